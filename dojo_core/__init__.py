@@ -1,0 +1,1 @@
+"""The core of the Dojo: representation, moves, game, code generation, kernels."""
