@@ -1,0 +1,42 @@
+# make setup   a virtual environment with everything pinned in requirements.txt, and the native module
+# make run     the app, on http://127.0.0.1:8501
+# make test    ruff, mypy and the tests
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+NATIVE := $(wildcard native/*.toml native/*.txt native/*.pyi native/src/*)
+
+.PHONY: setup run test
+.DELETE_ON_ERROR:
+
+setup: $(VENV)/.requirements $(VENV)/.native $(VENV)/.project
+
+$(BIN)/python:
+	@command -v g++ >/dev/null && command -v gcc >/dev/null || \
+	  { echo "The Dojo compiles C: install gcc and g++ first (Debian: apt-get install g++)."; exit 1; }
+	$(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "Install Python's venv first (Debian: apt-get install python3-venv)."; exit 1; }
+
+# The stamps make a second start quick; each step runs again when what it installs has changed.
+$(VENV)/.requirements: requirements.txt | $(BIN)/python
+	$(PIP) -r requirements.txt
+	@touch $@
+
+$(VENV)/.native: $(NATIVE) $(VENV)/.requirements
+	$(PIP) --no-build-isolation --no-deps --force-reinstall ./native
+	@touch $@
+
+$(VENV)/.project: pyproject.toml $(VENV)/.requirements
+	$(PIP) --no-build-isolation --no-deps --editable .
+	@touch $@
+
+run: setup
+	$(BIN)/python -m streamlit run app.py
+
+test: setup
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+	$(BIN)/python -m pytest
