@@ -1,0 +1,100 @@
+"""What a time depends on besides the program: times of different fingerprints are never compared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+
+def compiler() -> str:
+    """The path of the C compiler. Raises FileNotFoundError with what to do."""
+    path = shutil.which("gcc")
+    if path is None:
+        raise FileNotFoundError("No C compiler: install gcc (Debian: apt-get install gcc).")
+    return path
+
+
+def compiler_flags() -> tuple[str, ...]:
+    """No ``-ffast-math``: its reassociation undoes the order of operations that the moves chose."""
+    wide = ("-mprefer-vector-width=512",) if platform.machine() in ("x86_64", "AMD64") else ()
+    return ("-O2", "-march=native", *wide, "-fno-math-errno", "-fopenmp")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine as records describe it. ``governor`` is empty where the system does not tell."""
+
+    cpu: str
+    cores: int
+    features: str
+    compiler: str
+    flags: str
+    governor: str
+    last_level_cache: int  # bytes
+    second_level_cache: int  # bytes, of all cores together
+    memory: int  # bytes
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits over what must agree for two times to be comparable."""
+        key = json.dumps([self.cpu, self.cores, self.features, self.compiler, self.flags])
+        return hashlib.sha256(key.encode()).hexdigest()[:16]
+
+    @property
+    def details(self) -> str:
+        """All of it as JSON."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+def _cpuinfo() -> dict[str, str]:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return {}
+    entries = (line.partition(":") for line in text.split("\n\n")[0].splitlines())
+    return {key.strip(): value.strip() for key, _, value in entries}
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""
+
+
+def _cache_bytes(level: int) -> int:
+    for index in range(8):
+        base = f"/sys/devices/system/cpu/cpu0/cache/index{index}/"
+        if _read(base + "level") == str(level) and _read(base + "type") in ("Data", "Unified"):
+            size = _read(base + "size")
+            scale = {"K": 2**10, "M": 2**20, "G": 2**30}.get(size[-1:], 1)
+            digits = size.rstrip("KMG")
+            return int(digits) * scale if digits.isdigit() else 0
+    return 0
+
+
+@cache
+def this_machine() -> Machine:
+    """The machine that this process runs on (asked once)."""
+    info = _cpuinfo()
+    cores = len(os.sched_getaffinity(0))
+    version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=True).stdout
+    second = _cache_bytes(2)
+    return Machine(
+        cpu=info.get("model name", "") or platform.processor() or platform.machine(),
+        cores=cores,
+        features=" ".join(sorted((info.get("flags") or info.get("Features") or "").split())),
+        compiler=version.splitlines()[0],
+        flags=" ".join(compiler_flags()),
+        governor=_read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        last_level_cache=_cache_bytes(3) or second,
+        second_level_cache=second * cores,
+        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    )

@@ -1,0 +1,309 @@
+"""Every measurement and every game, in one SQLite database that survives its process.
+
+Write-ahead log: what ``add`` or ``save_game`` returned from is there after kill -9. Several processes may
+share the file; each has one connection, its threads take turns.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from dojo_core.measure.limits import BUSY_SECONDS
+from dojo_core.measure.places import data_directory
+
+SCHEMA_VERSION = 1
+
+_SCHEMA = """
+CREATE TABLE measurements (
+    id INTEGER PRIMARY KEY,
+    program_hash TEXT NOT NULL,
+    program_text TEXT NOT NULL,
+    start_hash TEXT NOT NULL,
+    kernel TEXT NOT NULL,
+    shape TEXT NOT NULL,
+    dtype TEXT NOT NULL,
+    policy TEXT NOT NULL,
+    line TEXT NOT NULL,
+    target TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    machine TEXT NOT NULL,
+    code_hash TEXT NOT NULL,
+    status TEXT NOT NULL,
+    verified INTEGER NOT NULL,
+    seconds REAL,
+    samples TEXT NOT NULL,
+    error REAL NOT NULL,
+    message TEXT NOT NULL,
+    effort TEXT NOT NULL,
+    player TEXT NOT NULL,
+    time REAL NOT NULL
+);
+CREATE INDEX known ON measurements (program_hash, target, fingerprint, policy);
+CREATE INDEX by_code ON measurements (code_hash, fingerprint);
+CREATE INDEX ranking ON measurements (start_hash, target, fingerprint, policy, seconds);
+CREATE TABLE games (
+    id TEXT PRIMARY KEY,
+    player TEXT NOT NULL,
+    kernel TEXT NOT NULL,
+    title TEXT NOT NULL,
+    text TEXT NOT NULL,
+    created REAL NOT NULL,
+    updated REAL NOT NULL
+);
+CREATE INDEX games_of ON games (player, updated);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One timed run. ``nanoseconds`` of one call; what disturbed it: switches and page faults."""
+
+    nanoseconds: float
+    switches: int = 0
+    faults: int = 0
+
+    @property
+    def clean(self) -> bool:
+        """Not interrupted by another process."""
+        return self.switches == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One measurement as it is kept. ``seconds`` is the best clean sample, None where nothing was timed.
+
+    ``shape`` and ``dtype`` are those of the first output; ``line`` the moves from the start program,
+    one a line; ``time`` seconds since the epoch.
+    """
+
+    program_hash: str
+    program_text: str
+    start_hash: str
+    kernel: str
+    shape: str
+    dtype: str
+    policy: str
+    line: str
+    target: str
+    fingerprint: str
+    machine: str
+    code_hash: str
+    status: str
+    verified: bool
+    seconds: float | None
+    samples: tuple[Sample, ...] = ()
+    error: float = 0.0
+    message: str = ""
+    effort: str = ""
+    player: str = ""
+    time: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SavedGame:
+    """A game as its player left it; ``text`` is the form that ``dojo_core.game`` writes and reads."""
+
+    id: str
+    player: str
+    kernel: str
+    title: str
+    text: str
+    created: float = 0.0
+    updated: float = 0.0
+
+
+_RECORD_COLUMNS = tuple(f.name for f in fields(Record))
+_GAME_COLUMNS = tuple(f.name for f in fields(SavedGame))
+
+
+class Records:
+    """The database. Safe to share between threads. Close it, or use it in a ``with`` statement.
+
+    Raises ValueError for a database of a newer version than this one knows.
+    """
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        self.path = Path(path) if path is not None else data_directory() / "records.sqlite"
+        self._lock = threading.RLock()
+        self._connection = sqlite3.connect(
+            self.path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
+        )
+        self._connection.row_factory = sqlite3.Row
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        # NORMAL: a commit is in the file's pages at once, so that it outlives the process; only a
+        # failure of power may cost the last ones, and a disk flush would disturb the next timing.
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._open_schema()
+
+    def _open_schema(self) -> None:
+        with self._transaction() as connection:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version > SCHEMA_VERSION:
+                raise ValueError(
+                    f"{self.path} was written by a newer Dojo (its records have version {version}): "
+                    "update the Dojo, or set DOJO_HOME to another folder."
+                )
+            if version == 0:
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def _rows(self, query: str, *values: object) -> list[sqlite3.Row]:
+        with self._lock:
+            return self._connection.execute(query, values).fetchall()
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Records:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Measurements
+
+    def add(self, record: Record) -> None:
+        """Keep a measurement. When this returns it survives the process."""
+        self.add_all([record])
+
+    def add_all(self, records: Iterable[Record]) -> None:
+        """Keep several, all or none."""
+        rows = [_row(record) for record in records]
+        marks = ",".join("?" * len(_RECORD_COLUMNS))
+        with self._transaction() as connection:
+            connection.executemany(
+                f"INSERT INTO measurements ({','.join(_RECORD_COLUMNS)}) VALUES ({marks})", rows
+            )
+
+    def known(
+        self, program_hash: str, target: str, fingerprint: str, policy: str = "reassoc"
+    ) -> Record | None:
+        """What is known of a program on a machine: its best verified time, else its latest failure."""
+        rows = self._rows(
+            "SELECT * FROM measurements WHERE program_hash = ? AND target = ? AND fingerprint = ? "
+            "AND policy = ? ORDER BY verified DESC, seconds IS NULL, seconds, id DESC LIMIT 1",
+            program_hash, target, fingerprint, policy,
+        )  # fmt: skip
+        return _record(rows[0]) if rows else None
+
+    def known_code(self, code_hash: str, fingerprint: str) -> Record | None:
+        """The same for generated code, whichever program it came from."""
+        rows = self._rows(
+            "SELECT * FROM measurements WHERE code_hash = ? AND fingerprint = ? "
+            "ORDER BY verified DESC, seconds IS NULL, seconds, id DESC LIMIT 1",
+            code_hash, fingerprint,
+        )  # fmt: skip
+        return _record(rows[0]) if rows else None
+
+    def known_all(
+        self, program_hashes: Iterable[str], target: str, fingerprint: str, policy: str = "reassoc"
+    ) -> dict[str, Record]:
+        """``known`` for many programs; those of which nothing is known are left out."""
+        found = ((h, self.known(h, target, fingerprint, policy)) for h in dict.fromkeys(program_hashes))
+        return {h: record for h, record in found if record is not None}
+
+    def best(
+        self, start_hash: str, target: str, fingerprint: str, policy: str | None = None
+    ) -> Record | None:
+        """The fastest verified program reached from a start program (its kernel, shapes and dtypes)."""
+        ranking = self.ranking(start_hash, target, fingerprint, policy, limit=1)
+        return ranking[0] if ranking else None
+
+    def ranking(
+        self, start_hash: str, target: str, fingerprint: str, policy: str | None = None, limit: int = 20
+    ) -> list[Record]:
+        """The fastest verified programs, each once, best first."""
+        rows = self._rows(
+            "SELECT *, MIN(seconds) FROM measurements WHERE start_hash = ? AND target = ? "
+            "AND fingerprint = ? AND (? IS NULL OR policy = ?) AND verified AND status = 'ok' AND seconds IS NOT NULL "
+            "GROUP BY program_hash ORDER BY seconds LIMIT ?",
+            start_hash, target, fingerprint, policy, policy, limit,
+        )  # fmt: skip
+        return [_record(row) for row in rows]
+
+    def failures(self, code_hash: str, fingerprint: str) -> int:
+        """How often generated code crashed, hung or left its bounds on a machine."""
+        rows = self._rows(
+            "SELECT COUNT(*) FROM measurements WHERE code_hash = ? AND fingerprint = ? "
+            "AND status IN ('crash', 'timeout', 'out_of_bounds')",
+            code_hash, fingerprint,
+        )  # fmt: skip
+        return int(rows[0][0])
+
+    def measurements(self, since: int = 0) -> list[tuple[int, Record]]:
+        """All records with an id above ``since``, oldest first, with their ids."""
+        rows = self._rows("SELECT * FROM measurements WHERE id > ? ORDER BY id", since)
+        return [(row["id"], _record(row)) for row in rows]
+
+    # Games
+
+    def save_game(self, game: SavedGame) -> SavedGame:
+        """Keep a game, over an older state of the same id; gives it with its times set."""
+        now = time.time()
+        columns, marks = ",".join(_GAME_COLUMNS), ",".join("?" * len(_GAME_COLUMNS))
+        values = [getattr(replace(game, created=game.created or now, updated=now), c) for c in _GAME_COLUMNS]
+        with self._transaction() as connection:
+            connection.execute(
+                f"INSERT INTO games ({columns}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET "
+                "player = excluded.player, kernel = excluded.kernel, title = excluded.title, "
+                "text = excluded.text, updated = excluded.updated",
+                values,
+            )
+            return _game(connection.execute("SELECT * FROM games WHERE id = ?", (game.id,)).fetchone())
+
+    def game(self, game_id: str) -> SavedGame | None:
+        rows = self._rows("SELECT * FROM games WHERE id = ?", game_id)
+        return _game(rows[0]) if rows else None
+
+    def games(self, player: str | None = None, limit: int = 100) -> list[SavedGame]:
+        """The games of a player (or of all), last played first."""
+        rows = self._rows(
+            "SELECT * FROM games WHERE ? IS NULL OR player = ? ORDER BY updated DESC LIMIT ?",
+            player, player, limit,
+        )  # fmt: skip
+        return [_game(row) for row in rows]
+
+    def delete_game(self, game_id: str) -> None:
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM games WHERE id = ?", (game_id,))
+
+
+def _row(record: Record) -> list[object]:
+    values = {name: getattr(record, name) for name in _RECORD_COLUMNS}
+    values["samples"] = json.dumps([[s.nanoseconds, s.switches, s.faults] for s in record.samples])
+    values["time"] = record.time or time.time()
+    # SQLite keeps NaN as NULL, which the column refuses.
+    values["error"] = record.error if math.isfinite(record.error) else -1.0
+    return list(values.values())
+
+
+def _record(row: sqlite3.Row) -> Record:
+    values = {name: row[name] for name in _RECORD_COLUMNS}
+    values["samples"] = tuple(Sample(*sample) for sample in json.loads(row["samples"]))
+    values["verified"] = bool(row["verified"])
+    return Record(**values)
+
+
+def _game(row: sqlite3.Row) -> SavedGame:
+    return SavedGame(**{name: row[name] for name in _GAME_COLUMNS})

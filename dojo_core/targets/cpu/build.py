@@ -1,0 +1,288 @@
+"""From generated C to shared objects: in batches, in parallel, cached by content; and to assembly.
+
+Compilers are started without a shell in a private folder, on a leash (``measure/leash.py``), within
+time, memory and file limits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from dojo_core.measure import leash
+from dojo_core.measure.exclusive import compiling
+from dojo_core.measure.limits import (
+    BATCH_KERNELS,
+    CACHE_OBJECT_BYTES,
+    CODE_BYTES,
+    COMPILE_FILE_BYTES,
+    COMPILE_MEMORY,
+    COMPILE_SECONDS,
+    MESSAGE_CHARACTERS,
+)
+from dojo_core.measure.machine import compiler, compiler_flags, this_machine
+from dojo_core.measure.places import cache_directory
+from dojo_core.program.tree import Path as NodePath
+from dojo_core.targets.cpu.code import Code
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A kernel in a shared object; other kernels of its batch may lie in the same one."""
+
+    library: str
+    symbol: str
+    code_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompileError:
+    """What the compiler said (or that it took too long)."""
+
+    message: str
+    code_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """Instructions and labels, without the directives that tell a reader nothing.
+
+    For each line, ``c_lines`` gives the line of ``Code.text`` it comes from (0 the first) and
+    ``nodes`` the program node; None where there is none.
+    """
+
+    lines: tuple[str, ...]
+    nodes: tuple[NodePath | None, ...]
+    c_lines: tuple[int | None, ...]
+
+
+@cache
+def _preamble() -> str:
+    from dojo_core.targets.cpu.codegen import PREAMBLE
+
+    return PREAMBLE
+
+
+@cache
+def _toolchain(preamble: str) -> bytes:
+    machine = this_machine()
+    return "\0".join((preamble, machine.cpu, machine.features, machine.compiler, machine.flags)).encode()
+
+
+def code_hash(code: Code, preamble: str | None = None) -> str:
+    """The key of everything known about generated code: its text (whatever it is called), compiler, flags."""
+    text = _renamed(code, "KERNEL")
+    interface = repr((code.parameters, code.workspace_bytes, code.error_bound))
+    toolchain = _toolchain(_preamble() if preamble is None else preamble)
+    return hashlib.sha256(b"\0".join((toolchain, text.encode(), interface.encode()))).hexdigest()[:24]
+
+
+def _renamed(code: Code, symbol: str) -> str:
+    return re.sub(rf"\b{re.escape(code.symbol)}\b", symbol, code.text)
+
+
+def build(
+    codes: Sequence[Code],
+    jobs: int = 2,
+    *,
+    preamble: str | None = None,
+    timeout: float = COMPILE_SECONDS,
+    cancelled: Callable[[], bool] | None = None,
+) -> list[Built | CompileError]:
+    """Compile what is not in the cache, ``jobs`` files at a time; results in the order of ``codes``.
+
+    ``timeout`` (seconds) is for one run of the compiler. One kernel that does not compile costs the
+    others of its batch nothing but time. Blocks while the machine measures; where ``cancelled`` turns
+    true, what is not built yet comes back as a CompileError that says so. ``preamble`` stands in for the
+    generator's own.
+    """
+    prelude = _preamble() if preamble is None else preamble
+    hashes = [code_hash(code, prelude) for code in codes]
+    objects = cache_directory() / "objects"
+    objects.mkdir(mode=0o700, exist_ok=True)
+    results: dict[str, Built | CompileError] = {}
+    missing: dict[str, Code] = {}
+    for key, code in zip(hashes, codes, strict=True):
+        if key in results or key in missing:
+            continue
+        library = objects / f"{key}.so"
+        if len(code.text) > CODE_BYTES:
+            results[key] = CompileError(
+                f"The generated code is {len(code.text)} bytes long, above the limit of {CODE_BYTES}: "
+                "unroll less.",
+                key,
+            )
+        elif library.exists():
+            os.utime(library)  # the oldest by use leave first
+            results[key] = Built(str(library), _symbol(key), key)
+        else:
+            missing[key] = code
+    if missing:
+        batches = _batches(list(missing), jobs)
+        with ThreadPoolExecutor(jobs) as pool, compiling(cancelled) as held:
+            if held:
+                parts = pool.map(
+                    lambda b: _compile(b, missing, prelude, objects, timeout, cancelled), batches
+                )
+                for part in parts:
+                    results.update(part)
+            else:
+                results.update({key: CompileError(_CANCELLED, key) for key in missing})
+        _prune(objects)
+    return [results[key] for key in hashes]
+
+
+_CANCELLED = "Not compiled: the request was cancelled."
+
+
+def _symbol(key: str) -> str:
+    return f"kernel_{key}"
+
+
+def _batches(keys: list[str], jobs: int) -> list[list[str]]:
+    files = max(min(jobs, len(keys)), -(-len(keys) // BATCH_KERNELS))
+    return [keys[first::files] for first in range(files)]
+
+
+def _compile(
+    keys: list[str],
+    codes: dict[str, Code],
+    preamble: str,
+    objects: Path,
+    timeout: float,
+    cancelled: Callable[[], bool] | None,
+) -> dict[str, Built | CompileError]:
+    """Compile one file; where it fails, its halves, down to the kernels that are at fault."""
+    if cancelled is not None and cancelled():
+        return {key: CompileError(_CANCELLED, key) for key in keys}
+    with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as folder:
+        source = "\n".join([preamble, *(_renamed(codes[key], _symbol(key)) for key in keys), ""])
+        error = _run_compiler(source, ["-fPIC", "-shared", "-w"], Path(folder), "batch.so", timeout)
+        if error is None:
+            # One file, one name per kernel: a hard link takes no space, and the names age one by one.
+            for key in keys:
+                link = Path(folder) / f"{key}.so"
+                os.link(Path(folder) / "batch.so", link)
+                os.replace(link, objects / link.name)
+            return {key: Built(str(objects / f"{key}.so"), _symbol(key), key) for key in keys}
+    if len(keys) == 1:
+        return {keys[0]: CompileError(error.replace(_symbol(keys[0]), codes[keys[0]].symbol), keys[0])}
+    half = len(keys) // 2
+    first = _compile(keys[:half], codes, preamble, objects, timeout, cancelled)
+    return first | _compile(keys[half:], codes, preamble, objects, timeout, cancelled)
+
+
+def _run_compiler(source: str, options: list[str], folder: Path, output: str, timeout: float) -> str | None:
+    """Compile ``source`` to ``folder/output``. Gives the message where that fails."""
+    (folder / "kernels.c").write_text(source)
+    command = [compiler(), "-std=gnu11", *compiler_flags(), *options, "kernels.c", "-o", output]
+    limits = [str(int(timeout) + 5), str(COMPILE_MEMORY), str(COMPILE_FILE_BYTES)]
+    with (folder / "messages").open("w") as messages:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", leash.__file__, *limits, *command],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=messages,
+            env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(folder)},
+            start_new_session=True,
+        )
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return f"The compiler took more than {timeout:g} s and was stopped."
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            assert process.stdin is not None
+            process.stdin.close()
+    if status == 0:
+        return None
+    text = (folder / "messages").read_text(errors="replace")
+    return text[:MESSAGE_CHARACTERS] or f"The compiler ended with status {status} and said nothing."
+
+
+def _prune(objects: Path) -> None:
+    """Remove the longest unused until the rest is within the limit; what a crash left goes too."""
+    entries: list[tuple[float, float, Path]] = []
+    for entry in os.scandir(objects):
+        try:
+            status = entry.stat()
+        except FileNotFoundError:
+            continue  # another process prunes too
+        if entry.is_dir():
+            if status.st_mtime < _hour_ago():
+                shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            entries.append((status.st_mtime, status.st_size / max(status.st_nlink, 1), Path(entry.path)))
+    total = sum(size for _, size, _ in entries)
+    for _, size, path in sorted(entries):
+        if total <= CACHE_OBJECT_BYTES:
+            break
+        path.unlink(missing_ok=True)
+        total -= size
+
+
+def _hour_ago() -> float:
+    return time.time() - 3600
+
+
+_LOCATION = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
+_LABEL = re.compile(r"([.\w$]+):")
+_DROPPED = re.compile(r"\s*(\.|#|$)")
+
+
+def assembly(code: Code, *, preamble: str | None = None, timeout: float = COMPILE_SECONDS) -> Assembly:
+    """The assembly of one kernel (Intel syntax on x86), linked line by line with its C and its program.
+
+    An instruction that comes from an inline function of the preamble counts for the line that called it.
+    Raises ValueError with the compiler's message.
+    """
+    prelude = _preamble() if preamble is None else preamble
+    first = prelude.count("\n") + 1  # lines before the kernel's own
+    syntax = ["-masm=intel"] if "x86" in os.uname().machine else []
+    options = ["-S", "-g1", *syntax, "-fno-asynchronous-unwind-tables", "-w"]
+    with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="assembly-") as folder, compiling():
+        error = _run_compiler(f"{prelude}\n{code.text}\n", options, Path(folder), "out.s", timeout)
+        if error is not None:
+            raise ValueError(error)
+        text = (Path(folder) / "out.s").read_text()
+
+    kept: list[tuple[str, int | None]] = []
+    in_text = True
+    line: int | None = None
+    for row in text.splitlines():
+        words = row.split()
+        if words and words[0] in (".text", ".section", ".data", ".bss"):
+            in_text = words[0] == ".text" or (words[0] == ".section" and words[1].startswith(".text"))
+        location = _LOCATION.match(row)
+        if location:
+            number = int(location[2]) - 1 - first
+            if 0 <= number < len(code.nodes):
+                line = number
+        elif in_text and (_LABEL.match(row) or not _DROPPED.match(row)):
+            kept.append((row.split("#")[0].rstrip().expandtabs(8), line))
+    mentioned = {word for row, _ in kept if not _LABEL.match(row) for word in re.findall(r"[.\w$]+", row)}
+    lines: list[tuple[str, int | None]] = []
+    for row, came_from in kept:
+        label = _LABEL.match(row)
+        if label is None or label[1] in mentioned or not label[1].startswith("."):
+            lines.append((row, came_from))
+    return Assembly(
+        tuple(row for row, _ in lines),
+        tuple(None if number is None else code.nodes[number] for _, number in lines),
+        tuple(number for _, number in lines),
+    )
