@@ -1,1 +1,29 @@
-"""The core of the Dojo: representation, moves, game, code generation, kernels."""
+"""The core of the Dojo: representation, moves, game, code generation, kernels.
+
+In a notebook::
+
+    from dojo_core import parse, legal_moves, apply, why
+
+    program = parse(text)                # str(program) is the canonical text
+    moves = legal_moves(program)         # str(move) is a move's text form
+    program = apply(program, moves[0])   # or apply(program, "split_scope y@0 16")
+    print(why(program, "parallelize s@1"))
+"""
+
+from dojo_core.moves import IllegalMove, Move, MoveSyntax, Refusal, apply, blocked_moves, legal_moves, why
+from dojo_core.program.text import TextError, parse
+from dojo_core.program.tree import Program
+
+__all__ = [
+    "IllegalMove",
+    "Move",
+    "MoveSyntax",
+    "Program",
+    "Refusal",
+    "TextError",
+    "apply",
+    "blocked_moves",
+    "legal_moves",
+    "parse",
+    "why",
+]

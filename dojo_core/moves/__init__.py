@@ -1,0 +1,44 @@
+"""The moves: one file per family; importing this package registers them all, in the order shown to people."""
+
+from dojo_core.moves import scopes, storage, reductions, algebra, marks  # noqa: F401, I001  (order of families)
+from dojo_core.moves.core import (
+    REGISTRY,
+    IllegalMove,
+    Move,
+    MoveSyntax,
+    NoSuchPlace,
+    Place,
+    Refusal,
+    Transformation,
+    Verdict,
+    apply,
+    blocked_moves,
+    inverse,
+    legal_moves,
+    parse_move,
+    place_of,
+    places,
+    resolve,
+    why,
+)
+
+__all__ = [
+    "REGISTRY",
+    "IllegalMove",
+    "Move",
+    "MoveSyntax",
+    "NoSuchPlace",
+    "Place",
+    "Refusal",
+    "Transformation",
+    "Verdict",
+    "apply",
+    "blocked_moves",
+    "inverse",
+    "legal_moves",
+    "parse_move",
+    "place_of",
+    "places",
+    "resolve",
+    "why",
+]

@@ -1,0 +1,193 @@
+"""Algebraic moves: rewrites that change rounding, legal under the policy ``algebraic`` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dojo_core.moves.core import (
+    Argument,
+    Context,
+    Move,
+    Parameter,
+    Place,
+    Refusal,
+    Transformation,
+    fresh_name,
+    leaf_at,
+    leaves_under,
+    name_fault,
+    place_of,
+    register,
+    scope_at,
+    structural,
+)
+from dojo_core.program.affine import Affine
+from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Number, Op, Path, Program, splice
+
+
+@register
+class UseReciprocal(Transformation):
+    """Divide once and multiply: ``x / c`` with c the same throughout a scope.
+
+    ``use_reciprocal OP@S NAME``
+
+    Before::
+
+        8 16 y[{0},{1}] = e[{0},{1}] / s[{0}]
+
+    After ``use_reciprocal y@1 r``::
+
+        r f32 [8:N] stack
+        8 r[{0}] = 1 / s[{0}]
+        | 16 y[{0},{1}] = e[{0},{1}]*r[{0}]
+
+    Promises nothing where 1/c overflows or is denormal: one rounding more, and c below 2^-126 in f32.
+
+    Legal iff
+      1. the policy is algebraic;
+      2. OP is a division by an array element, in floating point, without a guard;
+      3. the divisor does not depend on the iterators of S or of scopes within it;
+      4. nothing in S writes the divisor's array;
+      5. NAME is new.
+    """
+
+    name = "use_reciprocal"
+    family = "algebra"
+    parameters = (Parameter("operation", "reduction"), Parameter("name", "name"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        if context.policy != "algebraic":
+            return
+        program = context.program
+        for leaf in program.leaves:
+            divisor = _divisor(leaf)
+            if divisor is None:
+                continue
+            own = place_of(program, leaf.path)
+            deepest = max((d for form in divisor.index for d in form.depths), default=-1)
+            for depth in range(deepest + 1, len(leaf.scopes)):
+                yield Place(own.array, own.number, depth), fresh_name(program, "r")
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        place, name = arguments
+        assert isinstance(place, Place) and place.depth is not None
+        path, _, above = scope_at(program, place)
+        leaf = leaf_at(program, place)
+        if context.policy != "algebraic":  # 1
+            return Refusal("policy", "Only the policy algebraic lets a division become a multiplication.", (leaf.path,))
+        divisor = _divisor(leaf)
+        dtype = program.buffer_of[leaf.op.target.array].dtype
+        if divisor is None or not dtype.startswith(("f", "bf")):  # 2
+            return structural("no-division", f"{Place(place.array, place.number)} is no unguarded division by an array element.", leaf.path)
+        if any(d >= place.depth for form in divisor.index for d in form.depths):  # 3
+            return structural("not-invariant", f"{divisor} changes within the scope at depth {place.depth}.", leaf.path)
+        if any(other.op.target.array == divisor.array for other in leaves_under(program, path)):  # 4
+            return Refusal("written-inside", f"The scope at depth {place.depth} writes {divisor.array}.", (path,))
+        taken = name_fault(program, name)
+        if taken is not None:  # 5
+            return taken
+        outer = tuple(Affine.iterator(d) for d in range(place.depth))
+        quotient = Access(str(name), outer)
+        dims = tuple(Dim(s.size, False) for s in above)
+        invert = Op(quotient, "", "/", (Number(1), divisor), birth=context.birth(0))
+        multiply = replace(leaf.op, function="*", operands=(leaf.op.operands[0], quotient))
+        changed = program.edit(
+            body=splice(program.body, leaf.path, 1, (multiply,)),
+            buffers=(*program.buffers, Buffer(str(name), dtype, dims, "stack", (str(name),))),
+        )
+        return changed.splice(path, 1, (invert, changed.node(path)))
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        assert isinstance(arguments[0], Place)
+        path, _, _ = scope_at(context.program, arguments[0])
+        return leaf_at(context.program, arguments[0]).path, path
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("divide_again", (arguments[1],))
+
+
+def _divisor(leaf: Leaf) -> Access | None:
+    op = leaf.op
+    if op.function != "/" or op.accumulate or op.guard or not isinstance(op.operands[1], Access):
+        return None
+    return op.operands[1]
+
+
+@register
+class DivideAgain(Transformation):
+    """Divide in place again: takes use_reciprocal back.
+
+    ``divide_again NAME``: the reciprocal's array.
+
+    Before::
+
+        8 r[{0}] = 1 / s[{0}]
+        | 16 y[{0},{1}] = e[{0},{1}]*r[{0}]
+
+    After ``divide_again r``::
+
+        8 16 y[{0},{1}] = e[{0},{1}] / s[{0}]
+
+    Legal iff
+      1. NAME is written by one operation ``NAME = 1 / c`` and read by one product;
+      2. use_reciprocal of the result gives this program back.
+    """
+
+    name = "divide_again"
+    family = "algebra"
+    parameters = (Parameter("name", "name"),)
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        if context.policy == "algebraic":
+            for buffer in context.program.buffers:
+                if _pair(context.program, buffer.name) is not None:
+                    yield (buffer.name,)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        name = str(arguments[0])
+        found = _pair(program, name)
+        if found is None:  # 1
+            return structural("no-reciprocal", f"{name} is not a reciprocal used by one product.")
+        invert, product = found
+        divided = replace(product.op, function="/", operands=(product.op.operands[0], invert.op.operands[1]))
+        body = splice(program.body, product.path, 1, (divided,))
+        body = splice(body, invert.path, 1, ())
+        result = program.edit(body=body, buffers=tuple(b for b in program.buffers if b.name != name))
+        again = next((leaf for leaf in result.leaves if leaf.op == divided), None)
+        if again is not None:  # 2
+            own = place_of(result, again.path)
+            for depth in range(len(again.scopes)):
+                redone = UseReciprocal().plan(
+                    replace(context, program=result), (Place(own.array, own.number, depth), name)
+                )
+                if isinstance(redone, Program) and redone.body == program.body:
+                    return result
+        return structural("changed-since", f"{name} is no longer as use_reciprocal makes it.", product.path)
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        found = _pair(context.program, str(arguments[0]))
+        return () if found is None else tuple(leaf.path for leaf in found)
+
+
+def _pair(program: Program, name: str) -> tuple[Leaf, Leaf] | None:
+    found = [
+        leaf
+        for leaf in program.leaves
+        if leaf.op.target.array == name or any(a.array == name for a in leaf.op.reads)
+    ]
+    if len(found) != 2 or program.buffer_of.get(name, None) is None:
+        return None
+    invert, product = found
+    one = (
+        invert.op.target.array == name
+        and invert.op.function == "/"
+        and invert.op.operands[0] == Number(1)
+        and product.op.function == "*"
+        and isinstance(product.op.operands[1], Access)
+        and product.op.operands[1].array == name
+        and invert.path < product.path
+    )
+    return (invert, product) if one else None

@@ -1,0 +1,346 @@
+"""Marks: unroll, parallelize, vectorize, prefetch, and clearing them. Their conditions are V3 (marks.py
+of the program) and V2, so the moves themselves ask little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar
+
+from dojo_core.moves.core import (
+    Argument,
+    Context,
+    Move,
+    NoSuchPlace,
+    Parameter,
+    Place,
+    Refusal,
+    Transformation,
+    leaf_at,
+    place_of,
+    register,
+    scope_at,
+    scopes,
+    structural,
+)
+from dojo_core.moves.core import fresh_name as fresh
+from dojo_core.program.affine import Affine
+from dojo_core.program.dependence import is_reduction
+from dojo_core.program.marks import MARK_WORDS
+from dojo_core.program.text import TextError, parse_access
+from dojo_core.program.tree import Access, Leaf, Op, Path, Program, Scope
+
+
+class _Mark(Transformation):
+    family = "marks"
+    parameters = (Parameter("scope", "scope"),)
+    mark: ClassVar[str]
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for path, scope, above in scopes(context.program):
+            if not scope.mark and self.offered(context, scope, above):
+                yield (place_of(context.program, path),)
+
+    def offered(self, context: Context, scope: Scope, above: tuple[Scope, ...]) -> bool:
+        return True
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        path, scope, _ = scope_at(context.program, arguments[0])
+        if scope.mark:
+            return structural("marked", f"{arguments[0]} is {MARK_WORDS[scope.mark]} already.", path)
+        return context.program.splice(path, 1, (replace(scope, mark=self.mark),))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("clear_mark", arguments)
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        if refusal.code == "marked":
+            yield Move("clear_mark", arguments)
+
+
+@register
+class Unroll(_Mark):
+    """Write out the iterations of a scope one after the other.
+
+    ``unroll S``
+
+    Before::
+
+        4 y[{0}] = x[{0}]
+
+    After ``unroll y@0``::
+
+        4:u y[{0}] = x[{0}]
+
+    Legal iff
+      1. S is unmarked;
+      2. the size of the generated code stays under the target's limit (V3).
+    """
+
+    name = "unroll"
+    mark = "u"
+
+    def offered(self, context: Context, scope: Scope, above: tuple[Scope, ...]) -> bool:
+        return scope.size <= context.target.unrolled_ops
+
+
+@register
+class Parallelize(_Mark):
+    """Give the iterations of a scope to threads.
+
+    ``parallelize S``
+
+    Before::
+
+        64 16 y[{0},{1}] = x[{0},{1}]
+
+    After ``parallelize y@0``::
+
+        64:p 16 y[{0},{1}] = x[{0},{1}]
+
+    Legal iff
+      1. S is unmarked;
+      2. no two iterations touch one cell of a buffer that they share, one of them writing (V2 with the
+         iterations unordered); a reduction over S is such a race: split_reduction enables it;
+      3. no scope around or in S is parallel, none around it is unrolled (V3).
+    """
+
+    name = "parallelize"
+    mark = "p"
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        yield from super().enablers(context, arguments, refusal)
+        path, _, _ = scope_at(context.program, arguments[0])
+        depth = len(path) - 1
+        fault = refusal.fault
+        if fault is None or fault.code != "race":
+            return
+        program = context.program
+        for leaf in program.leaves:
+            if leaf.path in refusal.nodes and is_reduction(leaf, depth):
+                own = place_of(program, leaf.path)
+                name = fresh(program, f"p{own.array}")
+                yield Move("split_reduction", (Place(own.array, own.number, depth), name))
+        buffer = next((b for b in program.buffers if b.name == fault.buffer), None)
+        if buffer is not None:
+            for k, dim in enumerate(buffer.dims):
+                if not dim.materialised:
+                    yield Move("materialise_dims", (buffer.name, k))
+            if buffer.location == "heap":
+                yield Move("set_location", (buffer.name, "stack"))
+
+
+@register
+class Vectorize(_Mark):
+    """Run the iterations of a scope as the lanes of one vector instruction.
+
+    ``vectorize S``
+
+    Before::
+
+        16 y[{0}] = x[{0}]
+
+    After ``vectorize y@0``::
+
+        16:v y[{0}] = x[{0}]
+
+    Legal iff (V3)
+      1. S is unmarked and wraps exactly one operation, whose arrays have one dtype;
+      2. its size is a vector width of the target for that dtype;
+      3. lanes are neighbours in memory in every access, or one cell where it is read;
+      4. or the lanes are a reduction into one cell that the policy lets regroup;
+      5. no lane reads what another writes;
+      6. the guard does not depend on the lane;
+      7. the operation has a vector form.
+    """
+
+    name = "vectorize"
+    mark = "v"
+
+    def offered(self, context: Context, scope: Scope, above: tuple[Scope, ...]) -> bool:
+        return any(scope.size in widths for widths in context.target.vector_widths.values())
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        yield from super().enablers(context, arguments, refusal)
+        program = context.program
+        path, scope, _ = scope_at(program, arguments[0])
+        if refusal.code == "vector-width":
+            widths = sorted({w for ws in context.target.vector_widths.values() for w in ws}, reverse=True)
+            for width in widths:
+                if scope.size % width == 0 and scope.size > width:
+                    yield Move("split_scope", (place_of(program, path), width))
+        if refusal.code == "vector-body":
+            for number in range(1, len(scope.body)):
+                yield Move("fission_scope", (place_of(program, path), place_of(program, (*path, number))))
+            if len(scope.body) == 1:
+                yield Move("interchange", (place_of(program, path),))
+
+
+@register
+class ClearMark(Transformation):
+    """Take the mark of a scope away: the inverse of unroll, parallelize and vectorize.
+
+    ``clear_mark S``
+
+    Before::
+
+        4:u y[{0}] = x[{0}]
+
+    After ``clear_mark y@0``::
+
+        4 y[{0}] = x[{0}]
+
+    Legal iff
+      1. S is marked;
+      2. V2 and V3 hold without the mark (a register's index must stay constant).
+    """
+
+    name = "clear_mark"
+    family = "marks"
+    parameters = (Parameter("scope", "scope"),)
+
+    _moves: ClassVar[dict[str, str]] = {"u": "unroll", "p": "parallelize", "v": "vectorize"}
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for path, scope, _ in scopes(context.program):
+            if scope.mark:
+                yield (place_of(context.program, path),)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        path, scope, _ = scope_at(context.program, arguments[0])
+        if not scope.mark:  # 1
+            return structural("unmarked", f"{arguments[0]} has no mark.", path)
+        return context.program.splice(path, 1, (replace(scope, mark=""),))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        _, scope, _ = scope_at(context.program, arguments[0])
+        return Move(self._moves[scope.mark], arguments)
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        if refusal.code == "register-index" and refusal.fault is not None:
+            for location in ("stack", "heap"):
+                yield Move("set_location", (refusal.fault.buffer, location))
+
+
+class _PrefetchMove(Transformation):
+    family = "marks"
+    parameters = (Parameter("operation", "op"), Parameter("access", "access"))
+
+    def read(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Leaf, Access] | Refusal:
+        assert isinstance(arguments[0], Place)
+        leaf = leaf_at(context.program, arguments[0])
+        try:
+            return leaf, parse_access(context.program, leaf, str(arguments[1]))
+        except TextError as error:
+            return structural("bad-access", f"{arguments[1]}: {error.message}. {error.remedy}", leaf.path)
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        """The operation and the scopes whose iterators the address uses."""
+        found = self.read(context, arguments)
+        if isinstance(found, Refusal):
+            raise NoSuchPlace(found.sentence)
+        leaf, access = found
+        depths = sorted({d for form in access.index for d in form.depths})
+        return (leaf.path, *(leaf.path[: d + 1] for d in depths))
+
+
+@register
+class Prefetch(_PrefetchMove):
+    """Ask for the cache line of an address ahead of its use.
+
+    ``prefetch OP ACCESS``
+
+    Before::
+
+        64 16 y[{0},{1}] = x[{0},{1}]
+
+    After ``prefetch y x[{0}+1,{1}]``::
+
+        64 16 y[{0},{1}] = x[{0},{1}] !prefetch(x[{0}+1,{1}])
+
+    Legal iff
+      1. the access is affine and has one index per dimension (out of bounds is harmless: the address is
+         computed as an integer);
+      2. the operation does not prefetch it already.
+
+    Candidates: for each access of the operation to the heap, the next iteration of the outermost scope
+    that its index uses, and 16 iterations on in the innermost plain one.
+    """
+
+    name = "prefetch"
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        program = context.program
+        for leaf in program.leaves:
+            offered: set[Access] = set()
+            for access in dict.fromkeys((*leaf.op.reads, leaf.op.target)):
+                if program.buffer_of[access.array].location != "heap":
+                    continue
+                used = sorted({d for form in access.index for d in form.depths})
+                plain = [d for d in used if leaf.scopes[d].mark in ("", "p")]
+                if not plain:
+                    continue
+                ahead = [(plain[0], 1)]
+                if len(plain) > 1:
+                    ahead.append((plain[-1], 16))
+                for depth, distance in ahead:
+                    moved = access.substitute({depth: Affine.iterator(depth) + distance})
+                    if moved not in offered and moved not in leaf.op.prefetches:
+                        offered.add(moved)
+                        yield place_of(program, leaf.path), str(moved)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        found = self.read(context, arguments)
+        if isinstance(found, Refusal):  # 1
+            return found
+        leaf, access = found
+        if access in leaf.op.prefetches:  # 2
+            return structural("prefetched", f"{arguments[0]} prefetches {access} already.", leaf.path)
+        changed = replace(leaf.op, prefetches=(*leaf.op.prefetches, access))
+        return context.program.splice(leaf.path, 1, (changed,))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("clear_prefetch", arguments)
+
+
+@register
+class ClearPrefetch(_PrefetchMove):
+    """Take a prefetch away.
+
+    ``clear_prefetch OP ACCESS``
+
+    Before::
+
+        64 16 y[{0},{1}] = x[{0},{1}] !prefetch(x[{0}+1,{1}])
+
+    After ``clear_prefetch y x[{0}+1,{1}]``::
+
+        64 16 y[{0},{1}] = x[{0},{1}]
+
+    Legal iff
+      1. the operation prefetches that address.
+    """
+
+    name = "clear_prefetch"
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for leaf in context.program.leaves:
+            for access in leaf.op.prefetches:
+                yield place_of(context.program, leaf.path), str(access)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        found = self.read(context, arguments)
+        if isinstance(found, Refusal):
+            return found
+        leaf, access = found
+        if access not in leaf.op.prefetches:  # 1
+            return structural("not-prefetched", f"{arguments[0]} does not prefetch {access}.", leaf.path)
+        kept = tuple(a for a in leaf.op.prefetches if a != access)
+        return context.program.splice(leaf.path, 1, (_with_prefetches(leaf.op, kept),))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("prefetch", arguments)
+
+
+def _with_prefetches(op: Op, prefetches: tuple[Access, ...]) -> Op:
+    return replace(op, prefetches=prefetches)

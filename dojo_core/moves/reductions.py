@@ -1,0 +1,313 @@
+"""Moves on reductions: partial results, so that lanes, threads or unrolled copies can sum apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dojo_core.moves.core import (
+    Argument,
+    Context,
+    Move,
+    NoSuchPlace,
+    Parameter,
+    Place,
+    Refusal,
+    Transformation,
+    fresh_name,
+    leaf_at,
+    name_fault,
+    place_of,
+    register,
+    scope_at,
+    structural,
+)
+from dojo_core.moves.storage import with_buffer
+from dojo_core.program.affine import Affine
+from dojo_core.program.dependence import may_regroup
+from dojo_core.program.functions import IDENTITY
+from dojo_core.program.tree import (
+    DTYPE_BYTES,
+    Access,
+    Buffer,
+    Dim,
+    Leaf,
+    Node,
+    Number,
+    Op,
+    Path,
+    Program,
+    Scope,
+    leaves,
+    splice,
+)
+
+
+def identity_of(accumulate: str, dtype: str) -> Number:
+    """The value that an accumulation leaves unchanged, in that dtype."""
+    value = IDENTITY[accumulate]
+    if dtype.startswith(("f", "bf")) or value in (0, 1):
+        return Number(value)
+    if dtype in ("bool", "u8"):
+        top = 1 if dtype == "bool" else 255
+        return Number(0 if accumulate == "max" else top)
+    half = 2 ** (8 * DTYPE_BYTES[dtype] - 1)
+    return Number(-half if accumulate == "max" else half - 1)
+
+
+@register
+class SplitReduction(Transformation):
+    """Accumulate into partial results along a scope, and combine them afterwards.
+
+    ``split_reduction OP@S NAME``: the operation, the depth of the scope, the new array's name.
+
+    Before::
+
+        s f32 [8] heap
+        8 s[{0}] = 0
+        8 4 16 s[{0}] += x[{0},{1}*16+{2}]
+
+    After ``split_reduction s#1@2 p``::
+
+        p f32 [8:N, 16] stack
+        8 s[{0}] = 0
+        8 16 p[{0},{1}] = 0
+        | 4 16 p[{0},{2}] += x[{0},{1}*16+{2}]
+        | 16 s[{0}] += p[{0},{1}]
+
+    Partials have a :N dimension per scope around R, then one per scope that the target uses, or S, from
+    R inwards. R is the outermost scope that holds S, is not used by the target, and in whose subtree
+    nothing else touches the target's array.
+
+    Legal iff
+      1. OP accumulates, and the policy lets its terms be regrouped (integers, max and min: always);
+      2. its target does not use the iterator of S;
+      3. such a scope R exists;
+      4. the guard uses only iterators of the target and of S;
+      5. NAME is new.
+    """
+
+    name = "split_reduction"
+    family = "reductions"
+    parameters = (Parameter("reduction", "reduction"), Parameter("name", "name"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        program = context.program
+        for leaf in program.leaves:
+            if not leaf.op.accumulate:
+                continue
+            used = {d for form in leaf.op.target.index for d in form.depths}
+            name = fresh_name(program, f"p{leaf.op.target.array}")
+            own = place_of(program, leaf.path)
+            for depth, scope in enumerate(leaf.scopes):
+                if depth not in used and scope.size > 1:
+                    yield Place(own.array, own.number, depth), name
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        place, name = arguments
+        assert isinstance(place, Place) and place.depth is not None
+        path, _, _ = scope_at(program, place)
+        leaf = leaf_at(program, place)
+        op, s = leaf.op, place.depth
+        array = op.target.array
+        buffer = program.buffer_of[array]
+        if not op.accumulate:  # 1
+            return structural("no-reduction", f"{Place(place.array, place.number)} does not accumulate.", leaf.path)
+        if not may_regroup(program, leaf, context.policy):
+            return Refusal("policy", "The policy strict keeps the order of this sum: its terms may not be regrouped.", (leaf.path,))
+        used = {d for form in op.target.index for d in form.depths}
+        if s in used:  # 2
+            return structural("target-uses", f"{op.target} moves with the scope at depth {s}: nothing is reduced over it.", path)
+        outermost = _region(program, leaf, s, used)
+        if outermost is None:  # 3
+            return Refusal(
+                "touched", f"Another operation inside the scope at depth {s} touches {array}.", (path,)
+            )
+        chosen = [d for d in range(outermost, len(leaf.scopes)) if d in used or d == s]
+        for comparison in op.guard:  # 4
+            if any(d >= outermost and d not in chosen for d in comparison.form.depths):
+                return Refusal("guard", "The guard uses an iterator that the partial results do not have.", (leaf.path,))
+        taken = name_fault(program, name)
+        if taken is not None:  # 5
+            return taken
+
+        outer = tuple(Affine.iterator(d) for d in range(outermost))
+        dims = [Dim(leaf.scopes[d].size, False) for d in range(outermost)]
+        dims += [Dim(leaf.scopes[d].size) for d in chosen]
+        partial = Buffer(str(name), buffer.dtype, tuple(dims), "stack", (str(name),))
+        lowered = {d: Affine.iterator(outermost + n) for n, d in enumerate(chosen)}
+        here = Access(str(name), outer + tuple(Affine.iterator(d) for d in chosen))
+        there = Access(str(name), outer + tuple(Affine.iterator(outermost + n) for n in range(len(chosen))))
+        guard = tuple(c.substitute(lowered) for c in op.guard)
+        start = Op(there, "", "", (identity_of(op.accumulate, buffer.dtype),), guard, birth=context.birth(32))
+        combine = Op(
+            op.target.substitute(lowered), op.accumulate, "", (there,), guard, birth=context.birth(64)
+        )
+
+        def nest(inner: Op, ordinal: int) -> Node:
+            node: Node = inner
+            for n, d in reversed(list(enumerate(chosen))):
+                around = leaf.scopes[d]
+                node = Scope(around.size, (node,), around.mark, context.birth(ordinal + n))
+            return node
+
+        region = leaf.path[: outermost + 1]
+        changed = program.edit(
+            body=splice(program.body, leaf.path, 1, (replace(op, target=here),)),
+            buffers=(*program.buffers, partial),
+        )
+        return changed.splice(region, 1, (nest(start, 0), changed.node(region), nest(combine, 33)))
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        assert isinstance(arguments[0], Place)
+        path, _, _ = scope_at(context.program, arguments[0])
+        return leaf_at(context.program, arguments[0]).path, path
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("merge_reduction", (arguments[1],))
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        if refusal.code == "touched":
+            program = context.program
+            path = refusal.nodes[0]
+            scope = program.node(path)
+            if isinstance(scope, Scope):
+                for number in range(1, len(scope.body)):
+                    yield Move("fission_scope", (place_of(program, path), place_of(program, (*path, number))))
+
+
+def _region(program: Program, leaf: Leaf, s: int, used: set[int]) -> int | None:
+    """Depth of the outermost scope that holds S, that the target does not use, and in whose subtree
+    only this accumulation touches its array."""
+    array = leaf.op.target.array
+    for depth in range(s + 1):
+        if depth in used:
+            continue
+        inside = leaf.scopes[depth]
+        touching = 0
+        for other in leaves(inside.body):
+            touching += other.op.target.array == array
+            touching += sum(a.array == array for a in other.op.reads)
+        if touching == 1:
+            return depth
+    return None
+
+
+@register
+class MergeReduction(Transformation):
+    """Accumulate directly again, without partial results: the inverse of split_reduction.
+
+    ``merge_reduction NAME``: the partial results' array.
+
+    Before::
+
+        8 16 p[{0},{1}] = 0
+        | 4 16 p[{0},{2}] += x[{0},{1}*16+{2}]
+        | 16 s[{0}] += p[{0},{1}]
+
+    After ``merge_reduction p``::
+
+        8 4 16 s[{0}] += x[{0},{1}*16+{2}]
+
+    Legal iff
+      1. NAME is touched by exactly three operations: set to the identity, accumulated, combined;
+      2. split_reduction of the result gives this program back (so nothing else changed since).
+    """
+
+    name = "merge_reduction"
+    family = "reductions"
+    parameters = (Parameter("name", "name"),)
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for buffer in context.program.buffers:
+            if _three(context.program, buffer.name) is not None:
+                yield (buffer.name,)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        name = str(arguments[0])
+        if name not in program.buffer_of:
+            raise NoSuchPlace(f"There is no array {name}.")
+        found = _three(program, name)
+        if found is None:  # 1
+            return structural(
+                "no-partials", f"{name} is not set to an identity, accumulated and combined by three operations."
+            )
+        start, main, combine = found
+        partial = next(a for a in combine.op.reads if a.array == name)
+        # Where the combine's loops stand for the main operation's scopes: index by index.
+        images: dict[int, Affine] = {}
+        for theirs, ours in zip(partial.index, main.op.target.index, strict=True):
+            if len(theirs.terms) == 1 and theirs.terms[0][1] == 1 and theirs.const == 0:
+                images[theirs.terms[0][0]] = ours
+        target = combine.op.target.substitute(images)
+        direct = replace(main.op, target=target)
+        body = splice(program.body, main.path, 1, (direct,))
+        for gone in (combine, start):
+            nest = _nest_of(program, gone)
+            if nest is None:
+                return structural("no-partials", f"The loops of {name} hold other operations.", gone.path)
+            body = splice(body, nest, 1, ())
+        try:
+            result = with_buffer(program, program.buffer_of[name]).edit(body=body)
+        except (AssertionError, IndexError):
+            return structural("no-partials", f"The loops of {name} are not as split_reduction makes them.")
+        again = next((leaf for leaf in result.leaves if leaf.op == direct), None)
+        if again is not None:  # 2
+            own = place_of(result, again.path)
+            forward = SplitReduction()
+            for depth in range(len(again.scopes)):
+                redone = forward.plan(
+                    replace(context, program=result), (Place(own.array, own.number, depth), name)
+                )
+                if isinstance(redone, Program) and _same_but_location(redone, program, name):
+                    return result
+        return structural("changed-since", f"{name} is no longer as split_reduction makes it.", main.path)
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+        return None  # which scope was split is not kept; split_reduction offers it anew
+
+
+def _same_but_location(a: Program, b: Program, name: str) -> bool:
+    made = a.buffer_of[name]
+    kept = b.buffer_of[name]
+    return a.body == b.body and replace(made, location=kept.location) == kept
+
+
+def _three(program: Program, name: str) -> tuple[Leaf, Leaf, Leaf] | None:
+    """(start, main, combine) of partial results, or None where the pattern is another."""
+    buffer = program.buffer_of.get(name)
+    if buffer is None or buffer.arrays != (name,):
+        return None
+    found = [
+        leaf
+        for leaf in program.leaves
+        if leaf.op.target.array == name or any(a.array == name for a in leaf.op.reads)
+    ]
+    if len(found) != 3:
+        return None
+    start, main, combine = found
+    accumulate = main.op.accumulate
+    right = (
+        accumulate
+        and combine.op.accumulate == accumulate
+        and combine.op.target.array != name
+        and main.op.target.array == name
+        and start.op.target.array == name
+        and not start.op.function
+        and start.op.operands == (identity_of(accumulate, buffer.dtype),)
+        and not combine.op.function
+    )
+    return (start, main, combine) if right else None
+
+
+def _nest_of(program: Program, leaf: Leaf) -> Path | None:
+    """The outermost node around an operation that holds nothing else."""
+    path = leaf.path
+    while len(path) > 1:
+        above = program.node(path[:-1])
+        if not isinstance(above, Scope) or len(above.body) != 1:
+            break
+        path = path[:-1]
+    return path

@@ -1,0 +1,486 @@
+"""Moves on scopes: split, merge, join, fission, interchange, reorder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dojo_core.moves.core import (
+    Argument,
+    Context,
+    Move,
+    Parameter,
+    Place,
+    Refusal,
+    Transformation,
+    leaves_under,
+    place_of,
+    register,
+    resolve,
+    scope_at,
+    scopes,
+    structural,
+)
+from dojo_core.program.affine import Affine
+from dojo_core.program.dependence import Order, conflict_between
+from dojo_core.program.tree import Node, Op, Path, Program, Scope, substitute
+
+SPLIT_FACTORS = (2, 4, 8, 16, 32, 64)
+
+
+def _after(path: Path) -> Path:
+    return (*path[:-1], path[-1] + 1)
+
+
+@register
+class SplitScope(Transformation):
+    """Cut the iterations of a scope into equal runs: a scope of N becomes N/T around T (strip-mining).
+
+    ``split_scope S T``
+
+    Before::
+
+        64 y[{0}] = x[{0}]
+
+    After ``split_scope y@0 16``::
+
+        4 16 y[{0}*16+{1}] = x[{0}*16+{1}]
+
+    Legal iff
+      1. T divides the size N of S, and 1 < T < N;
+      2. S is unmarked.
+
+    Candidates: T from 2 4 8 16 32 64, the vector widths of the target, the sizes that occur in the
+    program, and N/threads. Both scopes are new nodes: a birth names an iteration space.
+
+    Source: PerfDojo, SC '25, section 2.3 (split_scopes).
+    """
+
+    name = "split_scope"
+    family = "scopes"
+    parameters = (Parameter("scope", "scope"), Parameter("factor", "number"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        sizes = {scope.size for _, scope, _ in scopes(context.program)}
+        grid = sizes.union(SPLIT_FACTORS, *context.target.vector_widths.values())
+        for path, scope, _ in scopes(context.program):
+            if scope.mark:
+                continue
+            place = place_of(context.program, path)
+            for factor in sorted(grid | {scope.size // max(2, context.target.threads)}):
+                if 1 < factor < scope.size and scope.size % factor == 0:
+                    yield place, factor
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        place, factor = arguments
+        assert isinstance(factor, int)
+        path, scope, _ = scope_at(context.program, place)
+        if not 1 < factor < scope.size or scope.size % factor:  # 1
+            return structural(
+                "split-factor",
+                f"{factor} does not cut {scope.size} iterations into equal runs: it must divide {scope.size} "
+                f"and lie between 1 and {scope.size}.",
+                path,
+            )
+        if scope.mark:  # 2
+            return structural("marked", f"{place} is marked: clear its mark before splitting it.", path)
+        depth = len(path) - 1
+        images = {depth: Affine.make([(depth, factor), (depth + 1, 1)])}
+        images.update(_shift(scope, depth + 1, 1))
+        inner = Scope(factor, tuple(substitute(c, images) for c in scope.body), "", context.birth(1))
+        outer = Scope(scope.size // factor, (inner,), "", context.birth(0))
+        return context.program.splice(path, 1, (outer,))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("merge_scopes", (arguments[0],))
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        if refusal.code == "marked":
+            yield Move("clear_mark", (arguments[0],))
+
+
+def _shift(scope: Scope, start: int, by: int) -> dict[int, Affine]:
+    """Images that renumber the iterators from depth ``start`` on."""
+    return {d: Affine.iterator(d + by) for d in range(start, start + _height(scope) + 1)}
+
+
+def _height(node: Node) -> int:
+    return 0 if isinstance(node, Op) else 1 + max(_height(c) for c in node.body)
+
+
+@register
+class MergeScopes(Transformation):
+    """Make one scope of two that are nested perfectly.
+
+    ``merge_scopes S``
+
+    Before::
+
+        4 16 y[{0}*16+{1}] = x[{0}*16+{1}]
+
+    After ``merge_scopes y@0``::
+
+        64 y[{0}] = x[{0}]
+
+    Legal iff
+      1. a scope is the only child of S;
+      2. both are unmarked;
+      3. every index, guard, prefetch and iterator used as a value uses the two only as T*outer + inner,
+         T being the inner size.
+    """
+
+    name = "merge_scopes"
+    family = "scopes"
+    parameters = (Parameter("scope", "scope"),)
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for path, scope, _ in scopes(context.program):
+            if len(scope.body) == 1 and isinstance(scope.body[0], Scope):
+                yield (place_of(context.program, path),)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        path, scope, _ = scope_at(context.program, arguments[0])
+        inner = scope.body[0]
+        if len(scope.body) != 1 or not isinstance(inner, Scope):  # 1
+            return structural("not-perfect", f"{arguments[0]} does not hold exactly one scope.", path)
+        if scope.mark or inner.mark:  # 2
+            return structural("marked", "Both scopes must be unmarked to become one.", path, (*path, 0))
+        depth = len(path) - 1
+        for leaf in leaves_under(context.program, path):  # 3
+            for form in _forms(leaf.op):
+                if form.coefficient(depth) != inner.size * form.coefficient(depth + 1):
+                    return structural(
+                        "not-flat",
+                        f"{form} does not use the two iterators as {inner.size}*{{{depth}}}+{{{depth + 1}}}.",
+                        leaf.path,
+                    )
+        # By condition 3 the outer iterator only occurs with the inner one: dropping it keeps every form.
+        images = {depth: Affine(), depth + 1: Affine.iterator(depth)}
+        images.update(_shift(inner, depth + 2, -1))
+        body = tuple(substitute(c, images) for c in inner.body)
+        merged = Scope(scope.size * inner.size, body, "", context.birth(0))
+        return context.program.splice(path, 1, (merged,))
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        path, _, _ = scope_at(context.program, arguments[0])
+        return path, (*path, 0)
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        _, scope, _ = scope_at(context.program, arguments[0])
+        inner = scope.body[0]
+        assert isinstance(inner, Scope)
+        return Move("split_scope", (arguments[0], inner.size))
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        if refusal.code == "marked":
+            for path in refusal.nodes:
+                yield Move("clear_mark", (place_of(context.program, path),))
+
+
+def _forms(op: Op) -> Iterator[Affine]:
+    for access in (op.target, *op.reads, *op.prefetches):
+        yield from access.index
+    yield from (o for o in op.operands if isinstance(o, Affine))
+    yield from (c.form for c in op.guard)
+
+
+@register
+class JoinScopes(Transformation):
+    """Fuse a scope with the next sibling: one loop does the work of both (loop fusion).
+
+    ``join_scopes S``
+
+    Before::
+
+        8 t[{0}] = x[{0}]
+        8 y[{0}] = t[{0}]
+
+    After ``join_scopes t@0``::
+
+        8 t[{0}] = x[{0}]
+        | y[{0}] = t[{0}]
+
+    Legal iff
+      1. the next sibling of S is a scope;
+      2. it has the same size and the same mark;
+      3. no conflict between an iteration i of S and an earlier iteration j < i of the sibling (V1);
+         where they are parallel: none between different iterations.
+
+    Source: PerfDojo, SC '25, section 2.3 (join_scopes).
+    """
+
+    name = "join_scopes"
+    family = "scopes"
+    parameters = (Parameter("scope", "scope"),)
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for path, scope, _ in scopes(context.program):
+            siblings = context.program.siblings(path)
+            if path[-1] + 1 < len(siblings):
+                partner = siblings[path[-1] + 1]
+                if isinstance(partner, Scope) and (partner.size, partner.mark) == (scope.size, scope.mark):
+                    yield (place_of(context.program, path),)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        path, scope, _ = scope_at(program, arguments[0])
+        siblings = program.siblings(path)
+        partner = siblings[path[-1] + 1] if path[-1] + 1 < len(siblings) else None
+        if not isinstance(partner, Scope):  # 1
+            return structural("no-partner", f"No scope follows {arguments[0]}.", path)
+        if (partner.size, partner.mark) != (scope.size, scope.mark):  # 2
+            return structural(
+                "unlike-partner",
+                f"The next scope has {_slot(partner)} iterations, {arguments[0]} has {_slot(scope)}: "
+                "they must be alike.",
+                path,
+                _after(path),
+            )
+        depth = len(path) - 1
+        first, second = leaves_under(program, path), leaves_under(program, _after(path))
+        for relation in ("<", ">") if scope.mark == "p" else (">",):  # 3
+            found = conflict_between(program, first, second, depth, [Order(depth, relation)], context.policy)
+            if found is not None:
+                return Refusal(
+                    "order",
+                    f"Joined, an iteration of the second scope would come before one of the first that it "
+                    f"conflicts with on {found.cell}.",
+                    tuple(leaf.path for leaf, _ in found.instances),
+                    found,
+                )
+        joined = Scope(scope.size, scope.body + partner.body, scope.mark, scope.birth)
+        return program.splice(path, 2, (joined,))
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        path, _, _ = scope_at(context.program, arguments[0])
+        return path, _after(path)
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        path, scope, _ = scope_at(context.program, arguments[0])
+        begin = (*path, len(scope.body))
+        return Move("fission_scope", (place_of(result, path), place_of(result, begin)))
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        program = context.program
+        path, scope, _ = scope_at(program, arguments[0])
+        if refusal.code == "unlike-partner":
+            partner = program.siblings(path)[path[-1] + 1]
+            assert isinstance(partner, Scope)
+            if partner.mark != scope.mark:
+                for other, node in ((path, scope), (_after(path), partner)):
+                    if node.mark:
+                        yield Move("clear_mark", (place_of(program, other),))
+            larger, smaller = max(scope.size, partner.size), min(scope.size, partner.size)
+            if larger % smaller == 0 and larger > smaller:
+                which = path if scope.size == larger else _after(path)
+                yield Move("split_scope", (place_of(program, which), larger // smaller))
+
+
+def _slot(scope: Scope) -> str:
+    return f"{scope.size}:{scope.mark}" if scope.mark else str(scope.size)
+
+
+@register
+class FissionScope(Transformation):
+    """Distribute a scope over two halves of its body (loop distribution).
+
+    ``fission_scope S X``: the second part begins at X, a child of S.
+
+    Before::
+
+        8 t[{0}] = x[{0}]
+        | y[{0}] = t[{0}]
+
+    After ``fission_scope t@0 y``::
+
+        8 t[{0}] = x[{0}]
+        8 y[{0}] = t[{0}]
+
+    Legal iff
+      1. X is a child of S, not its first;
+      2. no conflict between an iteration i of the first part and an earlier iteration j < i of the
+         second (V1).
+    """
+
+    name = "fission_scope"
+    family = "scopes"
+    parameters = (Parameter("scope", "scope"), Parameter("child", "node"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for path, scope, _ in scopes(context.program):
+            for number in range(1, len(scope.body)):
+                yield place_of(context.program, path), place_of(context.program, (*path, number))
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        path, scope, _ = scope_at(program, arguments[0])
+        assert isinstance(arguments[1], Place)
+        begin = resolve(program, arguments[1])
+        if begin[:-1] != path or begin[-1] == 0:  # 1
+            return structural(
+                "not-a-later-child", f"{arguments[1]} is not a second or later child of {arguments[0]}.", path, begin
+            )
+        depth = len(path) - 1
+        inside = leaves_under(program, path)
+        first = [leaf for leaf in inside if leaf.path[depth + 1] < begin[-1]]
+        second = [leaf for leaf in inside if leaf.path[depth + 1] >= begin[-1]]
+        found = conflict_between(program, first, second, depth, [Order(depth, ">")], context.policy)
+        if found is not None:  # 2
+            return Refusal(
+                "order",
+                f"Apart, an iteration of the first part would come before an earlier one of the second that it "
+                f"conflicts with on {found.cell}.",
+                tuple(leaf.path for leaf, _ in found.instances),
+                found,
+            )
+        parts = (
+            Scope(scope.size, scope.body[: begin[-1]], scope.mark, scope.birth),
+            Scope(scope.size, scope.body[begin[-1] :], scope.mark, context.birth(0)),
+        )
+        return program.splice(path, 1, parts)
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        path, _, _ = scope_at(context.program, arguments[0])
+        return Move("join_scopes", (place_of(result, path),))
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        fault = refusal.fault
+        if fault is not None and fault.buffer:
+            buffer = next(b for b in context.program.buffers if b.name == fault.buffer)
+            hidden = [k for k, d in enumerate(buffer.dims) if not d.materialised]
+            for k in hidden:
+                yield Move("materialise_dims", (buffer.name, k))
+            if buffer.location != "heap":
+                yield Move("set_location", (buffer.name, "heap"))
+
+
+@register
+class Interchange(Transformation):
+    """Swap a scope with the one scope it holds.
+
+    ``interchange S``
+
+    Before::
+
+        8 16 y[{0},{1}] = x[{0},{1}]
+
+    After ``interchange y@0``::
+
+        16 8 y[{1},{0}] = x[{1},{0}]
+
+    Legal iff
+      1. a scope is the only child of S;
+      2. no conflict between instances i, j with i_S < j_S and i_C > j_C, C being the child (V1);
+      3. the order of marks stays valid (V3).
+    """
+
+    name = "interchange"
+    family = "scopes"
+    parameters = (Parameter("scope", "scope"),)
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for path, scope, _ in scopes(context.program):
+            if len(scope.body) == 1 and isinstance(scope.body[0], Scope):
+                yield (place_of(context.program, path),)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        path, scope, _ = scope_at(program, arguments[0])
+        inner = scope.body[0]
+        if len(scope.body) != 1 or not isinstance(inner, Scope):  # 1
+            return structural("not-perfect", f"{arguments[0]} does not hold exactly one scope.", path)
+        depth = len(path) - 1
+        inside = leaves_under(program, path)
+        orders = [Order(depth, "<"), Order(depth + 1, ">")]
+        found = conflict_between(program, inside, inside, depth, orders, context.policy)
+        if found is not None:  # 2
+            return Refusal(
+                "order",
+                f"Interchanged, two instances that conflict on {found.cell} would change their order.",
+                tuple(dict.fromkeys(leaf.path for leaf, _ in found.instances)),
+                found,
+            )
+        swap = {depth: Affine.iterator(depth + 1), depth + 1: Affine.iterator(depth)}
+        body = tuple(substitute(c, swap) for c in inner.body)
+        lowered = Scope(scope.size, body, scope.mark, scope.birth)
+        return program.splice(path, 1, (Scope(inner.size, (lowered,), inner.mark, inner.birth),))
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        path, _, _ = scope_at(context.program, arguments[0])
+        return path, (*path, 0)
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("interchange", arguments)
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        if refusal.code == "not-perfect":
+            path, scope, _ = scope_at(context.program, arguments[0])
+            for number in range(1, len(scope.body)):
+                yield Move(
+                    "fission_scope", (place_of(context.program, path), place_of(context.program, (*path, number)))
+                )
+
+
+@register
+class Reorder(Transformation):
+    """Swap an operation or scope with its next sibling.
+
+    ``reorder X``
+
+    Before::
+
+        8 t[{0}] = x[{0}]
+        8 u[{0}] = x[{0}]
+
+    After ``reorder t@0``::
+
+        8 u[{0}] = x[{0}]
+        8 t[{0}] = x[{0}]
+
+    Legal iff
+      1. X has a next sibling;
+      2. no conflict between the two subtrees (V1).
+    """
+
+    name = "reorder"
+    family = "scopes"
+    parameters = (Parameter("node", "node"),)
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        program = context.program
+
+        def below(body: tuple[Node, ...], path: Path) -> Iterator[tuple[Argument, ...]]:
+            for number, node in enumerate(body):
+                if number + 1 < len(body):
+                    yield (place_of(program, (*path, number)),)
+                if isinstance(node, Scope):
+                    yield from below(node.body, (*path, number))
+
+        yield from below(program.body, ())
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        assert isinstance(arguments[0], Place)
+        path = resolve(program, arguments[0])
+        siblings = program.siblings(path)
+        if path[-1] + 1 >= len(siblings):  # 1
+            return structural("no-next", f"Nothing follows {arguments[0]} in its scope.", path)
+        first, second = leaves_under(program, path), leaves_under(program, _after(path))
+        found = conflict_between(program, first, second, len(path) - 1, (), context.policy)
+        if found is not None:  # 2
+            return Refusal(
+                "order",
+                f"The two must stay in this order: they conflict on {found.cell}.",
+                tuple(leaf.path for leaf, _ in found.instances),
+                found,
+            )
+        return program.splice(path, 2, (siblings[path[-1] + 1], siblings[path[-1]]))
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        assert isinstance(arguments[0], Place)
+        path = resolve(context.program, arguments[0])
+        return path, _after(path)
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        assert isinstance(arguments[0], Place)
+        path = resolve(context.program, arguments[0])
+        return Move("reorder", (place_of(result, path),))

@@ -1,0 +1,530 @@
+"""Moves on buffers: which dimensions are materialised, where a buffer lives, who shares it, its shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from dojo_core.moves.core import (
+    Argument,
+    Context,
+    Move,
+    NoSuchPlace,
+    Parameter,
+    Refusal,
+    Transformation,
+    leaf_at,
+    place_of,
+    register,
+    structural,
+)
+from dojo_core.moves.core import Place as Place
+from dojo_core.program.affine import Affine
+from dojo_core.program.tree import Access, Buffer, Dim, Node, Number, Op, Operand, Path, Program, Scope
+
+
+def buffer_named(program: Program, name: Argument) -> Buffer:
+    """The buffer of that name. Raises NoSuchPlace."""
+    for buffer in program.buffers:
+        if buffer.name == name:
+            return buffer
+    home = program.buffer_of.get(str(name))
+    if home is not None:
+        raise NoSuchPlace(f"The array {name} lives in the buffer {home.name}: name that.")
+    raise NoSuchPlace(f"There is no buffer {name}.")
+
+
+def temporaries(program: Program) -> Iterator[Buffer]:
+    """Buffers that hold no input and no output."""
+    for buffer in program.buffers:
+        if program.interface.isdisjoint(buffer.arrays):
+            yield buffer
+
+
+def with_buffer(program: Program, old: Buffer, *new: Buffer) -> Program:
+    """The program with one buffer replaced."""
+    return program.edit(
+        buffers=tuple(b for each in program.buffers for b in (new if each is old else (each,)))
+    )
+
+
+def map_accesses(body: tuple[Node, ...], change: Callable[[Access], Access], arrays: tuple[str, ...]) -> tuple[Node, ...]:
+    """A body with every access to some arrays changed, prefetches included; the rest is shared."""
+
+    def one(access: Access) -> Access:
+        return change(access) if access.array in arrays else access
+
+    def operand(value: Operand) -> Operand:
+        return one(value) if isinstance(value, Access) else value
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, Op):
+            if not any(a.array in arrays for a in (node.target, *node.reads, *node.prefetches)):
+                return node
+            return replace(
+                node,
+                target=one(node.target),
+                operands=tuple(map(operand, node.operands)),
+                prefetches=tuple(map(one, node.prefetches)),
+            )
+        children = tuple(map(visit, node.body))
+        if all(a is b for a, b in zip(children, node.body, strict=True)):
+            return node
+        return Scope(node.size, children, node.mark, node.birth)
+
+    return tuple(map(visit, body))
+
+
+def _interface_refusal(program: Program, buffer: Buffer) -> Refusal | None:
+    held = [a for a in buffer.arrays if a in program.interface]
+    if held:
+        kind = "an input" if held[0] in program.inputs else "an output"
+        return structural("interface", f"{held[0]} is {kind}: its layout is the kernel's interface.")
+    return None
+
+
+def _joins(context: Context, refusal: Refusal) -> Iterator[Move]:
+    """The scopes that keep a write and its read apart: joining them may bring them together."""
+    program = context.program
+    paths = [leaf.path for leaf in program.leaves if leaf.path in refusal.nodes]
+    for first in paths:
+        for second in paths:
+            common = 0
+            while common < min(len(first), len(second)) and first[common] == second[common]:
+                common += 1
+            if first >= second or common + 1 > len(first) - 1 or common + 1 > len(second) - 1:
+                continue
+            if second[common] == first[common] + 1:
+                yield Move("join_scopes", (place_of(program, first[: common + 1]),))
+            else:
+                yield Move("reorder", (place_of(program, first[: common + 1]),))
+                yield Move("join_scopes", (place_of(program, (*second[:common], second[common] - 1)),))
+                yield Move("join_scopes", (place_of(program, first[: common + 1]),))
+
+
+class _BufferMove(Transformation):
+    family = "storage"
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        """Buffers go by name; a renamed or missing one is refused by the move itself."""
+        return ()
+
+
+@register
+class ReuseDims(_BufferMove):
+    """Stop materialising dimensions of a buffer: all their indices share one address.
+
+    ``reuse_dims B K... [LOCATION]``: with a location the buffer moves there in the same move, which a
+    heap buffer under a parallel scope needs.
+
+    Before::
+
+        t f32 [8] heap
+        8 t[{0}] = x[{0}]
+        | y[{0}] = t[{0}]
+
+    After ``reuse_dims t 0``::
+
+        t f32 [8:N] heap
+
+    Legal iff
+      1. B holds no input or output;
+      2. each K is a dimension of B and materialised;
+      3. every read still finds the value that was written for it (V2).
+
+    Source: PerfDojo, SC '25, figures 5 and 6 (reuse_dims).
+    """
+
+    name = "reuse_dims"
+    parameters = (
+        Parameter("buffer", "buffer"),
+        Parameter("dims", "numbers"),
+        Parameter("location", "location", optional=True),
+    )
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for buffer in temporaries(context.program):
+            threads = buffer.location == "heap" and any(
+                s.mark == "p"
+                for leaf in context.program.leaves
+                if leaf.op.target.array in buffer.arrays
+                for s in leaf.scopes
+            )
+            for k, dim in enumerate(buffer.dims):
+                if dim.materialised and dim.size > 1:
+                    yield buffer.name, k
+                    if threads:
+                        yield buffer.name, k, "stack"
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        buffer = buffer_named(program, arguments[0])
+        refusal = _interface_refusal(program, buffer)
+        if refusal is not None:  # 1
+            return refusal
+        dims = [k for k in arguments[1:] if isinstance(k, int)]
+        location = arguments[-1] if isinstance(arguments[-1], str) and len(arguments) > 2 else buffer.location
+        for k in dims:  # 2
+            if k >= len(buffer.dims):
+                return structural("no-such-dim", f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0.")
+            if not buffer.dims[k].materialised:
+                return structural("not-materialised", f"Dimension {k} of {buffer.name} is :N already.")
+        changed = tuple(Dim(d.size, d.materialised and k not in dims) for k, d in enumerate(buffer.dims))
+        return with_buffer(program, buffer, replace(buffer, dims=changed, location=str(location)))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+        if isinstance(arguments[-1], str):
+            return None  # two edits at once: taken back by set_location and materialise_dims
+        return Move("materialise_dims", arguments)
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        if refusal.code == "race" and not isinstance(arguments[-1], str):
+            yield Move("reuse_dims", (*arguments, "stack"))
+        if refusal.code in ("clobber", "lifetime"):
+            yield from _joins(context, refusal)
+
+
+@register
+class MaterialiseDims(_BufferMove):
+    """Give dimensions of a buffer their own addresses again: the inverse of reuse_dims.
+
+    ``materialise_dims B K...``
+
+    Before::
+
+        t f32 [8:N] heap
+
+    After ``materialise_dims t 0``::
+
+        t f32 [8] heap
+
+    Legal iff
+      1. each K is a dimension of B and not materialised;
+      2. V2 and V3 hold (a register's index must be constant).
+    """
+
+    name = "materialise_dims"
+    parameters = (Parameter("buffer", "buffer"), Parameter("dims", "numbers"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for buffer in context.program.buffers:
+            for k, dim in enumerate(buffer.dims):
+                if not dim.materialised:
+                    yield buffer.name, k
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        buffer = buffer_named(program, arguments[0])
+        dims = [k for k in arguments[1:] if isinstance(k, int)]
+        for k in dims:  # 1
+            if k >= len(buffer.dims) or buffer.dims[k].materialised:
+                return structural("not-reused", f"{buffer.name} has no dimension {k} that is :N.")
+        changed = tuple(Dim(d.size, d.materialised or k in dims) for k, d in enumerate(buffer.dims))
+        return with_buffer(program, buffer, replace(buffer, dims=changed))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("reuse_dims", arguments)
+
+
+@register
+class SetLocation(_BufferMove):
+    """Move a buffer to the heap, the stack or registers.
+
+    ``set_location B LOCATION``
+
+    Before::
+
+        m f32 [8:N] heap
+
+    After ``set_location m register``::
+
+        m f32 [8:N] register
+
+    Legal iff
+      1. B holds no input or output;
+      2. the target has the location, and B is not there already;
+      3. B fits: registers have constant indices, the stack a limit (V3);
+      4. every read finds its value though each iteration of B's owner has a buffer of its own, or all
+         threads share one on the heap (V2).
+    """
+
+    name = "set_location"
+    parameters = (Parameter("buffer", "buffer"), Parameter("location", "location"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for buffer in temporaries(context.program):
+            for location in context.target.locations:
+                if location != buffer.location:
+                    yield buffer.name, location
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        buffer = buffer_named(program, arguments[0])
+        location = str(arguments[1])
+        refusal = _interface_refusal(program, buffer)
+        if refusal is not None:  # 1
+            return refusal
+        if location not in context.target.locations:  # 2
+            known = ", ".join(context.target.locations)
+            return structural("location-unknown", f"{context.target.name} has no location {location}; it has {known}.")
+        if location == buffer.location:
+            return structural("same-location", f"{buffer.name} is on the {location} already.")
+        return with_buffer(program, buffer, replace(buffer, location=location))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("set_location", (arguments[0], buffer_named(context.program, arguments[0]).location))
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        program = context.program
+        if refusal.code in ("clobber", "lifetime"):
+            yield from _joins(context, refusal)
+        if refusal.code == "register-index":
+            for path in refusal.nodes:
+                for depth, scope in enumerate(program.scopes_above(path)):
+                    if not scope.mark:
+                        yield Move("unroll", (place_of(program, path[: depth + 1]),))
+        if refusal.code in ("register-size", "stack-size", "register-index"):
+            buffer = buffer_named(program, arguments[0])
+            for k, dim in enumerate(buffer.dims):
+                if dim.materialised:
+                    yield Move("reuse_dims", (buffer.name, k))
+
+
+@register
+class ShareBuffer(_BufferMove):
+    """Let two buffers use the same memory.
+
+    ``share_buffer A B``: the arrays of A and B live in one buffer. The line of an interface buffer
+    survives, else B's.
+
+    Before::
+
+        e f32 [8] heap
+        y f32 [8] heap
+
+    After ``share_buffer e y``::
+
+        y f32 [8] heap -> e, y
+
+    Legal iff
+      1. A and B are two buffers with the same dtype, dimensions and location;
+      2. at most one of them holds an interface array, and that is no input;
+      3. no write of one array clobbers a value of another that is still read (V2).
+    """
+
+    name = "share_buffer"
+    parameters = (Parameter("buffer", "buffer"), Parameter("with", "buffer"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        program = context.program
+        usable = [b for b in program.buffers if not any(a in program.inputs for a in b.arrays)]
+        for number, a in enumerate(usable):
+            for b in usable[number + 1 :]:
+                if (a.dtype, a.dims, a.location) == (b.dtype, b.dims, b.location):
+                    if program.interface.isdisjoint(a.arrays):
+                        yield a.name, b.name
+                    elif program.interface.isdisjoint(b.arrays):
+                        yield b.name, a.name
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        a, b = buffer_named(program, arguments[0]), buffer_named(program, arguments[1])
+        if a is b or (a.dtype, a.dims, a.location) != (b.dtype, b.dims, b.location):  # 1
+            return structural(
+                "unlike-buffers", f"{a.name} and {b.name} must be two buffers of one dtype, shape and location."
+            )
+        owned = [x for x in (a, b) if not program.interface.isdisjoint(x.arrays)]
+        if len(owned) > 1 or any(x in program.inputs for x in (*a.arrays, *b.arrays)):  # 2
+            return structural("interface", "An input, or two interface arrays, may not share a buffer.")
+        kept = owned[0] if owned else b
+        shared = replace(kept, arrays=a.arrays + b.arrays)
+        return program.edit(
+            buffers=tuple(shared if x is kept else x for x in program.buffers if x is kept or x not in (a, b))
+        )
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+        a, b = (buffer_named(context.program, x) for x in arguments)
+        gone = a if any(x.name == b.name for x in result.buffers) else b
+        return Move("unshare_buffer", (gone.name,)) if gone.arrays == (gone.name,) else None
+
+
+@register
+class UnshareBuffer(_BufferMove):
+    """Give an array a buffer of its own again: the inverse of share_buffer.
+
+    ``unshare_buffer ARRAY``
+
+    Before::
+
+        y f32 [8] heap -> e, y
+
+    After ``unshare_buffer e``::
+
+        e f32 [8] heap
+        y f32 [8] heap
+
+    Legal iff
+      1. ARRAY shares its buffer with others and is no input or output;
+      2. no other buffer has its name;
+      3. V2 and V3 hold.
+    """
+
+    name = "unshare_buffer"
+    parameters = (Parameter("array", "buffer"),)
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        program = context.program
+        for buffer in program.buffers:
+            if len(buffer.arrays) > 1:
+                for array in buffer.arrays:
+                    if array not in program.interface and array != buffer.name:
+                        yield (array,)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        array = str(arguments[0])
+        buffer = program.buffer_of.get(array)
+        if buffer is None or len(buffer.arrays) < 2 or array in program.interface:  # 1
+            return structural("not-shared", f"{array} is no temporary that shares its buffer.")
+        if any(b.name == array for b in program.buffers):  # 2
+            return structural("name-taken", f"A buffer is named {array}: another array of it must leave instead.")
+        own = replace(buffer, name=array, arrays=(array,))
+        rest = replace(buffer, arrays=tuple(a for a in buffer.arrays if a != array))
+        return with_buffer(program, buffer, rest, own)
+
+
+@register
+class SplitDim(_BufferMove):
+    """Cut one dimension of a buffer in two. No byte moves; inputs and outputs may be split too.
+
+    ``split_dim B K T``
+
+    Before::
+
+        d f32 [64] heap
+        4 16 d[{0}*16+{1}] = x[{0}*16+{1}]
+
+    After ``split_dim d 0 16``::
+
+        d f32 [4, 16] heap
+        4 16 d[{0},{1}] = x[{0}*16+{1}]
+
+    Legal iff
+      1. T divides the size of dimension K, and lies between 1 and it;
+      2. every index K decomposes as T*u + v with 0 <= v < T.
+    """
+
+    name = "split_dim"
+    parameters = (Parameter("buffer", "buffer"), Parameter("dim", "number"), Parameter("factor", "number"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for buffer in context.program.buffers:
+            for k, dim in enumerate(buffer.dims):
+                strides: set[int] = set()
+                for leaf in context.program.leaves:
+                    for access in (leaf.op.target, *leaf.op.reads):
+                        if access.array in buffer.arrays:
+                            strides.update(abs(c) for _, c in access.index[k].terms)
+                for factor in sorted(strides):
+                    if 1 < factor < dim.size and dim.size % factor == 0:
+                        yield buffer.name, k, factor
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        buffer = buffer_named(program, arguments[0])
+        k, factor = arguments[1], arguments[2]
+        assert isinstance(k, int) and isinstance(factor, int)
+        if k >= len(buffer.dims):
+            return structural("no-such-dim", f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0.")
+        dim = buffer.dims[k]
+        if not 1 < factor < dim.size or dim.size % factor:  # 1
+            return structural("split-factor", f"{factor} does not cut dimension {k} of {buffer.name}, {dim}, into equal runs.")
+        for leaf in program.leaves:  # 2
+            sizes = [s.size for s in leaf.scopes]
+            for access in (leaf.op.target, *leaf.op.reads):
+                if access.array in buffer.arrays:
+                    low, high = _parts(access.index[k], factor)[1].bounds(sizes)
+                    if low < 0 or high >= factor:
+                        return structural(
+                            "not-decomposed",
+                            f"The index {access.index[k]} of {access} is not {factor}*u + v with 0 <= v < {factor}.",
+                            leaf.path,
+                        )
+
+        def cut(access: Access) -> Access:
+            return Access(access.array, (*access.index[:k], *_parts(access.index[k], factor), *access.index[k + 1 :]))
+
+        pieces = (Dim(dim.size // factor, dim.materialised), Dim(factor, dim.materialised))
+        changed = replace(buffer, dims=(*buffer.dims[:k], *pieces, *buffer.dims[k + 1 :]))
+        body = map_accesses(program.body, cut, buffer.arrays)
+        return with_buffer(program, buffer, changed).edit(body=body)
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("merge_dims", arguments[:2])
+
+
+def _parts(form: Affine, factor: int) -> tuple[Affine, Affine]:
+    """(u, v) with form = factor*u + v: what divides goes to u, the rest to v."""
+    whole = Affine(tuple((d, c // factor) for d, c in form.terms if c % factor == 0), form.const // factor)
+    rest = Affine(tuple((d, c) for d, c in form.terms if c % factor), form.const % factor)
+    return whole, rest
+
+
+@register
+class MergeDims(_BufferMove):
+    """Make one dimension of two neighbours: the inverse of split_dim. No byte moves.
+
+    ``merge_dims B K``: dimensions K and K+1.
+
+    Before::
+
+        d f32 [4, 16] heap
+        4 16 d[{0},{1}] = x[{0}*16+{1}]
+
+    After ``merge_dims d 0``::
+
+        d f32 [64] heap
+        4 16 d[{0}*16+{1}] = x[{0}*16+{1}]
+
+    Legal iff
+      1. K and K+1 are dimensions of B;
+      2. both are materialised, or both are :N.
+    """
+
+    name = "merge_dims"
+    parameters = (Parameter("buffer", "buffer"), Parameter("dim", "number"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for buffer in context.program.buffers:
+            for k in range(len(buffer.dims) - 1):
+                if buffer.dims[k].materialised == buffer.dims[k + 1].materialised:
+                    yield buffer.name, k
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        buffer = buffer_named(program, arguments[0])
+        k = arguments[1]
+        assert isinstance(k, int)
+        if k + 1 >= len(buffer.dims):  # 1
+            return structural("no-such-dim", f"{buffer.name} has no dimensions {k} and {k + 1}.")
+        outer, inner = buffer.dims[k], buffer.dims[k + 1]
+        if outer.materialised != inner.materialised:  # 2
+            return structural("unlike-dims", "One of the two dimensions is :N, the other is materialised.")
+
+        def glue(access: Access) -> Access:
+            merged = access.index[k] * inner.size + access.index[k + 1]
+            return Access(access.array, (*access.index[:k], merged, *access.index[k + 2 :]))
+
+        dim = Dim(outer.size * inner.size, outer.materialised)
+        changed = replace(buffer, dims=(*buffer.dims[:k], dim, *buffer.dims[k + 2 :]))
+        body = map_accesses(program.body, glue, buffer.arrays)
+        return with_buffer(program, buffer, changed).edit(body=body)
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        k = arguments[1]
+        assert isinstance(k, int)
+        inner = buffer_named(context.program, arguments[0]).dims[k + 1].size
+        return Move("split_dim", (arguments[0], k, inner))
+
+
+__all__ = ["Number", "buffer_named", "leaf_at", "map_accesses", "temporaries", "with_buffer"]

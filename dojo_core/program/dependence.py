@@ -1,0 +1,222 @@
+"""The one dependence analysis: when do two instances of operations touch the same cell?
+
+An *instance* is an operation with the values of its iterators. Every legality question of every move
+comes down to: can two instances in a given relative order touch one cell? Accesses are affine over
+boxes, so the question is an integer system that ``integers.solve`` decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dojo_core.program.affine import Affine
+from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.integers import Constraint, solve
+from dojo_core.program.tree import Access, Leaf, Program
+
+POLICIES = ("strict", "reassoc", "algebraic")
+
+
+class Touch(NamedTuple):
+    """One access of an operation; kind is ``r`` read, ``w`` write, ``a`` accumulation (both)."""
+
+    leaf: Leaf
+    access: Access
+    kind: str
+
+
+class Order(NamedTuple):
+    """A relation between the iterators of two instances at one depth: ``<``, ``>`` or ``=``."""
+
+    depth: int
+    relation: str
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Two (or three) instances and the cell on which they conflict."""
+
+    instances: tuple[tuple[Leaf, tuple[int, ...]], ...]
+    cell: str
+
+    def __str__(self) -> str:
+        from dojo_core.program.text import op_text
+
+        told = [
+            f"'{op_text(leaf.op)}' at ({', '.join(map(str, values))})" if values else f"'{op_text(leaf.op)}'"
+            for leaf, values in self.instances
+        ]
+        return f"{' and then '.join(told)}: all touch {self.cell}" if len(told) > 2 else f"{' and '.join(told)} both touch {self.cell}"
+
+
+def touches(leaf: Leaf) -> Iterator[Touch]:
+    """The accesses of an operation: operands first, the target last (the order of execution)."""
+    for access in leaf.op.reads:
+        yield Touch(leaf, access, "r")
+    yield Touch(leaf, leaf.op.target, "a" if leaf.op.accumulate else "w")
+
+
+def common_depth(a: Leaf, b: Leaf) -> int:
+    """How many scopes two operations share."""
+    depth = 0
+    limit = min(len(a.scopes), len(b.scopes))
+    while depth < limit and a.path[depth] == b.path[depth]:
+        depth += 1
+    return depth
+
+
+def may_regroup(program: Program, leaf: Leaf, policy: str) -> bool:
+    """May the terms of this accumulation be regrouped? (representation.md: floating-point policy)"""
+    if policy != "strict" or leaf.op.accumulate in ("max", "min"):
+        return True
+    return not program.buffer_of[leaf.op.target.array].dtype.startswith(("f", "bf"))
+
+
+def conflict_between(
+    program: Program,
+    first: Sequence[Leaf],
+    second: Sequence[Leaf],
+    equal: int,
+    orders: Sequence[Order],
+    policy: str,
+) -> Witness | None:
+    """A pair of conflicting instances (i of ``first``, j of ``second``) in the given relative order.
+
+    The iterators of the first ``equal`` depths are the same in both; ``orders`` relates deeper ones.
+    A conflict is two accesses to the same logical cell, not both reads; two accumulations by the same
+    operator commute where the policy lets them regroup.
+    """
+    for a in first:
+        for b in second:
+            for ta in touches(a):
+                for tb in touches(b):
+                    if ta.access.array != tb.access.array or (ta.kind == "r" and tb.kind == "r"):
+                        continue
+                    if (
+                        ta.kind == tb.kind == "a"
+                        and a.op.accumulate == b.op.accumulate
+                        and may_regroup(program, a, policy)
+                    ):
+                        continue
+                    found = meeting(ta, tb, equal, orders)
+                    if found is not None:
+                        return found
+    return None
+
+
+def meeting(
+    a: Touch,
+    b: Touch,
+    equal: int,
+    orders: Sequence[Order],
+    dims: Sequence[int] | None = None,
+) -> Witness | None:
+    """Instances of two accesses in the given order whose indices agree (in ``dims``, default all)."""
+    pairs = list(zip(a.access.index, b.access.index, strict=True))
+    if dims is not None:
+        pairs = [pairs[k] for k in dims]
+    if _forced_equal(pairs, equal, orders):
+        return None
+    system = System()
+    va = system.instance(a.leaf)
+    vb = system.instance(b.leaf, share=va[:equal])
+    for order in orders:
+        system.order(va, vb, order)
+    for ia, ib in pairs:
+        system.equal(ia, va, ib, vb)
+    point = system.solve()
+    if point is None:
+        return None
+    values = (system.values(point, va), system.values(point, vb))
+    return Witness(((a.leaf, values[0]), (b.leaf, values[1])), cell_text(a.access, values[0]))
+
+
+def _forced_equal(
+    pairs: Sequence[tuple[Affine, Affine]], equal: int, orders: Sequence[Order]
+) -> bool:
+    """Quick answer for the usual case: an index that is the ordered iterator itself, alike in both."""
+    for order in orders:
+        if order.relation == "=":
+            continue
+        for ia, ib in pairs:
+            if ia == ib and ia.uses(order.depth) and all(d < equal or d == order.depth for d, _ in ia.terms):
+                return True
+    return False
+
+
+def cell_text(access: Access, values: Sequence[int]) -> str:
+    if any(v < 0 for v in values):
+        return access.array
+    return f"{access.array}[{','.join(str(i.value(values)) for i in access.index)}]"
+
+
+class System:
+    """An integer system under construction: instances of operations and relations between them."""
+
+    def __init__(self) -> None:
+        self.box: list[tuple[int, int]] = []
+        self.constraints: list[Constraint] = []
+
+    def instance(self, leaf: Leaf, share: Sequence[int] = (), pin: Sequence[int] = ()) -> list[int]:
+        """Variables for the iterators of an operation: outer ones shared, those in ``pin`` at their last value."""
+        variables = list(share)
+        for depth in range(len(share), len(leaf.scopes)):
+            last = leaf.scopes[depth].size - 1
+            self.box.append((last if depth in pin else 0, last))
+            variables.append(len(self.box) - 1)
+        for comparison in leaf.op.guard:
+            constraint = Constraint.of(comparison)
+            self.constraints.append(
+                Constraint(renamed(constraint.form, variables), constraint.equality)
+            )
+        return variables
+
+    def free(self, sizes: Sequence[int]) -> list[int]:
+        first = len(self.box)
+        self.box.extend((0, size - 1) for size in sizes)
+        return list(range(first, len(self.box)))
+
+    def order(self, a: Sequence[int], b: Sequence[int], order: Order) -> None:
+        left, right = Affine.iterator(a[order.depth]), Affine.iterator(b[order.depth])
+        if order.relation == "=":
+            self.constraints.append(Constraint.equal(left, right))
+        elif order.relation == "<":
+            self.constraints.append(Constraint.at_least(right - left - 1))
+        else:
+            self.constraints.append(Constraint.at_least(left - right - 1))
+
+    def equal(self, ia: Affine, a: Sequence[int], ib: Affine, b: Sequence[int]) -> None:
+        form = renamed(ia, a) - renamed(ib, b)
+        if form.terms or form.const:
+            self.constraints.append(Constraint(form, True))
+
+    def less(self, ia: Affine, a: Sequence[int], ib: Affine, b: Sequence[int]) -> None:
+        self.constraints.append(Constraint.at_least(renamed(ib, b) - renamed(ia, a) - 1))
+
+    def solve(self) -> tuple[int, ...] | None:
+        """A point, or None if there is none. Undecided counts as a point with all values -1."""
+        solution = solve(self.box, self.constraints)
+        if not solution.possible:
+            return None
+        return solution.point if solution.point is not None else (-1,) * max(1, len(self.box))
+
+    @staticmethod
+    def values(point: Sequence[int], variables: Sequence[int]) -> tuple[int, ...]:
+        return tuple(point[v] for v in variables)
+
+
+def renamed(form: Affine, variables: Sequence[int]) -> Affine:
+    """The form with iterator k replaced by variable ``variables[k]``."""
+    return Affine.make(((variables[d], c) for d, c in form.terms), form.const)
+
+
+def is_reduction(leaf: Leaf, depth: int) -> bool:
+    """Does the operation accumulate over the scope at ``depth`` (its target ignores that iterator)?"""
+    return bool(leaf.op.accumulate) and not any(i.uses(depth) for i in leaf.op.target.index)
+
+
+def has_vector_form(leaf: Leaf) -> bool:
+    function = leaf.op.function
+    return not function or FUNCTIONS[function].vector

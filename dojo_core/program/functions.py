@@ -1,0 +1,45 @@
+"""The functions and accumulations an operation may use, and how the text form writes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dojo_core.program.tree import DTYPE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """``infix`` functions stand between their operands; ``vector``: a vector form exists for floats."""
+
+    name: str
+    arity: int
+    infix: bool = False
+    vector: bool = True
+
+
+_ARITHMETIC = [Function(sign, 2, infix=True) for sign in ("+", "-", "*", "/")]
+_COMPARISONS = [Function(sign, 2, infix=True, vector=False) for sign in ("<", "<=", ">", ">=", "==", "!=")]
+_NAMED = [
+    Function(name, 1)
+    for name in ("neg", "abs", "sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "floor", "round")
+] + [
+    Function("max", 2),
+    Function("min", 2),
+    Function("pow", 2, vector=False),
+    Function("fma", 3),
+    Function("select", 3, vector=False),
+]
+_CONVERSIONS = [Function(dtype, 1, vector=False) for dtype in DTYPE_BYTES]
+
+FUNCTIONS: dict[str, Function] = {f.name: f for f in _ARITHMETIC + _COMPARISONS + _NAMED + _CONVERSIONS}
+
+# Accumulations: associative, commutative, with a known identity.
+IDENTITY: dict[str, int | float] = {"+": 0, "*": 1, "max": float("-inf"), "min": float("inf")}
+
+KERNEL_LIMITS = {
+    "text bytes": 64 * 1024,
+    "nodes": 500,
+    "depth": 16,
+    "buffers": 64,
+    "buffer bytes": 16 * 2**30,
+}

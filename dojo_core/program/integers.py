@@ -1,0 +1,239 @@
+"""Integer feasibility of small systems of affine constraints over a box: the one judge of dependences.
+
+Equalities are removed exactly, by unimodular changes of variable (Euclid on the coefficients);
+inequalities by Fourier-Motzkin elimination with the real and the dark shadow of the Omega test
+(W. Pugh, Supercomputing '91). A system that neither shadow decides counts as possible, so that a
+legality check built on "impossible" never accepts on a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd
+
+from dojo_core.program.affine import Affine
+from dojo_core.program.tree import Comparison
+
+Row = tuple[int, ...]  # coefficients of the variables, then the constant
+Box = tuple[tuple[int, int], ...]
+
+_MAX_ROWS = 240  # beyond this many inequalities the elimination gives up: undecided
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """``form == 0`` or ``form >= 0`` over variables numbered as the depths of the form."""
+
+    form: Affine
+    equality: bool = False
+
+    @staticmethod
+    def equal(a: Affine, b: Affine) -> Constraint:
+        return Constraint(a - b, True)
+
+    @staticmethod
+    def at_least(form: Affine) -> Constraint:
+        """``form >= 0``."""
+        return Constraint(form)
+
+    @staticmethod
+    def of(comparison: Comparison) -> Constraint:
+        form = comparison.form - comparison.bound
+        if comparison.relation == "<":
+            return Constraint(-form - 1)
+        return Constraint(form, comparison.relation == "==")
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """``possible`` is False only where no integer point exists; ``point`` is one where it is known."""
+
+    possible: bool
+    point: tuple[int, ...] | None = None
+
+
+_IMPOSSIBLE = Solution(False)
+_UNDECIDED = Solution(True)
+
+
+def solve(box: Sequence[tuple[int, int]], constraints: Sequence[Constraint]) -> Solution:
+    """Is there an integer point of the box (bounds inclusive) that satisfies all constraints?"""
+    return _solve(tuple(box), tuple(constraints))
+
+
+@lru_cache(maxsize=200_000)
+def _solve(box: Box, constraints: tuple[Constraint, ...]) -> Solution:
+    if any(low > high for low, high in box):
+        return _IMPOSSIBLE
+    for c in constraints:  # the interval test settles most systems
+        low, high = _interval(c.form, box)
+        if high < 0 or (c.equality and low > 0):
+            return _IMPOSSIBLE
+    count = len(box)
+    used = sorted({d for c in constraints for d, _ in c.form.terms})
+    number = {d: n for n, d in enumerate(used)}
+    width = len(used)
+
+    def row(form: Affine) -> list[int]:
+        result = [0] * (width + 1)
+        for d, coefficient in form.terms:
+            result[number[d]] = coefficient
+        result[width] = form.const
+        return result
+
+    equalities = [row(c.form) for c in constraints if c.equality]
+    rows: list[Row] = [tuple(row(c.form)) for c in constraints if not c.equality]
+    for n, d in enumerate(used):
+        low, high = box[d]
+        rows.append(tuple(1 if i == n else -low if i == width else 0 for i in range(width + 1)))
+        rows.append(tuple(-1 if i == n else high if i == width else 0 for i in range(width + 1)))
+
+    # Each elimination step records how to get the old variables back from the new ones.
+    undo: list[tuple[int, list[int]]] = []
+    while equalities:
+        equality = equalities.pop()
+        divisor = 0
+        for coefficient in equality[:-1]:
+            divisor = gcd(divisor, coefficient)
+        if divisor == 0:
+            if equality[-1] != 0:
+                return _IMPOSSIBLE
+            continue
+        if equality[-1] % divisor:
+            return _IMPOSSIBLE
+        if divisor > 1:
+            equality = [c // divisor for c in equality]
+        k = min((abs(c), n) for n, c in enumerate(equality[:-1]) if c)[1]
+        pivot = equality[k]
+        if abs(pivot) == 1:
+            # x_k is an affine form of the others: substitute it everywhere.
+            image = [-c * pivot for c in equality]
+            image[k] = 0
+        else:
+            # x_k = t - sum(q_i x_i): the coefficients of the others shrink below the pivot's. The
+            # variable t takes the place of x_k.
+            image = [-(c // pivot) for c in equality]
+            image[k], image[width] = 1, 0
+        undo.append((k, image))
+        equalities = [_replace(e, k, image) for e in equalities]
+        if abs(pivot) != 1:
+            equalities.append(_replace(equality, k, image))
+        rows = [tuple(_replace(r, k, image)) for r in rows]
+
+    outcome = _eliminate(rows, width)
+    if outcome is None:
+        return _IMPOSSIBLE
+    if not outcome:
+        return _UNDECIDED
+    values = outcome
+    for k, image in reversed(undo):
+        values[k] = sum(c * v for c, v in zip(image, values, strict=False)) + image[width]
+    point = [low for low, _ in box]
+    for n, d in enumerate(used):
+        point[d] = values[n]
+    assert count == len(point)
+    return Solution(True, tuple(point))
+
+
+def _interval(form: Affine, box: Box) -> tuple[int, int]:
+    low = high = form.const
+    for d, c in form.terms:
+        a, b = box[d]
+        if c > 0:
+            low += c * a
+            high += c * b
+        else:
+            low += c * b
+            high += c * a
+    return low, high
+
+
+def _replace(row: Sequence[int], k: int, image: Sequence[int]) -> list[int]:
+    factor = row[k]
+    if factor == 0:
+        return list(row)
+    result = [r + factor * i for r, i in zip(row, image, strict=True)]
+    result[k] = factor * image[k]
+    return result
+
+
+def _tight(rows: Sequence[Row]) -> list[Row] | None:
+    """Divide by the gcd rounding the constant down, keep the tightest of parallel rows; None: empty."""
+    best: dict[Row, int] = {}
+    for row in rows:
+        divisor = 0
+        for c in row[:-1]:
+            divisor = gcd(divisor, c)
+            if divisor == 1:
+                break
+        const = row[-1]
+        if divisor == 0:
+            if const < 0:
+                return None
+            continue
+        key = row[:-1]
+        if divisor > 1:
+            key = tuple(c // divisor for c in key)
+            const //= divisor
+        if key not in best or const < best[key]:
+            best[key] = const
+    for key, const in best.items():
+        opposite = best.get(tuple(-c for c in key))
+        if opposite is not None and const + opposite < 0:
+            return None
+    return [(*key, const) for key, const in best.items()]
+
+
+def _eliminate(rows: Sequence[Row], width: int) -> list[int] | None:
+    """A point of ``rows >= 0``, None if there is none, ``[]`` if undecided."""
+    tight = _tight(rows)
+    if tight is None:
+        return None
+    if len(tight) > _MAX_ROWS:
+        return []
+    # The cheapest variable first; eliminations that are exact over the integers before others.
+    choice: tuple[bool, int, int] | None = None
+    for k in range(width):
+        lower = [r[k] for r in tight if r[k] > 0]
+        upper = [r[k] for r in tight if r[k] < 0]
+        if not lower and not upper:
+            continue
+        inexact = not (all(c == 1 for c in lower) or all(c == -1 for c in upper))
+        candidate = (inexact, len(lower) * len(upper), k)
+        if choice is None or candidate < choice:
+            choice = candidate
+    if choice is None:
+        return [0] * width
+    inexact, _, k = choice
+    lower_rows = [r for r in tight if r[k] > 0]
+    upper_rows = [r for r in tight if r[k] < 0]
+    rest = [r for r in tight if r[k] == 0]
+    for slack in (0, 1) if inexact else (0,):
+        shadow = list(rest)
+        for a in lower_rows:
+            for b in upper_rows:
+                p, q = a[k], -b[k]
+                combined = [q * x + p * y for x, y in zip(a, b, strict=True)]
+                if slack:  # the dark shadow: wide enough to hold an integer for certain
+                    combined[-1] -= (p - 1) * (q - 1)
+                shadow.append(tuple(combined))
+        values = _eliminate(shadow, width)
+        if values is None:
+            # An empty real shadow settles it; an empty dark one leaves the real one's doubt.
+            return [] if slack else None
+        if not values:
+            return []
+        low = max((-(_rest(r, k, values) // r[k]) for r in lower_rows), default=None)
+        high = min((_rest(r, k, values) // -r[k] for r in upper_rows), default=None)
+        if low is None:
+            low = high if high is not None else 0
+        if high is None or low <= high:
+            values[k] = low
+            return values
+    return []
+
+
+def _rest(row: Row, k: int, values: Sequence[int]) -> int:
+    return sum(c * v for n, (c, v) in enumerate(zip(row, values, strict=False)) if n != k) + row[-1]

@@ -1,0 +1,219 @@
+"""V3: every mark, location and limit of a program meets its own condition (moves.md, "Marks")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from dojo_core.program.dependence import (
+    Order,
+    has_vector_form,
+    is_reduction,
+    may_regroup,
+    meeting,
+    touches,
+)
+from dojo_core.program.tree import Access, Buffer, Leaf, Node, Op, Path, Program, Scope
+from dojo_core.program.validity import Fault
+from dojo_core.targets.target import Target
+
+MARK_WORDS = {"u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp"}
+
+
+def mark_fault(program: Program, target: Target, policy: str) -> Fault | None:
+    """The first violation of V3, or None."""
+    for number, node in enumerate(program.body):
+        if isinstance(node, Scope):
+            fault = _scope_fault(program, node, (number,), (), target, policy)
+            if fault is not None:
+                return fault
+    unrolled = sum(_unrolled_ops(n) for n in program.body)
+    if unrolled > target.unrolled_ops:
+        return _fault(
+            "unrolled-size",
+            f"Unrolling would make {unrolled} operations of code; the limit is {target.unrolled_ops}.",
+            (),
+        )
+    stack = 0
+    for buffer in program.buffers:
+        if buffer.location == "heap":
+            continue
+        if buffer.location not in target.locations:
+            return _fault(
+                "location-unknown", f"The target {target.name} has no location {buffer.location}.", (), buffer.name
+            )
+        if buffer.location == "register":
+            fault = _register_fault(program, buffer, target)
+            if fault is not None:
+                return fault
+        else:
+            stack += buffer.bytes
+    if stack > target.stack_bytes:
+        return _fault(
+            "stack-size",
+            f"The stack buffers would take {stack:,} bytes; the limit per thread is {target.stack_bytes:,}.",
+            (),
+        )
+    return None
+
+
+def _fault(code: str, sentence: str, nodes: tuple[Path, ...], buffer: str = "") -> Fault:
+    return Fault(code, buffer, buffer, sentence, nodes)
+
+
+def _marked(scope: Scope) -> bool:
+    """Does the subtree hold a mark that has conditions (all but unrolled)?"""
+    cached = scope.__dict__.get("_marked")
+    if cached is None:
+        cached = scope.mark not in ("", "u") or any(isinstance(c, Scope) and _marked(c) for c in scope.body)
+        scope.__dict__["_marked"] = cached
+    return bool(cached)
+
+
+def _unrolled_ops(node: Node) -> int:
+    """Operations of generated code: each counted once per iteration of the unrolled scopes around it."""
+    if isinstance(node, Op):
+        return 1
+    cached = node.__dict__.get("_unrolled_ops")
+    if cached is None:
+        cached = sum(_unrolled_ops(c) for c in node.body) * (node.size if node.mark == "u" else 1)
+        node.__dict__["_unrolled_ops"] = cached
+    return int(cached)
+
+
+def _scope_fault(
+    program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], target: Target, policy: str
+) -> Fault | None:
+    if not _marked(scope):
+        return None
+    if scope.mark and scope.mark not in target.marks:
+        return _fault(
+            "mark-unknown", f"The target {target.name} knows no {MARK_WORDS[scope.mark]} scopes.", (path,)
+        )
+    if scope.mark == "p":
+        if any(s.mark == "p" for s in above):
+            return _fault("parallel-nested", "A parallel scope stands in another: one per path.", (path,))
+        if any(s.mark == "u" for s in above):
+            return _fault("parallel-unrolled", "A parallel scope stands in an unrolled one.", (path,))
+    if scope.mark == "v":
+        return vector_fault(program, scope, path, above, target, policy)
+    for number, child in enumerate(scope.body):
+        if isinstance(child, Scope):
+            fault = _scope_fault(program, child, (*path, number), (*above, scope), target, policy)
+            if fault is not None:
+                return fault
+    return None
+
+
+def vector_fault(
+    program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], target: Target, policy: str
+) -> Fault | None:
+    """The conditions of a ``:v`` scope, numbered as in the move ``vectorize``."""
+    if len(scope.body) != 1 or not isinstance(scope.body[0], Op):
+        return _fault("vector-body", "A vectorised scope wraps exactly one operation.", (path,))
+    op = scope.body[0]
+    buffers = tuple(program.buffer_of[a.array] for a in (op.target, *op.reads))
+    told = _vector_sentence(op, scope.size, tuple(s.size for s in above), buffers, target, policy)
+    return None if told is None else _fault(told[0], told[1], (path,))
+
+
+@lru_cache(maxsize=50_000)
+def _vector_sentence(
+    op: Op, lanes: int, above: tuple[int, ...], buffers: tuple[Buffer, ...], target: Target, policy: str
+) -> tuple[str, str] | None:
+    lane = len(above)
+    dtypes = {b.dtype for b in buffers}
+    if len(dtypes) > 1:
+        return "vector-dtype", f"The operation mixes {' and '.join(sorted(dtypes))}: one dtype per vector."
+    dtype = dtypes.pop()
+    widths = target.vector_widths.get(dtype, ())
+    if lanes not in widths:
+        known = ", ".join(map(str, widths)) or "none"
+        return "vector-width", f"{lanes} is no vector width of {target.name} for {dtype} (they are: {known})."
+    leaf = Leaf(op, (0,) * (lane + 1), tuple(Scope(n, ()) for n in (*above, lanes)))
+    if not has_vector_form(leaf):
+        return "vector-form", f"{op.function} has no vector form."
+    for comparison in op.guard:
+        if comparison.form.uses(lane):
+            return "vector-guard", "The guard depends on the lane."
+    accesses = (op.target, *op.reads)
+    for access, buffer in zip(accesses, buffers, strict=True):
+        stride = lane_stride(access, buffer, lane)
+        if stride == 1 or (stride == 0 and access is not op.target):
+            continue
+        if stride == 0 and is_reduction(leaf, lane):
+            small = Program("", (), (), (buffer,), ())
+            if may_regroup(small, leaf, policy):
+                continue
+            return "vector-regroup", "The policy strict keeps the order of this sum: its lanes may not be regrouped."
+        if stride == 0:
+            return "vector-stride", f"All lanes would write the same cell {access}."
+        return (
+            "vector-stride",
+            f"The lanes of {access} are {stride} cells apart; they must be neighbours (or one cell, where it is read).",
+        )
+    for touch in touches(leaf):
+        if touch.kind == "r" and touch.access.array == op.target.array:
+            written = next(t for t in touches(leaf) if t.kind != "r")
+            for relation in ("<", ">"):
+                if meeting(touch, written, lane, [Order(lane, relation)]) is not None:
+                    return "vector-flow", f"A lane of {touch.access} reads what another lane writes."
+    return None
+
+
+def lane_stride(access: Access, buffer: Buffer, depth: int) -> int:
+    """Cells between neighbouring iterations of the scope at ``depth``, in the buffer's layout."""
+    stride, step = 0, 1
+    for form, dim in zip(reversed(access.index), reversed(buffer.dims), strict=True):
+        if dim.materialised:
+            stride += form.coefficient(depth) * step
+            step *= dim.size
+    return stride
+
+
+def _register_fault(program: Program, buffer: Buffer, target: Target) -> Fault | None:
+    """A register has no address: every index is constant once unrolled scopes are, the last may be a lane's."""
+    if buffer.cells > target.register_cells:
+        return _fault(
+            "register-size",
+            f"{buffer.name} has {buffer.cells} cells; a register buffer has at most {target.register_cells}.",
+            (),
+            buffer.name,
+        )
+    last = max((k for k, d in enumerate(buffer.dims) if d.materialised), default=-1)
+    widths: set[int] = set()
+    for leaf in program.leaves:
+        for touch in touches(leaf):
+            if touch.access.array not in buffer.arrays:
+                continue
+            sentence = _register_sentence(touch.access, leaf.scopes, buffer, last, widths)
+            if sentence is not None:
+                return _fault("register-index", sentence, (leaf.path,), buffer.name)
+    if len(widths) > 1:
+        return _fault(
+            "register-index", f"{buffer.name} is used with vectors of different widths.", (), buffer.name
+        )
+    return None
+
+
+def _register_sentence(
+    access: Access, scopes: Sequence[Scope], buffer: Buffer, last: int, widths: set[int]
+) -> str | None:
+    for k, form in enumerate(access.index):
+        if not buffer.dims[k].materialised:
+            continue
+        for depth, coefficient in form.terms:
+            scope = scopes[depth]
+            if scope.mark == "u":
+                continue
+            if scope.mark == "v" and k == last and coefficient == 1:
+                rest = [c for d, c in form.terms if d != depth]
+                if any(c % scope.size for c in rest) or form.const % scope.size or buffer.dims[k].size % scope.size:
+                    return f"The lanes of {access} would straddle two registers."
+                widths.add(scope.size)
+                continue
+            return (
+                f"Index {k} of {access} moves with the scope at depth {depth}, which is not unrolled: "
+                "a register has no address to compute."
+            )
+    return None

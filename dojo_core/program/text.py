@@ -1,0 +1,595 @@
+"""The text form: canonical printing, and parsing with errors that a person can act on.
+
+``parse(str(p)) == p`` for every program and ``str(parse(t)) == t`` for every canonical text. The
+grammar of operations and buffer lines is ``grammar.lark``; this module reads the slots before an
+operation (sizes and bars), gives names their meaning and enforces the limits at the door.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path as FilePath
+from typing import Any, NoReturn
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedInput
+
+from dojo_core.program.affine import Affine
+from dojo_core.program.functions import FUNCTIONS, KERNEL_LIMITS
+from dojo_core.program.tree import (
+    DTYPE_BYTES,
+    Access,
+    Birth,
+    Buffer,
+    Comparison,
+    Dim,
+    Leaf,
+    Node,
+    Number,
+    Op,
+    Operand,
+    Program,
+    Scope,
+    leaves,
+    walk,
+)
+
+MARKS = {"": "", "u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp"}
+LOCATIONS = ("heap", "stack", "register", "shared", "local")
+
+
+class TextError(ValueError):
+    """A text that is not a program: where, what is wrong, and what to do about it.
+
+    ``line`` and ``column`` count from 1. ``str()`` shows the line with a mark under the place.
+    """
+
+    def __init__(self, message: str, remedy: str, line: int = 1, column: int = 1, source: str = ""):
+        super().__init__(message)
+        self.message, self.remedy = message, remedy
+        self.line, self.column, self.source = line, column, source
+
+    def __str__(self) -> str:
+        shown, mark = _excerpt(self.source, self.column)
+        return f"line {self.line}, column {self.column}: {self.message}\n  {shown}\n  {mark}^\n{self.remedy}"
+
+
+def _excerpt(source: str, column: int, width: int = 100) -> tuple[str, str]:
+    """The part of a line around a column, control characters made visible, and the mark's indent."""
+    begin = max(0, column - 1 - width // 2)
+    shown = "".join(c if c.isprintable() else "·" for c in source[begin : begin + width])
+    return shown, " " * (column - 1 - begin)
+
+
+# ---------------------------------------------------------------------------- printing
+
+
+def print_program(program: Program) -> str:
+    """The canonical text, with a newline at its end."""
+    lines = [f"kernel {program.name}"]
+    if program.inputs:
+        lines.append(f"in {', '.join(program.inputs)}")
+    lines.append(f"out {', '.join(program.outputs)}")
+    lines.extend(map(str, program.buffers))
+    lines.extend(body_lines(program.body))
+    return "\n".join(lines) + "\n"
+
+
+def body_lines(body: Iterable[Node]) -> list[str]:
+    """One line per operation: the slots of newly opened scopes, bars for those still open."""
+    lines: list[str] = []
+
+    def visit(node: Node, opened: int, slots: list[str]) -> None:
+        if isinstance(node, Op):
+            lines.append(" ".join(["|"] * opened + slots[opened:] + [op_text(node)]))
+            return
+        slot = f"{node.size}:{node.mark}" if node.mark else str(node.size)
+        for number, child in enumerate(node.body):
+            visit(child, opened if number == 0 else len(slots) + 1, [*slots, slot])
+
+    for node in body:
+        visit(node, 0, [])
+    return lines
+
+
+def op_text(op: Op) -> str:
+    """An operation without its slots."""
+    parts = [f"{op.target} {op.accumulate}= {_expression_text(op.function, op.operands)}"]
+    if op.guard:
+        parts.append("if " + " and ".join(map(str, op.guard)))
+    parts.extend(f"!prefetch({a})" for a in op.prefetches)
+    if op.stream:
+        parts.append("!stream")
+    return " ".join(parts)
+
+
+def _expression_text(function: str, operands: tuple[Operand, ...]) -> str:
+    if not function:
+        return str(operands[0])
+    if function == "neg":
+        return f"-{_atom(operands[0])}"
+    if FUNCTIONS[function].infix:
+        left, right = _atom(operands[0]), _atom(operands[1])
+        return f"{left}*{right}" if function == "*" else f"{left} {function} {right}"
+    return f"{function}({','.join(map(str, operands))})"
+
+
+def _atom(operand: Operand) -> str:
+    text = str(operand)
+    bare = isinstance(operand, Access) or (text[0] != "-" and not re.search(r"[+*]|-(?!\d+$)", text))
+    return text if bare or (isinstance(operand, Number) and text[0] != "-") else f"({text})"
+
+
+# ---------------------------------------------------------------------------- parsing
+
+
+@dataclass
+class _Frame:
+    """A scope while its children are still being read."""
+
+    size: int
+    mark: str
+    children: list[_Frame | Op] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Call:
+    function: str
+    operands: tuple[Operand, ...]
+
+
+_SLOT = re.compile(r"[ \t]*(\||\d+(?::\w*)?)(?=[ \t]|$)")
+_BUFFER_LINE = re.compile(r"[ \t]*[A-Za-z_]\w*[ \t]+[A-Za-z_]\w*[ \t]*\[")
+_HEADER = re.compile(r"[ \t]*(kernel|in|out)\b(?![ \t]*\[)")
+
+
+@cache
+def _lark() -> Lark:
+    grammar = FilePath(__file__).with_name("grammar.lark").read_text()
+    return Lark(grammar, parser="lalr", start=["names", "buffer", "operation", "access"], propagate_positions=True)
+
+
+def parse(text: str) -> Program:
+    """Read a program. Raises TextError with line, column and remedy where the text is not one."""
+    return _Reader(text).program()
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        limit = KERNEL_LIMITS["text bytes"]
+        if len(text) > limit or len(text.encode("utf-8", "replace")) > limit:
+            raise TextError(f"the text is longer than {limit} bytes", "Split the kernel into smaller ones.")
+        self.lines = text.splitlines()
+        self.number = 0  # of the current line, from 1
+        self.offset = 0  # columns of the current line before what lark sees
+        self.name = ""
+        self.inputs: tuple[str, ...] = ()
+        self.outputs: tuple[str, ...] = ()
+        self.buffers: list[Buffer] = []
+        self.dims: dict[str, tuple[Dim, ...]] = {}
+        self.root: list[_Frame | Op] = []
+        self.open: list[_Frame] = []
+        self.nodes = 0
+        self.headers: dict[str, int] = {}
+
+    def fail(self, message: str, remedy: str, column: int = 1) -> NoReturn:
+        source = self.lines[self.number - 1] if 0 < self.number <= len(self.lines) else ""
+        raise TextError(message, remedy, max(self.number, 1), column, source)
+
+    def fail_at(self, where: Tree[Token] | Token, message: str, remedy: str) -> NoReturn:
+        start = where.column if isinstance(where, Token) else getattr(where.meta, "column", 1)
+        self.fail(message, remedy, self.offset + (start or 1))
+
+    # -------------------------------------------------------------- lines
+
+    def program(self) -> Program:
+        for self.number, line in enumerate(self.lines, 1):
+            bad = re.search(r"[^\x20-\x7e\t]", line)
+            if bad:
+                self.fail(
+                    f"character {bad.group()!r} has no place in a program",
+                    "Use plain ASCII letters, digits and signs.",
+                    bad.start() + 1,
+                )
+            if not line.strip() or line.lstrip().startswith("#"):
+                continue
+            header = _HEADER.match(line)
+            if header and not self.root:
+                self.header(header.group(1), line, header.end())
+            elif _BUFFER_LINE.match(line):
+                self.buffer(line)
+            else:
+                self.body_line(line)
+        return self.finish()
+
+    def header(self, kind: str, line: str, at: int) -> None:
+        if kind in self.headers:
+            self.fail(f"a second '{kind}' line", f"Line {self.headers[kind]} has one already: keep one.")
+        self.headers[kind] = self.number
+        names = [str(t) for t in self.read("names", line, at).children]
+        if kind == "kernel":
+            if len(names) != 1:
+                self.fail("a kernel has one name", "Write for example: kernel softmax", at + 2)
+            self.name = names[0]
+            return
+        for name in names:
+            if names.count(name) > 1 or (kind == "out" and name in self.inputs):
+                self.fail(f"{name} is named twice", "An array is an input or an output, once.", line.find(name, at) + 1)
+        if kind == "in":
+            self.inputs = tuple(names)
+        else:
+            self.outputs = tuple(names)
+
+    def read(self, start: str, line: str, offset: int) -> Tree[Token]:
+        self.offset = offset
+        try:
+            return _lark().parse(line[offset:], start=start)
+        except UnexpectedInput as error:
+            column = getattr(error, "column", -1)
+            column = column if isinstance(column, int) and column > 0 else len(line) - offset + 1
+            token = getattr(error, "token", None)
+            if token is not None and token.type == "$END":
+                column = len(line) - offset + 1
+            self.fail(
+                f"expected {_expected(error)}", _SHAPE_OF[start], offset + column
+            )
+
+    def buffer(self, line: str) -> None:
+        if self.root:
+            self.fail("a buffer line after the body has begun", "Move it above the first operation.")
+        if len(self.buffers) >= KERNEL_LIMITS["buffers"]:
+            self.fail(f"more than {KERNEL_LIMITS['buffers']} buffers", "Use fewer temporaries.")
+        tree = self.read("buffer", line, 0)
+        tokens = [c for c in tree.children if isinstance(c, Token)]
+        name, dtype, location = tokens[0], tokens[1], tokens[2]
+        dims: list[Dim] = []
+        arrays: tuple[str, ...] = (str(name),)
+        for child in tree.children:
+            if isinstance(child, Tree) and child.data == "dim":
+                dims.append(self.dim(child))
+            elif isinstance(child, Tree) and child.data == "names":
+                arrays = tuple(map(str, child.children))
+        if dtype not in DTYPE_BYTES:
+            self.fail_at(dtype, f"unknown dtype {dtype}", f"The dtypes are {', '.join(DTYPE_BYTES)}.")
+        if location not in LOCATIONS:
+            self.fail_at(location, f"unknown location {location}", f"The locations are {', '.join(LOCATIONS)}.")
+        if any(b.name == name for b in self.buffers):
+            self.fail_at(name, f"a second buffer named {name}", "Give each buffer a name of its own.")
+        for array in arrays:
+            if array in self.dims or arrays.count(array) > 1:
+                self.fail_at(name, f"array {array} has two buffers", "An array lives in one buffer.")
+            self.dims[array] = tuple(dims)
+        buffer = Buffer(str(name), str(dtype), tuple(dims), str(location), arrays)
+        total = buffer.bytes + sum(b.bytes for b in self.buffers)
+        if total > KERNEL_LIMITS["buffer bytes"]:
+            self.fail_at(
+                name,
+                f"the buffers take {total:,} bytes, more than {KERNEL_LIMITS['buffer bytes']:,}",
+                "Use a smaller shape.",
+            )
+        self.buffers.append(buffer)
+
+    def dim(self, tree: Tree[Token]) -> Dim:
+        size, mark = tree.children[0], tree.children[1] if len(tree.children) > 1 else None
+        assert isinstance(size, Token)
+        if not size.isdigit() or not 0 < int(size) < 2**40:
+            self.fail_at(size, f"{size} is no size of a dimension", "A size is a whole number, at least 1.")
+        if mark is not None and mark != "N":
+            self.fail_at(tree, f"unknown suffix :{mark}", "The only suffix of a dimension is :N, not materialised.")
+        return Dim(int(size), mark is None)
+
+    def body_line(self, line: str) -> None:
+        at = bars = 0
+        fresh: list[_Frame] = []
+        while match := _SLOT.match(line, at):
+            slot, column, at = match.group(1), match.start(1) + 1, match.end()
+            if slot == "|":
+                if fresh:
+                    self.fail("a bar after a size", "Bars stand for scopes still open and come first.", column)
+                if bars >= len(self.open):
+                    self.fail(
+                        "this bar has no open scope above it",
+                        f"The previous line has {len(self.open)} open scopes: at most as many bars.",
+                        column,
+                    )
+                bars += 1
+                continue
+            size, _, mark = slot.partition(":")
+            if len(size) > 12 or not 0 < int(size) < 2**40:
+                self.fail(f"a scope of {size} iterations", "A size is a whole number, at least 1.", column)
+            if ":" in slot and mark not in MARKS or mark == "" and ":" in slot:
+                named = ", ".join(f":{m} {word}" for m, word in MARKS.items() if m)
+                self.fail(f"unknown mark :{mark}", f"The marks are {named}.", column + len(size))
+            fresh.append(_Frame(int(size), mark))
+        del self.open[bars:]
+        for frame in fresh:
+            self.attach(frame)
+            self.open.append(frame)
+        if len(self.open) > KERNEL_LIMITS["depth"]:
+            self.fail(f"more than {KERNEL_LIMITS['depth']} nested scopes", "Merge some of them.")
+        self.attach(self.operation(self.read("operation", line, at)))
+
+    def attach(self, node: _Frame | Op) -> None:
+        self.nodes += 1
+        if self.nodes > KERNEL_LIMITS["nodes"]:
+            self.fail(f"more than {KERNEL_LIMITS['nodes']} nodes", "Split the kernel into smaller ones.")
+        (self.open[-1].children if self.open else self.root).append(node)
+
+    # -------------------------------------------------------------- operations
+
+    def operation(self, tree: Tree[Token]) -> Op:
+        children = [c for c in tree.children if c is not None]
+        target_tree, assign, value_tree = children[0], children[1], children[2]
+        assert isinstance(target_tree, Tree)
+        guard: tuple[Comparison, ...] = ()
+        prefetches: list[Access] = []
+        stream = False
+        for child in children[3:]:
+            assert isinstance(child, Tree)
+            if child.data == "guard":
+                guard = tuple(self.comparison(c) for c in child.children if isinstance(c, Tree))
+            elif child.data == "prefetch":
+                prefetches.append(self.access(child.children[0], within_bounds=False))
+            else:
+                stream = True
+        target = self.access(target_tree, within_bounds=not guard)
+        if target.array in self.inputs:
+            self.fail_at(target_tree, f"{target.array} is an input and may not be written", "Write to a temporary or an output.")
+        value = self.expression(value_tree, within_bounds=not guard)
+        accumulate = str(assign)[:-1]
+        if accumulate == "-":  # read as += of the negated operand
+            accumulate, value = "+", self.negated(value, value_tree)
+        if not isinstance(value, _Call):
+            value = _Call("", (value,))
+        for access in (target, *(o for o in value.operands if isinstance(o, Access))):
+            if guard:
+                self.check_guarded(access, guard, target_tree)
+        return Op(target, accumulate, value.function, value.operands, guard, tuple(prefetches), stream)
+
+    def negated(self, value: Operand | _Call, where: Any) -> Operand | _Call:
+        if isinstance(value, Number):
+            return Number(-value.value)
+        if isinstance(value, Affine):
+            return -value
+        if isinstance(value, Access):
+            return _Call("neg", (value,))
+        return self.fail_at(where, "more than one function in an operation", _ONE_FUNCTION)
+
+    def expression(self, tree: Any, within_bounds: bool = True) -> Operand | _Call:
+        if not isinstance(tree, Tree):
+            raise AssertionError(tree)
+        if tree.data == "number":
+            text = str(tree.children[0])
+            return Number(int(text)) if text.isdigit() else Number(_float(text))
+        if tree.data == "iterator":
+            return Affine.iterator(self.depth(tree))
+        if tree.data == "access":
+            return self.access(tree, within_bounds)
+        if tree.data == "negative":
+            return self.negated(self.expression(tree.children[0], within_bounds), tree)
+        if tree.data == "call":
+            return self.call(tree, within_bounds)
+        left = self.expression(tree.children[0], within_bounds)
+        sign = str(tree.children[1])
+        right = self.expression(tree.children[2], within_bounds)
+        folded = _fold(left, sign, right)
+        if folded is not None:
+            return folded
+        if isinstance(left, _Call) or isinstance(right, _Call):
+            self.fail_at(tree, "more than one function in an operation", _ONE_FUNCTION)
+        return _Call(sign, (left, right))
+
+    def call(self, tree: Tree[Token], within_bounds: bool) -> _Call:
+        name, *rest = [c for c in tree.children if c is not None]
+        assert isinstance(name, Token)
+        function = FUNCTIONS.get(str(name))
+        if function is None or function.infix:
+            known = ", ".join(f.name for f in FUNCTIONS.values() if not f.infix)
+            self.fail_at(name, f"unknown function {name}", f"The functions are {known}.")
+        if len(rest) != function.arity:
+            self.fail_at(
+                name, f"{name} takes {function.arity} operands, not {len(rest)}", "Add or drop operands."
+            )
+        operands: list[Operand] = []
+        for child in rest:
+            value = self.expression(child, within_bounds)
+            if isinstance(value, _Call):
+                self.fail_at(tree, "more than one function in an operation", _ONE_FUNCTION)
+            operands.append(value)
+        return _Call(str(name), tuple(operands))
+
+    def access(self, tree: Any, within_bounds: bool = True) -> Access:
+        name, *rest = [c for c in tree.children if c is not None]
+        dims = self.dims.get(str(name))
+        if dims is None:
+            self.fail_at(name, f"no buffer holds an array {name}", f"Add a line such as: {name} f32 [8] heap")
+        if len(rest) != len(dims):
+            self.fail_at(name, f"{name} has {len(dims)} dimensions, not {len(rest)}", "Give one index per dimension.")
+        index = tuple(self.affine(child) for child in rest)
+        if within_bounds:
+            sizes = [f.size for f in self.open]
+            for k, (form, dim) in enumerate(zip(index, dims, strict=True)):
+                low, high = form.bounds(sizes)
+                if low < 0 or high >= dim.size:
+                    self.fail_at(
+                        rest[k],
+                        f"index {k} of {name} runs from {low} to {high}, outside 0 to {dim.size - 1}",
+                        "Change the index, the scopes' sizes, or the buffer's dimension.",
+                    )
+        return Access(str(name), index)
+
+    def check_guarded(self, access: Access, guard: tuple[Comparison, ...], where: Tree[Token]) -> None:
+        """Under a guard an index must be in bounds wherever the guard holds (decided exactly)."""
+        from dojo_core.program.integers import Constraint, solve
+
+        sizes = [f.size for f in self.open]
+        box = [(0, size - 1) for size in sizes]
+        held = [Constraint.of(c) for c in guard]
+        for k, (form, dim) in enumerate(zip(access.index, self.dims[access.array], strict=True)):
+            outside = (Constraint.at_least(-form - 1), Constraint.at_least(form - dim.size))
+            if any(solve(box, [*held, side]).possible for side in outside):
+                self.fail_at(
+                    where,
+                    f"index {k} of {access.array}, {form}, leaves 0 to {dim.size - 1} where the guard holds",
+                    "Tighten the guard, or change the index or the buffer's dimension.",
+                )
+
+    def comparison(self, tree: Tree[Token]) -> Comparison:
+        left, sign, right = tree.children
+        form = self.affine(left) - self.affine(right)
+        bound = -form.const
+        form = Affine(form.terms)
+        relation = str(sign)
+        if relation == "!=":
+            self.fail_at(tree, "a guard compares with < <= > >= or ==", "Write the guard with one of these.")
+        if relation in ("<=", ">"):
+            bound += 1
+        return Comparison(form, {"<=": "<", ">": ">="}.get(relation, relation), bound)
+
+    def affine(self, tree: Any) -> Affine:
+        value = self.expression(tree)
+        if isinstance(value, Number) and isinstance(value.value, int):
+            return Affine((), value.value)
+        if not isinstance(value, Affine):
+            self.fail_at(
+                tree,
+                "not affine in the iterators",
+                "An index is a sum of iterators times whole numbers, such as {0}*16+{1}+3.",
+            )
+        return value
+
+    def depth(self, tree: Tree[Token]) -> int:
+        depth = int(str(tree.children[0])[1:-1])
+        if depth >= len(self.open):
+            inside = f"{{0}} to {{{len(self.open) - 1}}}" if self.open else "none"
+            self.fail_at(tree, f"no scope at depth {depth} here", f"The iterators of this line: {inside}.")
+        return depth
+
+    # -------------------------------------------------------------- the whole
+
+    def finish(self) -> Program:
+        self.number = max(1, len(self.lines))
+        if not self.name:
+            self.number = 1
+            self.fail("the text names no kernel", "Begin with a line such as: kernel softmax")
+        if not self.outputs:
+            self.fail("the kernel has no output", "Add a line such as: out y")
+        if not self.root:
+            self.fail("the kernel has no operation", "Add a line such as: 8 y[{0}] = x[{0}]")
+        for array in self.inputs + self.outputs:
+            home = next((b for b in self.buffers if array in b.arrays), None)
+            if home is None:
+                self.number = self.headers["in" if array in self.inputs else "out"]
+                self.fail(f"no buffer holds {array}", f"Add a line such as: {array} f32 [8] heap")
+            self.check_interface(array, home)
+        program = Program.make(self.name, self.inputs, self.outputs, tuple(self.buffers), self.body(self.root))
+        written = {leaf.op.target.array for leaf in program.leaves}
+        for array in self.outputs:
+            if array not in written:
+                self.number = self.headers["out"]
+                self.fail(f"the output {array} is never written", f"Add an operation that writes {array}.")
+        return with_births(program)
+
+    def check_interface(self, array: str, home: Buffer) -> None:
+        kind = "in" if array in self.inputs else "out"
+        self.number = self.headers[kind]
+        if home.location != "heap" or not all(d.materialised for d in home.dims):
+            self.fail(
+                f"{array} is part of the interface and must be on the heap with all dimensions materialised",
+                "Copy it to a temporary and put that elsewhere.",
+            )
+        others = [a for a in home.arrays if a in self.inputs + self.outputs and a != array]
+        if others or (kind == "in" and len(home.arrays) > 1):
+            self.fail(f"the buffer of {array} holds other arrays", "Give the array a buffer of its own.")
+
+    def body(self, children: list[_Frame | Op]) -> tuple[Node, ...]:
+        return tuple(
+            c if isinstance(c, Op) else Scope(c.size, self.body(c.children), c.mark) for c in children
+        )
+
+
+_ONE_FUNCTION = "Write one instruction per line, with a temporary between them."
+_SHAPE_OF = {
+    "names": "Write names with commas between them, such as: in x, w",
+    "buffer": "A buffer line reads: name dtype [dims] location -> arrays, such as: m f32 [8, 16:N] heap",
+    "access": "An access reads: array[indices], such as x[{0}+1,{1}]",
+    "operation": "A line reads: sizes or bars, then target = operation, such as: 8 16 y[{0},{1}] = exp(x[{0},{1}])",
+}
+_TOKEN_WORDS = {
+    "NAME": "a name", "NUMBER": "a number", "ITERATOR": "an iterator such as {0}", "ASSIGN": "= or += *= max= min=",
+    "SUM": "+ or -", "PRODUCT": "* or /", "RELATION": "a comparison", "LSQB": "[", "RSQB": "]", "LPAR": "(",
+    "RPAR": ")", "COMMA": "a comma", "IF": "if", "AND": "and", "BANG": "!", "COLON": ":", "$END": "the end of the line",
+    "PREFETCH": "prefetch", "STREAM": "stream", "MINUS": "-",
+}  # fmt: skip
+
+
+def _expected(error: UnexpectedInput) -> str:
+    accepted = getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None)
+    words = sorted({_TOKEN_WORDS.get(t, str(t)) for t in accepted or ()})
+    return " or ".join(words) if words else "something else"
+
+
+def _float(text: str) -> int | float:
+    value = float(text)
+    whole = value.is_integer() and abs(value) < 2**53
+    return int(value) if whole else value
+
+
+def _fold(left: Operand | _Call, sign: str, right: Operand | _Call) -> Affine | None:
+    """An iterator expression stays one operand: ``{0}*2+1``."""
+
+    def form(value: Operand | _Call) -> Affine | None:
+        if isinstance(value, Affine):
+            return value
+        if isinstance(value, Number) and isinstance(value.value, int):
+            return Affine((), value.value)
+        return None
+
+    a, b = form(left), form(right)
+    if a is None or b is None or not (isinstance(left, Affine) or isinstance(right, Affine)):
+        return None
+    if sign == "+":
+        return a + b
+    if sign == "-":
+        return a - b
+    if sign == "*" and a.is_constant:
+        return b * a.const
+    if sign == "*" and b.is_constant:
+        return a * b.const
+    return None
+
+
+def with_births(program: Program) -> Program:
+    """Number the nodes of a start text in tree order: their births are 0.0, 0.1, ..."""
+    count = 0
+
+    def numbered(node: Node) -> Node:
+        nonlocal count
+        birth = Birth(0, count)
+        count += 1
+        if isinstance(node, Op):
+            return Op(
+                node.target, node.accumulate, node.function, node.operands, node.guard, node.prefetches, node.stream, birth
+            )
+        return Scope(node.size, tuple(numbered(c) for c in node.body), node.mark, birth)
+
+    return program.edit(body=tuple(numbered(n) for n in program.body))
+
+
+def parse_access(program: Program, leaf: Leaf, text: str) -> Access:
+    """Read an access as it could stand in a prefetch of that operation (out of bounds is allowed)."""
+    reader = _Reader(text or " ")
+    reader.number = 1
+    reader.dims = {a: b.dims for b in program.buffers for a in b.arrays}
+    reader.open = [_Frame(s.size, s.mark) for s in leaf.scopes]
+    return reader.access(reader.read("access", reader.lines[0], 0), within_bounds=False)
+
+
+def count_nodes(program: Program) -> int:
+    return sum(1 for _ in walk(program.body))
+
+
+__all__ = ["TextError", "body_lines", "count_nodes", "leaves", "op_text", "parse", "parse_access", "print_program", "with_births"]

@@ -1,0 +1,473 @@
+"""V2: is the physical execution of a program the same as the logical one?
+
+A logical cell is (array, full index); a physical cell is what it maps to after ``:N``, shared buffers
+and per-iteration storage. For each read, the write that defines it must land on the same physical
+cell, with no other write to that cell in between or unordered with either (representation.md, "What a
+program means"). The check goes buffer by buffer and looks only at the operations that touch it, so
+its answer is kept by that *projection* of the tree: a move that leaves a buffer's projection alone
+costs nothing there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+from dojo_core.program.affine import Affine
+from dojo_core.program.dependence import (
+    Order,
+    System,
+    Touch,
+    Witness,
+    cell_text,
+    common_depth,
+    meeting,
+    renamed,
+    touches,
+)
+from dojo_core.program.integers import Constraint, solve
+from dojo_core.program.tree import Access, Birth, Buffer, Leaf, Node, Op, Path, Program, Scope
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a program is not valid. ``code`` is one of race, clobber, lifetime, undefined, unwritten."""
+
+    code: str
+    buffer: str
+    array: str
+    sentence: str
+    nodes: tuple[Path, ...]
+    witness: Witness | None = None
+
+
+def storage_fault(program: Program) -> Fault | None:
+    """The first violation of V2, or None. Reads that no write defines are ``definition_fault``'s matter."""
+    parallel = any(isinstance(n, Scope) and _holds_parallel(n) for n in program.body)
+    for buffer in program.buffers:
+        plain = (
+            buffer.location == "heap"
+            and len(buffer.arrays) == 1
+            and all(d.materialised for d in buffer.dims)
+        )
+        if plain and not parallel:
+            continue
+        fault = _buffer_fault(program, buffer)
+        if fault is not None:
+            return fault
+    return None
+
+
+def definition_fault(program: Program) -> Fault | None:
+    """A read before any write, or an output with an element never written, where decidable."""
+    for buffer in program.buffers:
+        view = _view(program, buffer)
+        for touch in view.touches:
+            if touch.access.array in program.inputs or touch.kind == "w":
+                continue
+            if _coverage(touch, view.touches) is None:
+                return Fault(
+                    "undefined",
+                    buffer.name,
+                    touch.access.array,
+                    f"{touch.access} is read where no earlier write has surely set it.",
+                    (touch.leaf.path,),
+                )
+        for array in buffer.arrays:
+            if array in program.outputs:
+                touch = _exit_read(array, buffer)
+                if _coverage(touch, view.touches) is None:
+                    return Fault(
+                        "unwritten",
+                        buffer.name,
+                        array,
+                        f"Some element of the output {array} is never written.",
+                        tuple(t.leaf.path for t in view.touches if t.access.array == array and t.kind != "r"),
+                    )
+    return None
+
+
+def owner_path(program: Program, buffer: Buffer) -> Path:
+    """The innermost scope that holds all accesses of a buffer; () is the root."""
+    paths = [leaf.path[:-1] for leaf in program.leaves if _touches_any(leaf, buffer.arrays)]
+    if not paths:
+        return ()
+    first = paths[0]
+    depth = min(len(p) for p in paths)
+    for path in paths[1:]:
+        while path[:depth] != first[:depth]:
+            depth -= 1
+    return first[:depth]
+
+
+# ---------------------------------------------------------------------------- projections
+
+
+class _View(NamedTuple):
+    touches: tuple[Touch, ...]  # in tree order
+    owner: int  # depth of the owner: how many scopes hold all accesses
+
+
+def _holds_parallel(scope: Scope) -> bool:
+    cached = scope.__dict__.get("_parallel")
+    if cached is None:
+        cached = scope.mark == "p" or any(isinstance(c, Scope) and _holds_parallel(c) for c in scope.body)
+        scope.__dict__["_parallel"] = cached
+    return bool(cached)
+
+
+def _touches_any(leaf: Leaf, arrays: Sequence[str]) -> bool:
+    return leaf.op.target.array in arrays or any(a.array in arrays for a in leaf.op.reads)
+
+
+def _project(node: Node, arrays: frozenset[str]) -> object | None:
+    """What of a subtree concerns these arrays, as a hashable value; None if nothing does."""
+    if isinstance(node, Op):
+        mine = tuple(a for a in node.reads if a.array in arrays)
+        target = node.target if node.target.array in arrays else None
+        if target is None and not mine:
+            return None
+        return ("op", target, node.accumulate if target else "", mine, node.guard)
+    if node.arrays.isdisjoint(arrays):
+        return None
+    kept: dict[frozenset[str], object] = node.__dict__.setdefault("_projections", {})
+    if arrays not in kept:
+        children = tuple(p for p in (_project(c, arrays) for c in node.body) if p is not None)
+        kept[arrays] = (node.size, node.mark == "p", children)
+    return kept[arrays]
+
+
+def _buffer_fault(program: Program, buffer: Buffer) -> Fault | None:
+    arrays = frozenset(buffer.arrays)
+    key = tuple(p for p in (_project(n, arrays) for n in program.body) if p is not None)
+    outputs = tuple(a for a in buffer.arrays if a in program.outputs)
+    verdict = _judge(key, buffer, outputs)
+    # The verdict is kept for the projection; its nodes and instances are told in the real tree.
+    return None if verdict is None else _located(program, buffer, verdict)
+
+
+@lru_cache(maxsize=100_000)
+def _judge(projection: tuple[object, ...], buffer: Buffer, outputs: tuple[str, ...]) -> Fault | None:
+    body = tuple(_rebuilt(p) for p in projection)
+    program = Program(buffer.name, (), outputs, (buffer,), body)
+    return _check(program, buffer)
+
+
+def _rebuilt(projection: object) -> Node:
+    """A small tree with the same accesses: operands of other buffers are left out."""
+    assert isinstance(projection, tuple)
+    if projection[0] == "op":
+        _, target, accumulate, reads, guard = projection
+        return Op(target or Access("", ()), accumulate, "", reads, guard)
+    size, parallel, children = projection
+    return Scope(size, tuple(_rebuilt(c) for c in children), "p" if parallel else "")
+
+
+def _view(program: Program, buffer: Buffer) -> _View:
+    found = tuple(
+        t for leaf in program.leaves for t in touches(leaf) if t.access.array in buffer.arrays
+    )
+    return _View(found, len(owner_path(program, buffer)))
+
+
+def _located(program: Program, buffer: Buffer, fault: Fault) -> Fault:
+    """Move a verdict from the projection's tree to the program's own."""
+    real = [leaf for leaf in program.leaves if _touches_any(leaf, buffer.arrays)]
+    small = [
+        leaf
+        for leaf in Program(
+            "", (), (), (), tuple(_rebuilt(p) for p in (_project(n, frozenset(buffer.arrays)) for n in program.body) if p)
+        ).leaves
+    ]
+    at = {s.path: r for s, r in zip(small, real, strict=True)}
+
+    def whole(leaf: Leaf) -> Leaf:
+        return at.get(leaf.path, leaf)
+
+    witness = fault.witness
+    if witness is not None:
+        witness = Witness(tuple((whole(leaf), v) for leaf, v in witness.instances), witness.cell)
+    nodes = tuple(at[p].path if p in at else p for p in fault.nodes)
+    return Fault(fault.code, fault.buffer, fault.array, fault.sentence, nodes, witness)
+
+
+# ---------------------------------------------------------------------------- the check
+
+
+def _check(program: Program, buffer: Buffer) -> Fault | None:
+    view = _view(program, buffer)
+    private = buffer.location != "heap"
+    materialised = [k for k, d in enumerate(buffer.dims) if d.materialised]
+    collapsed = [k for k, d in enumerate(buffer.dims) if not d.materialised]
+    race = _race(view, buffer, view.owner if private else 0, materialised)
+    if race is not None:
+        return race
+    shared = len(buffer.arrays) > 1
+    if not private and not shared and not collapsed:
+        return None
+    reads = [t for t in view.touches if t.kind != "w"]
+    reads += [_exit_read(a, buffer) for a in buffer.arrays if a in program.outputs]
+    writes = [t for t in view.touches if t.kind != "r"]
+    for read in reads:
+        covered = _coverage(read, view.touches)
+        if covered is None:
+            if private or shared or collapsed:
+                fault = _undefined(read, buffer)
+                if fault is not None:
+                    return fault
+            continue
+        depth, definitions = covered
+        if private and depth < view.owner:
+            return Fault(
+                "lifetime",
+                buffer.name,
+                read.access.array,
+                f"{buffer.name} would live in one iteration of the scope at depth {view.owner - 1}, "
+                f"but {read.access} is read in another iteration than it is written.",
+                (read.leaf.path, *(d.leaf.path for d in definitions)),
+            )
+        for definition in definitions:
+            for write in writes:
+                witness = _clobber(definition, write, read, depth, materialised, collapsed)
+                if witness is not None:
+                    return Fault(
+                        "clobber",
+                        buffer.name,
+                        read.access.array,
+                        f"The write of {_cell_at(write, witness, 1)} clobbers {witness.cell} before its read.",
+                        tuple(dict.fromkeys(t.leaf.path for t in (definition, write, read) if t.leaf.path)),
+                        witness,
+                    )
+    return None
+
+
+def _undefined(read: Touch, buffer: Buffer) -> Fault | None:
+    return Fault(
+        "undefined",
+        buffer.name,
+        read.access.array,
+        f"No write before {read.access} surely sets what it reads, so {buffer.name} cannot be shared or private here.",
+        (read.leaf.path,) if read.leaf.path else (),
+    )
+
+
+def _cell_at(touch: Touch, witness: Witness, number: int) -> str:
+    return cell_text(touch.access, witness.instances[number][1])
+
+
+def _exit_read(array: str, buffer: Buffer) -> Touch:
+    """Outputs are read at exit, every cell: an operation after all others, under scopes of its own."""
+    scopes = tuple(Scope(d.size, ()) for d in buffer.dims)
+    access = Access(array, tuple(Affine.iterator(k) for k in range(len(scopes))))
+    return Touch(Leaf(Op(access, "", "", (), birth=Birth()), (), scopes), access, "r")
+
+
+def _shared_depth(a: Touch, b: Touch) -> int:
+    return common_depth(a.leaf, b.leaf) if a.leaf.path and b.leaf.path else 0
+
+
+def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Fault | None:
+    """Two unordered iterations of a parallel scope that touch one cell, one of them writing."""
+    for n, a in enumerate(view.touches):
+        for b in view.touches[n:]:
+            if a.kind == "r" and b.kind == "r":
+                continue
+            for depth in range(owner, _shared_depth(a, b)):
+                if a.leaf.scopes[depth].mark != "p":
+                    continue
+                for relation in ("<",) if a is b else ("<", ">"):
+                    witness = meeting(a, b, depth, [Order(depth, relation)], dims)
+                    if witness is not None:
+                        return Fault(
+                            "race",
+                            buffer.name,
+                            a.access.array,
+                            f"Iterations of the parallel scope at depth {depth} would touch {witness.cell} "
+                            "at the same time.",
+                            tuple(dict.fromkeys((a.leaf.path, b.leaf.path))),
+                            witness,
+                        )
+    return None
+
+
+def _coverage(read: Touch, found: Sequence[Touch]) -> tuple[int, tuple[Touch, ...]] | None:
+    """How near the write that defines a read surely is.
+
+    Returns (depth, writes): every instance of the read is defined within the same iteration of the
+    first ``depth`` scopes around it, by one of ``writes`` or a later write. None: not decided.
+    """
+    before = [
+        w
+        for w in found
+        if w.kind != "r"
+        and w.access.array == read.access.array
+        and w.leaf.path != read.leaf.path
+        and (not read.leaf.path or w.leaf.path < read.leaf.path)
+    ]
+    by_depth: dict[int, list[Touch]] = {}
+    for write in before:
+        by_depth.setdefault(_shared_depth(write, read), []).append(write)
+    partial: list[tuple[Touch, list[Constraint]]] = []
+    for depth in sorted(by_depth, reverse=True):
+        for write in reversed(by_depth[depth]):
+            sides = _uncovered_sides(write, read, depth)
+            if sides is None:
+                continue
+            if not sides:
+                return depth, (write,)
+            partial.append((write, sides))
+        if len(partial) > 1 and _covers_together(read, [sides for _, sides in partial]):
+            return depth, tuple(write for write, _ in partial)
+    return None
+
+
+def _uncovered_sides(write: Touch, read: Touch, depth: int) -> list[Constraint] | None:
+    """Half-spaces of the read's iterators that this write does not reach; None: it reaches nothing surely.
+
+    In one iteration of the common scopes the write's cells form, per dimension, either an interval
+    without gaps or a set of digits that must match the read's own.
+    """
+    local_guard = any(not c.form.is_constant for c in write.leaf.op.guard)
+    if local_guard and not set(write.leaf.op.guard) <= set(read.leaf.op.guard):
+        return None
+    if local_guard and any(d >= depth for c in write.leaf.op.guard for d in c.form.depths):
+        return None
+    sizes = [s.size for s in write.leaf.scopes]
+    box = [(0, s.size - 1) for s in read.leaf.scopes]
+    seen: set[int] = set()
+    sides: list[Constraint] = []
+    for form, wanted in zip(write.access.index, read.access.index, strict=True):
+        local = [(d, c) for d, c in form.terms if d >= depth]
+        if seen & {d for d, _ in local}:
+            return None
+        seen |= {d for d, _ in local}
+        outer = Affine(tuple((d, c) for d, c in form.terms if d < depth), form.const)
+        low, high = Affine(tuple(local)).bounds(sizes)
+        rest = wanted - outer
+        if _dense([(abs(c), sizes[d]) for d, c in local]):
+            for side in (Constraint.at_least(-rest + (low - 1)), Constraint.at_least(rest - (high + 1))):
+                if solve(box, [side, *map(Constraint.of, read.leaf.op.guard)]).possible:
+                    sides.append(side)
+            continue
+        if any(d < depth for d, _ in rest.terms) or any(c < 0 for _, c in (*rest.terms, *local)) or rest.const:
+            return None
+        mine = _digits([(c, sizes[d]) for d, c in local])
+        theirs = _digits([(c, read.leaf.scopes[d].size) for d, c in rest.terms])
+        if mine is None or theirs is None or any(mine.get(c, 1) < n for c, n in theirs.items()):
+            return None
+    return sides
+
+
+def _dense(terms: Sequence[tuple[int, int]]) -> bool:
+    """Do sums of coefficient*[0,size) reach every value between their ends?"""
+    reach = 0
+    for coefficient, size in sorted(terms):
+        if size == 1:
+            continue
+        if coefficient > reach + 1:
+            return False
+        reach += coefficient * (size - 1)
+    return True
+
+
+def _digits(terms: Sequence[tuple[int, int]]) -> dict[int, int] | None:
+    """Mixed-radix digits coefficient -> size, neighbours merged; None where digits overlap."""
+    result: list[tuple[int, int]] = []
+    for coefficient, size in sorted(t for t in terms if t[1] > 1):
+        if result and result[-1][0] * result[-1][1] == coefficient:
+            result[-1] = (result[-1][0], result[-1][1] * size)
+        elif result and result[-1][0] * (result[-1][1] - 1) >= coefficient:
+            return None
+        else:
+            result.append((coefficient, size))
+    return dict(result)
+
+
+def _covers_together(read: Touch, sides: Sequence[list[Constraint]], limit: int = 256) -> bool:
+    """Is there no instance of the read that lies outside every write?"""
+    box = [(0, s.size - 1) for s in read.leaf.scopes]
+    guard = [Constraint.of(c) for c in read.leaf.op.guard]
+    count = 1
+    for each in sides:
+        count *= len(each)
+    if count > limit:
+        return False
+    return not any(solve(box, [*choice, *guard]).possible for choice in product(*sides))
+
+
+def _clobber(
+    definition: Touch,
+    write: Touch,
+    read: Touch,
+    depth: int,
+    materialised: Sequence[int],
+    collapsed: Sequence[int],
+) -> Witness | None:
+    """A write to the read's physical cell, another logical one, between definition and read.
+
+    Writes outside the iteration of the first ``depth`` scopes come before the definition or after the
+    read, so only instances inside it matter.
+    """
+    if _shared_depth(write, read) < depth or _shared_depth(write, definition) < depth:
+        return None
+    same_array = write.access.array == read.access.array
+    apart: list[tuple[int, str] | None]
+    if same_array:
+        apart = [
+            (k, relation)
+            for k in collapsed
+            for relation in ("<", ">")
+            if not (
+                write.access.index[k] == read.access.index[k]
+                and all(d < depth for d in read.access.index[k].depths)
+            )
+        ]
+    else:
+        apart = [None]
+    if not apart:
+        return None
+    # The definition's instance is the last that writes the cell: iterators that the cell does not
+    # depend on stand at their end.
+    used = {d for form in definition.access.index for d in form.depths}
+    pinned = [d for d in range(depth, len(definition.leaf.scopes)) if d not in used]
+    for before in _orders(definition, write, depth):
+        for after in _orders(write, read, depth):
+            for gap in apart:
+                system = System()
+                r = system.instance(read.leaf)
+                share = r[:depth]
+                d = system.instance(definition.leaf, share, pinned)
+                w = system.instance(write.leaf, share)
+                for ia, ib in zip(definition.access.index, read.access.index, strict=True):
+                    system.equal(ia, d, ib, r)
+                for k in materialised:
+                    system.equal(write.access.index[k], w, read.access.index[k], r)
+                for order in before:
+                    system.order(d, w, order)
+                for order in after:
+                    system.order(w, r, order)
+                if gap is not None:
+                    k, relation = gap
+                    here, there = renamed(write.access.index[k], w), renamed(read.access.index[k], r)
+                    form = there - here if relation == "<" else here - there
+                    system.constraints.append(Constraint.at_least(form - 1))
+                point = system.solve()
+                if point is not None:
+                    values = tuple(system.values(point, v) for v in (d, w, r))
+                    told = [(definition.leaf, values[0]), (write.leaf, values[1])]
+                    if read.leaf.path:
+                        told.append((read.leaf, values[2]))
+                    return Witness(tuple(told), cell_text(read.access, values[2]))
+    return None
+
+
+def _orders(a: Touch, b: Touch, depth: int) -> Iterator[list[Order]]:
+    """The ways in which an instance of ``a`` comes before one of ``b`` in one iteration of ``depth`` scopes."""
+    common = _shared_depth(a, b)
+    for level in range(depth, common):
+        yield [*(Order(d, "=") for d in range(depth, level)), Order(level, "<")]
+    if not b.leaf.path or (a.leaf.path and a.leaf.path < b.leaf.path):
+        yield [Order(d, "=") for d in range(depth, common)]
