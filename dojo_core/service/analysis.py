@@ -1,0 +1,189 @@
+"""What can be said of a position without measuring: its moves, what they lead to, what is refused, its code.
+
+Each part is made once, at the first question, and kept; positions that two games share are analysed once.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from dojo_core.moves import Move, apply, blocked_moves, legal_moves, places
+from dojo_core.moves.core import REGISTRY
+from dojo_core.program.tree import Program
+from dojo_core.service.view import Json, code_lines, difference, paths_text
+from dojo_core.targets.cpu.codegen import NotGeneratable, generate
+
+log = logging.getLogger(__name__)
+
+KEPT = 48  # positions whose analysis stays in memory
+BLOCKED_SHOWN = 400  # refusals sent to a page
+
+
+@lru_cache(maxsize=256)
+def words_for(name: str) -> str:
+    """What a kind of move does, in its own words: the first sentence of its documentation."""
+    transformation = REGISTRY.get(name)
+    text = (transformation.__doc__ or "") if transformation is not None else ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def shown_parts(move: Move) -> tuple[str, str]:
+    """(place, parameters) of a move, for two columns of a table."""
+    arguments = [str(a) for a in move.arguments]
+    return (arguments[0] if arguments else "", " ".join(arguments[1:]))
+
+
+@dataclass(frozen=True)
+class Successor:
+    """The position that a move leads to."""
+
+    move: Move
+    program: Program
+
+
+class Analysis:
+    """One program under one target and policy. Thread-safe: each part is made by one thread only."""
+
+    def __init__(self, program: Program, target: str, policy: str) -> None:
+        self.program, self.target, self.policy = program, target, policy
+        self._lock = threading.RLock()
+        self._moves: tuple[Move, ...] | None = None
+        self._rows: list[Json] | None = None
+        self._successors: list[Successor] | None = None
+        self._blocked: list[Json] | None = None
+        self._opens: dict[str, list[str]] = {}
+        self._code: Any = None
+        self._code_view: Json | None = None
+        self.assembly: Json | None = None
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        with self._lock:
+            if self._moves is None:
+                self._moves = tuple(legal_moves(self.program, self.target, self.policy))
+            return self._moves
+
+    @property
+    def rows(self) -> list[Json]:
+        """The legal moves as table rows."""
+        with self._lock:
+            if self._rows is None:
+                self._rows = []
+                for move in self.moves:
+                    place, parameters = shown_parts(move)
+                    self._rows.append(
+                        {
+                            "text": str(move),
+                            "name": move.name,
+                            "place": place,
+                            "params": parameters,
+                            "paths": paths_text(places(self.program, move)),
+                            "words": words_for(move.name),
+                            "opens": [],
+                        }
+                    )
+                self._mark_openers()
+            return self._rows
+
+    @property
+    def known_successors(self) -> list[Successor] | None:
+        """What the moves lead to, if that has been found out."""
+        return self._successors
+
+    def find_successors(self) -> list[Successor]:
+        """Apply every move; in the order of ``moves``."""
+        if self._successors is None:
+            found = []
+            for move in self.moves:
+                after = apply(self.program, move, target=self.target, policy=self.policy)
+                found.append(Successor(move, after))
+            self._successors = found
+        return self._successors
+
+    @property
+    def known_blocked(self) -> list[Json] | None:
+        return self._blocked
+
+    def find_blocked(self) -> list[Json]:
+        """Refused moves with their reasons; and which legal moves would open some of them."""
+        if self._blocked is None:
+            blocked: list[Json] = []
+            opens: dict[str, list[str]] = {}
+            for move, refusal in blocked_moves(self.program, self.target, self.policy):
+                for enabler in refusal.enablers:
+                    opens.setdefault(str(enabler), []).append(str(move))
+                if len(blocked) < BLOCKED_SHOWN:
+                    blocked.append(
+                        {
+                            "text": str(move),
+                            "code": refusal.code,
+                            "sentence": refusal.sentence,
+                            "witness": None if refusal.witness is None else str(refusal.witness),
+                            "paths": paths_text(refusal.nodes),
+                            "enablers": [str(e) for e in refusal.enablers],
+                        }
+                    )
+            with self._lock:
+                # what a player can do something about stands first
+                blocked.sort(key=lambda row: not row["enablers"])
+                self._opens = opens
+                self._blocked = blocked
+                self._mark_openers()
+        return self._blocked
+
+    def _mark_openers(self) -> None:
+        for row in self._rows or ():
+            row["opens"] = self._opens.get(row["text"], [])[:6]
+
+    @property
+    def code(self) -> Any:
+        """The generated code. Raises NotGeneratable."""
+        with self._lock:
+            if self._code is None:
+                self._code = generate(self.program, self.policy)
+            return self._code
+
+    @property
+    def code_view(self) -> Json:
+        """The C text as lines with their nodes, or the sentence why there is none."""
+        with self._lock:
+            if self._code_view is None:
+                try:
+                    code = self.code
+                    self._code_view = {"lines": code_lines(code.text.splitlines(), code.nodes)}
+                except NotGeneratable as fault:
+                    self._code_view = {"error": str(fault)}
+                except Exception:
+                    log.exception("no code for\n%s", self.program.text)
+                    self._code_view = {"error": "The code generator failed here: a fault of ours, kept in the log."}
+            return self._code_view
+
+    def preview(self, move_text: str) -> list[tuple[str, str]]:
+        """The lines that a move takes away and brings; none for a move that is not legal here."""
+        move = next((m for m in self.moves if str(m) == move_text), None)
+        if move is None:
+            return []
+        after = apply(self.program, move, target=self.target, policy=self.policy)
+        return difference(self.program.text, after.text, context=False)
+
+
+class Analyses:
+    """The analyses of the positions looked at last, by content: births do not change what is legal."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, str, str], Analysis] = OrderedDict()
+
+    def of(self, program: Program, target: str, policy: str) -> Analysis:
+        key = (program.hash, target, policy)
+        with self._lock:
+            found = self._kept.setdefault(key, Analysis(program, target, policy))
+            self._kept.move_to_end(key)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+            return found

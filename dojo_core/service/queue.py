@@ -1,0 +1,338 @@
+"""The measuring queue: one machine, many players, one batch at a time.
+
+A player *wants* programs measured, each with a rank (smaller is sooner). Players take turns, batch by
+batch; within a player the ranks decide. A want holds as long as its *lease*: whoever looks at the
+results renews it, and what nobody looks at any more is dropped. Playing a move replaces a player's
+wants, which cancels the open ones; a result once found stays, for everybody.
+
+One thread owns the measurer. It never calls back into a page: results carry a version, and whoever
+wants to know asks what is newer.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dojo_core.program.tree import Program
+
+log = logging.getLogger(__name__)
+
+LEASE = 6.0  # seconds without a poll until a player counts as gone
+FIRST, LEAST, MOST = 2, 4, 16  # candidates per batch: the first one of a player, then by their speed
+BATCH_SECONDS = 2.5  # what a batch should take: other players wait for it, cancelled work may run on in it
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is known of one program: its time, or how it failed."""
+
+    status: str  # "ok" or a failure's name
+    seconds: float = 0.0  # the shortest sample
+    median: float = 0.0
+    samples: int = 0
+    message: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "ok"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A program to measure: ``workload`` is what it is judged against, ``key`` names that workload."""
+
+    key: str
+    workload: Any = field(compare=False, hash=False, repr=False)
+    program: Program = field(compare=False, hash=False, repr=False)
+    hash: str = ""
+
+    @property
+    def id(self) -> tuple[str, str]:
+        return self.key, self.hash
+
+
+class Bench(Protocol):
+    """Measures one batch of programs of one workload, blocking; raises when it cannot go on."""
+
+    def measure(
+        self,
+        workload: Any,
+        programs: Sequence[Program],
+        careful: bool,
+        on_result: Callable[[str, Outcome], None],
+        cancelled: Callable[[], bool],
+    ) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class _Player:
+    tasks: dict[tuple[str, str], tuple[int, int, Task]] = field(default_factory=dict)
+    renewed: float = 0.0
+    served: int = 0
+    begun: bool = False  # its first batch is small, so that something shows soon
+
+
+class MeasuringQueue:
+    """Thread-safe. ``make_bench`` is called in the measuring thread, at first need and after a restart."""
+
+    def __init__(
+        self,
+        make_bench: Callable[[], Bench],
+        lease: float = LEASE,
+        clock: Callable[[], float] = time.monotonic,
+        on_result: Callable[[Task, Outcome], None] | None = None,
+    ) -> None:
+        self._make_bench = make_bench
+        self._lease = lease
+        self._clock = clock
+        self._on_result = on_result
+        self._lock = threading.Condition()
+        self._players: dict[str, _Player] = {}
+        self._results: dict[tuple[str, str], Outcome] = {}
+        self._running: dict[tuple[str, str], str] = {}  # task id to the player it runs for
+        self._errands: list[tuple[str, Callable[[], None]]] = []
+        self._turn = 0
+        self._speed: dict[str, float] = {}  # seconds per candidate, by workload
+        self._version = 0
+        self._down = ""
+        self._faults = 0
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    # ------------------------------------------------------------------ what players ask for
+
+    def want(self, player: str, tasks: Sequence[tuple[int, Task]]) -> None:
+        """Replace what a player wants measured; (rank, task), smaller ranks sooner. Renews the lease."""
+        with self._lock:
+            state = self._players.setdefault(player, _Player())
+            wanted = {
+                task.id: (rank, order, task)
+                for order, (rank, task) in enumerate(tasks)
+                if task.id not in self._results
+            }
+            if not wanted.keys() & state.tasks.keys():
+                state.begun = False
+            state.tasks = wanted
+            state.renewed = self._clock()
+            self._start()
+            self._lock.notify_all()
+
+    def renew(self, player: str) -> None:
+        """The player still looks at the results."""
+        with self._lock:
+            state = self._players.get(player)
+            if state is not None:
+                gone = self._clock() - state.renewed > self._lease
+                state.renewed = self._clock()
+                if gone:
+                    self._lock.notify_all()
+
+    def drop(self, player: str) -> None:
+        """Cancel what a player wants."""
+        with self._lock:
+            self._players.pop(player, None)
+
+    def errand(self, player: str, work: Callable[[], None]) -> None:
+        """Run something between batches, never beside a measurement: compiling for the assembly view."""
+        with self._lock:
+            self._errands = [e for e in self._errands if e[0] != player]
+            self._errands.append((player, work))
+            self._start()
+            self._lock.notify_all()
+
+    def restart(self) -> None:
+        """Try again with a new measurer after it died for good."""
+        with self._lock:
+            self._down = ""
+            self._faults = 0
+            self._version += 1
+            self._lock.notify_all()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
+        if self._thread is not None:
+            self._thread.join(timeout=15)
+
+    # ------------------------------------------------------------------ what is known
+
+    def know(self, key: str, outcomes: dict[str, Outcome]) -> None:
+        """Add results from the records."""
+        with self._lock:
+            for program_hash, outcome in outcomes.items():
+                self._results.setdefault((key, program_hash), outcome)
+            self._version += 1
+
+    def results(self, key: str, hashes: Sequence[str]) -> list[Outcome | None]:
+        with self._lock:
+            return [self._results.get((key, h)) for h in hashes]
+
+    def running(self, key: str) -> set[str]:
+        """Hashes of the programs of the batch that is being measured."""
+        with self._lock:
+            return {h for k, h in self._running if k == key}
+
+    def serves(self) -> str | None:
+        """The player whose batch is being measured."""
+        with self._lock:
+            return next(iter(self._running.values()), None)
+
+    def open_tasks(self, player: str) -> int:
+        """How many programs the player still waits for."""
+        with self._lock:
+            state = self._players.get(player)
+            return 0 if state is None else len(state.tasks)
+
+    @property
+    def version(self) -> int:
+        """Grows with every change; equal versions mean equal answers."""
+        with self._lock:
+            return self._version
+
+    @property
+    def down(self) -> str:
+        """Why measuring has stopped for good, or an empty string."""
+        with self._lock:
+            return self._down
+
+    # ------------------------------------------------------------------ the measuring thread
+
+    def _start(self) -> None:
+        if self._thread is None and not self._closed:
+            self._thread = threading.Thread(target=self._run, name="measuring", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        bench: Bench | None = None
+        while True:
+            errand, batch = self._next()
+            if errand is not None:
+                try:
+                    errand()
+                except Exception:
+                    log.exception("an errand failed")
+                continue
+            if batch is None:
+                break
+            player, tasks, careful = batch
+            begun = time.monotonic()
+            try:
+                if bench is None:
+                    bench = self._make_bench()
+                    begun = time.monotonic()
+                self._measure(bench, tasks, careful)
+                self._faults = 0
+            except Exception as fault:
+                log.exception("the measurer failed")
+                bench = self._after_fault(bench, fault)
+            finally:
+                with self._lock:
+                    self._running.clear()
+                    self._version += 1
+                    if len(tasks) >= LEAST:
+                        took = (time.monotonic() - begun) / len(tasks)
+                        old = self._speed.get(tasks[0].key, took)
+                        self._speed[tasks[0].key] = 0.5 * old + 0.5 * took
+        if bench is not None:
+            bench.close()
+
+    def _after_fault(self, bench: Bench | None, fault: Exception) -> None:
+        """One new try with a fresh measurer; a second fault in a row stops measuring until a restart."""
+        if bench is not None:
+            try:
+                bench.close()
+            except Exception:
+                log.exception("closing the measurer failed")
+        with self._lock:
+            self._faults += 1
+            if self._faults >= 2:
+                said = str(fault).strip().splitlines()
+                self._down = said[0] if said else type(fault).__name__
+
+    def _next(
+        self,
+    ) -> tuple[Callable[[], None] | None, tuple[str, list[Task], bool] | None]:
+        """Wait for the next errand or batch; (None, None) when the queue closes."""
+        with self._lock:
+            while not self._closed:
+                if self._errands:
+                    return self._errands.pop(0)[1], None
+                batch = None if self._down else self._pick()
+                if batch is not None:
+                    player, tasks, _ = batch
+                    self._running = {task.id: player for task in tasks}
+                    self._version += 1
+                    return None, batch
+                # leases run out and come back without a notice: look again now and then
+                self._lock.wait(timeout=None if not self._players else self._lease)
+            return None, None
+
+    def _pick(self) -> tuple[str, list[Task], bool] | None:
+        now = self._clock()
+        live = [
+            (state.served, name)
+            for name, state in self._players.items()
+            if state.tasks and now - state.renewed <= self._lease
+        ]
+        if not live:
+            return None
+        player = min(live)[1]
+        state = self._players[player]
+        self._turn += 1
+        state.served = self._turn
+        queued = sorted(state.tasks.values(), key=lambda entry: entry[:2])
+        careful = queued[0][0] == 0
+        if careful:  # the position itself: alone, and with more runs
+            count = 1
+        elif not state.begun:
+            count, state.begun = FIRST, True
+        else:
+            speed = self._speed.get(queued[0][2].key, BATCH_SECONDS / 8)
+            count = max(LEAST, min(MOST, int(BATCH_SECONDS / max(speed, 1e-3))))
+        key = queued[0][2].key
+        tasks = [task for _, _, task in queued if task.key == key][:count]
+        return player, tasks, careful
+
+    def _measure(self, bench: Bench, tasks: list[Task], careful: bool) -> None:
+        by_hash = {task.hash: task for task in tasks}
+        answered: set[str] = set()
+
+        def on_result(program_hash: str, outcome: Outcome) -> None:
+            answered.add(program_hash)
+            if outcome.status != "cancelled" and program_hash in by_hash:
+                self._store(by_hash[program_hash], outcome)
+
+        def cancelled() -> bool:
+            with self._lock:
+                if self._closed:
+                    return True
+                now = self._clock()
+                return not any(
+                    state.tasks.keys() & self._running.keys() and now - state.renewed <= self._lease
+                    for state in self._players.values()
+                )
+
+        bench.measure(tasks[0].workload, [task.program for task in tasks], careful, on_result, cancelled)
+        if cancelled():
+            return
+        for task in tasks:  # never ask again for what gave no answer: it would be asked for ever
+            if task.hash not in answered:
+                self._store(task, Outcome("crash", message="The measurer gave no result for this program."))
+
+    def _store(self, task: Task, outcome: Outcome) -> None:
+        with self._lock:
+            self._results[task.id] = outcome
+            self._running.pop(task.id, None)
+            for state in self._players.values():
+                state.tasks.pop(task.id, None)
+            self._version += 1
+        if self._on_result is not None:
+            self._on_result(task, outcome)

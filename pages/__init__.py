@@ -1,0 +1,1 @@
+"""The pages of the app: thin views of dojo_core.service."""

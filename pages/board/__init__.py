@@ -1,0 +1,26 @@
+"""Our own component: the board, one screen of linked panes, and its feed of times.
+
+The scripts beside this file are joined in the order below: together they are one module. ``mount`` in
+board.js is called again with each change of data and keeps its elements, so that nothing a player
+scrolled, typed or selected is lost.
+"""
+
+from pathlib import Path
+
+import streamlit as st
+
+_HERE = Path(__file__).parent
+_SCRIPTS = ("dom", "header", "program", "moves", "history", "dialogs", "start", "board")
+
+
+def _text(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+board = st.components.v2.component(
+    "dojo_board",
+    css=_text("board.css"),
+    js="\n".join(_text(f"{name}.js") for name in _SCRIPTS),
+)
+
+feed = st.components.v2.component("dojo_feed", js=_text("feed.js"))

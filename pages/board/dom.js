@@ -1,0 +1,78 @@
+// Small things that every part of the board uses. Text from programs, games and errors always goes in
+// through textContent: a name is never markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element: attributes, listeners (`onclick`), `dataset`, and children (strings become text nodes). */
+function el(tag, props = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key === "class") node.className = value;
+    else if (key === "dataset") Object.assign(node.dataset, value);
+    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else node.setAttribute(key, value === true ? "" : String(value));
+  }
+  for (const child of children.flat()) {
+    if (child !== null && child !== undefined) node.append(child);
+  }
+  return node;
+}
+
+function svg(tag, attributes = {}, text = null) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
+  if (text !== null) node.textContent = text;
+  return node;
+}
+
+/** Set an element's text only where it differs, so that selections and layout stay put. */
+function put(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+function show(node, visible) {
+  if (node.hidden === visible) node.hidden = !visible;
+}
+
+/** Seconds with three significant digits and a unit: 98.2 ms. */
+function duration(seconds) {
+  if (!(seconds >= 0)) return "–";
+  const [scale, unit] =
+    seconds >= 1 ? [1, "s"] : seconds >= 1e-3 ? [1e3, "ms"] : seconds >= 1e-6 ? [1e6, "µs"] : [1e9, "ns"];
+  return `${significant(seconds * scale)} ${unit}`;
+}
+
+function significant(value) {
+  if (value >= 100) return value.toFixed(0);
+  return value >= 10 ? value.toFixed(1) : value.toFixed(2);
+}
+
+/** A ratio of times as players read it: 1.57×. */
+function ratio(value) {
+  if (!(value > 0)) return "–";
+  return `${value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)}×`;
+}
+
+// Within this factor two times of one round are not told apart (the repeatability of a minimum of 5).
+const NOISE = 1.03;
+
+/** The sign that stands beside every ratio, so that colour is never the only carrier. */
+function sign(value) {
+  if (value > NOISE) return "▲";
+  return value < 1 / NOISE ? "▼" : "≈";
+}
+
+function tone(value) {
+  if (value > NOISE) return "faster";
+  return value < 1 / NOISE ? "slower" : "same";
+}
+
+/** Is `path` the node `root` or inside it? Paths are child numbers joined by dots; "" is the program. */
+function within(path, root) {
+  return path === root || root === "" || path.startsWith(root + ".");
+}
+
+function plural(count, noun) {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,135 @@
+// What stands on top: which game, what was measured, what the queue does, and the ways through the line.
+
+class Header {
+  constructor(board) {
+    this.board = board;
+    this.title = el("h1", {});
+    this.about = el("span", { class: "about" });
+    const act = (kind, fields = {}) => () => board.send(kind, fields);
+    this.buttons = {
+      fresh: el("button", { class: "ghost", type: "button", title: "Leave this game (it is saved) and start another", onclick: act("leave") }, "New game"),
+      save: el("button", { class: "ghost", type: "button", title: "Download this game as a text that a person can read and mail", onclick: act("export") }, "Save line"),
+      keys: el("button", { class: "ghost", type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: () => board.dialogs.keys() }, "?"),
+      first: el("button", { class: "nav", type: "button", "aria-label": "To the start", title: "To the start of the line", onclick: act("step", { to: "first" }) }, icon("first")),
+      back: el("button", { class: "nav", type: "button", "aria-label": "One move back", title: "One move back (←)", onclick: act("step", { to: "back" }) }, icon("back")),
+      forward: el("button", { class: "nav", type: "button", "aria-label": "One move forward", title: "One move forward (→)", onclick: act("step", { to: "forward" }) }, icon("forward")),
+      last: el("button", { class: "nav", type: "button", "aria-label": "To the end", title: "To the end of the line", onclick: act("step", { to: "last" }) }, icon("last")),
+      branch: el("button", { class: "nav", type: "button", "aria-label": "Next branch", title: "Next branch at this move (B)", onclick: act("step", { to: "branch" }) }, icon("branch")),
+      undo: el("button", { class: "nav wide", type: "button", title: "Take the last move back; it stays in the history (U)", onclick: act("take_back") }, icon("undo"), " Take back"),
+      measure: el("button", { class: "nav wide", type: "button", onclick: () => board.toggleMeasuring() }, "Pause"),
+    };
+    const b = this.buttons;
+    this.metric = {
+      time: metric("Time", "The shortest of several verified runs, and how far their median lies above it"),
+      gain: metric("Speed-up", "Against this game's start program"),
+      best: metric("Best so far", "The fastest measured position of this game: click to go there"),
+      rate: metric("Throughput", "The kernel's own bytes and operations, each counted once, over the time"),
+    };
+    this.metric.best.root.classList.add("link");
+    this.metric.best.root.addEventListener("click", () => {
+      const best = board.feed && board.feed.best;
+      if (best) board.send("goto", { id: best.id });
+    });
+    this.progress = el("div", { class: "progress", "aria-hidden": "true" }, el("div", { class: "done" }));
+    this.queue = el("span", { class: "queue-text", role: "status" });
+    this.queueBox = el("div", { class: "queue" }, el("div", { class: "queue-line" }, this.queue, b.measure), this.progress);
+    this.banner = el("div", { class: "banner", role: "alert", hidden: true },
+      el("span", {}, ""), el("button", { class: "small", type: "button", onclick: act("restart") }, "Restart the measurer"));
+    this.root = el("header", { class: "top" },
+      el("div", { class: "title-row" }, this.title, this.about, el("span", { class: "spring" }), b.fresh, b.save, b.keys),
+      el("div", { class: "metric-row" }, this.metric.time.root, this.metric.gain.root, this.metric.best.root,
+        this.metric.rate.root, this.queueBox, el("div", { class: "navs" }, b.undo, b.first, b.back, b.forward, b.last, b.branch)),
+      this.banner);
+  }
+
+  update() {
+    const { game, position, history } = this.board.data;
+    put(this.title, game.title);
+    put(this.about, [game.shape, game.policy, game.target].filter(Boolean).join(" · "));
+    const line = history.line;
+    const at = line.indexOf(position.id);
+    this.buttons.first.disabled = this.buttons.back.disabled = this.buttons.undo.disabled = at <= 0;
+    this.buttons.forward.disabled = this.buttons.last.disabled = at >= line.length - 1;
+    this.buttons.branch.disabled = !history.branches;
+    this.refresh();
+  }
+
+  refresh() {
+    const feed = this.board.feed;
+    if (!feed || !feed.now || !this.board.data.game) return;
+    const { now, start, best, queue, work } = feed;
+    const m = this.metric;
+    const known = now.seconds > 0;
+    m.time.set(known ? duration(now.seconds) : now.state, known ? (now.spread > 0.0005 ? `+${(now.spread * 100).toFixed(1)}% median` : "") : "");
+    m.time.root.classList.toggle("pending", !known);
+    m.time.root.classList.toggle("failure", Boolean(now.error));
+    m.time.root.title = now.error || m.time.about;
+    this.lastMove(now);
+    const gain = known && start > 0 ? start / now.seconds : null;
+    m.gain.set(gain ? ratio(gain) : "–", gain ? `start ${duration(start)}` : "");
+    m.best.set(best && start > 0 ? ratio(start / best.seconds) : "–",
+      best ? (best.id === this.board.data.position.id ? "here" : `${duration(best.seconds)}, move ${best.ply}`) : "");
+    const gigabytes = known && work.bytes ? work.bytes / now.seconds / 1e9 : null;
+    const gigaflops = known && work.flops ? work.flops / now.seconds / 1e9 : null;
+    show(m.rate.root, Boolean(work.bytes || work.flops));
+    m.rate.set(gigabytes ? `${significant(gigabytes)} GB/s` : "–",
+      [gigaflops ? `${significant(gigaflops)} GFLOP/s` : "", work.roof && gigabytes ? `${Math.round((100 * gigabytes) / work.roof)}% of the memory's` : ""].filter(Boolean).join(" · "));
+    const words = {
+      measuring: `Measuring ${queue.done} of ${queue.total}`,
+      waiting: `${queue.done} of ${queue.total}, another player is being measured`,
+      idle: queue.total ? `Measured ${queue.done} of ${queue.total}` : "Nothing to measure",
+      off: queue.done ? `Measuring is off: ${queue.done} of ${queue.total} known` : "Measuring is off",
+      down: "Not measuring",
+    };
+    put(this.queue, words[queue.state] || queue.state);
+    this.progress.firstChild.style.width = queue.total ? `${(100 * queue.done) / queue.total}%` : "0";
+    this.progress.classList.toggle("active", queue.state === "measuring");
+    const on = this.board.data.measuring;
+    put(this.buttons.measure, on ? "Pause" : "Measure");
+    this.buttons.measure.title = on ? "Stop measuring; what is known stays (M)" : "Measure this position and its moves (M)";
+    show(this.banner, queue.state === "down");
+    put(this.banner.firstChild, queue.message || "The measurer has stopped. Play goes on unmeasured.");
+  }
+
+  /** What the last move did to the time, beside the time itself. */
+  lastMove(now) {
+    const feed = this.board.feed;
+    const { position } = this.board.data;
+    const before = position.parent === null ? null : feed.times[position.parent];
+    const effect = now.seconds > 0 && typeof before === "number" ? before / now.seconds : null;
+    this.metric.time.chip(effect === null ? "" : `${sign(effect)} ${ratio(effect)} by the last move`, effect === null ? "" : tone(effect));
+  }
+}
+
+function metric(name, about) {
+  const value = el("div", { class: "metric-value" });
+  const detail = el("div", { class: "metric-detail" });
+  const chip = el("span", { class: "chip", hidden: true });
+  const root = el("div", { class: "metric", title: about }, el("div", { class: "metric-name" }, name),
+    value, el("div", { class: "metric-foot" }, chip, detail));
+  return {
+    root,
+    about,
+    set(text, small = "") {
+      put(value, text);
+      put(detail, small);
+    },
+    chip(text, kind) {
+      put(chip, text);
+      chip.className = `chip ${kind}`;
+      show(chip, Boolean(text));
+    },
+  };
+}
+
+// Drawn, not typed: the arrows' signs are missing from many fonts.
+const ICONS = {
+  first: "M4 3v10 M13 3L6 8l7 5z", back: "M11 3L4 8l7 5z", forward: "M5 3l7 5-7 5z", last: "M12 3v10 M3 3l7 5-7 5z",
+  branch: "M4 2v12 M4 10c6 0 7-2 7-6 M8.5 6L11 3l2.5 3", undo: "M6 3L3 6l3 3 M3 6h6a4 4 0 0 1 0 8H6",
+};
+
+function icon(name) {
+  const picture = svg("svg", { viewBox: "0 0 16 16", class: `icon icon-${name}`, "aria-hidden": "true" });
+  picture.append(svg("path", { d: ICONS[name] }));
+  return picture;
+}

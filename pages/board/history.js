@@ -1,0 +1,180 @@
+// The history as an analysis board shows it: the main line runs on, variations stand indented below the
+// move that they replace. The chart beside it draws the speed-up along the line of the cursor.
+
+class HistoryPane {
+  constructor(board) {
+    this.board = board;
+    this.closed = new Set();
+    this.entries = new Map();
+    this.body = el("div", { class: "scroll history", role: "list", "aria-label": "Moves played", tabindex: "0" });
+    this.body.addEventListener("click", (event) => {
+      const fold = event.target.closest("[data-fold]");
+      if (fold) {
+        const id = Number(fold.dataset.fold);
+        if (!this.closed.delete(id)) this.closed.add(id);
+        return this.draw();
+      }
+      const entry = event.target.closest("[data-id]");
+      if (entry) board.send("goto", { id: Number(entry.dataset.id) });
+    });
+    const act = (kind, label, title) => el("button", { class: "small", type: "button", title,
+      onclick: () => board.send(kind, { id: board.data.position.id }) }, label);
+    this.remove = act("ask_drop", "Remove this move", "Replay the line without this move, on a new branch");
+    this.promote = act("promote", "Make main line", "Make the variation with this move the main one");
+    this.erase = act("delete", "Delete from here", "Delete this move and all that was played after it");
+    this.root = el("section", { class: "pane history-pane", "aria-label": "History" },
+      el("header", { class: "pane-head" }, el("h2", {}, "History"),
+        el("div", { class: "extras" }, this.remove, this.promote, this.erase)), this.body);
+  }
+
+  update() {
+    this.draw();
+    const { position, history } = this.board.data;
+    this.remove.disabled = this.erase.disabled = position.parent === null;
+    this.promote.disabled = !history.nodes.some((n) => n.id === position.id && n.variation);
+  }
+
+  draw() {
+    const { history } = this.board.data;
+    this.children = new Map();
+    this.nodes = new Map();
+    for (const node of history.nodes) {
+      this.nodes.set(node.id, node);
+      if (node.parent === null) continue;
+      if (!this.children.has(node.parent)) this.children.set(node.parent, []);
+      this.children.get(node.parent).push(node);
+    }
+    this.entries.clear();
+    const main = el("div", { class: "line-of-moves" });
+    const root = history.nodes[0];
+    main.append(this.entry(root));
+    this.follow(root, main);
+    const top = this.body.scrollTop;
+    this.body.replaceChildren(main);
+    if (history.nodes.length === 1) {
+      main.append(el("span", { class: "quiet" }, "  Moves that you play appear here. Click one to go there; playing another move from there starts a variation."));
+    }
+    this.body.scrollTop = top;
+    const now = this.entries.get(this.board.data.position.id);
+    if (now) now.root.scrollIntoView({ block: "nearest" });
+    this.refresh();
+  }
+
+  follow(node, block) {
+    for (;;) {
+      const [main, ...others] = this.children.get(node.id) || [];
+      if (!main) return;
+      block.append(this.entry(main));
+      for (const other of others) {
+        const variation = el("div", { class: "variation", role: "list" });
+        const length = this.length(other);
+        if (length > 1) {
+          variation.append(el("button", { class: "fold", type: "button", "data-fold": other.id,
+            "aria-expanded": String(!this.closed.has(other.id)), "aria-label": "Variation" }, this.closed.has(other.id) ? "▸" : "▾"));
+        }
+        variation.append(this.entry(other));
+        if (this.closed.has(other.id)) variation.append(el("span", { class: "quiet" }, ` … ${plural(length - 1, "move")}`));
+        else this.follow(other, variation);
+        block.append(variation);
+      }
+      node = main;
+    }
+  }
+
+  length(node) {
+    return 1 + (this.children.get(node.id) || []).reduce((sum, child) => sum + this.length(child), 0);
+  }
+
+  entry(node) {
+    const here = node.id === this.board.data.position.id;
+    const time = el("small", {});
+    const root = el("button", { class: `entry${here ? " here" : ""}`, type: "button", role: "listitem",
+      "data-id": node.id, "aria-current": here ? "step" : null },
+      node.parent === null ? "Start" : `${node.ply}. ${node.move}`, time);
+    this.entries.set(node.id, { root, time });
+    return root;
+  }
+
+  refresh() {
+    const feed = this.board.feed;
+    if (!feed || !feed.times) return;
+    for (const [id, entry] of this.entries) {
+      const time = feed.times[id];
+      const node = this.nodes.get(id);
+      put(entry.time, typeof time === "number" ? ` ${duration(time)}` : "");
+      if (typeof time === "number" && feed.start > 0 && node.parent !== null) {
+        entry.root.title = `${duration(time)}: ${ratio(feed.start / time)} of the start's speed`;
+      }
+    }
+  }
+}
+
+class Chart {
+  constructor(board) {
+    this.board = board;
+    this.canvas = svg("svg", { class: "chart", role: "img" });
+    this.root = el("section", { class: "pane chart-pane", "aria-label": "Speed-up over moves" },
+      el("header", { class: "pane-head" }, el("h2", {}, "Speed-up over moves")), el("div", { class: "chart-box" }, this.canvas));
+    this.canvas.addEventListener("click", (event) => {
+      const dot = event.target.closest("[data-id]");
+      if (dot) board.send("goto", { id: Number(dot.dataset.id) });
+    });
+    new ResizeObserver(() => this.draw()).observe(this.root);
+  }
+
+  update() {
+    this.shown = null;
+    this.draw();
+  }
+
+  draw() {
+    const feed = this.board.feed;
+    const data = this.board.data;
+    if (!data || !data.history || !feed || !feed.times) return;
+    const box = this.canvas.parentNode;
+    const width = box.clientWidth;
+    const height = box.clientHeight;
+    if (width < 80 || height < 50) return;
+    const line = data.history.line;
+    const points = line.map((id, ply) => ({ id, ply, gain: typeof feed.times[id] === "number" && feed.start > 0 ? feed.start / feed.times[id] : null }));
+    const key = JSON.stringify([width, height, data.position.id, points]);
+    if (key === this.shown) return;
+    this.shown = key;
+    const known = points.filter((p) => p.gain !== null);
+    const parts = [];
+    if (known.length === 0) {
+      parts.push(svg("text", { x: width / 2, y: height / 2, class: "quiet", "text-anchor": "middle" }, "No measured position yet"));
+    } else {
+      const left = 40, right = 12, top = 12, bottom = 22;
+      const high = Math.max(2, ...known.map((p) => p.gain)) * 1.1;
+      const low = Math.min(1, ...known.map((p) => p.gain)) / 1.1;
+      const x = (ply) => left + ((width - left - right) * ply) / Math.max(4, line.length - 1);
+      const y = (gain) => top + (height - top - bottom) * (1 - Math.log(gain / low) / Math.log(high / low));
+      let last = -99;
+      for (const tick of [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]) {
+        if (tick < low || tick > high || Math.abs(y(tick) - last) < 16) continue;
+        last = y(tick);
+        parts.push(svg("line", { x1: left, x2: width - right, y1: y(tick), y2: y(tick), class: tick === 1 ? "grid one" : "grid" }));
+        parts.push(svg("text", { x: left - 6, y: y(tick) + 4, class: "tick", "text-anchor": "end" }, `${tick}×`));
+      }
+      const step = Math.max(1, Math.ceil(line.length / Math.max(2, Math.floor(width / 50))));
+      for (let ply = 0; ply < line.length; ply += step) {
+        parts.push(svg("text", { x: x(ply), y: height - 6, class: "tick", "text-anchor": "middle" }, String(ply)));
+      }
+      for (let i = 1; i < known.length; i += 1) {
+        const [a, b] = [known[i - 1], known[i]];
+        parts.push(svg("line", { x1: x(a.ply), y1: y(a.gain), x2: x(b.ply), y2: y(b.gain), class: b.ply - a.ply > 1 ? "segment gap" : "segment" }));
+      }
+      for (const p of known) {
+        const here = p.id === data.position.id;
+        const dot = svg("circle", { cx: x(p.ply), cy: y(p.gain), r: here ? 6 : line.length > 40 ? 2.5 : 4, class: here ? "dot here" : "dot", "data-id": p.id });
+        dot.append(svg("title", {}, `${p.ply === 0 ? "Start" : `Move ${p.ply}`}: ${ratio(p.gain)}`));
+        parts.push(dot);
+      }
+    }
+    this.canvas.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.canvas.setAttribute("aria-label", known.length
+      ? `Speed-up against the start after each move: ${known.map((p) => `${p.ply}: ${ratio(p.gain)}`).join(", ")}` : "No measured position yet");
+    this.canvas.replaceChildren(...parts);
+  }
+}

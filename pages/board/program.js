@@ -1,0 +1,213 @@
+// The program text, the generated C and the assembly: three texts of one position that share a selection.
+
+const HUES = 8;
+
+class ProgramPane {
+  constructor(board) {
+    this.board = board;
+    this.tab = "text";
+    this.body = el("div", { class: "scroll mono", role: "listbox", "aria-label": "Program text", tabindex: "0" });
+    this.note = el("div", { class: "note" });
+    this.tabs = tabBar("Program views", [["text", "Program"], ["changes", "What changed"]], (id) => this.open(id));
+    this.root = el("section", { class: "pane program", "aria-label": "Program" }, this.tabs.root, this.body, this.note);
+    this.body.addEventListener("click", (event) => this.clicked(event));
+    this.body.addEventListener("mouseover", (event) => board.hover(pathAt(event)));
+    this.body.addEventListener("mouseleave", () => board.hover(null));
+    this.body.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  open(tab) {
+    this.tab = tab;
+    this.tabs.select(tab);
+    this.draw();
+  }
+
+  clicked(event) {
+    const path = pathAt(event);
+    if (path !== null) this.board.select(path);
+  }
+
+  key(event) {
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    const rows = [...this.body.querySelectorAll("[data-row]")];
+    if (!rows.length) return;
+    const at = rows.findIndex((r) => r.dataset.path === this.board.selection);
+    const next = at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + (event.key === "ArrowDown" ? 1 : -1)));
+    this.board.select(rows[next].dataset.path);
+    rows[next].scrollIntoView({ block: "nearest" });
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  update() {
+    this.draw();
+  }
+
+  draw() {
+    const program = this.board.data.program;
+    if (this.tab === "changes") return this.drawChanges(program);
+    const rows = [];
+    for (const head of program.head) {
+      rows.push(el("div", { class: head.buffer ? "line buffer" : "line head", role: "option",
+        "data-path": head.buffer ? `buffer:${head.buffer}` : null, "data-row": head.buffer ? "" : null,
+        title: head.buffer ? "A buffer: click to see the moves about it" : null },
+        el("span", { class: "hue" }), el("span", {}, head.text)));
+    }
+    const added = new Set(program.added);
+    for (const line of program.lines) {
+      const row = el("div", { class: `line op hue-${line.hue % HUES}${added.has(line.text) ? " added" : ""}`,
+        role: "option", "data-path": line.path, "data-row": "",
+        title: added.has(line.text) ? "Changed by the last move" : null });
+      const text = el("span", {});
+      row.append(el("span", { class: "hue" }), text);
+      for (const slot of line.slots) {
+        text.append(el("span", { class: slot.text === "|" ? "slot bar" : `slot mark-${slot.mark || "none"}`,
+          "data-path": slot.path, title: slot.text === "|" ? "" : slotTitle(slot) }, slot.text), " ");
+      }
+      text.append(el("span", { class: "instruction", "data-path": line.path }, line.op));
+      rows.push(row);
+    }
+    this.body.replaceChildren(...rows);
+    put(this.note, "");
+    this.paint();
+  }
+
+  drawChanges(program) {
+    if (!program.diff.length) {
+      this.body.replaceChildren(el("p", { class: "empty" },
+        "This is the start: no move has been played yet. After a move, the lines that it took away (−) and brought (+) stand here."));
+      return;
+    }
+    this.body.replaceChildren(...program.diff.map(([mark, text]) =>
+      el("div", { class: `line diff ${mark === "+" ? "plus" : mark === "-" ? "minus" : "same"}` },
+        el("span", { class: "sign", "aria-label": mark === "+" ? "added" : mark === "-" ? "removed" : null },
+          mark === "-" ? "−" : mark), el("span", {}, text))));
+  }
+
+  paint() {
+    paintLines(this.body, this.board);
+  }
+}
+
+const MARK_WORDS = { u: "unrolled", p: "parallel: threads", v: "vectorised", g: "grid", b: "block", w: "warp" };
+
+function slotTitle(slot) {
+  return `Scope of ${slot.text.split(":")[0]} iterations${slot.mark ? `, ${MARK_WORDS[slot.mark] || slot.mark}` : ""}`;
+}
+
+/** The path of the innermost node under the pointer. */
+function pathAt(event) {
+  const node = event.target.closest ? event.target.closest("[data-path]") : null;
+  return node ? node.dataset.path : null;
+}
+
+/** Mark what is selected, hovered or involved in the move under the pointer, in one pane. */
+function paintLines(body, board) {
+  const chosen = board.selection;
+  const hovered = board.hovered;
+  const involved = board.involved;
+  for (const node of body.querySelectorAll("[data-path]")) {
+    const path = node.dataset.path;
+    const buffer = path.startsWith("buffer:");
+    const inside = (root) => root !== null && (buffer || root.startsWith("buffer:")
+      ? path === root || (!buffer && mentions(node, root.slice(7)))
+      : within(path, root));
+    const selected = inside(chosen);
+    node.classList.toggle("selected", selected);
+    node.classList.toggle("hovered", inside(hovered));
+    node.classList.toggle("involved", !buffer && involved.includes(path));
+    if (node.hasAttribute("data-row")) node.setAttribute("aria-selected", String(path === chosen));
+  }
+}
+
+function mentions(node, array) {
+  return node.matches(".op") && (" " + node.textContent).split(/[^A-Za-z0-9_]+/).includes(array);
+}
+
+class CodePane {
+  constructor(board) {
+    this.board = board;
+    this.tab = "c";
+    this.body = el("div", { class: "scroll mono", tabindex: "0", "aria-label": "Generated code" });
+    this.note = el("div", { class: "note" });
+    this.tabs = tabBar("Generated code", [["c", "C"], ["asm", "Assembly"]], (id) => this.open(id));
+    this.root = el("section", { class: "pane code", "aria-label": "Generated code" }, this.tabs.root, this.body, this.note);
+    this.body.addEventListener("click", (event) => {
+      const path = pathAt(event);
+      if (path !== null) board.select(path, this);
+    });
+    this.body.addEventListener("mouseover", (event) => board.hover(pathAt(event)));
+    this.body.addEventListener("mouseleave", () => board.hover(null));
+    this.tops = {};
+  }
+
+  open(tab) {
+    this.tops[this.tab] = this.body.scrollTop;
+    this.tab = tab;
+    this.tabs.select(tab);
+    this.board.send("show", { assembly: tab === "asm" });
+    this.draw();
+    this.body.scrollTop = this.tops[tab] || 0;
+  }
+
+  update() {
+    this.draw();
+  }
+
+  draw() {
+    const text = this.tab === "c" ? this.board.data.code : this.board.data.assembly;
+    if (!text || !text.lines) {
+      const sentence = text && text.error ? text.error
+        : this.tab === "asm" ? "Compiling for the assembly…" : "Generating…";
+      this.body.replaceChildren(el("p", { class: text && text.error ? "empty failure" : "empty" }, sentence));
+      return;
+    }
+    const hues = new Map(this.board.data.program.lines.map((line) => [line.path, line.hue % HUES]));
+    this.body.replaceChildren(...text.lines.map(([line, path]) =>
+      el("div", { class: `line code${path !== null && hues.has(path) ? ` op hue-${hues.get(path)}` : ""}`,
+        "data-path": path }, el("span", { class: "hue" }), el("span", {}, line || " "))));
+    this.paint();
+  }
+
+  paint(from = null) {
+    paintLines(this.body, this.board);
+    const chosen = this.board.selection;
+    const text = this.tab === "c" ? this.board.data.code : this.board.data.assembly;
+    let note = "";
+    if (chosen !== null && text && text.lines && !chosen.startsWith("buffer:")) {
+      const own = this.body.querySelectorAll(".line.selected");
+      if (!own.length) note = "The selected node has no line of its own here: optimised away, or part of a neighbour's.";
+      else if (from !== this && from !== null) bring(this.body, own[0]);
+    }
+    put(this.note, note);
+  }
+}
+
+/** Scroll a pane, and only the pane, so that a line is in view. */
+function bring(body, line) {
+  const top = line.offsetTop - body.offsetTop;
+  if (top < body.scrollTop || top + line.offsetHeight > body.scrollTop + body.clientHeight) {
+    body.scrollTop = Math.max(0, top - body.clientHeight / 3);
+  }
+}
+
+function tabBar(label, entries, choose) {
+  const buttons = new Map();
+  const extras = el("div", { class: "extras" });
+  const list = el("div", { class: "tabs", role: "tablist", "aria-label": label });
+  for (const [id, name] of entries) {
+    const button = el("button", { class: "tab", role: "tab", type: "button", "data-tab": id, onclick: () => choose(id) }, name);
+    buttons.set(id, button);
+    list.append(button);
+  }
+  const bar = {
+    root: el("header", { class: "pane-head" }, list, extras),
+    extras,
+    buttons,
+    select(id) {
+      for (const [other, button] of buttons) button.setAttribute("aria-selected", String(other === id));
+    },
+  };
+  bar.select(entries[0][0]);
+  return bar;
+}
