@@ -41,6 +41,7 @@ CREATE TABLE measurements (
     seconds REAL,
     samples TEXT NOT NULL,
     error REAL NOT NULL,
+    calibration REAL NOT NULL,
     message TEXT NOT NULL,
     effort TEXT NOT NULL,
     player TEXT NOT NULL,
@@ -81,7 +82,8 @@ class Record:
     """One measurement as it is kept. ``seconds`` is the best clean sample, None where nothing was timed.
 
     ``shape`` and ``dtype`` are those of the first output; ``line`` the moves from the start program,
-    one a line; ``time`` seconds since the epoch.
+    one a line; ``error`` the largest error in units of what is allowed; ``calibration`` milliseconds of a
+    fixed piece of arithmetic just before; ``time`` seconds since the epoch.
     """
 
     program_hash: str
@@ -101,6 +103,7 @@ class Record:
     seconds: float | None
     samples: tuple[Sample, ...] = ()
     error: float = 0.0
+    calibration: float = 0.0
     message: str = ""
     effort: str = ""
     player: str = ""
@@ -236,7 +239,8 @@ class Records:
         """The fastest verified programs, each once, best first."""
         rows = self._rows(
             "SELECT *, MIN(seconds) FROM measurements WHERE start_hash = ? AND target = ? "
-            "AND fingerprint = ? AND (? IS NULL OR policy = ?) AND verified AND status = 'ok' AND seconds IS NOT NULL "
+            "AND fingerprint = ? AND (? IS NULL OR policy = ?) "
+            "AND verified AND status = 'ok' AND seconds IS NOT NULL "
             "GROUP BY program_hash ORDER BY seconds LIMIT ?",
             start_hash, target, fingerprint, policy, policy, limit,
         )  # fmt: skip

@@ -90,12 +90,12 @@ class UseReciprocal(Transformation):
             return taken
         outer = tuple(Affine.iterator(d) for d in range(place.depth))
         quotient = Access(str(name), outer)
-        dims = tuple(Dim(s.size, False) for s in above)
+        dims = tuple(Dim(s.size, False, context.birth(97 + d)) for d, s in enumerate(above))
         invert = Op(quotient, "", "/", (Number(1), divisor), birth=context.birth(0))
         multiply = replace(leaf.op, function="*", operands=(leaf.op.operands[0], quotient))
         changed = program.edit(
             body=splice(program.body, leaf.path, 1, (multiply,)),
-            buffers=(*program.buffers, Buffer(str(name), dtype, dims, "stack", (str(name),))),
+            buffers=(*program.buffers, Buffer(str(name), dtype, dims, "stack", (str(name),), context.birth(96))),
         )
         return changed.splice(path, 1, (invert, changed.node(path)))
 

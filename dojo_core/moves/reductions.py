@@ -133,9 +133,11 @@ class SplitReduction(Transformation):
             return taken
 
         outer = tuple(Affine.iterator(d) for d in range(outermost))
-        dims = [Dim(leaf.scopes[d].size, False) for d in range(outermost)]
-        dims += [Dim(leaf.scopes[d].size) for d in chosen]
-        partial = Buffer(str(name), buffer.dtype, tuple(dims), "stack", (str(name),))
+        dims = tuple(
+            Dim(leaf.scopes[d].size, d >= outermost, context.birth(97 + n))
+            for n, d in enumerate((*range(outermost), *chosen))
+        )
+        partial = Buffer(str(name), buffer.dtype, dims, "stack", (str(name),), context.birth(96))
         lowered = {d: Affine.iterator(outermost + n) for n, d in enumerate(chosen)}
         here = Access(str(name), outer + tuple(Affine.iterator(d) for d in chosen))
         there = Access(str(name), outer + tuple(Affine.iterator(outermost + n) for n in range(len(chosen))))

@@ -169,7 +169,7 @@ class ReuseDims(_BufferMove):
                 return structural("no-such-dim", f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0.")
             if not buffer.dims[k].materialised:
                 return structural("not-materialised", f"Dimension {k} of {buffer.name} is :N already.")
-        changed = tuple(Dim(d.size, d.materialised and k not in dims) for k, d in enumerate(buffer.dims))
+        changed = tuple(replace(d, materialised=d.materialised and k not in dims) for k, d in enumerate(buffer.dims))
         return with_buffer(program, buffer, replace(buffer, dims=changed, location=str(location)))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
@@ -219,7 +219,7 @@ class MaterialiseDims(_BufferMove):
         for k in dims:  # 1
             if k >= len(buffer.dims) or buffer.dims[k].materialised:
                 return structural("not-reused", f"{buffer.name} has no dimension {k} that is :N.")
-        changed = tuple(Dim(d.size, d.materialised or k in dims) for k, d in enumerate(buffer.dims))
+        changed = tuple(replace(d, materialised=d.materialised or k in dims) for k, d in enumerate(buffer.dims))
         return with_buffer(program, buffer, replace(buffer, dims=changed))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
@@ -388,7 +388,7 @@ class UnshareBuffer(_BufferMove):
             return structural("not-shared", f"{array} is no temporary that shares its buffer.")
         if any(b.name == array for b in program.buffers):  # 2
             return structural("name-taken", f"A buffer is named {array}: another array of it must leave instead.")
-        own = replace(buffer, name=array, arrays=(array,))
+        own = replace(buffer, name=array, arrays=(array,), birth=context.birth(0))
         rest = replace(buffer, arrays=tuple(a for a in buffer.arrays if a != array))
         return with_buffer(program, buffer, rest, own)
 
@@ -454,7 +454,10 @@ class SplitDim(_BufferMove):
         def cut(access: Access) -> Access:
             return Access(access.array, (*access.index[:k], *_parts(access.index[k], factor), *access.index[k + 1 :]))
 
-        pieces = (Dim(dim.size // factor, dim.materialised), Dim(factor, dim.materialised))
+        pieces = (
+            Dim(dim.size // factor, dim.materialised, context.birth(0)),
+            Dim(factor, dim.materialised, context.birth(1)),
+        )
         changed = replace(buffer, dims=(*buffer.dims[:k], *pieces, *buffer.dims[k + 1 :]))
         body = map_accesses(program.body, cut, buffer.arrays)
         return with_buffer(program, buffer, changed).edit(body=body)
@@ -515,7 +518,7 @@ class MergeDims(_BufferMove):
             merged = access.index[k] * inner.size + access.index[k + 1]
             return Access(access.array, (*access.index[:k], merged, *access.index[k + 2 :]))
 
-        dim = Dim(outer.size * inner.size, outer.materialised)
+        dim = Dim(outer.size * inner.size, outer.materialised, context.birth(0))
         changed = replace(buffer, dims=(*buffer.dims[:k], dim, *buffer.dims[k + 2 :]))
         body = map_accesses(program.body, glue, buffer.arrays)
         return with_buffer(program, buffer, changed).edit(body=body)

@@ -563,7 +563,7 @@ def _fold(left: Operand | _Call, sign: str, right: Operand | _Call) -> Affine | 
 
 
 def with_births(program: Program) -> Program:
-    """Number the nodes of a start text in tree order: their births are 0.0, 0.1, ..."""
+    """Number nodes, buffers and dimensions of a start text: their births are 0.0, 0.1, ..."""
     count = 0
 
     def numbered(node: Node) -> Node:
@@ -576,7 +576,15 @@ def with_births(program: Program) -> Program:
             )
         return Scope(node.size, tuple(numbered(c) for c in node.body), node.mark, birth)
 
-    return program.edit(body=tuple(numbered(n) for n in program.body))
+    def owned(buffer: Buffer) -> Buffer:
+        nonlocal count
+        first = count
+        count += 1 + len(buffer.dims)
+        dims = tuple(Dim(d.size, d.materialised, Birth(0, first + 1 + k)) for k, d in enumerate(buffer.dims))
+        return Buffer(buffer.name, buffer.dtype, dims, buffer.location, buffer.arrays, Birth(0, first))
+
+    body = tuple(numbered(n) for n in program.body)
+    return program.edit(body=body, buffers=tuple(map(owned, program.buffers)))
 
 
 def parse_access(program: Program, leaf: Leaf, text: str) -> Access:

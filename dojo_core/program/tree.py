@@ -167,6 +167,7 @@ class Dim:
 
     size: int
     materialised: bool = True
+    birth: Birth = field(default=Birth(), compare=False)
 
     def __str__(self) -> str:
         return str(self.size) if self.materialised else f"{self.size}:N"
@@ -181,6 +182,7 @@ class Buffer:
     dims: tuple[Dim, ...]
     location: str
     arrays: tuple[str, ...]
+    birth: Birth = field(default=Birth(), compare=False)
 
     @property
     def cells(self) -> int:

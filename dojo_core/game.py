@@ -1,0 +1,456 @@
+"""The game: positions, the line that leads to each, variations as a tree, replay without a move.
+
+A game is plain data: no lock, no thread, no clock. Its text form is made for people to read and mail.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dojo_core.moves.anchors import anchors, readdress
+from dojo_core.moves.core import (
+    Context,
+    IllegalMove,
+    Move,
+    MoveSyntax,
+    NoSuchPlace,
+    Refusal,
+    context,
+    outcome,
+    parse_move,
+    with_enablers,
+)
+from dojo_core.program.text import TextError, parse
+from dojo_core.program.tree import Birth, Program
+
+MAX_MOVES = 500  # of one game, variations included
+
+
+@dataclass
+class Position:
+    """One position of a game. ``id`` 0 is the start; ``move`` led here from ``parent``.
+
+    ``origin`` numbers the nodes that the move made: the id it was first played under, kept when the
+    move is replayed on another branch. ``anchors`` are the births of what the move named.
+    """
+
+    id: int
+    parent: int | None
+    move: Move | None
+    program: Program
+    origin: int = 0
+    anchors: tuple[Birth, ...] = ()
+    children: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One move to replay: its text, and what it named where it was first played."""
+
+    move: Move
+    origin: int
+    anchors: tuple[Birth, ...] = ()
+    before: Program | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What became of one move in a replay: ``same``, ``readdressed`` (its node has another name now),
+    ``place changed`` (the node is gone or another stands there) or ``refused``."""
+
+    move: str
+    outcome: str
+    new: str
+    reason: str = ""
+
+    @property
+    def applies(self) -> bool:
+        return self.outcome in ("same", "readdressed")
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The report of a replay, move by move, and the position it ended on."""
+
+    entries: tuple[Entry, ...]
+    position: int
+
+
+class GameFull(ValueError):
+    """The game has as many moves as one game may have."""
+
+
+@dataclass
+class Game:
+    """A start position, a tree of moves, and a cursor in it."""
+
+    id: str
+    title: str
+    kernel: str | None
+    shape: str
+    target: str
+    policy: str
+    positions: dict[int, Position]
+    cursor: int = 0
+
+    @staticmethod
+    def new(
+        program: Program,
+        kernel: str | None = None,
+        shape: str = "",
+        target: str = "cpu",
+        policy: str = "reassoc",
+        title: str | None = None,
+    ) -> Game:
+        context(program, target, policy)  # raises where target or policy is unknown
+        name = title or (f"{kernel} {shape}".strip() if kernel else program.name)
+        return Game(secrets.token_hex(6), name, kernel, shape, target, policy, {0: Position(0, None, None, program)})
+
+    @property
+    def start(self) -> Program:
+        return self.positions[0].program
+
+    @property
+    def current(self) -> Position:
+        return self.positions[self.cursor]
+
+    def context(self, at: int, born: int) -> Context:
+        """What legality is asked in at a position."""
+        return context(self.positions[at].program, self.target, self.policy, born)
+
+    # ---------------------------------------------------------------- playing
+
+    def play(self, move: Move | str, at: int | None = None) -> Position:
+        """Play a move at a position (default: the cursor) and go there.
+
+        A move that was played there before is entered, not made twice. Raises IllegalMove, MoveSyntax
+        or GameFull; then nothing has changed.
+        """
+        at = self.cursor if at is None else at
+        played = parse_move(move) if isinstance(move, str) else move
+        for child in self.children(at):
+            if child.move == played:
+                self.cursor = child.id
+                return child
+        born = self._next_id()
+        here = self.context(at, born)
+        result = outcome(here, played)
+        if isinstance(result, Refusal):
+            raise IllegalMove(str(played), with_enablers(here, played, result))
+        return self._add(at, played, result, born, born, anchors(here, played))
+
+    def _next_id(self) -> int:
+        if len(self.positions) > MAX_MOVES:
+            raise GameFull(f"A game has at most {MAX_MOVES} moves: start a new one from this position.")
+        return max(self.positions) + 1
+
+    def _add(
+        self, at: int, move: Move, program: Program, number: int, origin: int, named: tuple[Birth, ...]
+    ) -> Position:
+        position = Position(number, at, move, program, origin, named)
+        self.positions[number] = position
+        self.positions[at].children.append(number)
+        self.cursor = number
+        return position
+
+    def goto(self, position: int) -> Position:
+        """Move the cursor. Raises KeyError where there is no such position."""
+        self.cursor = self.positions[position].id
+        return self.current
+
+    def back(self) -> Position:
+        """Take back: the cursor goes to the parent; the move stays as a variation."""
+        parent = self.current.parent
+        if parent is not None:
+            self.cursor = parent
+        return self.current
+
+    def forward(self) -> Position:
+        """The cursor goes to the first child, where there is one."""
+        if self.current.children:
+            self.cursor = self.current.children[0]
+        return self.current
+
+    def children(self, at: int) -> list[Position]:
+        """The moves played at a position, the main one first."""
+        return [self.positions[c] for c in self.positions[at].children]
+
+    def line(self, at: int | None = None) -> list[Position]:
+        """The positions from the start to one (default: the cursor), both included."""
+        found: list[Position] = []
+        walk: int | None = self.cursor if at is None else at
+        while walk is not None:
+            found.append(self.positions[walk])
+            walk = self.positions[walk].parent
+        return found[::-1]
+
+    def main_line(self, at: int | None = None) -> list[Position]:
+        """The line to a position, and on along first children to its end."""
+        found = self.line(at)
+        while found[-1].children:
+            found.append(self.positions[found[-1].children[0]])
+        return found
+
+    def promote(self, position: int) -> None:
+        """Make the variation that leads to a position the main one, all the way up."""
+        for here in self.line(position)[1:]:
+            siblings = self.positions[here.parent or 0].children
+            siblings.remove(here.id)
+            siblings.insert(0, here.id)
+
+    def delete(self, position: int) -> None:
+        """Remove a position and all that follows it. The start stays."""
+        here = self.positions[position]
+        if here.parent is None:
+            raise ValueError("The start position cannot be deleted.")
+        inside = [here.id]
+        for each in inside:
+            inside.extend(self.positions[each].children)
+        if self.cursor in inside:
+            self.cursor = here.parent
+        self.positions[here.parent].children.remove(here.id)
+        for each in inside:
+            del self.positions[each]
+
+    # ---------------------------------------------------------------- replay
+
+    def steps(self, positions: Sequence[Position]) -> list[Step]:
+        """Positions after the start as steps that can be replayed elsewhere."""
+        return [
+            Step(p.move, p.origin, p.anchors, self.positions[p.parent or 0].program)
+            for p in positions
+            if p.move is not None
+        ]
+
+    def drop(self, position: int, skip_invalid: bool = False) -> Replay:
+        """Replay the line without one of its moves, on a new branch.
+
+        Replays up to the end of the main line through that position. Stops at the first move that no
+        longer applies, or skips it and goes on. The report names every move.
+        """
+        here = self.positions[position]
+        if here.parent is None:
+            raise ValueError("The start position has no move to remove.")
+        later = [p for p in self.main_line(self._end_through(position)) if p.id not in {q.id for q in self.line(position)}]
+        return self.replay(here.parent, self.steps(later), skip_invalid)
+
+    def _end_through(self, position: int) -> int:
+        """The cursor where the line to it passes the position, else the position."""
+        return self.cursor if any(p.id == position for p in self.line(self.cursor)) else position
+
+    def replay(self, at: int, steps: Sequence[Step], skip_invalid: bool = False) -> Replay:
+        """Play steps from a position on, each checked again; see ``Entry`` for what can become of one."""
+        entries: list[Entry] = []
+        stopped = False
+        for step in steps:
+            if stopped:
+                entries.append(Entry(str(step.move), "refused", str(step.move), "comes after a move that no longer applies"))
+                continue
+            entry, move = self._replayed(at, step)
+            entries.append(entry)
+            if move is None:
+                stopped = not skip_invalid
+                continue
+            at = self.cursor
+        self.cursor = at
+        return Replay(tuple(entries), at)
+
+    def _replayed(self, at: int, step: Step) -> tuple[Entry, Move | None]:
+        """Play one step at a position; (report, the move as played or None)."""
+        text = str(step.move)
+        here = self.context(at, step.origin)
+        move: Move | None = step.move
+        status, reason = "same", ""
+        try:
+            now = anchors(here, step.move)
+        except NoSuchPlace as missing:
+            now, reason = (), str(missing)
+        if (step.anchors and now != step.anchors) or reason:
+            status = "readdressed"
+            move = self._followed(here, step)
+            if move is None:
+                told = reason or self._changed(here, step, now)
+                return Entry(text, "place changed", text, told), None
+        assert move is not None
+        for child in self.children(at):
+            if child.move == move and child.origin == step.origin:
+                self.cursor = child.id
+                return Entry(text, status, str(move)), move
+        result = outcome(here, move)
+        if isinstance(result, Refusal):
+            return Entry(text, "refused", str(move), str(with_enablers(here, move, result))), None
+        self._add(at, move, result, self._next_id(), step.origin, anchors(here, move))
+        return Entry(text, status, str(move), "its node has another name here" if status == "readdressed" else ""), move
+
+    def _followed(self, here: Context, step: Step) -> Move | None:
+        """The move under new names, if everything it names and implies is still there."""
+        if step.before is None or not step.anchors:
+            return None
+        try:
+            move = readdress(here, step.move, step.anchors, step.before)
+            return move if move is not None and anchors(here, move) == step.anchors else None
+        except NoSuchPlace:
+            return None
+
+    def _changed(self, here: Context, step: Step, now: tuple[Birth, ...]) -> str:
+        for then, birth in zip(step.anchors, now, strict=False):
+            if then != birth:
+                made = "of the start" if then.move == 0 else f"made by move {then.move}"
+                stands = "of the start" if birth.move == 0 else f"made by move {birth.move}"
+                return f"it named a place {made}; here the name stands for one {stands}"
+        return "what it named is no longer there"
+
+    # ---------------------------------------------------------------- text
+
+    def to_text(self) -> str:
+        """The whole game as text: facts, start program, moves with the births of what they name."""
+        lines = [
+            "dojo game 1",
+            f"title: {self.title}",
+            f"kernel: {self.kernel or '-'}",
+            f"shape: {self.shape or '-'}",
+            f"target: {self.target}",
+            f"policy: {self.policy}",
+            f"cursor: {self.cursor}",
+            "",
+            "start:",
+            *("  " + line for line in self.start.text.splitlines()),
+            "",
+            "moves:",
+        ]
+        previous = 0
+        order = [*reversed(self.positions[0].children)]
+        while order:
+            here = self.positions[order.pop()]
+            order.extend(reversed(here.children))
+            after = "" if here.parent == previous else f" after {here.parent}"
+            origin = "" if here.origin == here.id else f" as {here.origin}"
+            told = " ".join(map(str, here.anchors))
+            lines.append(f"  {here.id}{after}{origin}: {here.move}" + (f"  ; {told}" if told else ""))
+            previous = here.id
+        return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def from_text(text: str) -> Game:
+        """Read a game's text. Raises TextError where it is none, or where a move does not replay."""
+        reader = _Lines(text)
+        facts = reader.facts()
+        start = reader.start()
+        try:
+            game = Game.new(
+                start,
+                None if facts["kernel"] == "-" else facts["kernel"],
+                "" if facts["shape"] == "-" else facts["shape"],
+                facts["target"],
+                facts["policy"],
+                facts["title"],
+            )
+        except ValueError as error:
+            raise TextError(str(error), "Correct the line above 'start:'.", 1, 1, "dojo game 1") from error
+        numbers = {0: 0}
+        previous = 0
+        for number, line, match in reader.moves():
+            own, after, origin, words, births = match.groups()
+            parent = int(after) if after else previous
+            if parent not in numbers or int(own) in numbers or int(own) == 0:
+                raise TextError(f"move {own} follows {parent}, which is not there, or stands twice", "Correct the numbers.", number, 1, line)
+            try:
+                step = Step(parse_move(words), int(origin or own), read_births(births))
+            except MoveSyntax as error:
+                raise TextError(str(error), "Correct the move.", number, 1, line) from error
+            entry, move = game._replayed(numbers[parent], step)
+            if move is None:
+                raise TextError(
+                    f"{words} does not apply: {entry.reason}", "Remove it and the moves after it.", number, 1, line
+                )
+            numbers[int(own)] = game.cursor
+            previous = int(own)
+        game._renumber({new: old for old, new in numbers.items()})
+        cursor = facts.get("cursor", "0")
+        game.cursor = int(cursor) if cursor.isdigit() and int(cursor) in game.positions else 0
+        return game
+
+    def _renumber(self, names: dict[int, int]) -> None:
+        """Give positions the ids that the text has."""
+        for position in self.positions.values():
+            position.id = names[position.id]
+            position.parent = None if position.parent is None else names[position.parent]
+            position.children = [names[c] for c in position.children]
+        self.positions = {p.id: p for p in self.positions.values()}
+
+
+_MOVE_LINE = re.compile(
+    r"\s*(\d{1,6})(?: after (\d{1,6}))?(?: as (\d{1,6}))?: ([^;]+?)\s*(?:;\s*([\d. ]*))?\Z"
+)
+_FACTS = ("title", "kernel", "shape", "target", "policy", "cursor")
+
+
+def read_births(text: str | None) -> tuple[Birth, ...]:
+    """Births as a stored line writes them: ``0.3 12.1``."""
+    found = []
+    for word in (text or "").split():
+        move, _, ordinal = word.partition(".")
+        if move.isdigit() and ordinal.isdigit():
+            found.append(Birth(int(move), int(ordinal)))
+    return tuple(found)
+
+
+class _Lines:
+    """Reads the sections of a game's text in order."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > 512 * 1024:
+            raise TextError("the game is longer than 512 KiB", "Export single lines instead.")
+        self.lines = text.splitlines()
+        self.at = 0
+
+    def fail(self, message: str, remedy: str) -> TextError:
+        line = self.lines[self.at] if self.at < len(self.lines) else ""
+        return TextError(message, remedy, self.at + 1, 1, line)
+
+    def facts(self) -> dict[str, str]:
+        if not self.lines or self.lines[0].strip() != "dojo game 1":
+            raise self.fail("this is no game of the Dojo", "A game begins with the line: dojo game 1")
+        facts: dict[str, str] = {}
+        self.at = 1
+        while self.at < len(self.lines) and self.lines[self.at].strip() != "start:":
+            line = self.lines[self.at]
+            name, colon, value = line.partition(":")
+            if line.strip() and (not colon or name.strip() not in _FACTS):
+                raise self.fail(f"unknown line {line[:40]!r}", f"Here stand {', '.join(_FACTS)}, then start:")
+            if line.strip():
+                facts[name.strip()] = value.strip()[:200]
+            self.at += 1
+        for name in ("kernel", "shape", "target", "policy", "title"):
+            if name not in facts:
+                raise self.fail(f"the game names no {name}", f"Add a line such as: {name}: -")
+        return facts
+
+    def start(self) -> Program:
+        self.at += 1
+        first = self.at
+        while self.at < len(self.lines) and self.lines[self.at].strip() != "moves:":
+            self.at += 1
+        if self.at >= len(self.lines):
+            raise self.fail("the game has no moves section", "Add a line: moves:")
+        try:
+            return parse("\n".join(line.strip() for line in self.lines[first : self.at]))
+        except TextError as error:
+            raise TextError(error.message, error.remedy, first + error.line, error.column, error.source) from error
+
+    def moves(self) -> list[tuple[int, str, re.Match[str]]]:
+        found = []
+        for self.at in range(self.at + 1, len(self.lines)):
+            line = self.lines[self.at]
+            if not line.strip() or line.lstrip().startswith("#"):
+                continue
+            match = _MOVE_LINE.match(line)
+            if match is None:
+                raise self.fail("this is no move of a game", "A move reads: 3: split_scope y@0 16")
+            found.append((self.at + 1, line, match))
+            if len(found) > MAX_MOVES:
+                raise self.fail(f"more than {MAX_MOVES} moves", "Split the game.")
+        return found

@@ -1,0 +1,131 @@
+"""Recorded lines: a text of moves with parameters, replayed on a kernel's start program.
+
+A line file::
+
+    # what it does, for people
+    kernel softmax
+    shape 24576x512
+    policy reassoc
+    let block = 32
+    1: join_scopes m@0 ; 0.0 0.3
+    2: split_scope m#1@1 $block
+    unroll m#1@2
+
+The number and the births after ``;`` (what the move named when it was recorded) are optional; where they
+stand, replay compares them. ``$name`` stands for a parameter, which a caller may set.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dojo_core.game import Game, Replay, Step, read_births
+from dojo_core.moves.core import MoveSyntax, parse_move
+from dojo_core.program.text import TextError
+
+LINES_FOLDER = Path(__file__).resolve().parent.parent / "lines"
+
+_MOVE = re.compile(r"(?:(\d{1,6}):)?\s*([^;]+?)\s*(?:;\s*([\d. ]*))?\Z")
+_LET = re.compile(r"let\s+([a-z][a-z0-9_]*)\s*=\s*(\d{1,9})\Z")
+_PARAMETER = re.compile(r"\$([a-z][a-z0-9_]*)")
+
+
+@dataclass(frozen=True)
+class RecordedLine:
+    """A line of moves with its facts. ``text`` is the file; ``settings`` its parameters' defaults."""
+
+    title: str
+    kernel: str | None
+    shape: str
+    policy: str
+    settings: Mapping[str, int]
+    moves: tuple[tuple[int, str, str], ...]  # (line in the file, move with $parameters, births)
+    numbers: tuple[int, ...]
+
+    def steps(self, settings: Mapping[str, int] | None = None) -> list[Step]:
+        """The moves with parameters filled in. Raises TextError for a bad move or an unknown parameter."""
+        values = dict(self.settings)
+        for name, value in (settings or {}).items():
+            if name not in values:
+                known = ", ".join(values) or "none"
+                raise TextError(f"the line has no parameter {name}", f"Its parameters: {known}.")
+            values[name] = value
+        found: list[Step] = []
+        for origin, (number, words, births) in zip(self.numbers, self.moves, strict=True):
+
+            def filled(match: re.Match[str], number: int = number, words: str = words) -> str:
+                if match.group(1) not in values:
+                    raise TextError(
+                        f"no parameter {match.group(1)}", f"Add a line: let {match.group(1)} = 16", number, 1, words
+                    )
+                return str(values[match.group(1)])
+
+            try:
+                move = parse_move(_PARAMETER.sub(filled, words))
+            except MoveSyntax as error:
+                raise TextError(str(error), "Correct the move.", number, 1, words) from error
+            found.append(Step(move, origin, read_births(births)))
+        return found
+
+    def play(self, game: Game, settings: Mapping[str, int] | None = None) -> Replay:
+        """Play the line from the game's cursor on; stops at the first move that does not apply."""
+        return game.replay(game.cursor, self.steps(settings))
+
+
+def read_line(text: str, title: str = "line") -> RecordedLine:
+    """Read a line file. Raises TextError with the line and what to do."""
+    if len(text) > 256 * 1024:
+        raise TextError("the line is longer than 256 KiB", "Split it.")
+    kernel: str | None = None
+    facts = {"shape": "", "policy": "reassoc"}
+    settings: dict[str, int] = {}
+    moves: list[tuple[int, str, str]] = []
+    numbers: list[int] = []
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        word, _, rest = line.partition(" ")
+        if word == "let":
+            match = _LET.match(line)
+            if match is None:
+                raise TextError("a parameter reads: let block = 32", "Correct the line.", number, 1, raw)
+            settings[match.group(1)] = int(match.group(2))
+        elif word == "kernel":
+            kernel = rest.strip()
+        elif word in facts:
+            facts[word] = rest.strip()
+        else:
+            found = _MOVE.match(line)
+            if found is None:
+                raise TextError("this is no move", "A move reads: split_scope y@0 16", number, 1, raw)
+            own, words, births = found.groups()
+            moves.append((number, words, births or ""))
+            numbers.append(int(own) if own else len(numbers) + 1)
+            if len(moves) > 500:
+                raise TextError("more than 500 moves", "Split the line.", number)
+    return RecordedLine(title, kernel, facts["shape"], facts["policy"], settings, tuple(moves), tuple(numbers))
+
+
+def recorded_lines() -> dict[str, RecordedLine]:
+    """The lines that come with the Dojo, by name."""
+    return {p.stem: read_line(p.read_text(), p.stem) for p in sorted(LINES_FOLDER.glob("*.line"))}
+
+
+def with_births(line_text: str, game: Game) -> str:
+    """The text of a line file with number and births beside each move, as played in ``game``'s main line."""
+    played = iter(game.main_line(0)[1:])
+    told: list[str] = []
+    for raw in line_text.splitlines():
+        line = raw.strip()
+        if not line or line.startswith("#") or line.split()[0] in ("let", "kernel", "shape", "policy"):
+            told.append(raw)
+            continue
+        match = _MOVE.match(line)
+        assert match is not None
+        position = next(played)
+        told.append(f"{position.origin}: {match.group(2)}  ; {' '.join(map(str, position.anchors))}".rstrip(" ;"))
+    return "\n".join(told) + "\n"

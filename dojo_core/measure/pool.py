@@ -1,0 +1,278 @@
+"""What a workload is verified on: seeded inputs, their float64 references, and the allowed errors.
+
+Policy. Most rows of an input are random (normal); a few, spread over it, are adversarial: zeros,
+constants, large magnitudes, cancellation, denormals, infinities, NaN. Where those would drown most of an
+output (a NaN in a matrix that every output depends on), only the first input keeps them, and where that
+still does, only mild ones remain. References are float64. A row (last dimension) of an output may be off by
+
+    8 * max(what the start program itself is off by there, eps(dtype) * max |reference|)
+      + the code's stated error bound * max |reference|.
+
+Where the start program gives infinity or NaN and the reference does not (or the other way round), the
+row is not judged; elsewhere NaN must meet NaN and infinity the same infinity.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dojo_core.measure.limits import POOL_BYTES, POOL_CACHE_BYTES
+from dojo_core.program.text import parse
+from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.code import Parameter
+
+Array = NDArray[np.generic]
+Doubles = NDArray[np.float64]
+
+OWN_ERROR_FACTOR = 8.0
+ADVERSARIAL_SHARE = 20  # one adversarial row in so many at most
+DROWNED_SHARE = 0.12  # of an output's rows
+SHORT_ROW = 64
+POOL_VERSION = 1  # of what is kept on disk
+
+# bf16 has no NumPy type: its bits are held as uint16.
+STORED: dict[str, type[np.generic]] = {
+    "f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.uint16,
+    "i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8, "u8": np.uint8, "bool": np.uint8,
+}  # fmt: skip
+EPSILON = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Inputs as stored, references and sensitivities per output, and how many input rows are adversarial.
+
+    ``sensitivity`` holds, for outputs with short rows, how far the reference moves when the inputs
+    move by one rounding: the start program's own error there is a single draw, which may be lucky.
+    """
+
+    inputs: dict[str, Array]
+    references: dict[str, Doubles]
+    sensitivity: dict[str, Doubles]
+    adversarial: dict[str, list[int]] = field(default_factory=dict)
+
+
+def columns(shape: tuple[int, ...]) -> int:
+    """Elements judged with one tolerance: a row; of one-dimensional outputs a single element or a piece."""
+    size = math.prod(shape)
+    if len(shape) >= 2:
+        return shape[-1]
+    return 1 if size <= 65536 else math.gcd(size, 512)
+
+
+def to_double(stored: Array, dtype: str) -> Doubles:
+    """Stored elements as float64."""
+    if dtype == "bf16":
+        return (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return stored.astype(np.float64)
+
+
+def _from_double(values: NDArray[np.floating], dtype: str) -> Array:
+    if dtype == "bf16":
+        bits = values.astype(np.float32).view(np.uint32)
+        rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+        return np.where(np.isnan(values), 0x7FC0, rounded).astype(np.uint16)
+    with np.errstate(over="ignore"):
+        return values.astype(STORED[dtype])
+
+
+def _random(parameter: Parameter, rng: np.random.Generator) -> Array:
+    dtype, shape = parameter.dtype, parameter.shape
+    if dtype == "f64":
+        return rng.standard_normal(shape)
+    if dtype in EPSILON:
+        return _from_double(rng.standard_normal(shape, dtype=np.float32), dtype)
+    low, high = (0, 2) if dtype == "bool" else (0, 16) if dtype == "u8" else (-8, 8)
+    return rng.integers(low, high, shape).astype(STORED[dtype])
+
+
+def _mild_rows(width: int, dtype: str, rng: np.random.Generator) -> list[NDArray[np.float64]]:
+    tiny = 6e-8 if dtype == "f16" else 1e-39 if dtype != "f64" else 1e-310
+    noise = rng.standard_normal(width)
+    pairs = np.repeat(noise[: (width + 1) // 2], 2)[:width] * np.resize([1.0, -1.0], width)
+    return [
+        np.zeros(width),
+        np.full(width, -0.0),
+        np.full(width, 3.25),
+        noise * tiny,
+        rng.permutation(pairs) * 16 + noise * 1e-3,
+    ]
+
+
+def _wild_rows(width: int, dtype: str, rng: np.random.Generator) -> list[NDArray[np.float64]]:
+    noise = rng.standard_normal(width)
+    with_one = []
+    for value in (-np.inf, np.inf, np.nan):
+        row = noise.copy()
+        row[rng.integers(width)] = value
+        with_one.append(row)
+    pairs = np.repeat(noise[: (width + 1) // 2], 2)[:width] * np.resize([1.0, -1.0], width)
+    rows = [noise * 100, rng.permutation(pairs) * 1e4 + noise, *with_one]
+    return rows if dtype == "f16" else [*rows, noise * 1e4, noise * 1e15]
+
+
+def _plant(stored: Array, dtype: str, rows: list[NDArray[np.float64]], rng: np.random.Generator) -> list[int]:
+    """Overwrite some rows of an array; gives their numbers."""
+    if stored.ndim < 2:
+        return []
+    flat = stored.reshape(-1, stored.shape[-1])
+    count = min(len(rows), flat.shape[0] // ADVERSARIAL_SHARE)
+    chosen = rng.permutation(len(rows))[:count]
+    places = rng.choice(flat.shape[0], count, replace=False)
+    for place, kind in zip(places, chosen, strict=True):
+        flat[place] = _from_double(rows[kind], dtype)
+    return [int(p) for p in places]
+
+
+def references(program: Program, kernel: str | None, inputs: Mapping[str, Doubles]) -> dict[str, Doubles]:
+    """The outputs in float64: by the kernel's own reference where it has one, else by interpreting."""
+    from dojo_core.program.interpret import interpret
+
+    del kernel
+    return {name: np.asarray(value, np.float64) for name, value in interpret(program, inputs).items()}
+
+
+def _drowned(reference: Doubles) -> bool:
+    rows = reference.reshape(-1, reference.shape[-1]) if reference.ndim >= 2 else reference.reshape(-1, 1)
+    finite = np.isfinite(rows)
+    scale = np.abs(np.where(finite, rows, 0)).max(axis=1)
+    lost = ~finite.all(axis=1) | (scale > 1e3 * max(float(np.median(scale)), 1e-30))
+    return bool(lost.mean() > DROWNED_SHARE)
+
+
+def make_pool(program: Program, kernel: str | None, parameters: tuple[Parameter, ...], seed: int) -> Pool:
+    """Draw inputs and compute their references. Takes seconds for large arrays."""
+    wanted = [p for p in parameters if p.role == "in"]
+    outputs = [p for p in parameters if p.role == "out"]
+    floats = [p.name for p in wanted if p.dtype in EPSILON]
+    for wild in (floats, floats[:1], []):
+        rng = np.random.default_rng(seed)
+        inputs: dict[str, Array] = {}
+        adversarial: dict[str, list[int]] = {}
+        for p in wanted:
+            inputs[p.name] = _random(p, rng)
+            if p.dtype in EPSILON and p.shape:
+                rows = _mild_rows(p.shape[-1], p.dtype, rng)
+                if p.name in wild:
+                    rows += _wild_rows(p.shape[-1], p.dtype, rng)
+                adversarial[p.name] = _plant(inputs[p.name], p.dtype, rows, rng)
+        doubles = {p.name: to_double(inputs[p.name], p.dtype) for p in wanted}
+        with np.errstate(all="ignore"):
+            expected = references(program, kernel, doubles)
+        if not any(_drowned(expected[p.name]) for p in outputs):
+            break
+
+    sensitivity: dict[str, Doubles] = {}
+    short = [p for p in outputs if p.dtype in EPSILON and columns(p.shape) < SHORT_ROW]
+    if short:
+        moved = {}
+        for p in wanted:
+            spread = EPSILON.get(p.dtype, 0.0)
+            moved[p.name] = doubles[p.name] * (1 + spread * rng.uniform(-1, 1, p.shape))
+        with np.errstate(all="ignore"):
+            others = references(program, kernel, moved)
+            for p in short:
+                shift = np.abs(others[p.name] - expected[p.name])
+                shift = np.where(np.isfinite(shift), shift, 0.0)
+                sensitivity[p.name] = shift.reshape(-1, columns(p.shape)).max(axis=1)
+    contiguous = {p.name: np.ascontiguousarray(expected[p.name].reshape(p.shape)) for p in outputs}
+    return Pool(inputs, contiguous, sensitivity, adversarial)
+
+
+def tolerance(parameter: Parameter, own: Doubles, scale: Doubles, sensitivity: Doubles | None) -> Doubles:
+    """Allowed absolute errors per row, before the code's error bound; infinity: the row is not judged.
+
+    ``own``: the start program's errors (infinity where finite and non-finite values disagree), ``scale``:
+    max |reference|. Raises ValueError where the start program is so far off that it must be wrong.
+    """
+    epsilon = EPSILON.get(parameter.dtype, 0.0)
+    judged = np.isfinite(own)
+    if not judged.all() and (epsilon == 0.0 or judged.mean() < 0.5):
+        raise ValueError(f"the start program's {parameter.name} is infinite or NaN where it should not be")
+    typical, size = float(np.median(own[judged])), float(np.median(scale[judged]))
+    if typical > math.sqrt(epsilon) * size:
+        raise ValueError(
+            f"the start program's {parameter.name} is off by {typical:.3g} at a magnitude of {size:.3g}"
+        )
+    allowed = np.maximum(own, epsilon * scale)
+    if sensitivity is not None:
+        # One element a row: its own error may be zero by luck, so what most others are off by is allowed too.
+        allowed = np.maximum(allowed, np.maximum(2 * sensitivity, float(np.quantile(own[judged], 0.9))))
+    return np.where(judged, OWN_ERROR_FACTOR * allowed, np.inf)
+
+
+def pool_key(program: Program, kernel: str | None, parameters: tuple[Parameter, ...], seed: int) -> str:
+    content = json.dumps([POOL_VERSION, program.hash, kernel, repr(parameters), seed])
+    return hashlib.sha256(content.encode()).hexdigest()[:24]
+
+
+def cached_pool(
+    text: str, kernel: str | None, parameters: tuple[Parameter, ...], seed: int, cache: Path
+) -> Pool:
+    """The pool from disk, else made and kept there (unless it is large)."""
+    program = parse(text)
+    folder = cache / "pools" / pool_key(program, kernel, parameters, seed)
+    if folder.is_dir():
+        os.utime(folder)
+        return _load(folder)
+    pool = make_pool(program, kernel, parameters, seed)
+    if sum(a.nbytes for a in (*pool.inputs.values(), *pool.references.values())) <= POOL_BYTES:
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _save(pool, folder)
+        _prune(folder.parent, keep=folder)
+    return pool
+
+
+def _save(pool: Pool, folder: Path) -> None:
+    draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix="draft-"))
+    index: dict[str, object] = {"adversarial": pool.adversarial}
+    for part in ("inputs", "references", "sensitivity"):
+        arrays: dict[str, Array] = getattr(pool, part)
+        for number, array in enumerate(arrays.values()):
+            np.save(draft / f"{part}-{number}.npy", array, allow_pickle=False)
+        index[part] = list(arrays)
+    (draft / "index.json").write_text(json.dumps(index))
+    try:
+        draft.rename(folder)
+    except OSError:  # another process was quicker
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _load(folder: Path) -> Pool:
+    index = json.loads((folder / "index.json").read_text())
+    parts = {
+        part: {
+            name: np.load(folder / f"{part}-{number}.npy", allow_pickle=False)
+            for number, name in enumerate(index[part])
+        }
+        for part in ("inputs", "references", "sensitivity")
+    }
+    return Pool(**parts, adversarial=index["adversarial"])
+
+
+def _prune(pools: Path, keep: Path) -> None:
+    sizes = []
+    for folder in pools.iterdir():
+        try:
+            size = sum(f.stat().st_size for f in folder.iterdir())
+            sizes.append((folder.stat().st_mtime, size, folder))
+        except OSError:
+            continue
+    total = sum(size for _, size, _ in sizes)
+    for _, size, folder in sorted(sizes):
+        if total <= POOL_CACHE_BYTES:
+            break
+        if folder != keep:
+            shutil.rmtree(folder, ignore_errors=True)
+            total -= size

@@ -1,0 +1,276 @@
+"""The measuring process: loads, runs, verifies and times generated code; whatever that does ends only this.
+
+JSON lines on standard input and output, one answer a request. The main thread only reads: when its
+input closes, because the parent is gone, it ends the process whatever runs. A second thread with a large
+stack does the work, always the same one, since gcc's OpenMP keeps a team of threads per calling thread.
+A fault is the last line: ``{"fault": "SIGSEGV", "buffer": ...}`` (see native/src/faults.hpp).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import queue
+import resource
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+import dojo_native
+import numpy as np
+
+from dojo_core.measure.limits import (
+    CACHE_MULTIPLE,
+    SETS,
+    SETS_BYTES,
+    STACK_BYTES,
+    WORKER_FILE_BYTES,
+)
+from dojo_core.measure.pool import STORED, Pool, cached_pool, columns, tolerance
+from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.targets.cpu.code import Parameter
+
+SHORTEST_SAMPLE_NS = 50_000.0  # a shorter run is repeated within a sample, so that the clock is exact enough
+WARM_BELOW_NS = 2e6  # so quick a kernel is run once more before it is timed
+NEGLIGIBLE_ROWS = (
+    0.01  # adversarial rows do not change the time of a kernel that works on a hundred times more
+)
+
+Answer = dict[str, Any]
+
+
+def _bytes(parameter: Parameter) -> int:
+    return math.prod(parameter.shape) * DTYPE_BYTES[parameter.dtype]
+
+
+class Workload:
+    """Buffers, references and tolerances of the workload at hand."""
+
+    def __init__(
+        self, parameters: tuple[Parameter, ...], pool: Pool, last_level: int, second_level: int
+    ) -> None:
+        self.parameters = parameters
+        self.pool = pool
+        self.outputs = [p for p in parameters if p.role == "out"]
+        self.tolerance: dict[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
+        self.workspace: dojo_native.Buffer | None = None
+        self._stagger = 0
+
+        self.judged = self._set(pool.inputs)
+        set_bytes = sum(_bytes(p) for p in parameters)
+        rows = sum(math.prod(p.shape[:-1]) for p in parameters if p.role == "in") or 1
+        few = sum(map(len, pool.adversarial.values())) <= NEGLIGIBLE_ROWS * rows
+        # What fits the second-level cache finds itself there in real use too; anything larger
+        # rotates among sets that exceed the last-level cache.
+        if set_bytes <= second_level:
+            count = 1
+        else:
+            count = min(
+                SETS, max(1, SETS_BYTES // set_bytes), 1 + int(CACHE_MULTIPLE * last_level / set_bytes)
+            )
+        self.sets = [self.judged] if few else []
+        while len(self.sets) < count:
+            self.sets.append(self._set(self._ordinary(len(self.sets))))
+
+    def _ordinary(self, number: int) -> dict[str, np.ndarray[Any, Any]]:
+        """Random inputs only: adversarial rows overwritten by other rows, all shifted by some rows."""
+        inputs = {}
+        for name, array in self.pool.inputs.items():
+            planted = self.pool.adversarial.get(name, [])
+            copy = array.copy()
+            if planted:
+                flat = copy.reshape(-1, array.shape[-1])
+                ordinary = np.setdiff1d(np.arange(flat.shape[0]), planted)
+                flat[planted] = flat[ordinary[: len(planted)]]
+            inputs[name] = np.roll(copy, 7 * number, axis=0) if copy.ndim else copy
+        return inputs
+
+    def _set(self, inputs: dict[str, np.ndarray[Any, Any]]) -> list[dojo_native.Buffer]:
+        buffers = []
+        for p in self.parameters:
+            self._stagger = (self._stagger + 5) % 32
+            buffer = dojo_native.Buffer(p.name, _bytes(p), self._stagger)
+            view = np.frombuffer(memoryview(buffer), np.uint8)
+            if p.role == "in":
+                view[:] = np.ascontiguousarray(inputs[p.name]).reshape(-1).view(np.uint8)
+                buffer.protect(True)
+            buffers.append(buffer)
+        return buffers
+
+    def space(self, size: int) -> dojo_native.Buffer | None:
+        """A workspace of this size, poisoned: a kernel may not count on what it holds."""
+        if size == 0:
+            return None
+        if self.workspace is None or self.workspace.bytes != size:
+            self.workspace = None  # the old one goes before the new one comes
+            self.workspace = dojo_native.Buffer("workspace", size)
+        self.workspace.poison("f32")
+        return self.workspace
+
+    def run_judged(self, kernel: dojo_native.Kernel, workspace_bytes: int) -> tuple[float, int, int]:
+        for p, buffer in zip(self.parameters, self.judged, strict=True):
+            if p.role == "out":
+                buffer.poison(p.dtype)
+        return kernel.time([self.judged], self.space(workspace_bytes), 1)[0]
+
+    def fault(self, bound: float) -> tuple[Answer | None, float]:
+        """What is wrong with the outputs of the last ``run_judged``, if anything, and the largest error."""
+        damaged = self.damage()
+        if damaged is not None:
+            return damaged, 0.0
+        largest = 0.0
+        for p, buffer in zip(self.parameters, self.judged, strict=True):
+            if p.role != "out":
+                continue
+            base, scale = self.tolerance[p.name]
+            allowed = base if bound == 0.0 else base + bound * scale
+            found = dojo_native.compare(
+                buffer, p.dtype, self.pool.references[p.name], allowed, columns(p.shape)
+            )
+            largest = max(largest, found["error"])
+            status = "unwritten" if found["unwritten"] else "wrong_result" if found["wrong"] else None
+            if status is not None:
+                place = ",".join(map(str, np.unravel_index(int(found["first"]), p.shape or (1,))))
+                total = math.prod(p.shape)
+                if status == "unwritten":
+                    message = f"{found['unwritten']} of {total} elements of {p.name} are never written"
+                    message += f", among them {p.name}[{place}]."
+                else:
+                    message = (
+                        f"{found['wrong']} of {total} elements of {p.name} are wrong: {p.name}[{place}] "
+                    )
+                    message += f"is {found['got']:.9g} and should be {found['wanted']:.9g}."
+                return {"status": status, "message": message}, largest
+        return None, largest
+
+    def damage(self) -> Answer | None:
+        """A write outside the buffers that no guard caught."""
+        space = [self.workspace] if self.workspace is not None else []
+        for buffer in [*self.judged, *(b for s in self.sets for b in s), *space]:
+            offset = buffer.damage()
+            if offset:
+                side = "after the end" if offset > 0 else "before the start"
+                self.workspace = None
+                message = f"It writes {abs(offset)} bytes {side} of {buffer.name}."
+                return {"status": "out_of_bounds", "message": message, "spoilt": True}
+        return None
+
+
+class Worker:
+    def __init__(self) -> None:
+        self.workload: Workload | None = None
+
+    def prepare(self, request: Answer) -> Answer:
+        """Inputs, references and buffers of a workload."""
+        self.workload = None  # free its memory first
+        parameters = tuple(
+            Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["role"]) for p in request["parameters"]
+        )
+        assert all(p.dtype in STORED for p in parameters)
+        pool = cached_pool(
+            request["start"], request["kernel"], parameters, request["seed"], Path(request["cache"])
+        )
+        self.workload = Workload(parameters, pool, request["last_level"], request["second_level"])
+        return {"status": "ok", "sets": len(self.workload.sets)}
+
+    def judge(self, request: Answer) -> Answer:
+        """Run the start program: what it is off by sets the tolerances."""
+        workload = self._ready()
+        kernel = dojo_native.Kernel(request["library"], request["symbol"])
+        workload.run_judged(kernel, request["workspace"])
+        for p, buffer in zip(workload.parameters, workload.judged, strict=True):
+            if p.role == "out":
+                own, scale = dojo_native.row_errors(
+                    buffer, p.dtype, workload.pool.references[p.name], columns(p.shape)
+                )
+                try:
+                    allowed = tolerance(p, own, scale, workload.pool.sensitivity.get(p.name))
+                except ValueError as error:
+                    return {"status": "wrong_result", "message": f"It is wrong itself: {error}."}
+                workload.tolerance[p.name] = (allowed, scale)
+        fault, _ = workload.fault(request["bound"])
+        return fault or {"status": "ok"}
+
+    def measure(self, request: Answer) -> Answer:
+        """Verify one candidate, then time it."""
+        workload = self._ready()
+        limit = int(resource.getrusage(resource.RUSAGE_SELF).ru_utime + request["cpu_seconds"]) + 1
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+        calibration = dojo_native.calibrate()
+        kernel = dojo_native.Kernel(request["library"], request["symbol"])
+        first = workload.run_judged(kernel, request["workspace"])
+        fault, error = workload.fault(request["bound"])
+        if fault is not None:
+            return fault
+        space = workload.workspace if request["workspace"] else None
+        estimate = first[0]
+        if estimate < WARM_BELOW_NS:
+            estimate = min(s[0] for s in kernel.time(workload.sets, space, 2))
+        samples: list[tuple[float, int, int]] = []
+        if estimate >= WARM_BELOW_NS and workload.sets[0] is workload.judged:
+            samples.append(first)
+        cutoff, most = request["cutoff_ns"], request["samples"] - len(samples)
+        if not (cutoff and samples and first[0] > request["hopeless"] * cutoff):
+            samples += kernel.time(
+                workload.sets,
+                space,
+                most,
+                max(1, math.ceil(SHORTEST_SAMPLE_NS / max(estimate, 1.0))),
+                cutoff,
+                request["patience"],
+                request["budget_ns"],
+                1,
+            )
+        if request["again"]:  # a race may have gone well once
+            workload.run_judged(kernel, request["workspace"])
+            fault, _ = workload.fault(request["bound"])
+        fault = fault or workload.damage()
+        return fault or {"status": "ok", "samples": samples, "error": error, "calibration": calibration}
+
+    def _ready(self) -> Workload:
+        if self.workload is None:
+            raise RuntimeError("no workload prepared")
+        return self.workload
+
+    def answer(self, request: Answer) -> Answer:
+        actions = {"prepare": self.prepare, "judge": self.judge, "measure": self.measure}
+        try:
+            return actions[request["do"]](request) if request["do"] != "hello" else {"status": "ok"}
+        except Exception:
+            return {"status": "fault", "message": traceback.format_exc()}
+
+
+def _limit(memory: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (WORKER_FILE_BYTES, WORKER_FILE_BYTES))
+
+
+def main() -> None:
+    _limit(int(sys.argv[1]))
+    requests: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    # Answers go to a private copy of standard output; a stray print cannot disturb them.
+    answers = os.dup(1)
+    os.dup2(2, 1)
+
+    def work() -> None:
+        dojo_native.report_faults(answers)
+        worker = Worker()
+        while True:
+            line = json.dumps(worker.answer(requests.get())) + "\n"
+            data = line.encode()
+            while data:
+                data = data[os.write(answers, data) :]
+
+    threading.stack_size(STACK_BYTES)
+    threading.Thread(target=work, daemon=True).start()
+    for line in sys.stdin:
+        requests.put(json.loads(line))
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""What this machine's processor lets a program do: vector widths, sizes, known marks and locations."""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import cache
+from pathlib import Path
+
+from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.targets.target import Target
+
+# The smallest stack an OpenMP thread gets by default is 2 MiB (libgomp takes the system's default,
+# 8 MiB on Linux, 2 MiB under some container limits); half of 2 MiB is left to everything else.
+STACK_BYTES = 1 << 20
+
+# Named locals of one register buffer: more than 32 vector registers spill in any case, and a compiler
+# given hundreds of live locals spends its time on allocating them.
+REGISTER_CELLS = 1024
+
+# Statements after unrolling: about a second of gcc. The generator refuses more (MAX_STATEMENTS).
+UNROLLED_OPS = 2048
+
+# One-letter scope marks and locations that the C generator knows.
+MARKS = frozenset({"u", "p", "v"})
+LOCATIONS = ("heap", "stack", "register")
+
+# The dtypes that C vectors hold: bool is a byte of 0 or 1 without arithmetic of its own.
+VECTOR_DTYPES = ("f64", "f32", "i64", "i32", "i16", "i8", "u8")
+
+
+@cache
+def features() -> frozenset[str]:
+    """Feature names of the processor as the kernel states them; empty where it states none."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return frozenset()
+    for line in text.splitlines():
+        name, _, values = line.partition(":")
+        if name.strip() in ("flags", "Features"):
+            return frozenset(values.split())
+    return frozenset()
+
+
+def vector_bytes(known: frozenset[str]) -> tuple[int, ...]:
+    """Register sizes in bytes, widest first. SSE2 is part of x86-64, Advanced SIMD of AArch64."""
+    if "avx512f" in known and "avx512bw" in known and "avx512vl" in known and "avx512dq" in known:
+        return (64, 32, 16)
+    return (32, 16) if "avx2" in known else (16,)
+
+
+def vector_widths(known: frozenset[str]) -> dict[str, tuple[int, ...]]:
+    """Legal lane counts per dtype, widest first."""
+    return {d: tuple(b // DTYPE_BYTES[d] for b in vector_bytes(known)) for d in VECTOR_DTYPES}
+
+
+@cache
+def cpu() -> Target:
+    """The CPU target on this machine."""
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Target(
+        name="cpu",
+        title=f"CPU ({platform.machine()})",
+        vector_widths=vector_widths(features()),
+        marks=MARKS,
+        locations=LOCATIONS,
+        stack_bytes=STACK_BYTES,
+        register_cells=REGISTER_CELLS,
+        unrolled_ops=UNROLLED_OPS,
+        threads=threads,
+    )

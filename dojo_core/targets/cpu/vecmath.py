@@ -1,0 +1,402 @@
+"""The C that stands before every generated kernel: types, loads and stores, and our own functions.
+
+Vector types are GCC/Clang vector extensions, so the same text serves AVX-512, AVX2 and NEON; where one
+instruction does what portable text cannot say (a maximum that keeps NaN, 2**n scaling), x86 gets the
+compiler's builtin behind an ``#ifdef``. No header is included: ``<immintrin.h>`` alone would cost three
+times what the rest of a compilation does.
+
+Every function is written once, as a template, and instantiated for the scalar and each vector width,
+so that a vectorised program computes the same bits as its scalar form. Multiply-adds are explicit
+(``T_fma``), so that a function's error does not hang on the compiler's contraction setting.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.targets.cpu.limits import VECTOR_DTYPES, features, vector_bytes
+
+ERROR_BOUNDS: dict[str, float] = {
+    "sqrt": 6.0e-8,  # correctly rounded
+    "rsqrt": 1.2e-7,  # 1/sqrt(x): two roundings
+    "exp": 1.2e-7,  # and 7.1e-46, half the smallest denormal, where the result is denormal
+    "log": 1.2e-7,  # near 1, where log is near 0, relative too: 1 is subtracted exactly
+    "tanh": 2.0e-7,
+    "erf": 1.3e-7,
+    "sigmoid": 3.0e-7,
+    "pow": 1.2e-7,  # the C library's
+}
+"""Relative error of each function in f32, for every argument; f64 is the C library's, below 1e-15.
+
+The polynomials: exp a minimax of degree 6 on [-ln2/2, ln2/2] (relative error 3.1e-9 before rounding);
+log and tanh Cephes (S. L. Moshier, logf.c, tanhf.c); erf N. Juffa's two-branch form (public domain).
+"""
+
+F64_ERROR_BOUND = 1.0e-15
+
+C_TYPES: dict[str, str] = {
+    "f64": "double",
+    "f32": "float",
+    "i64": "__INT64_TYPE__",
+    "i32": "__INT32_TYPE__",
+    "i16": "__INT16_TYPE__",
+    "i8": "__INT8_TYPE__",
+    "u8": "__UINT8_TYPE__",
+}
+
+_SIGNED = {8: "i64", 4: "i32", 2: "i16", 1: "i8"}
+
+HEAD = """\
+#define INLINE static inline __attribute__((always_inline))
+
+"""
+
+# Prefetching an address outside an array is harmless, computing a pointer to it is not: hence integers.
+PREFETCH = """\
+INLINE void prefetch(const void *base, i64 bytes) {
+    __builtin_prefetch((const void *)((__UINTPTR_TYPE__)base + (__UINTPTR_TYPE__)bytes), 0);
+}
+INLINE void prefetch_write(const void *base, i64 bytes) {
+    __builtin_prefetch((const void *)((__UINTPTR_TYPE__)base + (__UINTPTR_TYPE__)bytes), 1);
+}
+
+"""
+
+# T: the type; E: its element; I: integers of the same shape; S(c): the constant c in every lane.
+# LEAST(a, b) is a < b ? a : b, so that a NaN in b passes; MAX and MIN keep a NaN on either side.
+
+_EXP_F32 = """\
+INLINE T T_exp(T x) {
+    T c = T_least(S(89.0f), T_most(S(-104.0f), x)); /* inf and 0 beyond; a NaN passes */
+    T t = T_fma(c, S(1.44269504f), S(12582912.0f)); /* 1.5*2**23: rounds to an integer */
+    T n = t - S(12582912.0f);
+    T r = T_fma(n, S(-0.693359375f), c);
+    r = T_fma(n, S(2.12194440e-4f), r);
+    T p = T_fma(S(1.38144602e-3f), r, S(8.36875220e-3f));
+    p = T_fma(p, r, S(4.16683890e-2f));
+    p = T_fma(p, r, S(1.66665203e-1f));
+    p = T_fma(p, r, S(4.99999933e-1f));
+    p = T_fma(p, r, S(1.0f));
+    p = T_fma(p, r, S(1.0f));
+    return T_scale(p, n, t);
+}
+"""
+
+_LOG_F32 = """\
+INLINE T T_log(T x) {
+    T tiny = T_select(x < S(1.17549435e-38f), S(1.0f), S(0.0f));
+    T m = x * T_fma(tiny, S(8388607.0f), S(1.0f)); /* denormals times 2**23 */
+    I e = (T_bits(m) - 0x3f3504f3) >> 23;
+    m = T_from_bits(T_bits(m) - e * 8388608); /* in [sqrt(1/2), sqrt(2)) */
+    T k = T_fma(tiny, S(-23.0f), T_convert(e));
+    T f = m - S(1.0f), z = f * f;
+    T p = T_fma(S(7.0376836292e-2f), f, S(-1.1514610310e-1f));
+    p = T_fma(p, f, S(1.1676998740e-1f));
+    p = T_fma(p, f, S(-1.2420140846e-1f));
+    p = T_fma(p, f, S(1.4249322787e-1f));
+    p = T_fma(p, f, S(-1.6668057665e-1f));
+    p = T_fma(p, f, S(2.0000714765e-1f));
+    p = T_fma(p, f, S(-2.4999993993e-1f));
+    p = T_fma(p, f, S(3.3333331174e-1f));
+    T y = T_fma(k, S(-2.12194440e-4f), f * z * p);
+    y = T_fma(z, S(-0.5f), y);
+    T r = T_fma(k, S(0.693359375f), f + y);
+    T special = T_select(x < S(0.0f), S(__builtin_nanf("")), x);
+    special = T_select(x == S(0.0f), S(-__builtin_inff()), special);
+    return T_select((x > S(0.0f)) & (x < S(__builtin_inff())), r, special);
+}
+"""
+
+_SIGMOID = """\
+INLINE T T_sigmoid(T x) {
+    T z = T_exp(-T_abs(x));
+    T s = S(1.0f) / (S(1.0f) + z);
+    return T_select(x >= S(0.0f), s, z * s);
+}
+"""
+
+_TANH_F32 = """\
+INLINE T T_tanh(T x) {
+    T a = T_abs(x), z = x * x;
+    T p = T_fma(S(-5.70498872745e-3f), z, S(2.06390887954e-2f));
+    p = T_fma(p, z, S(-5.37397155531e-2f));
+    p = T_fma(p, z, S(1.33314422036e-1f));
+    p = T_fma(p, z, S(-3.33332819422e-1f));
+    T small = T_fma(p * z, x, x);
+    T large = S(1.0f) - S(2.0f) / (T_exp(a + a) + S(1.0f));
+    return T_select(a < S(0.625f), small, T_copysign(large, x));
+}
+"""
+
+_ERF_F32 = """\
+INLINE T T_erf(T x) {
+    T a = T_least(S(4.0f), T_abs(x)), z = a * a; /* 1 beyond; a NaN passes */
+    T p = T_fma(S(-1.72853470e-5f), a, S(3.83197126e-4f));
+    T q = T_fma(S(-3.88396438e-3f), a, S(2.42546219e-2f));
+    p = T_fma(p, z, q);
+    p = T_fma(p, a, S(-1.06777877e-1f));
+    p = T_fma(p, a, S(-6.34846687e-1f));
+    p = T_fma(p, a, S(-1.28717512e-1f));
+    p = T_fma(p, a, -a);
+    T large = T_copysign(S(1.0f) - T_exp(p), x);
+    T s = T_fma(S(-5.96761703e-4f), z, S(4.99119423e-3f));
+    s = T_fma(s, z, S(-2.67681349e-2f));
+    s = T_fma(s, z, S(1.12819925e-1f));
+    s = T_fma(s, z, S(-3.76125336e-1f));
+    s = T_fma(s, z, S(1.28379166e-1f));
+    return T_select(a > S(0.921875f), large, T_fma(s, x, x));
+}
+"""
+
+_RSQRT = "INLINE T T_rsqrt(T x) { return S(1.0f) / T_sqrt(x); }\n"
+
+
+def _fill(template: str, name: str, element: str, integers: str, splat: str) -> str:
+    """Instantiate a template: ``T`` and ``I`` are types, ``T_f`` functions of the type."""
+    out = template.replace("INLINE T ", f"INLINE {name} ").replace("T_", f"{name}_")
+    for letter, word in (("T ", f"{name} "), ("I ", f"{integers} "), ("E ", f"{element} ")):
+        for before in ("    ", "(", ", ", "const "):
+            out = out.replace(before + letter, before + word)
+    return out.replace("S(", f"{splat}(")
+
+
+def _libm_lanes(name: str, element: str, lanes: int, functions: dict[str, str]) -> str:
+    """Vector functions lane by lane, from the scalar ones."""
+    lines = []
+    for function, scalar in functions.items():
+        calls = ", ".join(f"{scalar}(x[{k}])" for k in range(lanes))
+        lines.append(f"INLINE {name} {name}_{function}({name} x) {{ return ({name}){{{calls}}}; }}\n")
+    return "".join(lines)
+
+
+def _scalar_float(element: str) -> str:
+    """Functions of one f32 or f64."""
+    suffix, integers = ("f", "i32") if element == "f32" else ("", "i64")
+    text = f"""\
+INLINE {element} {element}_splat({element} x) {{ return x; }}
+INLINE {element} {element}_fma({element} a, {element} b, {element} c) {{
+#ifdef __FMA__
+    return __builtin_fma{suffix}(a, b, c);
+#else
+    return a * b + c;
+#endif
+}}
+INLINE {element} {element}_least({element} a, {element} b) {{ return a < b ? a : b; }}
+INLINE {element} {element}_most({element} a, {element} b) {{ return a > b ? a : b; }}
+INLINE {element} {element}_max({element} a, {element} b) {{ return a > b || a != a ? a : b; }}
+INLINE {element} {element}_min({element} a, {element} b) {{ return a < b || a != a ? a : b; }}
+INLINE {element} {element}_select(int chosen, {element} a, {element} b) {{ return chosen ? a : b; }}
+INLINE {element} {element}_abs({element} x) {{ return __builtin_fabs{suffix}(x); }}
+INLINE {element} {element}_sqrt({element} x) {{ return __builtin_sqrt{suffix}(x); }}
+INLINE {element} {element}_floor({element} x) {{ return __builtin_floor{suffix}(x); }}
+INLINE {element} {element}_round({element} x) {{ return __builtin_rint{suffix}(x); }}
+INLINE {element} {element}_pow({element} x, {element} y) {{ return __builtin_pow{suffix}(x, y); }}
+INLINE {element} {element}_copysign({element} x, {element} s) {{ return __builtin_copysign{suffix}(x, s); }}
+INLINE {integers} {element}_bits({element} x) {{ union {{ {element} x; {integers} b; }} u = {{x}}; return u.b; }}
+INLINE {element} {element}_from_bits({integers} b) {{
+    union {{ {integers} b; {element} x; }} u = {{b}};
+    return u.x;
+}}
+INLINE {element} {element}_convert({integers} b) {{ return ({element})b; }}
+"""
+    templates = _RSQRT
+    if element == "f32":
+        text += """\
+/* p * 2**n; the integer n is also t - 1.5*2**23. Two factors reach infinity and the denormals. */
+INLINE f32 f32_scale(f32 p, f32 n, f32 t) {
+    i32 k = f32_bits(t) - 0x4b400000, h = k >> 1;
+    (void)n;
+    return p * f32_from_bits((h + 127) << 23) * f32_from_bits((k - h + 127) << 23);
+}
+"""
+        templates += _EXP_F32 + _LOG_F32 + _SIGMOID + _TANH_F32 + _ERF_F32
+    else:
+        for function in ("exp", "log", "tanh", "erf"):
+            text += f"INLINE f64 f64_{function}(f64 x) {{ return __builtin_{function}(x); }}\n"
+        templates += _SIGMOID
+    text += _fill(templates, element, element, integers, f"{element}_splat")
+    return text if element == "f32" else _double(text)
+
+
+def _double(text: str) -> str:
+    """Literals of a template instantiated for f64."""
+    return text.replace("1.0f", "1.0").replace("0.0f", "0.0")
+
+
+def _x86(test: str, fast: str, plain: str) -> str:
+    return f"#if defined {test} && !defined __clang__\n    {fast}\n#else\n    {plain}\n#endif\n"
+
+
+def _vector_float(element: str, lanes: int) -> str:
+    """Functions of a vector of f32 or f64."""
+    name = f"{element}x{lanes}"
+    size = DTYPE_BYTES[element] * lanes
+    integers = f"{_SIGNED[DTYPE_BYTES[element]]}x{lanes}"
+    p = "ps" if element == "f32" else "pd"
+    wide = size == 64
+    bits = {64: "512", 32: "256", 16: "128"}[size]
+    legacy = {64: "512", 32: "256", 16: ""}[size]  # how builtins before AVX-512 write the size
+    avx512 = "__AVX512F__" if wide else "__AVX512VL__"
+    tail = ", 4)" if wide else ")"  # rounding: the current mode
+    head = f"INLINE {name} {name}_"
+    text = ""
+
+    def lanewise(scalar: str) -> str:
+        return f"return ({name}){{" + ", ".join(f"{scalar}(x[{k}])" for k in range(lanes)) + "};"
+
+    # multiply-add
+    if wide:
+        fused, test = f"return __builtin_ia32_vfmadd{p}512_mask(a, b, c, -1, 4);", "__AVX512F__"
+    else:
+        fused, test = f"return __builtin_ia32_vfmadd{p}{legacy}(a, b, c);", "__FMA__"
+    text += f"{head}fma({name} a, {name} b, {name} c) {{\n" + _x86(test, fused, "return a * b + c;") + "}\n"
+    text += (
+        f"{head}select({integers} chosen, {name} a, {name} b) {{\n"
+        f"    return ({name})((({integers})a & chosen) | (({integers})b & ~chosen));\n}}\n"
+    )
+    # a < b ? a : b and its twin, in x86 terms; then those that keep NaN on either side
+    for function, instruction, sign in (("least", "min", "<"), ("most", "max", ">")):
+        one = f"return __builtin_ia32_{instruction}{p}{legacy}(a, b);"
+        if wide:
+            one = f"return __builtin_ia32_{instruction}{p}512_mask(a, b, a, -1, 4);"
+        test = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE2__"}[size]
+        plain = f"return {name}_select(a {sign} b, a, b);"
+        text += f"{head}{function}({name} a, {name} b) {{\n" + _x86(test, one, plain) + "}\n"
+        kept = (
+            f"return __builtin_ia32_{instruction}{p}{legacy}_mask(a, b, a, "
+            f"__builtin_ia32_cmp{p}{bits}_mask(a, a, 7, -1{tail}{tail};"
+        )
+        plain = f"return {name}_select(a != a, a, {name}_{function}(a, b));"
+        text += f"{head}{instruction}({name} a, {name} b) {{\n" + _x86(avx512, kept, plain) + "}\n"
+    mask = "__INT32_MAX__" if element == "f32" else "__INT64_MAX__"
+    text += f"{head}abs({name} x) {{ return ({name})(({integers})x & {mask}); }}\n"
+    text += (
+        f"{head}copysign({name} x, {name} s) {{\n"
+        f"    return ({name})((({integers})x & {mask}) | (({integers})s & ~{mask}));\n}}\n"
+    )
+    # square root and rounding
+    one = f"return __builtin_ia32_sqrt{p}{legacy}(x);"
+    if wide:
+        one = f"return __builtin_ia32_sqrt{p}512_mask(x, x, -1, 4);"
+    test = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE2__"}[size]
+    text += f"{head}sqrt({name} x) {{\n" + _x86(test, one, lanewise(f"{element}_sqrt")) + "}\n"
+    for function, mode in (("floor", 9), ("round", 8)):
+        one = f"return __builtin_ia32_round{p}{legacy}(x, {mode});"
+        if wide:
+            one = f"return __builtin_ia32_rndscale{p}_mask(x, {mode}, x, -1, 4);"
+        test = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE4_1__"}[size]
+        text += f"{head}{function}({name} x) {{\n" + _x86(test, one, lanewise(f"{element}_{function}")) + "}\n"
+    text += f"INLINE {integers} {name}_bits({name} x) {{ return ({integers})x; }}\n"
+    text += f"{head}from_bits({integers} b) {{ return ({name})b; }}\n"
+    text += f"{head}convert({integers} b) {{ return __builtin_convertvector(b, {name}); }}\n"
+    templates = _RSQRT
+    if element == "f32":
+        one = f"(void)t;\n    return __builtin_ia32_scalefps{bits}_mask(p, n, p, -1{tail};"
+        plain = (
+            f"(void)n;\n    {integers} k = ({integers})t - 0x4b400000, h = k >> 1;\n"
+            f"    return p * ({name})((h + 127) << 23) * ({name})((k - h + 127) << 23);"
+        )
+        text += f"{head}scale({name} p, {name} n, {name} t) {{\n" + _x86(avx512, one, plain) + "}\n"
+        templates += _EXP_F32 + _LOG_F32 + _SIGMOID + _TANH_F32 + _ERF_F32
+    else:
+        text += _libm_lanes(name, element, lanes, {f: f"f64_{f}" for f in ("exp", "log", "tanh", "erf")})
+        templates += _SIGMOID
+    filled = _fill(templates, name, element, integers, f"{name}_splat")
+    return text + (filled if element == "f32" else _double(filled))
+
+
+def _integer(element: str, lanes: int) -> str:
+    """Functions of integers, scalar (``lanes`` 1) or vector."""
+    if lanes == 1:
+        return (
+            f"INLINE {element} {element}_max({element} a, {element} b) {{ return a > b ? a : b; }}\n"
+            f"INLINE {element} {element}_min({element} a, {element} b) {{ return a < b ? a : b; }}\n"
+            f"INLINE {element} {element}_abs({element} x) {{ return {"x" if element == "u8" else "x < 0 ? -x : x"}; }}\n"
+        )
+    name = f"{element}x{lanes}"
+    text = ""
+    for function, sign in (("max", ">"), ("min", "<")):
+        text += (
+            f"INLINE {name} {name}_{function}({name} a, {name} b) {{\n"
+            f"    {name} m = ({name})(a {sign} b);\n    return (a & m) | (b & ~m);\n}}\n"
+        )
+    value = "x" if element == "u8" else f"{name}_max(x, -x)"
+    return text + f"INLINE {name} {name}_abs({name} x) {{ return {value}; }}\n"
+
+
+def _vector(element: str, lanes: int) -> str:
+    """The vector type, its loads, stores and horizontal reductions."""
+    name = f"{element}x{lanes}"
+    bytes_ = DTYPE_BYTES[element]
+    size = bytes_ * lanes
+    splat = ", ".join(["x"] * lanes)
+    text = (
+        f"INLINE {name} {name}_load(const {element} *p) {{ return *(const {name}_unaligned *)p; }}\n"
+        f"INLINE void {name}_store({element} *p, {name} x) {{ *({name}_unaligned *)p = x; }}\n"
+        f"INLINE {name} {name}_splat({element} x) {{ return ({name}){{{splat}}}; }}\n"
+    )
+    if element in ("f32", "f64"):
+        suffix = ("ps" if element == "f32" else "pd") + {64: "512", 32: "256", 16: ""}[size]
+        test = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE2__"}[size]
+        text += (
+            f"INLINE void {name}_stream({element} *p, {name} x) {{\n#if defined {test} && !defined __clang__\n"
+            f"    if (((__UINTPTR_TYPE__)p & {size - 1}) == 0) {{\n"
+            f"        __builtin_ia32_movnt{suffix}(p, x);\n        return;\n    }}\n#endif\n"
+            f"    {name}_store(p, x);\n}}\n"
+        )
+        text += _vector_float(element, lanes)
+    else:
+        text += f"INLINE void {name}_stream({element} *p, {name} x) {{ {name}_store(p, x); }}\n"
+        text += _integer(element, lanes)
+    for word, combine in (("sum", "+"), ("product", "*"), ("maximum", "max"), ("minimum", "min")):
+        lines = [f"INLINE {element} {name}_{word}({name} x) {{"]
+        width, last, step = lanes, "x", 0
+        # Halves while they are whole registers, then lanes exchanged within the smallest one.
+        while width > 1:
+            half = width // 2
+            if half * bytes_ >= 16:
+                lower = ", ".join(map(str, range(half)))
+                upper = ", ".join(map(str, range(half, width)))
+                kind, left, right = f"{element}x{half}", lower, upper
+            else:
+                n = 16 // bytes_
+                kind = f"{element}x{n}"
+                left = ", ".join(map(str, range(n)))
+                right = ", ".join(str(k ^ half) for k in range(n))
+            a = f"__builtin_shufflevector({last}, {last}, {left})"
+            b = f"__builtin_shufflevector({last}, {last}, {right})"
+            value = f"{a} {combine} {b}" if combine in "+*" else f"{kind}_{combine}({a}, {b})"
+            lines.append(f"    {kind} h{step} = {value};")
+            last, width, step = f"h{step}", half, step + 1
+        lines.append(f"    return {last}[0];\n}}\n")
+        text += "\n".join(lines)
+    return text
+
+
+@cache
+def preamble(sizes: tuple[int, ...]) -> str:
+    """The C for vectors of these sizes in bytes. Raises nothing; sizes are 16, 32 and 64."""
+    text = HEAD
+    for dtype in VECTOR_DTYPES:
+        text += f"typedef {C_TYPES[dtype]} {dtype};\n"
+    for dtype in VECTOR_DTYPES:
+        for size in sorted(sizes):
+            bytes_ = DTYPE_BYTES[dtype]
+            name = f"{dtype}x{size // bytes_}"
+            text += f"typedef {dtype} {name} __attribute__((vector_size({size})));\n"
+            text += (
+                f"typedef {dtype} {name}_unaligned"
+                f" __attribute__((vector_size({size}), aligned({bytes_}), may_alias));\n"
+            )
+    text += PREFETCH
+    for dtype in VECTOR_DTYPES:
+        text += _scalar_float(dtype) if dtype in ("f32", "f64") else _integer(dtype, 1)
+    for dtype in VECTOR_DTYPES:
+        for size in sorted(sizes):
+            text += _vector(dtype, size // DTYPE_BYTES[dtype])
+    return text
+
+
+PREAMBLE = preamble(vector_bytes(features()))
+"""What ``Code.text`` needs before it, for this machine."""
