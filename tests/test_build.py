@@ -1,0 +1,123 @@
+"""Batches of C files become shared objects; one that does not compile costs the others nothing."""
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dojo_core.targets.cpu.build import Built, CompileError, assembly, build, code_hash
+from dojo_core.targets.cpu.code import Code, Parameter
+
+PREAMBLE = "static inline float twice(float v)\n{\n  return v * 2.0f;\n}\n"
+PARAMETERS = (Parameter("x", "f32", (64,), "in"), Parameter("y", "f32", (64,), "out"))
+# Ten to the sixth statements keep the compiler busy far longer than a test may take.
+ENDLESS = """
+#define A x[0] *= x[1];
+#define B A A A A A A A A A A
+#define C B B B B B B B B B B
+#define D C C C C C C C C C C
+#define E D D D D D D D D D D
+#define F E E E E E E E E E E
+float *x = arrays[0]; F F F F F F F F F F"""
+
+
+def kernel(body: str, symbol: str = "kernel_t") -> Code:
+    text = f"void {symbol}(void *const *arrays, void *workspace)\n{{\n{body}\n}}"
+    nodes = (None, None, *(((0,),) * (body.count("\n") + 1)), None)
+    return Code(text, symbol, nodes, PARAMETERS, 0, 0.0)
+
+
+def add(number: int) -> Code:
+    return kernel(f"  float *x = arrays[0], *y = arrays[1];\n  y[0] = twice(x[0]) + {number};")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    return tmp_path
+
+
+def call(built: Built | CompileError) -> float:
+    assert isinstance(built, Built), built
+    x, y = (ctypes.c_float * 64)(1.0), (ctypes.c_float * 64)()
+    arrays = (ctypes.c_void_p * 2)(ctypes.addressof(x), ctypes.addressof(y))
+    ctypes.CDLL(built.library)[built.symbol](arrays, None)
+    return float(y[0])
+
+
+def test_each_kernel_of_a_batch_is_its_own() -> None:
+    built = build([add(number) for number in range(60)], preamble=PREAMBLE)
+    assert [call(b) for b in built] == [2.0 + number for number in range(60)]
+
+
+def test_what_was_built_is_taken_from_the_cache() -> None:
+    first = build([add(1), add(1)], preamble=PREAMBLE)
+    assert first[0] == first[1]
+    assert isinstance(first[0], Built)
+    stamp = Path(first[0].library).stat().st_ino
+    assert build([add(1)], preamble=PREAMBLE) == first[:1]
+    assert Path(first[0].library).stat().st_ino == stamp
+
+
+def test_the_hash_is_of_the_code_and_not_of_its_name() -> None:
+    one, other = kernel("  ;", "kernel_a"), kernel("  ;", "kernel_b")
+    assert code_hash(one, PREAMBLE) == code_hash(other, PREAMBLE)
+    assert code_hash(one, PREAMBLE) != code_hash(one, "")
+    assert code_hash(one, PREAMBLE) != code_hash(kernel("  ; ;"), PREAMBLE)
+
+
+def test_a_compile_error_is_reported_and_the_others_are_built() -> None:
+    built = build([add(1), kernel("  nonsense;"), add(2), add(3)], preamble=PREAMBLE)
+    assert [type(b) for b in built] == [Built, CompileError, Built, Built]
+    assert isinstance(built[1], CompileError)
+    assert "'nonsense' undeclared" in built[1].message
+    assert call(built[3]) == 5.0
+
+
+def test_a_compiler_that_takes_too_long_is_stopped(home: Path) -> None:
+    built = build([kernel(ENDLESS)], preamble=PREAMBLE, timeout=0.5)
+    assert isinstance(built[0], CompileError)
+    assert "more than 0.5 s" in built[0].message
+    wait_until(lambda: compilers_in(home) == [])
+
+
+def test_a_killed_parent_leaves_no_compiler(home: Path) -> None:
+    script = "from tests.test_build import *; build([kernel(ENDLESS)], preamble=PREAMBLE)"
+    parent = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parent.parent)
+    wait_until(lambda: compilers_in(home) != [])
+    parent.kill()
+    parent.wait()
+    wait_until(lambda: compilers_in(home) == [])
+
+
+def test_assembly_is_linked_to_the_lines_of_the_program() -> None:
+    listing = assembly(add(7), preamble=PREAMBLE)
+    assert any("ret" in line for line in listing.lines)
+    assert not any(".cfi" in line or ".loc" in line for line in listing.lines)
+    assert len(listing.lines) == len(listing.nodes) == len(listing.c_lines)
+    arithmetic = [n for line, n in zip(listing.lines, listing.c_lines, strict=True) if "ss" in line]
+    assert 3 in arithmetic
+
+
+def compilers_in(folder: Path) -> list[int]:
+    """Processes that work below a folder."""
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and os.readlink(f"/proc/{entry}/cwd").startswith(str(folder)):
+                found.append(int(entry))
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -1,0 +1,239 @@
+"""Verified, timed, or reported for what it is: programs whose generator is broken on purpose."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dojo_core import parse
+from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
+from dojo_core.measure.pool import make_pool, tolerance
+from dojo_core.measure.records import Records
+from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.code import Code, Parameter
+
+ROWS, WIDTH = 100, 21  # 8400 bytes: the end is not on a cache line, so canaries follow it
+
+
+def program(factor: int) -> Program:
+    """y = x * factor. The factor picks what the broken generator makes of it."""
+    return parse(
+        f"""kernel scale
+in x
+out y
+x f32 [{ROWS}, {WIDTH}] heap
+y f32 [{ROWS}, {WIDTH}] heap
+{ROWS} {WIDTH} y[{{0}},{{1}}] = x[{{0}},{{1}}] * {factor}
+"""
+    )
+
+
+START, SAME, ENDLESS, CRASH, AFTER, BEFORE, CANARY, UNWRITTEN, WRONG, INPUT, TRAP, NONSENSE = range(2, 14)
+LOOP = f"for (int i = 0; i < {ROWS * WIDTH}; i++)"
+BODIES = {
+    START: f"{LOOP} y[i] = x[i] * 2;",
+    SAME: f"{LOOP} y[i] = x[i] + x[i];",
+    ENDLESS: "for (;;) *(volatile float *)y = 1;",
+    CRASH: "*(volatile int *)8 = 1;",
+    AFTER: f"{LOOP} y[i] = x[i] * 2; y[{ROWS * WIDTH + 300}] = 1;",
+    BEFORE: f"{LOOP} y[i] = x[i] * 2; y[-5000] = 1;",
+    CANARY: f"{LOOP} y[i] = x[i] * 2; y[{ROWS * WIDTH + 1}] = 1;",
+    UNWRITTEN: f"{LOOP} if (i != 1234) y[i] = x[i] * 2;",
+    WRONG: f"{LOOP} y[i] = x[i] * (i == 777 ? 2.001f : 2);",
+    INPUT: f"{LOOP} y[i] = x[i] * 2; ((float *)x)[5] = 0;",
+    TRAP: "__builtin_trap();",
+    NONSENSE: "nonsense;",
+}
+
+
+def broken(program: Program, policy: str) -> Code:
+    """A generator that writes what BODIES says."""
+    factor = int(program.text.rsplit("*", 1)[1])
+    text = (
+        "void kernel_scale(void *const *arrays, void *workspace)\n{\n"
+        f"  const float *x = arrays[0];\n  float *y = arrays[1];\n  {BODIES[factor]}\n}}"
+    )
+    parameters = (Parameter("x", "f32", (ROWS, WIDTH), "in"), Parameter("y", "f32", (ROWS, WIDTH), "out"))
+    return Code(text, "kernel_scale", (None,) * 6, parameters, 0, 0.0)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def measurer() -> Iterator[Measurer]:
+    with Measurer(generate=broken, preamble="", run_seconds=5) as measurer:
+        yield measurer
+
+
+def measure(measurer: Measurer, *factors: int, effort: Effort = Effort.QUICK) -> list[Measurement]:
+    return measurer.measure(Workload(program(START)), [program(f) for f in factors], effort)
+
+
+def test_a_correct_program_is_verified_and_timed(measurer: Measurer) -> None:
+    for outcome in measure(measurer, START, SAME):
+        assert (outcome.status, outcome.message, outcome.verified) == ("ok", "", True)
+        assert outcome.seconds == min(outcome.samples) / 1e9
+        assert 1 <= len(outcome.samples) <= len(outcome.raw) == Effort.QUICK.samples
+
+
+@pytest.mark.parametrize(
+    ("factor", "status", "message"),
+    [
+        (CRASH, "crash", "It crashed with SIGSEGV."),
+        (TRAP, "crash", "It crashed with SIGILL."),
+        (AFTER, "out_of_bounds", "It reads or writes 1200 bytes after the end of y."),
+        (BEFORE, "out_of_bounds", "It reads or writes 20000 bytes before the start of y."),
+        (CANARY, "out_of_bounds", "It writes 5 bytes after the end of y."),
+        (UNWRITTEN, "unwritten", "1 of 2100 elements of y are never written, among them y[58,16]."),
+        (WRONG, "wrong_result", "1 of 2100 elements of y are wrong: y[37,0] is"),
+        (INPUT, "out_of_bounds", "It writes into the input x, 20 bytes from its start."),
+        (NONSENSE, "compile_error", "'nonsense' undeclared"),
+    ],
+)
+def test_a_broken_program_is_told_and_the_next_one_runs(
+    measurer: Measurer, factor: int, status: str, message: str
+) -> None:
+    outcome, after = measure(measurer, factor, SAME)
+    assert (outcome.status, outcome.verified, outcome.seconds) == (status, False, None)
+    assert message in outcome.message
+    assert after.status == "ok"
+
+
+def test_a_program_that_never_ends_is_stopped() -> None:
+    with Measurer(generate=broken, preamble="", run_seconds=0.7) as measurer:
+        outcome, after = measure(measurer, ENDLESS, SAME)
+        assert (outcome.status, after.status) == ("timeout", "ok")
+        assert "more than 0.7 s" in outcome.message
+
+
+def test_a_program_that_crashed_twice_is_not_run_again(measurer: Measurer) -> None:
+    statuses = [measure(measurer, CRASH)[0].status for _ in range(3)]
+    assert statuses == ["crash", "crash", "refused"]
+
+
+def test_identical_code_is_measured_once_and_found_again_in_the_records(home: Path) -> None:
+    with Records() as records:
+        with Measurer(records, generate=broken, preamble="") as measurer:
+            first = measure(measurer, SAME)[0]
+            again = measure(measurer, SAME)[0]
+            assert (first.known, again.known, again.samples) == (False, True, first.samples)
+            assert not measure(measurer, SAME, effort=Effort.NORMAL)[0].known
+        with Measurer(records, generate=broken, preamble="") as measurer:
+            assert measure(measurer, SAME)[0].known
+            assert measurer.worker_pid is None
+        best = records.best(program(START).hash, "cpu", measurer.machine.fingerprint)
+        assert best is not None
+        assert (best.program_text, best.shape, best.dtype) == (program(SAME).text, "100x21", "f32")
+
+
+def test_a_wrong_result_is_kept_and_is_never_the_best() -> None:
+    with Records() as records, Measurer(records, generate=broken, preamble="") as measurer:
+        assert measure(measurer, WRONG)[0].status == "wrong_result"
+        fingerprint = measurer.machine.fingerprint
+        assert records.best(program(START).hash, "cpu", fingerprint) is None
+        known = records.known(program(WRONG).hash, "cpu", fingerprint)
+        assert known is not None and known.status == "wrong_result"
+
+
+def test_finalists_are_timed_twenty_times_on_fresh_inputs(measurer: Measurer) -> None:
+    outcome = measure(measurer, SAME, effort=Effort.FINAL)[0]
+    assert (outcome.status, len(outcome.raw)) == ("ok", 20)
+
+
+def test_results_come_as_they_are_found_until_cancelled(measurer: Measurer) -> None:
+    heard: list[Measurement] = []
+    outcomes = measurer.measure(
+        Workload(program(START)),
+        [program(START), program(SAME), program(WRONG)],
+        on_result=heard.append,
+        cancelled=lambda: len(heard) >= 2,
+    )
+    assert [o.status for o in outcomes] == ["ok", "ok", "cancelled"]
+    assert heard == outcomes
+
+
+def test_closing_leaves_no_process(measurer: Measurer) -> None:
+    measure(measurer, START)
+    pid = measurer.worker_pid
+    assert pid is not None
+    measurer.close()
+    assert not alive(pid)
+    assert measure(measurer, SAME)[0].status == "ok"
+
+
+def test_a_worker_killed_amid_a_run_is_replaced() -> None:
+    with Measurer(generate=broken, preamble="", run_seconds=2) as measurer:
+        measure(measurer, START)
+        pid = measurer.worker_pid
+        assert pid is not None
+        killer = threading.Timer(0.7, os.kill, (pid, signal.SIGKILL))
+        killer.start()
+        outcome, after = measure(measurer, ENDLESS, SAME)
+        assert outcome.status == "timeout"  # the kill was not its fault: it got a second worker
+        assert after.status == "ok"
+        assert not alive(pid)
+
+
+def test_a_killed_parent_leaves_no_worker() -> None:
+    script = """
+import threading, time
+from tests.test_measure import *
+measurer = Measurer(generate=broken, preamble="", run_seconds=100)
+measure(measurer, START)
+print(measurer.worker_pid, flush=True)
+measure(measurer, ENDLESS)
+"""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent
+    )
+    assert parent.stdout is not None
+    worker = int(parent.stdout.readline())
+    time.sleep(0.5)
+    assert alive(worker)
+    parent.kill()
+    parent.wait()
+    wait_until(lambda: not alive(worker))
+
+
+def test_special_values_are_in_the_inputs_and_in_the_references() -> None:
+    parameters = broken(program(START), "reassoc").parameters
+    pool = make_pool(program(START), None, parameters, seed=3)
+    x, y = pool.inputs["x"], pool.references["y"]
+    np.testing.assert_array_equal(y, 2 * x.astype(np.float64))
+    assert len(pool.adversarial["x"]) == ROWS // 20
+    other = make_pool(program(START), None, parameters, seed=3)
+    np.testing.assert_array_equal(x, other.inputs["x"])
+
+
+def test_a_start_program_that_is_far_off_is_refused() -> None:
+    y = Parameter("y", "f32", (3, 100), "out")
+    scale = np.array([1.0, 1.0, 1.0])
+    allowed = tolerance(y, np.array([1e-7, 4e-7, np.inf]), scale, None)
+    np.testing.assert_allclose(allowed, [8 * 2.0**-23, 3.2e-6, np.inf])
+    with pytest.raises(ValueError, match="is off by"):
+        tolerance(y, np.array([0.1, 0.1, 0.1]), scale, None)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
