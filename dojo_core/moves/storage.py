@@ -392,6 +392,10 @@ class UnshareBuffer(_BufferMove):
         rest = replace(buffer, arrays=tuple(a for a in buffer.arrays if a != array))
         return with_buffer(program, buffer, rest, own)
 
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+        shared = context.program.buffer_of[str(arguments[0])]
+        return Move("share_buffer", (arguments[0], shared.name)) if shared.arrays[0] == arguments[0] else None
+
 
 @register
 class SplitDim(_BufferMove):

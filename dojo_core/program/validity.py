@@ -215,9 +215,7 @@ def _check(program: Program, buffer: Buffer) -> Fault | None:
         covered = _coverage(read, view.touches)
         if covered is None:
             if private or shared or collapsed:
-                fault = _undefined(read, buffer)
-                if fault is not None:
-                    return fault
+                return _undefined(read, buffer, view.owner if private else 0)
             continue
         depth, definitions = covered
         if private and depth < view.owner:
@@ -244,7 +242,16 @@ def _check(program: Program, buffer: Buffer) -> Fault | None:
     return None
 
 
-def _undefined(read: Touch, buffer: Buffer) -> Fault | None:
+def _undefined(read: Touch, buffer: Buffer, owner: int) -> Fault:
+    if owner:
+        return Fault(
+            "lifetime",
+            buffer.name,
+            read.access.array,
+            f"{buffer.name} would live in one iteration of the scope at depth {owner - 1}, "
+            f"and no write in that iteration surely sets {read.access} before it is read.",
+            (read.leaf.path,),
+        )
     return Fault(
         "undefined",
         buffer.name,
@@ -330,15 +337,17 @@ def _uncovered_sides(write: Touch, read: Touch, depth: int) -> list[Constraint] 
     In one iteration of the common scopes the write's cells form, per dimension, either an interval
     without gaps or a set of digits that must match the read's own.
     """
-    local_guard = any(not c.form.is_constant for c in write.leaf.op.guard)
-    if local_guard and not set(write.leaf.op.guard) <= set(read.leaf.op.guard):
-        return None
-    if local_guard and any(d >= depth for c in write.leaf.op.guard for d in c.form.depths):
-        return None
     sizes = [s.size for s in write.leaf.scopes]
     box = [(0, s.size - 1) for s in read.leaf.scopes]
+    held = [Constraint.of(c) for c in read.leaf.op.guard]
     seen: set[int] = set()
+    forced: dict[int, Affine] = {}  # iterators of the write that its cell fixes, in those of the read
     sides: list[Constraint] = []
+
+    def uncovered(side: Constraint) -> None:
+        if solve(box, [side, *held]).possible:
+            sides.append(side)
+
     for form, wanted in zip(write.access.index, read.access.index, strict=True):
         local = [(d, c) for d, c in form.terms if d >= depth]
         if seen & {d for d, _ in local}:
@@ -347,10 +356,11 @@ def _uncovered_sides(write: Touch, read: Touch, depth: int) -> list[Constraint] 
         outer = Affine(tuple((d, c) for d, c in form.terms if d < depth), form.const)
         low, high = Affine(tuple(local)).bounds(sizes)
         rest = wanted - outer
+        if len(local) == 1 and local[0][1] == 1:
+            forced[local[0][0]] = rest
         if _dense([(abs(c), sizes[d]) for d, c in local]):
-            for side in (Constraint.at_least(-rest + (low - 1)), Constraint.at_least(rest - (high + 1))):
-                if solve(box, [side, *map(Constraint.of, read.leaf.op.guard)]).possible:
-                    sides.append(side)
+            uncovered(Constraint.at_least(-rest + (low - 1)))
+            uncovered(Constraint.at_least(rest - (high + 1)))
             continue
         if any(d < depth for d, _ in rest.terms) or any(c < 0 for _, c in (*rest.terms, *local)) or rest.const:
             return None
@@ -358,6 +368,14 @@ def _uncovered_sides(write: Touch, read: Touch, depth: int) -> list[Constraint] 
         theirs = _digits([(c, read.leaf.scopes[d].size) for d, c in rest.terms])
         if mine is None or theirs is None or any(mine.get(c, 1) < n for c, n in theirs.items()):
             return None
+    for comparison in write.leaf.op.guard:
+        if any(d >= depth and d not in forced for d in comparison.form.depths):
+            return None
+        form = comparison.form.substitute(forced) - comparison.bound
+        if comparison.relation in ("<", "=="):
+            uncovered(Constraint.at_least(form + (0 if comparison.relation == "<" else -1)))
+        if comparison.relation in (">=", "=="):
+            uncovered(Constraint.at_least(-form - 1))
     return sides
 
 
@@ -432,7 +450,8 @@ def _clobber(
     # The definition's instance is the last that writes the cell: iterators that the cell does not
     # depend on stand at their end.
     used = {d for form in definition.access.index for d in form.depths}
-    pinned = [d for d in range(depth, len(definition.leaf.scopes)) if d not in used]
+    guarded = {d for c in definition.leaf.op.guard for d in c.form.depths}
+    pinned = [d for d in range(depth, len(definition.leaf.scopes)) if d not in used | guarded]
     for before in _orders(definition, write, depth):
         for after in _orders(write, read, depth):
             for gap in apart:

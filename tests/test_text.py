@@ -1,0 +1,159 @@
+"""The text form: round trip, canonical printing, and errors that a person can act on."""
+
+import pytest
+
+from dojo_core import TextError, parse
+
+SOFTMAX = """\
+kernel softmax
+in x
+out y
+x f32 [24576, 512] heap
+y f32 [24576, 512] heap
+m f32 [24576] heap
+d f32 [24576, 512] heap
+e f32 [24576, 512] heap
+s f32 [24576] heap
+24576 m[{0}] = -inf
+| 512 m[{0}] max= x[{0},{1}]
+24576 512 d[{0},{1}] = x[{0},{1}] - m[{0}]
+24576 512 e[{0},{1}] = exp(d[{0},{1}])
+24576 s[{0}] = 0
+| 512 s[{0}] += e[{0},{1}]
+24576 512 y[{0},{1}] = e[{0},{1}] / s[{0}]
+"""
+
+
+def with_line(line: str, buffers: str = "x f32 [4, 8] heap\ny f32 [4, 8] heap\nt f32 [4, 8] heap") -> str:
+    return f"kernel k\nin x\nout y\n{buffers}\n{line}\n"
+
+
+def test_canonical_text_is_a_fixed_point():
+    assert str(parse(SOFTMAX)) == SOFTMAX
+    assert parse(str(parse(SOFTMAX))) == parse(SOFTMAX)
+
+
+def test_hash_depends_on_the_text_alone():
+    shuffled = SOFTMAX.replace("m f32 [24576] heap\n", "").replace("x f32 [24", "m f32 [24576]  heap\nx f32 [24")
+    assert parse(shuffled).hash == parse(SOFTMAX).hash
+    assert parse(SOFTMAX.replace("512", "256")).hash != parse(SOFTMAX).hash
+
+
+@pytest.mark.parametrize(
+    ("written", "canonical"),
+    [
+        ("4 8 y[{0},{1}] = x[{0},{1}]*2.0", "4 8 y[{0},{1}] = x[{0},{1}]*2"),
+        ("4 8 y[{0},{1}] = x[ {0} , {1} ]   +   1", "4 8 y[{0},{1}] = x[{0},{1}] + 1"),
+        ("4 8 y[{0},{1}] -= x[{0},{1}]", "4 8 y[{0},{1}] += -x[{0},{1}]"),
+        ("4 8 y[{0},{1}] = x[{0},{1}]*({0}*2+1)", "4 8 y[{0},{1}] = x[{0},{1}]*({0}*2+1)"),
+        ("4 8 y[{0},{1}] = x[{0},{1}]*{0}", "4 8 y[{0},{1}] = x[{0},{1}]*{0}"),
+        ("4 8 y[{0},{1}] = {1}*3", "4 8 y[{0},{1}] = {1}*3"),
+        ("4 2 4 y[{0},{2}+{1}*4] = x[{0},4*{1}+{2}]", "4 2 4 y[{0},{1}*4+{2}] = x[{0},{1}*4+{2}]"),
+        ("4 8 y[{0},{1}] = fma(x[{0},{1}],2,x[{0},{1}])", "4 8 y[{0},{1}] = fma(x[{0},{1}],2,x[{0},{1}])"),
+        ("4 8 y[{0},{1}] = x[{0},{1}]*1e-5", "4 8 y[{0},{1}] = x[{0},{1}]*1e-05"),
+        ("4 8 y[{0},{1}] = x[{0},{1}]*(-2)", "4 8 y[{0},{1}] = x[{0},{1}]*(-2)"),
+        ("4 8 y[{0},{1}] = x[{0},{1}] if 7 >= {1}", "4 8 y[{0},{1}] = x[{0},{1}] if -{1} >= -7"),
+        ("4:p 8:u y[{0},{1}] = x[{0},{1}] !prefetch(x[{0}+1,{1}]) !stream", "4:p 8:u y[{0},{1}] = x[{0},{1}] !prefetch(x[{0}+1,{1}]) !stream"),
+        ("4 8 y[{0},{1}] = x[{0},{1}] if {0}*8+{1} < 30 and {1} >= 1", "4 8 y[{0},{1}] = x[{0},{1}] if {0}*8+{1} < 30 and {1} >= 1"),
+    ],
+)  # fmt: skip
+def test_every_form_prints_canonically(written, canonical):
+    program = parse(with_line(written))
+    assert program.text.splitlines()[-1] == canonical
+    assert parse(program.text) == program
+
+
+def test_rank_zero_and_shared_buffers_and_comments():
+    text = """
+    # a sum of squares
+    kernel sumsq
+    in x
+    out y
+    x f32 [8] heap
+    y f32 [1] heap
+    p f32 [8:N] stack -> p, q
+    s f32 [] stack
+    s[] = 0
+    8 p[{0}] = x[{0}]*x[{0}]
+    | q[{0}] = p[{0}]
+    | s[] += q[{0}]
+    y[0] = s[]
+    """
+    program = parse(text)
+    assert [str(b) for b in program.buffers] == [
+        "x f32 [8] heap",
+        "y f32 [1] heap",
+        "s f32 [] stack",
+        "p f32 [8:N] stack -> p, q",
+    ]
+    assert parse(program.text) == program
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "marked"),
+    [
+        ("4 8 y[{0},{1}] = z[{0},{1}]", "no buffer holds an array z", "z"),
+        ("4 8 y[{0},{1}] = x[{0}]", "x has 2 dimensions, not 1", "x"),
+        ("4 8 y[{0},{1}] = x[{0},{1}+1]", "index 1 of x runs from 1 to 8, outside 0 to 7", "{1}+1"),
+        ("4 8 y[{0},{2}] = x[{0},{1}]", "no scope at depth 2 here", "{2}"),
+        ("4 8 y[{0},{1}] = foo(x[{0},{1}])", "unknown function foo", "foo"),
+        ("4 8 y[{0},{1}] = exp(x[{0},{1}]) + 1", "more than one function in an operation", "exp"),
+        ("4 8 y[{0},{1}] = x[{0},x[0,0]]", "not affine in the iterators", "x[0,0]"),
+        ("4 8 x[{0},{1}] = 1", "x is an input and may not be written", "x"),
+        ("4:z 8 y[{0},{1}] = 1", "unknown mark :z", ":z"),
+        ("0 8 y[{0},{1}] = 1", "a scope of 0 iterations", "0"),
+        ("| 8 y[{0},0] = 1", "this bar has no open scope above it", "|"),
+        ("4 8 y[{0},{1}] = ", "expected", None),
+        ("4 8 y[{0},{1}] 3", "expected = or += *= max= min=", "3"),
+        ("4 8 y[{0},{1}] = x[{0},{1}] !fetch", "expected prefetch or stream", "fetch"),
+        ("4 8 y[{0},{1}] = fma(x[{0},{1}],2)", "fma takes 3 operands, not 2", "fma"),
+        ("4 8 y[{0},{1}] = x[{0}-1,{1}] if {0} >= 0", "leaves 0 to 3 where the guard holds", None),
+        ("4 8 y[{0},{1}] = x[{0},{1}]\u202e", "has no place in a program", "\u202e"),
+    ],
+)
+def test_an_error_names_line_column_and_remedy(line, message, marked):
+    with pytest.raises(TextError) as caught:
+        parse(with_line(line))
+    error = caught.value
+    assert message in error.message
+    assert error.line == 7
+    assert error.remedy.endswith(".") or ":" in error.remedy or "such as" in error.remedy
+    if marked is not None:
+        assert error.source[error.column - 1 :].startswith(marked)
+    lines = str(error).splitlines()
+    assert lines[2].endswith("^")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "names no kernel"),
+        ("kernel k\n", "has no output"),
+        ("kernel k\nout y\ny f32 [4] heap\n", "has no operation"),
+        ("kernel k\nout y\n4 y[{0}] = 1\n", "no buffer holds an array y"),
+        ("kernel k\nout y\ny f32 [4:N] heap\n4 y[{0}] = 1\n", "must be on the heap"),
+        ("kernel k\nin x\nout y\nx f32 [4] heap\ny f32 [4] heap -> y, x\n", "two buffers"),
+        ("kernel k\nin x\nout y\ny f32 [4] heap -> y, x\n4 y[{0}] = 1\n", "holds other arrays"),
+        ("kernel k\nout y\ny f31 [4] heap\n4 y[{0}] = 1\n", "unknown dtype f31"),
+        ("kernel k\nout y\ny f32 [4] cloud\n4 y[{0}] = 1\n", "unknown location cloud"),
+        ("kernel k\nout y\ny f32 [0] heap\n4 y[{0}] = 1\n", "0 is no size"),
+        ("kernel k\nout y\ny f32 [1000000, 1000000] heap\n4 y[{0}] = 1\n", "more than"),
+        ("kernel k\nout y\ny f32 [4] heap\ny f32 [4] heap\n", "a second buffer named y"),
+        ("kernel k\nkernel j\n", "a second 'kernel' line"),
+        ("kernel k\nin x, x\n", "named twice"),
+        ("kernel k\nout y\ny f32 [4] heap\nt f32 [4] heap\n4 t[{0}] = 1\n", "never written"),
+        ("kernel k\nout y\ny f32 [4] heap\n" + "4 " * 17 + "y[{0}] = 1\n", "nested scopes"),
+        ("kernel k\nout y\ny f32 [4] heap\n" + "4 y[{0}] = 1\n" * 300, "more than 500 nodes"),
+        ("x" * 70000, "longer than"),
+        ("kernel k\nout y\ny f32 [4] heap\n4 y[{0}] = 1\nt f32 [4] heap\n", "after the body"),
+    ],
+)
+def test_limits_and_structure_at_the_door(text, message):
+    with pytest.raises(TextError) as caught:
+        parse(text)
+    assert message in caught.value.message
+
+
+def test_a_terabyte_is_refused_without_taking_memory():
+    with pytest.raises(TextError, match="more than"):
+        parse("kernel k\nout y\ny f32 [1099511627775] heap\n4 y[{0}] = 1\n")

@@ -1,0 +1,184 @@
+"""Figure 6 of the paper, and the traps that once gave wrong results."""
+
+import pytest
+
+from dojo_core import IllegalMove, apply, parse, why
+from dojo_core.program.dependence import Witness
+from dojo_core.program.marks import mark_fault
+from dojo_core.program.validity import definition_fault, storage_fault
+from tests.conftest import WIDE
+from tests.test_moves import kernel
+
+
+def test_figure_6():
+    """reuse_dims while two scopes use the dimension is refused: the write of t[1] clobbers t[0] before its
+    read. join_scopes enables it; after that, fission is refused until materialise_dims."""
+    apart = parse(
+        kernel("8 t[{0}] = x[{0}]*2\n8 y[{0}] = t[{0}] + 1", "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap")
+    )
+    refusal = why(apart, "reuse_dims t 0").refusal
+    assert refusal.sentence == "The write of t[1] clobbers t[0] before its read."
+    assert refusal.enablers == ("join_scopes t@0",)
+    assert isinstance(refusal.witness, Witness)
+    assert [values for _, values in refusal.witness.instances] == [(0,), (1,), (0,)]
+
+    joined = apply(apart, "join_scopes t@0")
+    assert why(joined, "fission_scope t@0 y").legal
+    reused = apply(joined, "reuse_dims t 0")
+    assert "t f32 [8:N] heap" in reused.text
+
+    refusal = why(reused, "fission_scope t@0 y").refusal
+    assert refusal.code == "clobber"
+    assert refusal.enablers == ("materialise_dims t 0",)
+    materialised = apply(reused, "materialise_dims t 0")
+    assert apply(materialised, "fission_scope t@0 y") == apart
+
+
+def test_a_stack_buffer_lives_in_one_iteration_of_its_owner():
+    program = parse(
+        kernel(
+            "4 2 t[{0}*2+{1}] = x[{0}*2+{1}]\n4 y[{0}] = t[{0}]",
+            "x f32 [8] heap\ny f32 [4] heap\nt f32 [8] stack",
+        )
+    )
+    assert why(program, "join_scopes t@0", WIDE).refusal.code == "lifetime"
+    # On the heap the order alone decides: t[2] is written after y[2] would be... read before it.
+    heap = parse(program.text.replace("stack", "heap"))
+    assert why(heap, "join_scopes t@0", WIDE).legal
+
+
+@pytest.mark.parametrize("location", ["stack", "heap"])
+def test_contracted_storage_under_threads(location):
+    apart = kernel(
+        "4:p t[{0}] = x[{0}]\n4:p y[{0}] = t[{0}]",
+        f"x f32 [4] heap\ny f32 [4] heap\nt f32 [4:N] {location}",
+    )
+    assert storage_fault(parse(apart)) is not None
+
+
+def test_sharing_buffers_that_are_private_to_a_thread():
+    program = parse(
+        kernel(
+            "8:p t[{0}] = x[{0}]\n| u[{0}] = t[{0}]\n| y[{0}] = u[{0}]",
+            "x f32 [8] heap\ny f32 [8] heap\nt f32 [8:N] stack\nu f32 [8:N] stack",
+        )
+    )
+    shared = apply(program, "share_buffer t u", WIDE)
+    assert storage_fault(shared) is None
+    assert why(program, "set_location t heap", WIDE).refusal.code == "race"
+    assert why(shared, "set_location u heap", WIDE).refusal.code == "race"
+
+
+def test_a_single_cell_per_thread_is_not_one_cell_for_all():
+    program = parse(
+        kernel(
+            "8:p t[0] = x[{0}]\n| y[{0}] = t[0]",
+            "x f32 [8] heap\ny f32 [8] heap\nt f32 [1] stack",
+        )
+    )
+    assert storage_fault(program) is None
+    assert why(program, "set_location t heap", WIDE).refusal.code == "race"
+
+
+def test_overlapping_sums_race_though_the_target_uses_the_iterator():
+    program = parse(
+        kernel("10 y[{0}] = 0\n8 3 y[{0}+{1}] += x[{0}]", "x f32 [8] heap\ny f32 [10] heap")
+    )
+    refusal = why(program, "parallelize y#1@0", WIDE).refusal
+    assert refusal.code == "race"
+    assert "y[" in refusal.witness.cell
+    assert why(program, "parallelize y#1@1", WIDE).legal  # within one {0} the cells differ
+
+
+def test_in_place_is_allowed_only_at_the_last_use():
+    buffers = "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap"
+    last = parse(kernel("8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]*2", buffers))
+    assert why(last, "share_buffer t y", WIDE).legal
+    shifted = parse(kernel("8 t[{0}] = x[{0}]\n8 y[{0}] = t[-{0}+7]*2", buffers))
+    assert why(shifted, "share_buffer t y", WIDE).refusal.code == "clobber"
+
+
+def test_an_output_may_not_be_clobbered_after_its_last_write():
+    program = parse(
+        kernel(
+            "8 y[{0}] = x[{0}]\n8 t[{0}] = x[{0}]\n8 u[{0}] = t[{0}]",
+            "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap\nu f32 [8] heap",
+        )
+    )
+    assert why(program, "share_buffer t y", WIDE).refusal.code == "clobber"
+
+
+def test_tiles_that_cover_a_row_define_it():
+    program = parse(
+        kernel(
+            "4 2 16 t[{0},{1}*16+{2}] = x[{0},{1}*16+{2}]\n| 32 y[{0},{1}] = t[{0},{1}]",
+            "x f32 [4, 32] heap\ny f32 [4, 32] heap\nt f32 [4, 32] heap",
+        )
+    )
+    assert why(program, "reuse_dims t 0", WIDE).legal
+    partly = parse(program.text.replace("| 32 y[{0},{1}]", "| 31 y[{0},{1}+1]").replace("t[{0},{1}]", "t[{0},{1}+1]"))
+    assert why(partly, "reuse_dims t 0", WIDE).legal
+
+
+def test_two_writes_together_define_a_row():
+    program = parse(
+        kernel(
+            "4 10 t[{0},{1}] = x[{0},{1}]\n| 6 t[{0},{1}+10] = x[{0},{1}+10]\n| 16 y[{0},{1}] = t[{0},{1}]",
+            "x f32 [4, 16] heap\ny f32 [4, 16] heap\nt f32 [4, 16] heap",
+        )
+    )
+    assert why(program, "reuse_dims t 0", WIDE).legal
+    gap = parse(program.text.replace("| 6 t[{0},{1}+10] = x[{0},{1}+10]", "| 5 t[{0},{1}+10] = x[{0},{1}+10]"))
+    assert definition_fault(gap).code == "undefined"
+
+
+def test_reads_before_writes_and_holes_in_outputs_are_found():
+    early = parse(kernel("8 y[{0}] = t[{0}]\n8 t[{0}] = x[{0}]", "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap"))
+    assert definition_fault(early).code == "undefined"
+    hole = parse(kernel("7 y[{0}] = x[{0}]", "x f32 [8] heap\ny f32 [8] heap"))
+    assert definition_fault(hole).code == "unwritten"
+    assert definition_fault(parse(kernel("8 y[{0}] = x[{0}]", "x f32 [8] heap\ny f32 [8] heap"))) is None
+
+
+def test_false_dependences_of_temporaries_do_not_block_reordering():
+    """t is reused by two independent nests; with :N they may not be swapped, materialised they may."""
+    body = "4 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]\n4 u[{0}] = x[{0}]\n| z[{0}] = u[{0}]\n4 y[{0}] += z[{0}]"
+    buffers = "x f32 [4] heap\ny f32 [4] heap\nt f32 [4:N] heap -> t, u\nz f32 [4] heap"
+    program = parse(kernel(body, buffers))
+    assert storage_fault(program) is None
+    assert why(program, "reorder t@0", WIDE).legal
+    assert why(program, "join_scopes t@0", WIDE).legal
+
+
+def test_unrolling_is_capped_and_the_stack_has_a_limit():
+    big = parse(kernel("64 64 y[{0},{1}] = x[{0},{1}]", "x f32 [64, 64] heap\ny f32 [64, 64] heap"))
+    once = apply(big, "unroll y@1", WIDE)
+    assert why(once, "unroll y@0", WIDE).refusal.code == "unrolled-size"
+    wide_row = parse(
+        kernel(
+            "2 400000 t[{0},{1}] = x[{0},{1}]\n| 400000 y[{0},{1}] = t[{0},{1}]",
+            "x f32 [2, 400000] heap\ny f32 [2, 400000] heap\nt f32 [2:N, 400000] heap",
+        )
+    )
+    assert why(wide_row, "set_location t stack", WIDE).refusal.code == "stack-size"
+    assert mark_fault(wide_row, WIDE, "reassoc") is None
+
+
+def test_dropping_a_split_never_unrolls_another_scope():
+    from dojo_core.game import Game
+
+    start = parse(kernel("16 8 y[{0},{1}] = x[{0},{1}]", "x f32 [16, 8] heap\ny f32 [16, 8] heap"))
+    game = Game.new(start)
+    split = game.play("split_scope y@0 4")
+    game.play("unroll y@1")
+    report = game.drop(split.id)
+    assert [e.outcome for e in report.entries] == ["place changed"]
+    assert game.current.program == start
+
+
+def test_nothing_is_accepted_on_a_guess():
+    with pytest.raises(IllegalMove):
+        apply(
+            parse(kernel("8 t[{0}] = x[{0}]\n8 y[{0}] = t[-{0}+7]", "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap")),
+            "join_scopes t@0",
+        )
