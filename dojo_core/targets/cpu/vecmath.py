@@ -309,10 +309,11 @@ def _vector_float(element: str, lanes: int) -> str:
 def _integer(element: str, lanes: int) -> str:
     """Functions of integers, scalar (``lanes`` 1) or vector."""
     if lanes == 1:
+        magnitude = "x" if element == "u8" else "x < 0 ? -x : x"
         return (
             f"INLINE {element} {element}_max({element} a, {element} b) {{ return a > b ? a : b; }}\n"
             f"INLINE {element} {element}_min({element} a, {element} b) {{ return a < b ? a : b; }}\n"
-            f"INLINE {element} {element}_abs({element} x) {{ return {"x" if element == "u8" else "x < 0 ? -x : x"}; }}\n"
+            f"INLINE {element} {element}_abs({element} x) {{ return {magnitude}; }}\n"
         )
     name = f"{element}x{lanes}"
     text = ""
