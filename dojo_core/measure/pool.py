@@ -145,9 +145,10 @@ def references(program: Program, kernel: str | None, inputs: Mapping[str, Double
 
 def _drowned(reference: Doubles) -> bool:
     rows = reference.reshape(-1, reference.shape[-1]) if reference.ndim >= 2 else reference.reshape(-1, 1)
-    finite = np.isfinite(rows)
-    scale = np.abs(np.where(finite, rows, 0)).max(axis=1)
-    lost = ~finite.all(axis=1) | (scale > 1e3 * max(float(np.median(scale)), 1e-30))
+    scale = np.maximum(np.abs(rows.max(axis=1)), np.abs(rows.min(axis=1)))  # NaN where the row has one
+    finite = np.isfinite(scale)
+    typical = float(np.median(scale[finite])) if finite.any() else 0.0
+    lost = ~(scale <= 1e3 * max(typical, 1e-30))
     return bool(lost.mean() > DROWNED_SHARE)
 
 
