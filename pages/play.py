@@ -59,4 +59,4 @@ try:
     _page()
 except Exception:
     log.exception("the Play page failed")
-    st.error("The page could not be drawn: a fault of the app, noted in its log. Your game is saved; reload to go on.")
+    st.error("The page could not be drawn: a fault of the app, noted in its log. Your game is saved: reload.")

@@ -15,46 +15,46 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from dojo_core.game import Game, Position
-from dojo_core.moves import IllegalMove
+from dojo_core.game import Game, GameFull, Position
+from dojo_core.line import RecordedLine, read_line
+from dojo_core.moves import IllegalMove, MoveSyntax
 from dojo_core.program.text import TextError, parse
 from dojo_core.program.tree import Birth
-from dojo_core.service.analysis import Analyses, Analysis
+from dojo_core.service.analysis import Analyses, Analysis, likelihood
 from dojo_core.service.queue import Bench, MeasuringQueue, Outcome, Task
 from dojo_core.service.view import Json, difference, history, path_text, program_lines
 
 log = logging.getLogger(__name__)
 
+FAULT = "That did not work: a fault of the app, noted in its log. The game is safe."
+
 POLICIES = (
     ("reassoc", "A reduction's terms may be regrouped: the usual choice."),
-    ("algebraic", "Also rewrites that are equal in mathematics but round differently, as in flash attention."),
+    (
+        "algebraic",
+        "Also rewrites that are equal in mathematics but round differently (flash attention).",
+    ),
     ("strict", "Additions stay in the order as written: the same bits as the start program, fewer moves."),
 )
 
 # Ranks in the queue; a smaller number is measured sooner.
 SELF, START, LOOKED_AT, SELECTED, OTHER, REST_OF_LINE = range(6)
 
-# Kinds of moves by how much they usually bring at once: a guess that only orders the queue.
-LIKELY = (
-    "vectorize parallelize share_buffer reuse_dims join_scopes split_reduction interchange use_reciprocal "
-    "set_location unroll stage_read stage_write reorder fission_scope prefetch split_scope"
-).split()
-
 
 class Store(Protocol):
     """Where games and known times survive the process (measure/records.py)."""
 
-    def save_game(self, game: str, player: str, title: str, moves: int, text: str) -> None: ...
+    def save_game(self, game: str, player: str, title: str, kernel: str, text: str) -> None: ...
 
     def load_game(self, game: str) -> str | None: ...
 
-    def recent_games(self, limit: int) -> Sequence[tuple[str, str, int, float]]:
-        """(id, title, moves, seconds since the epoch) of the games changed last, newest first."""
+    def recent_games(self, limit: int) -> Sequence[tuple[str, str, str, float]]:
+        """(id, title, text, seconds since the epoch) of the games changed last, newest first."""
         ...
 
     def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]: ...
@@ -115,7 +115,6 @@ class Player:
     selection: str | None = None
     looked_at: str | None = None
     preview: list[tuple[str, str]] = field(default_factory=list)
-    blocked: bool = False
     assembly: bool = False
     drop: Json | None = None
     error: str = ""
@@ -137,13 +136,11 @@ class Service:
         make_bench: Callable[[], Bench],
         lines: Path | None = None,
         assemble: Callable[[Any], Any] | None = None,
-        roof: Callable[[], float] | None = None,
     ) -> None:
         self._store = store
         self._kernels = kernels
         self._lines = lines
         self._assemble = assemble
-        self._roof = roof
         self._lock = threading.RLock()
         self._players: dict[str, Player] = {}
         self._tables: dict[str, Table] = {}
@@ -214,7 +211,7 @@ class Service:
     def _save(self, player: Player, table: Table) -> None:
         game = table.game
         table.changes += 1
-        self._store.save_game(game.id, player.id, game.title, len(game.positions) - 1, game.to_text())
+        self._store.save_game(game.id, player.id, game.title, game.kernel or "", game.to_text())
 
     def _remember(self, table: Table, hashes: Sequence[str]) -> None:
         """Fetch from the records what the queue does not know yet."""
@@ -245,13 +242,15 @@ class Service:
                 done = player.acknowledged[client] = number
                 try:
                     self._apply(player, client, event)
-                except Refused as refusal:
-                    self._tell(player, str(refusal), "error")
-                except IllegalMove as refusal:
+                except (Refused, IllegalMove, MoveSyntax, GameFull) as refusal:
                     self._tell(player, str(refusal), "error")
                 except Exception:
                     log.exception("event %r failed", event.get("kind"))
-                    self._tell(player, "That did not work: a fault of the app, noted in its log. The game is safe.", "error")
+                    self._tell(
+                        player,
+                        FAULT,
+                        "error",
+                    )
             while len(player.acknowledged) > 8:
                 player.acknowledged.pop(next(iter(player.acknowledged)))
 
@@ -311,13 +310,14 @@ class Service:
         cards = {card.name: card for card in self._kernels.cards()}
         if kernel not in cards:
             raise Refused("There is no such kernel.")
-        shape = shape.strip().lower().replace("×", "x").replace("*", "x").replace(" ", "") or cards[kernel].shape
+        shape = (
+            shape.strip().lower().replace("×", "x").replace("*", "x").replace(" ", "") or cards[kernel].shape
+        )
         try:
             program = self._kernels.start(kernel, shape)
         except (ValueError, TypeError) as fault:
             raise Refused(f"{kernel} has no shape {shape!r}: {fault}") from fault
-        title = kernel
-        self._new_game(player, Game.new(program, kernel=kernel, shape=shape, policy=_policy(policy), title=title))
+        self._new_game(player, Game.new(program, kernel=kernel, shape=shape, policy=_policy(policy)))
 
     def _text(self, player: Player, event: Json) -> None:
         text = str(event.get("text", ""))
@@ -327,12 +327,13 @@ class Service:
             player.error = "Write a program, or paste a saved game, first."
             return
         try:
-            if text.lstrip().startswith("kernel "):
+            if text.lstrip().startswith("dojo game"):
+                game = Game.from_text(text)
+            elif any(row.startswith("shape ") for row in text.splitlines()):
+                game = self._replayed(read_line(text))
+            else:
                 program = parse(text)
                 game = Game.new(program, policy=policy, title=program.name)
-            else:
-                game = Game.from_text(text)
-                game.id = secrets.token_hex(6)
         except (TextError, IllegalMove) as fault:
             player.error = str(fault)
             return
@@ -343,14 +344,29 @@ class Service:
         file = next((f for f in self._line_files() if f.name == name), None)
         if file is None:
             raise Refused("There is no such recorded line.")
-        game = Game.from_text(file.read_text())
-        game.id = secrets.token_hex(6)
-        game.goto(0)
+        game = self._replayed(read_line(file.read_text(), file.stem))
         player.measuring = False
         self._new_game(player, game)
 
+    def _replayed(self, line: RecordedLine) -> Game:
+        """A recorded line as a game, at its start. Raises Refused where a move no longer applies."""
+        if line.kernel is None:
+            raise Refused("This line names no kernel to play it on.")
+        try:
+            program = self._kernels.start(line.kernel, line.shape)
+        except (ValueError, KeyError) as fault:
+            raise Refused(
+                f"This line's kernel {line.kernel} {line.shape} cannot be set up: {fault}"
+            ) from fault
+        game = Game.new(program, kernel=line.kernel, shape=line.shape, policy=_policy(line.policy))
+        game.title = f"{game.title}: {line.title}" if line.title != line.kernel else game.title
+        for entry in line.play(game).entries:
+            if not entry.applies:
+                raise Refused(f"This line stops at {entry.move}: {entry.reason}")
+        game.goto(0)
+        return game
+
     def _new_game(self, player: Player, game: Game) -> None:
-        game.id = game.id or secrets.token_hex(6)
         table = self._open(game)
         self._save(player, table)
         self._sit(player, table)
@@ -370,7 +386,6 @@ class Service:
             player.looked_at = str(event.get("move", ""))
             player.preview = self._analysis(table).preview(player.looked_at)
         else:
-            player.blocked = bool(event.get("blocked", player.blocked))
             player.assembly = bool(event.get("assembly", player.assembly))
         self._attend(player, again=True)
 
@@ -423,16 +438,15 @@ class Service:
         here = game.positions[game.cursor]
         if here.parent is None:
             raise Refused("The start is no move: there is nothing to remove.")
-        trial = Game.from_text(game.to_text())
-        leaf = _end_of_line(game)
-        ids = dict(zip(game.positions, trial.positions, strict=True))
-        trial.goto(ids[leaf])
-        replay = trial.drop(ids[here.id], skip_invalid=True)
+        replay = _copy(game).drop(here.id, skip_invalid=True)
         entries = [
-            {"move": move, "outcome": outcome, "new": new, "reason": reason}
-            for move, outcome, new, reason in replay.entries
+            {"move": e.move, "outcome": e.outcome, "new": e.new, "reason": e.reason} for e in replay.entries
         ]
-        player.drop = {"id": f"{game.id}/{here.id}/{table.changes}", "move": str(here.move), "entries": entries}
+        player.drop = {
+            "id": f"{game.id}/{here.id}/{table.changes}",
+            "move": str(here.move),
+            "entries": entries,
+        }
         player.ready += 1
 
     def _drop(self, player: Player, table: Table, mode: str) -> None:
@@ -440,10 +454,7 @@ class Service:
         player.ready += 1
         if mode not in ("skip", "prefix"):
             return
-        game = table.game
-        here = game.cursor
-        game.goto(_end_of_line(game))
-        game.drop(here, skip_invalid=mode == "skip")
+        table.game.drop(table.game.cursor, skip_invalid=mode == "skip")
 
     # ------------------------------------------------------------------ work for a position
 
@@ -462,21 +473,22 @@ class Service:
             return
         analysis = self._analysis(table)
         self._submit(player, table, analysis)
-        if analysis.known_successors is None:
-            self._later(player, lambda: self._find_successors(player, table, analysis))
-        elif not again:
-            self._later(player, lambda: self._find_successors(player, table, analysis))
-        if player.blocked and analysis.known_blocked is None:
-            self._later(player, lambda: (analysis.find_blocked(), None)[1])
+        if not again:
+            self._later(player, lambda: self._explore(player, table, analysis))
         if player.assembly and analysis.assembly is None and self._assemble is not None:
             self._compile(player, analysis)
 
-    def _find_successors(self, player: Player, table: Table, analysis: Analysis) -> None:
+    def _explore(self, player: Player, table: Table, analysis: Analysis) -> None:
+        """What the moves lead to and what is known of that; then what is refused and what would open it."""
         successors = analysis.find_successors()
         self._remember(table, [s.program.hash for s in successors])
         with player.lock:
             if player.table is table and self._analysis(table) is analysis:
                 self._submit(player, table, analysis)
+        if analysis.known_blocked is None:
+            analysis.find_blocked()
+            with self._lock:
+                player.ready += 1
 
     def _later(self, player: Player, work: Callable[[], None]) -> None:
         with self._lock:
@@ -488,7 +500,6 @@ class Service:
             finally:
                 with self._lock:
                     player.pending -= 1
-                    player.ready += 1
 
         self._scout.add(run)
 
@@ -536,7 +547,7 @@ class Service:
             # a few of each kind first, the likelier kinds before the others
             turn = seen.get(name, 0)
             seen[name] = turn + 1
-            kind = LIKELY.index(name) if name in LIKELY else len(LIKELY)
+            kind = likelihood(name)
             task = Task(table.key, table.workload, successor.program, successor.program.hash)
             ranked.append(((rank, turn // 2, kind), task))
         ranked.sort(key=lambda entry: entry[0])
@@ -608,8 +619,8 @@ class Service:
                 {"name": card.name, "formula": card.formula, "shape": card.shape, "dims": card.dims}
             )
         recent = [
-            {"id": game, "title": title, "moves": moves, "when": _when(changed)}
-            for game, title, moves, changed in self._store.recent_games(4)
+            {"id": game, "title": title, "moves": _moves_in(text), "when": _when(changed)}
+            for game, title, text, changed in self._store.recent_games(4)
         ]
         lines = [
             {"file": file.name, "title": f"{file.stem}: a recorded line", "words": "step through it"}
@@ -668,15 +679,15 @@ class Service:
         return {
             "game": game.id,
             "position": game.cursor,
-            "now": self._now(player, found.get(game.cursor), game.positions[game.cursor].program.hash in running),
+            "now": self._now(player, found.get(game.cursor), game.current.program.hash in running),
             "start": start.seconds if start is not None and start.ok else None,
             "best": None if best is None else {
                 "id": best[1].id, "seconds": best[0], "ply": len(game.line(best[1].id)) - 1
             },
             "times": times,
             "results": results,
-            "look": None if player.looked_at is None else {"move": player.looked_at, "diff": player.preview[:60]},
-            "work": {"flops": table.work[0], "bytes": table.work[1], "roof": self._roof() if self._roof else None},
+            "look": {"move": player.looked_at, "diff": player.preview[:60]},
+            "work": {"flops": table.work[0], "bytes": table.work[1]},
             "queue": self._queue_state(player, results),
         }  # fmt: skip
 
@@ -687,19 +698,25 @@ class Service:
         if not outcome.ok:
             return {"state": outcome.status.replace("_", " "), "error": outcome.message or outcome.status}
         spread = outcome.median / outcome.seconds - 1 if outcome.seconds > 0 else 0.0
-        return {"state": "ok", "seconds": outcome.seconds, "median": outcome.median, "spread": max(0.0, spread)}
+        return {
+            "state": "ok",
+            "seconds": outcome.seconds,
+            "median": outcome.median,
+            "spread": max(0.0, spread),
+        }
 
     def _queue_state(self, player: Player, results: Sequence[Any]) -> Json:
         done = sum(1 for r in results if isinstance(r, list))
         state = "idle"
         serves = self.queue.serves()
+        down = self.queue.down
         if self.queue.down:
             state = "down"
         elif not player.measuring:
             state = "off"
         elif self.queue.open_tasks(player.id):
             state = "measuring" if serves in (player.id, None) else "waiting"
-        message = f"The measurer has stopped: {self.queue.down} Play goes on unmeasured." if self.queue.down else ""
+        message = f"The measurer has stopped ({down}). Play goes on unmeasured." if down else ""
         return {"state": state, "done": done, "total": len(results), "message": message}
 
 
@@ -736,11 +753,16 @@ class Scout:
                 log.exception("analysis failed")
 
 
-def _end_of_line(game: Game) -> int:
-    at = game.cursor
-    while children := game.children(at):
-        at = children[0].id
-    return at
+def _moves_in(text: str) -> int:
+    """How many moves a saved game's text has, without replaying it."""
+    _, _, moves = text.partition("\nmoves:\n")
+    return len(moves.splitlines())
+
+
+def _copy(game: Game) -> Game:
+    """A game to try things on: positions of its own, the same programs."""
+    positions = {p.id: replace(p, children=list(p.children)) for p in game.positions.values()}
+    return replace(game, positions=positions)
 
 
 def _policy(name: str) -> str:

@@ -10,18 +10,43 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
-from dojo_core.moves import Move, apply, blocked_moves, legal_moves, places
-from dojo_core.moves.core import REGISTRY
+from dojo_core.moves import REGISTRY, Move, apply, blocked_moves, legal_moves, places, why
 from dojo_core.program.tree import Program
 from dojo_core.service.view import Json, code_lines, difference, paths_text
-from dojo_core.targets.cpu.codegen import NotGeneratable, generate
+from dojo_core.targets.cpu.code import Code, NotGeneratable
 
 log = logging.getLogger(__name__)
 
 KEPT = 48  # positions whose analysis stays in memory
 BLOCKED_SHOWN = 400  # refusals sent to a page
+
+
+# Kinds of moves by how much they usually bring at once: a guess that orders the table and the queue.
+LIKELY = (
+    "vectorize",
+    "parallelize",
+    "online_rescale",
+    "join_scopes",
+    "reuse_dims",
+    "share_buffer",
+    "use_reciprocal",
+    "split_reduction",
+    "interchange",
+    "set_location",
+    "unroll",
+    "stage_read",
+    "stage_write",
+    "reorder",
+    "fission_scope",
+    "prefetch",
+    "split_scope",
+)
+
+
+def likelihood(name: str) -> int:
+    """Rank of a kind of move in ``LIKELY``."""
+    return LIKELY.index(name) if name in LIKELY else len(LIKELY)
 
 
 @lru_cache(maxsize=256)
@@ -57,7 +82,7 @@ class Analysis:
         self._successors: list[Successor] | None = None
         self._blocked: list[Json] | None = None
         self._opens: dict[str, list[str]] = {}
-        self._code: Any = None
+        self._code: Code | None = None
         self._code_view: Json | None = None
         self.assembly: Json | None = None
 
@@ -65,7 +90,8 @@ class Analysis:
     def moves(self) -> tuple[Move, ...]:
         with self._lock:
             if self._moves is None:
-                self._moves = tuple(legal_moves(self.program, self.target, self.policy))
+                found = legal_moves(self.program, self.target, self.policy)
+                self._moves = tuple(sorted(found, key=lambda move: likelihood(move.name)))
             return self._moves
 
     @property
@@ -114,7 +140,8 @@ class Analysis:
         if self._blocked is None:
             blocked: list[Json] = []
             opens: dict[str, list[str]] = {}
-            for move, refusal in blocked_moves(self.program, self.target, self.policy):
+            for move, found in blocked_moves(self.program, self.target, self.policy):
+                refusal = why(self.program, move, self.target, self.policy).refusal or found
                 for enabler in refusal.enablers:
                     opens.setdefault(str(enabler), []).append(str(move))
                 if len(blocked) < BLOCKED_SHOWN:
@@ -141,10 +168,12 @@ class Analysis:
             row["opens"] = self._opens.get(row["text"], [])[:6]
 
     @property
-    def code(self) -> Any:
+    def code(self) -> Code:
         """The generated code. Raises NotGeneratable."""
         with self._lock:
             if self._code is None:
+                from dojo_core.targets.cpu.codegen import generate
+
                 self._code = generate(self.program, self.policy)
             return self._code
 
@@ -160,7 +189,7 @@ class Analysis:
                     self._code_view = {"error": str(fault)}
                 except Exception:
                     log.exception("no code for\n%s", self.program.text)
-                    self._code_view = {"error": "The code generator failed here: a fault of ours, kept in the log."}
+                    self._code_view = {"error": "The code generator failed here: a fault of ours, logged."}
             return self._code_view
 
     def preview(self, move_text: str) -> list[tuple[str, str]]:

@@ -222,7 +222,7 @@ class MeasuringQueue:
                 continue
             if batch is None:
                 break
-            player, tasks, careful = batch
+            _, tasks, careful = batch
             begun = time.monotonic()
             try:
                 if bench is None:
@@ -232,7 +232,8 @@ class MeasuringQueue:
                 self._faults = 0
             except Exception as fault:
                 log.exception("the measurer failed")
-                bench = self._after_fault(bench, fault)
+                self._after_fault(bench, fault)
+                bench = None
             finally:
                 with self._lock:
                     self._running.clear()

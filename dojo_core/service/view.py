@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dojo_core.game import Game, Position
-from dojo_core.program.tree import Birth, Path, Program, Scope
+from dojo_core.program.tree import Birth, Path, Program
 
 Json = dict[str, Any]
 
@@ -73,14 +73,6 @@ def code_lines(text: Sequence[str], nodes: Sequence[Path | None]) -> list[tuple[
     return [(line, None if path is None else path_text(path)) for line, path in zip(text, nodes, strict=True)]
 
 
-def line_through(game: Game, position_id: int) -> list[Position]:
-    """The line from the start through a position and on along first children to its end."""
-    line = list(game.line(position_id))
-    while children := game.children(line[-1].id):
-        line.append(children[0])
-    return line
-
-
 def history(game: Game) -> Json:
     """All positions, parents before children, and the line through the cursor."""
     nodes: list[Json] = []
@@ -103,22 +95,6 @@ def history(game: Game) -> Json:
     siblings = [] if cursor.parent is None else game.children(cursor.parent)
     return {
         "nodes": nodes,
-        "line": [p.id for p in line_through(game, game.cursor)],
+        "line": [p.id for p in game.main_line(game.cursor)],
         "branches": len(siblings) > 1 or len(game.children(cursor.id)) > 1,
     }
-
-
-def scopes_of(program: Program, path: Path) -> set[Path]:
-    """A node, the scopes around it, and what it contains: what "at the selection" means."""
-    found = {path[: n + 1] for n in range(len(path))}
-    node = program.node(path)
-    if isinstance(node, Scope):
-        found = {path}
-        stack: list[tuple[Scope, Path]] = [(node, path)]
-        while stack:
-            scope, here = stack.pop()
-            for number, child in enumerate(scope.body):
-                found.add((*here, number))
-                if isinstance(child, Scope):
-                    stack.append((child, (*here, number)))
-    return found

@@ -45,7 +45,7 @@ class Header {
   update() {
     const { game, position, history } = this.board.data;
     put(this.title, game.title);
-    put(this.about, [game.shape, game.policy, game.target].filter(Boolean).join(" · "));
+    put(this.about, [game.policy, game.target].filter(Boolean).join(" · "));
     const line = history.line;
     const at = line.indexOf(position.id);
     this.buttons.first.disabled = this.buttons.back.disabled = this.buttons.undo.disabled = at <= 0;
@@ -73,7 +73,7 @@ class Header {
     const gigaflops = known && work.flops ? work.flops / now.seconds / 1e9 : null;
     show(m.rate.root, Boolean(work.bytes || work.flops));
     m.rate.set(gigabytes ? `${significant(gigabytes)} GB/s` : "–",
-      [gigaflops ? `${significant(gigaflops)} GFLOP/s` : "", work.roof && gigabytes ? `${Math.round((100 * gigabytes) / work.roof)}% of the memory's` : ""].filter(Boolean).join(" · "));
+      gigaflops ? `${significant(gigaflops)} GFLOP/s` : "");
     const words = {
       measuring: `Measuring ${queue.done} of ${queue.total}`,
       waiting: `${queue.done} of ${queue.total}, another player is being measured`,

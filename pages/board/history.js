@@ -148,7 +148,7 @@ class Chart {
       const left = 40, right = 12, top = 12, bottom = 22;
       const high = Math.max(2, ...known.map((p) => p.gain)) * 1.1;
       const low = Math.min(1, ...known.map((p) => p.gain)) / 1.1;
-      const x = (ply) => left + ((width - left - right) * ply) / Math.max(4, line.length - 1);
+      const x = (ply) => left + 10 + ((width - left - 10 - right) * ply) / Math.max(4, line.length - 1);
       const y = (gain) => top + (height - top - bottom) * (1 - Math.log(gain / low) / Math.log(high / low));
       let last = -99;
       for (const tick of [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]) {

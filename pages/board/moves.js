@@ -46,6 +46,8 @@ class MovesPane {
       onclick: () => { this.sort = "gain"; this.sorter.value = "gain"; this.reorder(); } }, "Update order");
     this.count = el("span", { class: "count", role: "status" });
     this.tools = el("div", { class: "tools" }, this.search, this.sorter, this.updater, this.count);
+    this.titles = el("div", { class: "row titles", "aria-hidden": "true" }, el("span", {}, "Move"), el("span", {}, "At"),
+      el("span", {}, "With"), el("span", { class: "speed", title: "How many times as fast as the position on the board" }, "Speed against now"));
     this.list = el("div", { class: "scroll moves", role: "listbox", tabindex: "0", "aria-label": "Legal moves" });
     this.list.addEventListener("click", (event) => this.clicked(event));
     this.list.addEventListener("dblclick", (event) => this.doubled(event));
@@ -54,13 +56,13 @@ class MovesPane {
     this.list.addEventListener("keydown", (event) => this.key(event));
     this.drawer = el("div", { class: "drawer", "aria-live": "polite" });
     this.root = el("section", { class: "pane moves-pane", "aria-label": "Moves" },
-      this.tabs.root, this.tools, this.list, this.drawer);
+      this.tabs.root, this.tools, this.titles, this.list, this.drawer);
   }
 
   open(group) {
     this.group = group;
     this.tabs.select(group);
-    this.board.send("show", { blocked: group === "blocked" });
+    
     this.chosen = null;
     this.board.involve([]);
     this.arrange();
@@ -129,6 +131,7 @@ class MovesPane {
     const nodes = shown.map((text) => this.row(text));
     if (nodes.length !== this.list.children.length || nodes.some((node, i) => node !== this.list.children[i])) {
       const top = this.list.scrollTop;
+      this.titles.hidden = !nodes.length;
       this.list.replaceChildren(...(nodes.length ? nodes : [el("p", { class: "empty" }, this.emptySentence())]));
       this.list.scrollTop = top;
     }
@@ -348,6 +351,7 @@ class MovesPane {
 
   drawBlocked() {
     const blocked = this.board.data.blocked;
+    this.titles.hidden = true;
     this.counts();
     if (!blocked) {
       this.list.replaceChildren(el("p", { class: "empty" }, "Looking at what is refused here, and why…"));

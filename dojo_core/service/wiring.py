@@ -1,0 +1,112 @@
+"""Puts the service together from the real parts: records, measurer, kernels, builder."""
+
+from __future__ import annotations
+
+import logging
+import logging.handlers
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dojo_core import kernels
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
+from dojo_core.measure.places import data_directory
+from dojo_core.measure.records import Records, SavedGame
+from dojo_core.program.tree import Program
+from dojo_core.service import KernelCard, Service
+from dojo_core.service.analysis import Analysis
+from dojo_core.service.queue import Outcome
+from dojo_core.service.view import Json, code_lines
+
+log = logging.getLogger(__name__)
+
+
+def outcome(measurement: Measurement) -> Outcome:
+    """What the queue keeps of a measurement."""
+    if measurement.status == "ok" and measurement.seconds is not None:
+        median = measurement.median if measurement.median is not None else measurement.seconds
+        return Outcome("ok", measurement.seconds, median, len(measurement.samples))
+    return Outcome(measurement.status, message=measurement.message)
+
+
+class RecordStore:
+    """Games and known times in the records."""
+
+    def __init__(self, records: Records, target: str = "cpu") -> None:
+        self._records = records
+        self._target = target
+
+    def save_game(self, game: str, player: str, title: str, kernel: str, text: str) -> None:
+        self._records.save_game(SavedGame(game, player, kernel, title, text))
+
+    def load_game(self, game: str) -> str | None:
+        found = self._records.game(game)
+        return None if found is None else found.text
+
+    def recent_games(self, limit: int) -> list[tuple[str, str, str, float]]:
+        return [(g.id, g.title, g.text, g.updated) for g in self._records.games(limit=limit)]
+
+    def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]:
+        records = self._records.known_all(hashes, self._target, this_machine().fingerprint, workload.policy)
+        # A crash or a timeout may have been the machine's mood: those are tried again.
+        return {
+            h: outcome(Measurement.recorded(r))
+            for h, r in records.items()
+            if r.status not in ("crash", "timeout", "refused", "cancelled")
+        }
+
+
+class MeasurerBench:
+    """The measurer as the queue uses it."""
+
+    def __init__(self, records: Records) -> None:
+        self._measurer = Measurer(records)
+
+    def measure(
+        self,
+        workload: Any,
+        programs: Sequence[Program],
+        careful: bool,
+        on_result: Callable[[str, Outcome], None],
+        cancelled: Callable[[], bool],
+    ) -> None:
+        effort = Effort.NORMAL if careful else Effort.QUICK
+        self._measurer.measure(
+            workload, programs, effort, lambda m: on_result(m.program_hash, outcome(m)), cancelled
+        )
+
+    def close(self) -> None:
+        self._measurer.close()
+
+
+def assemble(analysis: Analysis) -> Json:
+    """The assembly of a position's code, as lines with their nodes."""
+    from dojo_core.targets.cpu.build import assembly
+    from dojo_core.targets.cpu.code import NotGeneratable
+
+    try:
+        made = assembly(analysis.code)
+    except NotGeneratable as fault:
+        return {"error": str(fault)}
+    except ValueError as fault:
+        return {"error": f"The code does not compile: {fault}"}
+    return {"lines": code_lines(made.lines, made.nodes)}
+
+
+def start_log(home: Path) -> None:
+    """Internal faults go to a file beside the records, never to a page."""
+    root = logging.getLogger("dojo_core")
+    if not any(isinstance(h, logging.handlers.RotatingFileHandler) for h in root.handlers):
+        handler = logging.handlers.RotatingFileHandler(home / "dojo.log", maxBytes=2_000_000, backupCount=2)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        for name in ("dojo_core", "dojo"):
+            logging.getLogger(name).addHandler(handler)
+
+
+def open_service(lines: Path) -> Service:
+    """The service on this user's data directory; ``lines`` is the folder of recorded lines."""
+    home = data_directory()
+    start_log(home)
+    records = Records(home / "records.sqlite")
+    return Service(RecordStore(records), KernelLibrary(), lambda: MeasurerBench(records), lines, assemble)

@@ -1,0 +1,370 @@
+"""The service without a page: events, queue, leases, persistence. The measurer is a stand-in."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dojo_core.measure.records import Records
+from dojo_core.program.text import parse
+from dojo_core.program.tree import Program
+from dojo_core.service import KernelCard, Player, Service
+from dojo_core.service.queue import MeasuringQueue, Outcome, Task
+from dojo_core.service.wiring import RecordStore
+
+TEXT = """kernel pair
+in x
+out y
+x f32 [64] heap
+t f32 [64] heap
+y f32 [64] heap
+64 t[{0}] = x[{0}]*2
+64 y[{0}] = t[{0}] + 1
+"""
+
+
+class Bench:
+    """Answers every program with a time; can be held up, made slow, or broken."""
+
+    def __init__(self) -> None:
+        self.measured: list[str] = []
+        self.batches: list[tuple[int, bool]] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.broken = ""
+
+    def measure(
+        self,
+        workload: Any,
+        programs: Sequence[Program],
+        careful: bool,
+        on_result: Callable[[str, Outcome], None],
+        cancelled: Callable[[], bool],
+    ) -> None:
+        self.batches.append((len(programs), careful))
+        for program in programs:
+            self.gate.wait(10)
+            if self.broken:
+                raise RuntimeError(self.broken)
+            if cancelled():
+                on_result(program.hash, Outcome("cancelled"))
+                continue
+            self.measured.append(program.hash)
+            on_result(program.hash, Outcome("ok", 0.001 * len(self.measured), 0.001, 5))
+
+    def close(self) -> None:
+        pass
+
+
+class Kernels:
+    """One kernel, of one dimension."""
+
+    def cards(self) -> list[KernelCard]:
+        return [KernelCard("pair", "Element-wise", "2x + 1", "64")]
+
+    def start(self, kernel: str, shape: str) -> Program:
+        if not shape.isdigit():
+            raise ValueError("it has one dimension")
+        return parse(TEXT.replace("64", shape))
+
+    def work(self, kernel: str, shape: str) -> tuple[float, float]:
+        return 128.0, 512.0
+
+    def workload(self, start: Program, kernel: str | None, policy: str) -> Any:
+        return WorkloadStandIn(policy)
+
+
+class WorkloadStandIn:
+    def __init__(self, policy: str) -> None:
+        self.policy = policy
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+@pytest.fixture
+def service(tmp_path: Path, bench: Bench) -> Iterator[Service]:
+    made = Service(RecordStore(Records(tmp_path / "records.sqlite")), Kernels(), lambda: bench)
+    yield made
+    bench.gate.set()
+    made.close()
+
+
+class Page:
+    """A browser tab: numbers its events and sends them with the position it has drawn."""
+
+    def __init__(self, service: Service, name: str = "tab") -> None:
+        self.service, self.name, self.number = service, name, 0
+        self.player: Player = service.player(None)
+
+    def send(self, kind: str, **fields: Any) -> None:
+        self.number += 1
+        board = self.service.board(self.player)
+        at: dict[str, Any] = {}
+        if board["view"] == "play":
+            at = {"game": board["game"]["id"], "position": board["position"]["id"]}
+        self.service.handle(self.player, self.name, [{"seq": self.number, "kind": kind, **at, **fields}])
+
+    def start(self) -> None:
+        self.send("start", kernel="pair", shape="64", policy="reassoc")
+
+    @property
+    def board(self) -> dict[str, Any]:
+        return self.service.board(self.player)
+
+    @property
+    def feed(self) -> dict[str, Any]:
+        return self.service.feed(self.player)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Poll as a page does, which renews the lease."""
+        end = time.monotonic() + 10
+        while not condition():
+            assert time.monotonic() < end, "waited in vain"
+            self.service.feed(self.player)
+            time.sleep(0.01)
+
+
+def move_of(page: Page, name: str) -> str:
+    return next(m["text"] for m in page.board["moves"] if m["name"] == name)
+
+
+def test_start_shows_text_code_moves_and_streams_times(service: Service) -> None:
+    page = Page(service)
+    assert page.board["start"]["groups"][0]["kernels"][0]["name"] == "pair"
+    page.start()
+    board = page.board
+    assert board["program"]["lines"][0]["op"] == "t[{0}] = x[{0}]*2"
+    assert board["program"]["lines"][0]["slots"] == [{"path": "0", "text": "64", "mark": ""}]
+    assert any("join_scopes" in m["text"] for m in board["moves"])
+    page.until(lambda: all(isinstance(r, list) for r in page.feed["results"]))
+    assert page.feed["now"]["seconds"] > 0
+    page.until(lambda: not service.polling(page.player))
+
+
+def test_an_event_counts_once_and_only_on_its_position(service: Service) -> None:
+    page = Page(service)
+    page.start()
+    board = page.board
+    join = move_of(page, "join_scopes")
+    event = {"kind": "play", "game": board["game"]["id"], "position": 0, "move": join}
+    # sent again unchanged, as after a lost acknowledgement; and a second click under a new number
+    service.handle(page.player, "a", [{"seq": 1, **event}])
+    service.handle(page.player, "a", [{"seq": 1, **event}, {"seq": 2, **event}])
+    assert len(page.board["history"]["nodes"]) == 2
+    assert page.feed["acknowledged"]["a"] == 2
+
+
+def test_play_take_back_branch_and_promote(service: Service) -> None:
+    page = Page(service)
+    page.start()
+    page.send("play", move=move_of(page, "join_scopes"))
+    assert [mark for mark, _ in page.board["program"]["diff"] if mark != " "]
+    page.send("take_back")
+    page.send("play", move=move_of(page, "split_scope"))
+    history = page.board["history"]
+    assert len(history["nodes"]) == 3 and history["branches"]
+    assert [n["variation"] for n in history["nodes"] if n["id"] == page.board["position"]["id"]] == [True]
+    page.send("promote")
+    assert not any(n["variation"] for n in page.board["history"]["nodes"] if n["id"] == history["line"][-1])
+    page.send("step", to="branch")
+    assert page.board["position"]["id"] != history["line"][-1]
+
+
+def test_an_illegal_move_is_a_sentence_and_changes_nothing(service: Service) -> None:
+    page = Page(service)
+    page.start()
+    page.send("play", move="reuse_dims t 0")
+    assert page.feed["notice"]["kind"] == "error" and "reuse_dims t 0" in page.feed["notice"]["text"]
+    page.send("play", move="no such move")
+    assert len(page.board["history"]["nodes"]) == 1
+    page.send("start", kernel="pair", shape="64x64", policy="reassoc")
+    assert "one dimension" in page.feed["notice"]["text"]
+
+
+def test_a_blocked_move_names_its_reason_and_its_enabler(service: Service) -> None:
+    page = Page(service)
+    page.start()
+    page.until(lambda: page.board["blocked"] is not None)
+    blocked = next(b for b in page.board["blocked"] if b["text"] == "reuse_dims t 0")
+    assert blocked["enablers"] == ["join_scopes t@0"] and blocked["witness"]
+    opener = next(m for m in page.board["moves"] if m["text"] == "join_scopes t@0")
+    assert "reuse_dims t 0" in opener["opens"]
+
+
+def test_a_saved_game_comes_back_in_another_process(tmp_path: Path, bench: Bench) -> None:
+    path = tmp_path / "records.sqlite"
+    first = Service(RecordStore(Records(path)), Kernels(), lambda: bench)
+    page = Page(first)
+    page.start()
+    page.send("play", move=move_of(page, "join_scopes"))
+    game, text = page.board["game"]["id"], page.board["program"]["lines"]
+    # no close: as after kill -9
+    second = Service(RecordStore(Records(path)), Kernels(), lambda: bench)
+    player = second.player("other", game)
+    board = second.board(player)
+    assert board["game"]["id"] == game and board["program"]["lines"] == text
+    assert [g["id"] for g in second.board(second.player(None))["start"]["recent"]] == [game]
+    first.close()
+    second.close()
+
+
+def test_two_players_have_two_games(service: Service) -> None:
+    one, two = Page(service), Page(service)
+    one.start()
+    two.start()
+    one.send("play", move=move_of(one, "join_scopes"))
+    assert one.player.id != two.player.id
+    assert len(one.board["history"]["nodes"]) == 2
+    assert len(two.board["history"]["nodes"]) == 1
+
+
+def test_measuring_off_measures_nothing(service: Service, bench: Bench) -> None:
+    page = Page(service)
+    bench.gate.clear()
+    page.start()
+    page.send("measure", on=False)
+    bench.gate.set()
+    page.until(lambda: not service.polling(page.player))
+    time.sleep(0.05)
+    assert len(bench.measured) <= 1
+    assert page.feed["queue"]["state"] == "off" and set(map(str, page.feed["results"])) <= {"2"}
+
+
+def test_a_text_of_ones_own_with_an_error_keeps_the_start_screen(service: Service) -> None:
+    page = Page(service)
+    page.send("text", text=TEXT.replace("x[{0}]*2", "q[{0}]*2"), policy="reassoc")
+    board = page.board
+    assert board["view"] == "start" and "q" in board["start"]["error"]
+    page.send("text", text=TEXT, policy="strict")
+    assert page.board["view"] == "play" and page.board["game"]["policy"] == "strict"
+
+
+def test_export_and_import_give_the_same_game(service: Service) -> None:
+    page = Page(service)
+    page.start()
+    page.send("play", move=move_of(page, "join_scopes"))
+    page.send("export")
+    text = page.feed["download"]["text"]
+    other = Page(service)
+    other.send("text", text=text, policy="reassoc")
+    assert other.board["program"]["lines"] == page.board["program"]["lines"]
+    assert other.board["game"]["id"] != page.board["game"]["id"]
+
+
+def test_removing_a_middle_move_reports_before_it_changes(service: Service) -> None:
+    page = Page(service)
+    page.start()
+    page.send("play", move="join_scopes t@0")
+    page.send("play", move="reuse_dims t 0")
+    page.send("step", to="back")
+    page.send("ask_drop")
+    report = page.board["drop"]
+    assert report["move"] == "join_scopes t@0"
+    assert [(e["move"], e["outcome"]) for e in report["entries"]] == [("reuse_dims t 0", "refused")]
+    assert len(page.board["history"]["nodes"]) == 3
+    page.send("drop", mode="cancel")
+    assert page.board["drop"] is None and len(page.board["history"]["nodes"]) == 3
+
+
+def test_a_dead_measurer_is_a_state_that_a_restart_ends(service: Service, bench: Bench) -> None:
+    page = Page(service)
+    bench.broken = "no compiler"
+    page.start()
+    page.until(lambda: page.feed["queue"]["state"] == "down")
+    assert "no compiler" in page.feed["queue"]["message"]
+    page.send("play", move=move_of(page, "join_scopes"))
+    assert len(page.board["history"]["nodes"]) == 2
+    bench.broken = ""
+    page.send("restart")
+    page.until(lambda: page.feed["now"].get("seconds", 0) > 0)
+
+
+# ------------------------------------------------------------------ the queue by itself
+
+
+def tasks(count: int, salt: int = 0, rank: int = 4) -> list[tuple[int, Task]]:
+    found = []
+    for number in range(count):
+        program = parse(TEXT.replace("64", str(64 + 1000 * salt + number)))
+        found.append((rank, Task("w", None, program, program.hash)))
+    return found
+
+
+def settle(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.005)
+
+
+def test_players_take_turns_and_the_first_batch_is_small() -> None:
+    bench = Bench()
+    bench.gate.clear()
+    queue = MeasuringQueue(lambda: bench)
+    one, two = tasks(30, 1), tasks(30, 2)
+    queue.want("one", one)
+    queue.want("two", two)
+    bench.gate.set()
+    settle(lambda: len(bench.measured) == 60)
+    first = bench.measured.index(two[0][1].hash)
+    assert first < 20, "the second player waited for all of the first one's work"
+    assert bench.batches[0][0] == 2
+    queue.close()
+
+
+def test_ranks_decide_and_the_position_itself_is_measured_alone_and_with_care() -> None:
+    bench = Bench()
+    queue = MeasuringQueue(lambda: bench)
+    queue.want("one", tasks(5, 1, rank=4) + tasks(1, 2, rank=0))
+    settle(lambda: len(bench.measured) == 6)
+    assert bench.measured[0] == tasks(1, 2)[0][1].hash
+    assert bench.batches[0] == (1, True)
+    queue.close()
+
+
+def test_what_nobody_looks_at_is_dropped() -> None:
+    bench = Bench()
+    bench.gate.clear()
+    now = [0.0]
+    queue = MeasuringQueue(lambda: bench, lease=5, clock=lambda: now[0])
+    queue.want("one", tasks(20))
+    settle(lambda: bool(bench.batches))
+    now[0] = 6.0
+    bench.gate.set()
+    time.sleep(0.2)
+    assert len(bench.measured) == 0
+    queue.renew("one")  # the page is back: the work goes on
+    settle(lambda: len(bench.measured) == 20)
+    queue.close()
+
+
+def test_new_wants_cancel_the_old_ones() -> None:
+    bench = Bench()
+    bench.gate.clear()
+    queue = MeasuringQueue(lambda: bench)
+    queue.want("one", tasks(30, 1))
+    settle(lambda: bool(bench.batches))
+    fresh = tasks(3, 2)
+    queue.want("one", fresh)
+    bench.gate.set()
+    settle(lambda: all(r is not None for r in queue.results("w", [t.hash for _, t in fresh])))
+    assert len(bench.measured) <= 4
+    queue.close()
+
+
+def test_a_finished_result_is_not_measured_again() -> None:
+    bench = Bench()
+    queue = MeasuringQueue(lambda: bench)
+    queue.know("w", {tasks(1)[0][1].hash: Outcome("ok", 0.5, 0.5, 5)})
+    queue.want("one", tasks(3))
+    settle(lambda: queue.open_tasks("one") == 0)
+    assert len(bench.measured) == 2
+    queue.close()
