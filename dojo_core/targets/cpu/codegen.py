@@ -1,0 +1,603 @@
+"""Plain C from a program: reads the tree and its marks, and matches no kernels.
+
+The C keeps the program's names: a scope at depth 2 is ``for (int i2 = 0; ...)``, a buffer is a pointer
+or an array of its own name, a register buffer ``acc`` is the locals ``acc_0_0``, ``acc_0_1``, ... Above
+the statements of an operation stands its line of program text as a comment.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from dojo_core.program.affine import Affine
+from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.text import op_text
+from dojo_core.program.tree import (
+    DTYPE_BYTES,
+    Access,
+    Buffer,
+    Comparison,
+    Node,
+    Number,
+    Op,
+    Operand,
+    Path,
+    Program,
+    Scope,
+)
+from dojo_core.targets.cpu.code import Code, NotGeneratable, Parameter
+from dojo_core.targets.cpu.limits import LOCATIONS, MARKS, MAX_LINES, VECTOR_DTYPES, cpu
+from dojo_core.targets.cpu.vecmath import C_TYPES, ERROR_BOUNDS, F64_ERROR_BOUND, PREAMBLE
+
+__all__ = ["PREAMBLE", "generate"]
+
+ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+_LINE_WIDTH = 100
+
+_KEYWORDS = frozenset(
+    """auto break case char const continue default do double else enum extern float for goto if inline int
+    long register restrict return short signed sizeof static struct switch typedef union unsigned void
+    volatile while asm typeof linux unix i386 bool true false nullptr constexpr alignas alignof
+    static_assert thread_local arrays workspace prefetch prefetch_write INLINE""".split()
+)
+_OURS = re.compile(r"(?:[fi]\d+|u8)(?:x\d+)?(?:_\w+)?|i\d+|_.*|kernel_\w+")
+
+# Dtypes from narrow to wide: an operation is computed in the widest of its operands' and target's.
+_RANK = {d: k for k, d in enumerate(("bool", "u8", "i8", "i16", "i32", "i64", "f32", "f64"))}
+_FLOATS = ("f32", "f64")
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+_OF_REALS = ("sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "pow")
+_HORIZONTAL = {"+": "sum", "*": "product", "max": "maximum", "min": "minimum"}
+_STRICT = '__attribute__((optimize("fp-contract=off"))) '
+
+
+def generate(program: Program, policy: str = "reassoc") -> Code:
+    """The C function of a program.
+
+    ``policy`` is the problem's floating-point policy; under ``strict`` the compiler may fuse a product
+    and a sum only inside one multiply-accumulate. Interface arrays come in as ``arrays[k]``, heap
+    temporaries are 64-byte aligned pieces of ``workspace``, stack buffers and registers are locals of
+    the body of their owning scope, so that each iteration (and thread) has its own.
+
+    Raises NotGeneratable, with a sentence, for dtypes, marks, locations and accesses that this target
+    has no C for, and where the C would be longer than the limit.
+    """
+    return _Generator(program, policy).code()
+
+
+class _Generator:
+    """The state of one generation; ``lines`` are (text, node) in order."""
+
+    def __init__(self, program: Program, policy: str):
+        self.program = program
+        self.strict = policy == "strict"
+        self.lines: list[tuple[str, Path | None]] = []
+        self.images: dict[int, Affine] = {}  # unrolled iterators: their value in the copy being written
+        self.explained: set[Path] = set()  # operations whose comment is written
+        self.bounds: dict[str, float] = {}
+        self.pieces: dict[str, int] = {}  # heap temporaries: byte offset in the workspace
+        self.locals: dict[str, dict[str, str]] = {}  # register buffers: local name -> C type
+        self._check()
+        self.names = _names(program)
+        self.owned = _owned(program)
+        self.lanes = self._register_lanes()
+        self.workspace_bytes = 0
+
+    # ------------------------------------------------------------------ frame
+
+    def code(self) -> Code:
+        program = self.program
+        symbol = f"kernel_{program.name}"
+        self._line(
+            f"{_STRICT if self.strict else ''}void {symbol}(void *const *arrays, void *workspace) {{", None, 0
+        )
+        parameters = self._interface()
+        for buffer in program.buffers:
+            if buffer.location == "heap" and not any(a in program.interface for a in buffer.arrays):
+                offset = self.workspace_bytes
+                c_type, name = _c_type(buffer.dtype), self.names[buffer.name]
+                self._line(f"{c_type} *restrict {name} = (void *)((char *)workspace + {offset});", None, 1)
+                self.workspace_bytes += -(-buffer.bytes // ALIGNMENT) * ALIGNMENT
+        if not self.workspace_bytes:
+            self._line("(void)workspace;", None, 1)
+        self._body(program.body, (), (), 1)
+        self._line("}", None, 0)
+        return Code(
+            text="\n".join(text for text, _ in self.lines) + "\n",
+            symbol=symbol,
+            nodes=tuple(path for _, path in self.lines),
+            parameters=parameters,
+            workspace_bytes=self.workspace_bytes,
+            error_bound=math.fsum(self.bounds.values()),
+        )
+
+    def _interface(self) -> tuple[Parameter, ...]:
+        program = self.program
+        parameters: dict[str, Parameter] = {}
+        for role, arrays in (("in", program.inputs), ("out", program.outputs)):
+            for array in arrays:
+                buffer = program.buffer_of[array]
+                if buffer.name in parameters:
+                    continue
+                if buffer.location != "heap":
+                    raise NotGeneratable(f"{array} is an input or output, which must lie on the heap.")
+                const = "const " if role == "in" else ""
+                k, name = len(parameters), self.names[buffer.name]
+                self._line(f"{const}{_c_type(buffer.dtype)} *restrict {name} = arrays[{k}];", None, 1)
+                shape = tuple(d.size for d in buffer.dims if d.materialised)
+                parameters[buffer.name] = Parameter(buffer.name, buffer.dtype, shape, role)
+        return tuple(parameters.values())
+
+    def _line(self, text: str, path: Path | None, indent: int) -> None:
+        if len(self.lines) >= MAX_LINES:
+            raise NotGeneratable(
+                f"The C would be longer than {MAX_LINES} lines: unroll less or a smaller scope."
+            )
+        self.lines.append(("    " * indent + text, path))
+
+    def _check(self) -> None:
+        for buffer in self.program.buffers:
+            if buffer.dtype not in _RANK:
+                raise NotGeneratable(
+                    f"{buffer.name} is {buffer.dtype}, for which the CPU target has no arithmetic: use f32."
+                )
+            if buffer.location not in LOCATIONS:
+                raise NotGeneratable(
+                    f"{buffer.name} lies in {buffer.location}, which the CPU target has not: "
+                    f"use {', '.join(LOCATIONS)}."
+                )
+
+    # ------------------------------------------------------------------ scopes
+
+    def _body(self, body: tuple[Node, ...], path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
+        """The children of a scope (or of the program), after the declarations of what it owns."""
+        begin = len(self.lines)
+        for number, child in enumerate(body):
+            if isinstance(child, Op):
+                self._operation(child, (*path, number), scopes, indent)
+            else:
+                self._scope(child, (*path, number), scopes, indent)
+        declared = [
+            ("    " * indent + text, path or None)
+            for buffer in self.owned.get(path, ())
+            for text in self._declarations(buffer)
+        ]
+        self.lines[begin:begin] = declared
+
+    def _scope(self, scope: Scope, path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
+        depth = len(scopes)
+        above = (*scopes, scope)
+        if scope.mark and scope.mark not in MARKS:
+            raise NotGeneratable(f"The CPU target knows no :{scope.mark} scopes; it knows :p, :u and :v.")
+        if scope.mark == "v":
+            if len(scope.body) != 1 or not isinstance(scope.body[0], Op):
+                raise NotGeneratable("A :v scope wraps exactly one operation.")
+            self._operation(scope.body[0], (*path, 0), above, indent)
+        elif scope.mark == "u":
+            braces = bool(self.owned.get(path))
+            for value in range(scope.size):
+                self.images[depth] = Affine((), value)
+                if braces:
+                    self._line("{", path, indent)
+                self._body(scope.body, path, above, indent + braces)
+                if braces:
+                    self._line("}", path, indent)
+            self.images.pop(depth, None)
+        else:
+            if scope.mark == "p":
+                self._line("#pragma omp parallel for schedule(static)", path, indent)
+            kind = "int" if scope.size < 2**31 else "i64"
+            self._line(f"for ({kind} i{depth} = 0; i{depth} < {scope.size}; ++i{depth}) {{", path, indent)
+            self._body(scope.body, path, above, indent + 1)
+            self._line("}", path, indent)
+
+    # ------------------------------------------------------------------ storage
+
+    def _register_lanes(self) -> dict[str, int]:
+        """Lanes of the vectors that each register buffer consists of (1: scalars)."""
+        lanes: dict[str, int] = {}
+        for leaf in self.program.leaves:
+            if not leaf.scopes or leaf.scopes[-1].mark != "v":
+                continue
+            depth, width = len(leaf.scopes) - 1, leaf.scopes[-1].size
+            for access in (leaf.op.target, *leaf.op.reads):
+                buffer = self.program.buffer_of[access.array]
+                if buffer.location == "register" and self._flat(access).coefficient(depth):
+                    if lanes.setdefault(buffer.name, width) != width:
+                        raise NotGeneratable(f"{buffer.name} is used with vectors of different widths.")
+        return lanes
+
+    def _declarations(self, buffer: Buffer) -> list[str]:
+        if buffer.location == "stack":
+            c_type, name = _c_type(buffer.dtype), self.names[buffer.name]
+            sizes = " * ".join(str(d.size) for d in buffer.dims if d.materialised and d.size != 1) or "1"
+            return [f"{c_type} {name}[{sizes}] __attribute__((aligned({ALIGNMENT})));"]
+        kinds = self.locals.pop(buffer.name, {})
+        lines: list[str] = []
+        for name, kind in kinds.items():
+            if lines and len(lines[-1]) + len(name) + 2 < _LINE_WIDTH:
+                lines[-1] += f", {name}"
+            else:
+                lines.append(f"{kind} {name}")
+        return [f"{line};" for line in lines]
+
+    def _flat(self, access: Access) -> Affine:
+        """The cell's number in its buffer: row-major over the materialised dimensions."""
+        buffer = self.program.buffer_of[access.array]
+        flat, step = Affine(), 1
+        for form, dim in zip(reversed(access.index), reversed(buffer.dims), strict=True):
+            if dim.materialised:
+                flat = flat + form * step
+                step *= dim.size
+        return flat
+
+    def _register(self, access: Access, lane: int | None) -> tuple[str, int | None]:
+        """The local that holds a cell, and the lane in it (None: the whole local, scalar or vector)."""
+        buffer = self.program.buffer_of[access.array]
+        width = self.lanes.get(buffer.name, 1)
+        numbers: list[int] = []
+        whole = lane is None and width == 1
+        for form, dim in zip(access.index, buffer.dims, strict=True):
+            if not dim.materialised:
+                continue
+            if lane is not None and form.coefficient(lane) == 1:
+                form, whole = form - Affine.iterator(lane), True
+            if not form.is_constant:
+                raise NotGeneratable(
+                    f"{access} moves with a scope that is not unrolled, but {buffer.name} is a register "
+                    "buffer, which has no address: unroll the scope or move the buffer to the stack."
+                )
+            numbers.append(form.const)
+        element: int | None = None
+        if width > 1:
+            numbers[-1], element = divmod(numbers[-1], width)
+            if [d.size for d in buffer.dims if d.materialised][-1] == width:
+                numbers.pop()  # one vector holds the whole last dimension
+            if whole and element:
+                raise NotGeneratable(f"The lanes of {access} would straddle two registers.")
+        elif lane is not None:
+            whole = True
+        name = "_".join([self.names[buffer.name], *map(str, numbers)])
+        kind = _c_type(buffer.dtype) if width == 1 else _vector_type(buffer.dtype, width)
+        self.locals.setdefault(buffer.name, {}).setdefault(name, kind)
+        return name, None if whole else element
+
+    def _place(self, access: Access, scopes: Sequence[Scope], lane: int | None = None) -> str:
+        """An lvalue for a cell; with ``lane``, for a vector in a register or the first cell in memory."""
+        buffer = self.program.buffer_of[access.array]
+        if buffer.location == "register":
+            name, element = self._register(access, lane)
+            return name if element is None else f"{name}[{element}]"
+        flat = self._flat(access)
+        if lane is not None:
+            flat = flat - Affine.iterator(lane)
+        return f"{self.names[buffer.name]}[{_index(flat, scopes)}]"
+
+    # ------------------------------------------------------------------ operations
+
+    def _operation(self, written: Op, path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
+        op = written.substitute(self.images) if self.images else written
+        guard = _guard(op.guard, scopes)
+        if guard is None:
+            return
+        if path not in self.explained:
+            self.explained.add(path)
+            self._line(f"// {op_text(written)}", path, indent)
+        for access in op.prefetches:
+            for text in self._prefetch(access, scopes):
+                self._line(text, path, indent)
+        vector = bool(scopes) and scopes[-1].mark == "v"
+        statement = self._vector(op, scopes) if vector else self._scalar(op, scopes)
+        self._line(f"if ({guard}) {statement}" if guard else statement, path, indent)
+        bound = ERROR_BOUNDS.get(op.function)
+        if bound is not None:
+            f64 = self.program.buffer_of[op.target.array].dtype == "f64"
+            self.bounds[str(path)] = F64_ERROR_BOUND if f64 else bound
+
+    def _prefetch(self, access: Access, scopes: tuple[Scope, ...]) -> list[str]:
+        buffer = self.program.buffer_of.get(access.array)
+        if buffer is None or buffer.location == "register":
+            return []
+        flat, size, count = self._flat(access), DTYPE_BYTES[buffer.dtype], 1
+        if scopes and scopes[-1].mark == "v":
+            depth, width = len(scopes) - 1, scopes[-1].size
+            stride = abs(flat.coefficient(depth))
+            count = max(1, -(-width * stride * size // ALIGNMENT))
+            flat = Affine(tuple(t for t in flat.terms if t[0] != depth), flat.const)
+        function = "prefetch" if all(a in self.program.inputs for a in buffer.arrays) else "prefetch_write"
+        return [
+            f"{function}({self.names[buffer.name]}, {size}*({_index(flat + k * (ALIGNMENT // size), scopes, True)}));"
+            for k in range(count)
+        ]
+
+    def _scalar(self, op: Op, scopes: tuple[Scope, ...]) -> str:
+        dtype = self.program.buffer_of[op.target.array].dtype
+        place = self._place(op.target, scopes)
+        compute = self._compute_dtype(op)
+
+        def operand(value: Operand, wanted: str) -> str:
+            if isinstance(value, Number):
+                return _literal(value.value, wanted)
+            if isinstance(value, Affine):
+                return f"({_c_type(wanted)})({_index(value, scopes)})"
+            text = self._place(value, scopes)
+            own = self.program.buffer_of[value.array].dtype
+            return text if own == wanted else f"({_c_type(wanted)}){text}"
+
+        if op.accumulate == "+" and op.function == "*" and self.strict and dtype == compute in _FLOATS:
+            a, b = (operand(o, compute) for o in op.operands)
+            return f"{place} = {dtype}_fma({a}, {b}, {place});"
+        value, got = self._expression(op, compute, [operand(o, w) for o, w in _wanted(op, compute)])
+        if got != dtype:
+            value = f"({value}) != 0" if dtype == "bool" else f"({_c_type(dtype)})({value})"
+        if not op.accumulate:
+            return f"{place} = {value};"
+        if op.accumulate in "+*":
+            if dtype == "bool":
+                return f"{place} = ({place} {op.accumulate} ({value})) != 0;"
+            return f"{place} {op.accumulate}= {value};"
+        return f"{place} = {_function_type(dtype)}_{op.accumulate}({value}, {place});"
+
+    def _compute_dtype(self, op: Op) -> str:
+        """The dtype an operation's function is computed in."""
+        dtypes = [self.program.buffer_of[a.array].dtype for a in op.reads]
+        target = self.program.buffer_of[op.target.array].dtype
+        if op.function in DTYPE_BYTES:
+            if op.function not in _RANK:
+                raise NotGeneratable(f"The CPU target has no arithmetic in {op.function}: use f32.")
+            return op.function
+        if op.function in _COMPARISONS:
+            fractional = any(isinstance(o, Number) and isinstance(o.value, float) for o in op.operands)
+            dtypes = dtypes or ["i64"]
+            widest = max(dtypes, key=_RANK.__getitem__)
+            return "f64" if fractional and widest not in _FLOATS else widest
+        widest = max([*dtypes, target], key=_RANK.__getitem__)
+        return "f64" if op.function in _OF_REALS and widest not in _FLOATS else widest
+
+    def _expression(self, op: Op, dtype: str, values: list[str]) -> tuple[str, str]:
+        """The C of a scalar function of ``values`` and the dtype it yields."""
+        function, kind = op.function, _function_type(dtype)
+        if not function:
+            return values[0], dtype
+        if function in DTYPE_BYTES:
+            own = [self.program.buffer_of[a.array].dtype for a in op.reads]
+            if dtype == "bool" and own != ["bool"]:
+                return f"{values[0]} != 0", dtype
+            return values[0], dtype
+        if function in _COMPARISONS:
+            return f"{values[0]} {function} {values[1]}", "bool"
+        if function == "select":
+            return f"{values[0]} != 0 ? {values[1]} : {values[2]}", dtype
+        if function == "neg":
+            return f"-{_atom(values[0])}", dtype
+        if FUNCTIONS[function].infix:
+            left, right = values[0], values[1]
+            return f"{left} {function} {_atom(right)}", dtype
+        if dtype not in _FLOATS:
+            if function in ("floor", "round"):
+                return values[0], dtype
+            if function == "fma":
+                return f"{_atom(values[0])} * {_atom(values[1])} + {_atom(values[2])}", dtype
+        return f"{kind}_{function}({', '.join(values)})", dtype
+
+    def _vector(self, op: Op, scopes: tuple[Scope, ...]) -> str:
+        program, lane, width = self.program, len(scopes) - 1, scopes[-1].size
+        dtypes = {program.buffer_of[a.array].dtype for a in (op.target, *op.reads)}
+        if len(dtypes) > 1:
+            raise NotGeneratable(f"A vector operation mixes {' and '.join(sorted(dtypes))}: one dtype per vector.")
+        dtype = dtypes.pop()
+        widths = cpu().vector_widths.get(dtype, ())
+        if dtype not in VECTOR_DTYPES or width not in widths:
+            known = ", ".join(map(str, widths)) or "none"
+            raise NotGeneratable(f"{width} is no vector width of this machine for {dtype} (they are: {known}).")
+        function = op.function
+        if function and not FUNCTIONS[function].vector and function != "pow":
+            raise NotGeneratable(f"{function} has no vector form.")
+        if function in _OF_REALS and dtype not in _FLOATS:
+            raise NotGeneratable(f"{function} has no vector form for {dtype}.")
+        if any(c.form.uses(lane) for c in op.guard):
+            raise NotGeneratable("The guard of a vector operation depends on the lane.")
+        kind = _vector_type(dtype, width)
+
+        def operand(value: Operand) -> tuple[str, bool]:
+            """Text, and whether it is a vector (else one scalar for all lanes)."""
+            if isinstance(value, Number):
+                return _literal(value.value, dtype), False
+            if isinstance(value, Affine):
+                if not value.uses(lane):
+                    return f"({_c_type(dtype)})({_index(value, scopes)})", False
+                step = value.coefficient(lane)
+                base = Affine(tuple(t for t in value.terms if t[0] != lane), value.const)
+                start = _index(base, scopes)
+                each = ", ".join(f"{start} + {k * step}" for k in range(width))
+                return f"({kind}){{{each}}}", True
+            buffer = program.buffer_of[value.array]
+            stride = self._flat(value).coefficient(lane)
+            if stride not in (0, 1):
+                raise NotGeneratable(
+                    f"The lanes of {value} are {stride} cells apart; they must be neighbours or one cell."
+                )
+            if stride == 0:
+                return self._place(value, scopes), False
+            place = self._place(value, scopes, lane)
+            return (place if buffer.location == "register" else f"{kind}_load(&{place})"), True
+
+        operands = [operand(o) for o in op.operands]
+        values = [text if is_vector else f"{kind}_splat({text})" for text, is_vector in operands]
+        reduction = self._flat(op.target).coefficient(lane) == 0
+        register = program.buffer_of[op.target.array].location == "register"
+        fused = self.strict and op.accumulate == "+" and function == "*" and dtype in _FLOATS
+        if not function or function in DTYPE_BYTES:
+            value = values[0]
+        elif function == "neg":
+            value = f"-{values[0]}"
+        elif FUNCTIONS[function].infix:
+            # A scalar beside a vector is broadcast by the language.
+            if any(is_vector for _, is_vector in operands):
+                values = [text for text, _ in operands]
+            value = f"{values[0]} {function} {_atom(values[1])}"
+        elif function in ("floor", "round") and dtype not in _FLOATS:
+            value = values[0]
+        elif function == "fma" and dtype not in _FLOATS:
+            value = f"{values[0]} * {values[1]} + {values[2]}"
+        else:
+            value = f"{kind}_{function}({', '.join(values)})"
+
+        if reduction:
+            if not op.accumulate:
+                raise NotGeneratable(f"All lanes would write the same cell {op.target}.")
+            place = self._place(op.target, scopes)
+            whole = f"{kind}_{_HORIZONTAL[op.accumulate]}({value})"
+            if op.accumulate in "+*":
+                return f"{place} {op.accumulate}= {whole};"
+            return f"{place} = {dtype}_{op.accumulate}({whole}, {place});"
+        if self._flat(op.target).coefficient(lane) != 1:
+            raise NotGeneratable(f"The lanes of {op.target} must be neighbours to be written at once.")
+        place = self._place(op.target, scopes, lane)
+        old = place if register else f"{kind}_load(&{place})"
+        if fused:
+            a, b = (text if v else f"{kind}_splat({text})" for text, v in operands)
+            value = f"{kind}_fma({a}, {b}, {old})"
+        elif op.accumulate in ("+", "*"):
+            if register:
+                return f"{place} {op.accumulate}= {value};"
+            value = f"{old} {op.accumulate} {_atom(value)}"
+        elif op.accumulate:
+            value = f"{kind}_{op.accumulate}({value}, {old})"
+        if register:
+            return f"{place} = {value};"
+        return f"{kind}_{'stream' if op.stream else 'store'}(&{place}, {value});"
+
+
+# ---------------------------------------------------------------------------- names and owners
+
+
+def _names(program: Program) -> dict[str, str]:
+    """A C identifier for each buffer: its own name, with ``_`` added until it clashes with nothing.
+
+    A register buffer's locals are its name and numbers (``acc_0_3``), which may not be another's name.
+    """
+    names: dict[str, str] = {}
+    for buffer in program.buffers:
+        others = [*names.values(), *(b.name for b in program.buffers if b.name != buffer.name)]
+        name = buffer.name if not buffer.name.startswith("_") else f"v{buffer.name}"
+        while (
+            name in _KEYWORDS
+            or _OURS.fullmatch(name)
+            or any(re.fullmatch(re.escape(name) + r"(?:_\d+)*", other) for other in others)
+        ):
+            name += "_"
+        names[buffer.name] = name
+    return names
+
+
+def _owned(program: Program) -> dict[Path, list[Buffer]]:
+    """Stack and register buffers by the innermost scope that holds all their accesses."""
+    common: dict[str, Path] = {}
+    for leaf in program.leaves:
+        vector = bool(leaf.scopes) and leaf.scopes[-1].mark == "v"
+        scope = leaf.path[:-2] if vector else leaf.path[:-1]
+        for access in (leaf.op.target, *leaf.op.reads):
+            name = program.buffer_of[access.array].name
+            known = common.setdefault(name, scope)
+            shared = 0
+            while shared < min(len(known), len(scope)) and known[shared] == scope[shared]:
+                shared += 1
+            common[name] = known[:shared]
+    owned: dict[Path, list[Buffer]] = {}
+    for buffer in program.buffers:
+        if buffer.location != "heap" and buffer.name in common:
+            owned.setdefault(common[buffer.name], []).append(buffer)
+    return owned
+
+
+# ---------------------------------------------------------------------------- expressions
+
+
+def _c_type(dtype: str) -> str:
+    return "u8" if dtype == "bool" else dtype
+
+
+def _function_type(dtype: str) -> str:
+    """The prefix of our functions for a dtype."""
+    return "u8" if dtype == "bool" else dtype
+
+
+def _vector_type(dtype: str, lanes: int) -> str:
+    return f"{dtype}x{lanes}"
+
+
+def _wanted(op: Op, compute: str) -> list[tuple[Operand, str]]:
+    """Each operand with the dtype it is wanted in; a conversion's and a condition's stay what they are."""
+    wanted = [(o, compute) for o in op.operands]
+    if op.function == "select":
+        wanted[0] = (op.operands[0], "f64")
+    return wanted
+
+
+def _atom(text: str) -> str:
+    """``text`` in brackets where another sign beside it could bind it apart."""
+    depth = 0
+    for k, c in enumerate(text):
+        depth += (c in "([{") - (c in ")]}")
+        if depth == 0 and c in "+-*/<>=!?" and (k == 0 or text[k - 1] == " "):
+            return f"({text})"
+    return text
+
+
+def _literal(value: int | float, dtype: str) -> str:
+    if dtype == "bool":
+        return str(int(value != 0))
+    if dtype in _FLOATS:
+        suffix = "f" if dtype == "f32" else ""
+        if math.isnan(value):
+            return f'__builtin_nan{suffix}("")'
+        if math.isinf(value) or (dtype == "f32" and abs(value) > 3.4028235677973366e38):
+            return f"{'-' if value < 0 else ''}__builtin_inf{suffix}()"
+        return f"{float(value)!r}{suffix}"
+    bits = 8 * DTYPE_BYTES[dtype]
+    low, high = (0, 2**bits - 1) if dtype == "u8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    # The identity of max is -inf: the least value of an integer type.
+    if math.isinf(value):
+        value = low if value < 0 else high
+    if math.isnan(value):
+        raise NotGeneratable(f"NaN has no value in {dtype}.")
+    whole = int(value)
+    if not low <= whole <= high:
+        raise NotGeneratable(f"{value} does not fit {dtype}.")
+    if whole == -(2**63):
+        return "(-__INT64_MAX__ - 1)"
+    return str(whole) if bits < 64 else f"{whole}ll"
+
+
+def _index(form: Affine, scopes: Sequence[Scope], wide: bool = False) -> str:
+    """A C expression of an affine form; 64-bit (``wide`` or needed) by a cast in front of the terms that need it."""
+    low, high = form.bounds([s.size for s in scopes]) if form.terms else (form.const, form.const)
+    wide = wide or low < -(2**31) or high >= 2**31
+    parts: list[str] = []
+    for depth, coefficient in form.terms:
+        size = scopes[depth].size
+        magnitude = abs(coefficient)
+        cast = "(i64)" if wide and (not parts or magnitude * size >= 2**31) else ""
+        factor = "" if magnitude == 1 else f"*{magnitude}"
+        sign = (" - " if coefficient < 0 else " + ") if parts else ("-" if coefficient < 0 else "")
+        parts.append(f"{sign}{cast}i{depth}{factor}")
+    if form.const or not parts:
+        number = abs(form.const)
+        sign = (" - " if form.const < 0 else " + ") if parts else ("-" if form.const < 0 else "")
+        parts.append(f"{sign}{number}{'ll' if wide and number >= 2**31 else ''}")
+    return "".join(parts)
+
+
+def _guard(guard: tuple[Comparison, ...], scopes: Sequence[Scope]) -> str | None:
+    """The condition in C, "" where it always holds, None where it never does."""
+    parts: list[str] = []
+    for comparison in guard:
+        if comparison.form.is_constant:
+            if not comparison.holds(()):
+                return None
+            continue
+        parts.append(f"{_index(comparison.form, scopes)} {comparison.relation} {comparison.bound}")
+    return " && ".join(parts)
