@@ -17,7 +17,7 @@ from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.measure.pool import make_pool, tolerance
 from dojo_core.measure.records import Records
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.code import Code, Parameter
+from dojo_core.targets.cpu.code import Code, NotGeneratable, Parameter
 
 ROWS, WIDTH = 100, 21  # 8400 bytes: the end is not on a cache line, so canaries follow it
 
@@ -161,6 +161,22 @@ def test_results_come_as_they_are_found_until_cancelled(measurer: Measurer) -> N
     )
     assert [o.status for o in outcomes] == ["ok", "ok", "cancelled"]
     assert heard == outcomes
+
+
+def test_a_program_without_code_is_refused_and_the_others_are_measured() -> None:
+    def picky(program: Program, policy: str) -> Code:
+        if program.text.endswith("*20\n"):
+            raise NotGeneratable("A factor of 20 is too much.")
+        if program.text.endswith("*21\n"):
+            raise ZeroDivisionError("a fault of ours")
+        return broken(program, policy)
+
+    with Measurer(generate=picky, preamble="") as measurer:
+        outcomes = measure(measurer, 20, 21, SAME)
+        assert [o.status for o in outcomes] == ["refused", "refused", "ok"]
+        assert outcomes[0].message == "A factor of 20 is too much."
+        alone = measurer.measure(Workload(program(20)), [program(SAME)], Effort.NORMAL)[0]
+        assert alone.status == "refused"
 
 
 def test_closing_leaves_no_process(measurer: Measurer) -> None:

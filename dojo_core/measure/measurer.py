@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import selectors
 import signal
@@ -36,6 +37,8 @@ from dojo_core.measure.records import Record, Records, Sample
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.build import CompileError, build, code_hash
 from dojo_core.targets.cpu.code import Code, NotGeneratable
+
+log = logging.getLogger(__name__)
 
 STATUSES = (
     "ok", "compile_error", "wrong_result", "unwritten", "out_of_bounds", "crash", "timeout", "refused",
@@ -138,6 +141,10 @@ class WorkerDied(Exception):
         )
 
 
+class WorkerFault(Exception):
+    """The worker could not do what it was asked, and lives. ``str()`` is its exception; more in the log."""
+
+
 class _Process:
     """One worker process and the pipe to it."""
 
@@ -196,7 +203,8 @@ class _Process:
         if "fault" in answer:
             raise self._faulted(answer)
         if answer["status"] == "fault":
-            raise RuntimeError(f"The measuring process failed:\n{answer['message']}")
+            log.error("the measuring process failed\n%s", answer["message"])
+            raise WorkerFault(answer["message"].strip().splitlines()[-1])
         return answer
 
     def _ended(self, received: bytes) -> WorkerDied:
@@ -324,10 +332,9 @@ class Measurer:
         for program in dict.fromkeys(programs):
             if job.is_cancelled():
                 break
-            try:
-                code = self._code(program, job.workload.policy)
-            except NotGeneratable as refusal:
-                job.tell(Measurement(program.hash, "", "refused", str(refusal)))
+            code = self._code(program, job.workload.policy)
+            if isinstance(code, str):
+                job.tell(Measurement(program.hash, "", "refused", code))
                 continue
             key = code_hash(code, self._preamble)
             candidates.setdefault(key, _Candidate(code, key, [])).programs.append(program)
@@ -349,12 +356,18 @@ class Measurer:
                     Measurement(program.hash, "", "cancelled", "Not measured: the request was cancelled.")
                 )
 
-    def _code(self, program: Program, policy: str) -> Code:
-        if self._generate is not None:
-            return self._generate(program, policy)
-        from dojo_core.targets.cpu.codegen import generate
+    def _code(self, program: Program, policy: str) -> Code | str:
+        """The generated code, or the sentence why there is none."""
+        from dojo_core.targets.cpu import codegen
 
-        return generate(program, policy)
+        generate = self._generate or codegen.generate
+        try:
+            return generate(program, policy)
+        except NotGeneratable as refusal:
+            return str(refusal)
+        except Exception as fault:  # a fault of ours in one program must not stop the others
+            log.exception("no code for\n%s", program.text)
+            return f"The code generator failed, which is a fault of the Dojo (see its log): {fault}"
 
     def _look_up(self, key: str, effort: Effort) -> Measurement | None:
         """What is known of generated code, if that is enough."""
@@ -377,6 +390,11 @@ class Measurer:
 
     def _batch(self, job: _Job, batch: list[_Candidate]) -> None:
         start = self._code(job.workload.start, job.workload.policy)
+        if isinstance(start, str):
+            for candidate in batch:
+                message = f"The start program cannot be measured. {start}"
+                self._tell(job, candidate, Measurement("", candidate.key, "refused", message))
+            return
         built = build(
             [start, *(c.code for c in batch)],
             self._jobs,
@@ -444,6 +462,8 @@ class Measurer:
                 if death.outside and attempt == 0:
                     continue  # once more in a new process: it need not have been this candidate's fault
                 return Measurement("", candidate.key, death.status, str(death))
+            except WorkerFault as fault:
+                return Measurement("", candidate.key, "refused", f"It could not be measured: {fault}")
             if answer.get("spoilt"):
                 self._drop()
             if answer["status"] != "ok":
@@ -499,6 +519,9 @@ class Measurer:
         except WorkerDied as death:
             self._process = None
             return f"The start program cannot be measured. {death}"
+        except WorkerFault as fault:
+            self._drop()
+            return f"The start program cannot be measured: {fault}"
         if answer["status"] != "ok":
             self._drop()
             return f"The start program cannot be measured. {answer['message']}"

@@ -20,6 +20,7 @@ import math
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -266,6 +267,9 @@ def _prune(pools: Path, keep: Path) -> None:
     sizes = []
     for folder in pools.iterdir():
         try:
+            if folder.name.startswith("draft-") and folder.stat().st_mtime < time.time() - 3600:
+                shutil.rmtree(folder, ignore_errors=True)  # its process died
+                continue
             size = sum(f.stat().st_size for f in folder.iterdir())
             sizes.append((folder.stat().st_mtime, size, folder))
         except OSError:
