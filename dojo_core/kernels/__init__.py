@@ -1,0 +1,26 @@
+"""The kernels of PerfDojo's table 3: start programs, float64 references, operation and byte counts.
+
+Adding one takes a ``Kernel`` in a group's file; a new group takes one line here.
+"""
+
+from __future__ import annotations
+
+from dojo_core.kernels import contractions, elementwise, normalisation, reductions
+from dojo_core.kernels.kernel import Kernel, Shape
+
+__all__ = ["Kernel", "Shape", "get", "names"]
+
+_GROUPS = (elementwise, reductions, normalisation, contractions)
+_KERNELS: dict[str, Kernel] = {kernel.name: kernel for group in _GROUPS for kernel in group.KERNELS}
+
+
+def names() -> tuple[str, ...]:
+    """All kernels' names, in the order in which they are shown."""
+    return tuple(_KERNELS)
+
+
+def get(name: str) -> Kernel:
+    """The kernel of that name. Raises ValueError with a sentence that lists the known ones."""
+    if name not in _KERNELS:
+        raise ValueError(f"There is no kernel {name!r}. The kernels are: {', '.join(_KERNELS)}.")
+    return _KERNELS[name]

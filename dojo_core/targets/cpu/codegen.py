@@ -29,7 +29,7 @@ from dojo_core.program.tree import (
 )
 from dojo_core.targets.cpu.code import Code, NotGeneratable, Parameter
 from dojo_core.targets.cpu.limits import LOCATIONS, MARKS, MAX_LINES, VECTOR_DTYPES, cpu
-from dojo_core.targets.cpu.vecmath import C_TYPES, ERROR_BOUNDS, F64_ERROR_BOUND, PREAMBLE
+from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, PREAMBLE
 
 __all__ = ["PREAMBLE", "generate"]
 
@@ -40,7 +40,7 @@ _KEYWORDS = frozenset(
     """auto break case char const continue default do double else enum extern float for goto if inline int
     long register restrict return short signed sizeof static struct switch typedef union unsigned void
     volatile while asm typeof linux unix i386 bool true false nullptr constexpr alignas alignof
-    static_assert thread_local arrays workspace prefetch prefetch_write INLINE""".split()
+    static_assert thread_local arrays workspace prefetch prefetch_write INLINE""".split()  # noqa: SIM905
 )
 _OURS = re.compile(r"(?:[fi]\d+|u8)(?:x\d+)?(?:_\w+)?|i\d+|_.*|kernel_\w+")
 
@@ -204,9 +204,10 @@ class _Generator:
             depth, width = len(leaf.scopes) - 1, leaf.scopes[-1].size
             for access in (leaf.op.target, *leaf.op.reads):
                 buffer = self.program.buffer_of[access.array]
-                if buffer.location == "register" and self._flat(access).coefficient(depth):
-                    if lanes.setdefault(buffer.name, width) != width:
-                        raise NotGeneratable(f"{buffer.name} is used with vectors of different widths.")
+                if buffer.location != "register" or not self._flat(access).coefficient(depth):
+                    continue
+                if lanes.setdefault(buffer.name, width) != width:
+                    raise NotGeneratable(f"{buffer.name} is used with vectors of different widths.")
         return lanes
 
     def _declarations(self, buffer: Buffer) -> list[str]:
@@ -307,10 +308,9 @@ class _Generator:
             count = max(1, -(-width * stride * size // ALIGNMENT))
             flat = Affine(tuple(t for t in flat.terms if t[0] != depth), flat.const)
         function = "prefetch" if all(a in self.program.inputs for a in buffer.arrays) else "prefetch_write"
-        return [
-            f"{function}({self.names[buffer.name]}, {size}*({_index(flat + k * (ALIGNMENT // size), scopes, True)}));"
-            for k in range(count)
-        ]
+        name, line = self.names[buffer.name], ALIGNMENT // size
+        cells = [_index(flat + k * line, scopes, wide=True) for k in range(count)]
+        return [f"{function}({name}, {size}*({cell}));" for cell in cells]
 
     def _scalar(self, op: Op, scopes: tuple[Scope, ...]) -> str:
         dtype = self.program.buffer_of[op.target.array].dtype
@@ -338,7 +338,7 @@ class _Generator:
             if dtype == "bool":
                 return f"{place} = ({place} {op.accumulate} ({value})) != 0;"
             return f"{place} {op.accumulate}= {value};"
-        return f"{place} = {_function_type(dtype)}_{op.accumulate}({value}, {place});"
+        return f"{place} = {_c_type(dtype)}_{op.accumulate}({value}, {place});"
 
     def _compute_dtype(self, op: Op) -> str:
         """The dtype an operation's function is computed in."""
@@ -358,7 +358,7 @@ class _Generator:
 
     def _expression(self, op: Op, dtype: str, values: list[str]) -> tuple[str, str]:
         """The C of a scalar function of ``values`` and the dtype it yields."""
-        function, kind = op.function, _function_type(dtype)
+        function, kind = op.function, _c_type(dtype)
         if not function:
             return values[0], dtype
         if function in DTYPE_BYTES:
@@ -386,14 +386,17 @@ class _Generator:
         program, lane, width = self.program, len(scopes) - 1, scopes[-1].size
         dtypes = {program.buffer_of[a.array].dtype for a in (op.target, *op.reads)}
         if len(dtypes) > 1:
-            raise NotGeneratable(f"A vector operation mixes {' and '.join(sorted(dtypes))}: one dtype per vector.")
+            mixed = " and ".join(sorted(dtypes))
+            raise NotGeneratable(f"A vector operation mixes {mixed}: one dtype per vector.")
         dtype = dtypes.pop()
         widths = cpu().vector_widths.get(dtype, ())
         if dtype not in VECTOR_DTYPES or width not in widths:
             known = ", ".join(map(str, widths)) or "none"
-            raise NotGeneratable(f"{width} is no vector width of this machine for {dtype} (they are: {known}).")
+            raise NotGeneratable(
+                f"{width} is no vector width of this machine for {dtype} (they are: {known})."
+            )
         function = op.function
-        if function and not FUNCTIONS[function].vector and function != "pow":
+        if function and not FUNCTIONS[function].vector:
             raise NotGeneratable(f"{function} has no vector form.")
         if function in _OF_REALS and dtype not in _FLOATS:
             raise NotGeneratable(f"{function} has no vector form for {dtype}.")
@@ -520,11 +523,6 @@ def _c_type(dtype: str) -> str:
     return "u8" if dtype == "bool" else dtype
 
 
-def _function_type(dtype: str) -> str:
-    """The prefix of our functions for a dtype."""
-    return "u8" if dtype == "bool" else dtype
-
-
 def _vector_type(dtype: str, lanes: int) -> str:
     return f"{dtype}x{lanes}"
 
@@ -573,7 +571,7 @@ def _literal(value: int | float, dtype: str) -> str:
 
 
 def _index(form: Affine, scopes: Sequence[Scope], wide: bool = False) -> str:
-    """A C expression of an affine form; 64-bit (``wide`` or needed) by a cast in front of the terms that need it."""
+    """A C expression of an affine form, 64-bit where it may exceed 2**31 or ``wide`` asks for it."""
     low, high = form.bounds([s.size for s in scopes]) if form.terms else (form.const, form.const)
     wide = wide or low < -(2**31) or high >= 2**31
     parts: list[str] = []

@@ -193,7 +193,10 @@ INLINE {element} {element}_floor({element} x) {{ return __builtin_floor{suffix}(
 INLINE {element} {element}_round({element} x) {{ return __builtin_rint{suffix}(x); }}
 INLINE {element} {element}_pow({element} x, {element} y) {{ return __builtin_pow{suffix}(x, y); }}
 INLINE {element} {element}_copysign({element} x, {element} s) {{ return __builtin_copysign{suffix}(x, s); }}
-INLINE {integers} {element}_bits({element} x) {{ union {{ {element} x; {integers} b; }} u = {{x}}; return u.b; }}
+INLINE {integers} {element}_bits({element} x) {{
+    union {{ {element} x; {integers} b; }} u = {{x}};
+    return u.b;
+}}
 INLINE {element} {element}_from_bits({integers} b) {{
     union {{ {integers} b; {element} x; }} u = {{b}};
     return u.x;
@@ -286,7 +289,8 @@ def _vector_float(element: str, lanes: int) -> str:
         if wide:
             one = f"return __builtin_ia32_rndscale{p}_mask(x, {mode}, x, -1, 4);"
         test = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE4_1__"}[size]
-        text += f"{head}{function}({name} x) {{\n" + _x86(test, one, lanewise(f"{element}_{function}")) + "}\n"
+        plain = lanewise(f"{element}_{function}")
+        text += f"{head}{function}({name} x) {{\n" + _x86(test, one, plain) + "}\n"
     text += f"INLINE {integers} {name}_bits({name} x) {{ return ({integers})x; }}\n"
     text += f"{head}from_bits({integers} b) {{ return ({name})b; }}\n"
     text += f"{head}convert({integers} b) {{ return __builtin_convertvector(b, {name}); }}\n"
@@ -341,7 +345,8 @@ def _vector(element: str, lanes: int) -> str:
         suffix = ("ps" if element == "f32" else "pd") + {64: "512", 32: "256", 16: ""}[size]
         test = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE2__"}[size]
         text += (
-            f"INLINE void {name}_stream({element} *p, {name} x) {{\n#if defined {test} && !defined __clang__\n"
+            f"INLINE void {name}_stream({element} *p, {name} x) {{\n"
+            f"#if defined {test} && !defined __clang__\n"
             f"    if (((__UINTPTR_TYPE__)p & {size - 1}) == 0) {{\n"
             f"        __builtin_ia32_movnt{suffix}(p, x);\n        return;\n    }}\n#endif\n"
             f"    {name}_store(p, x);\n}}\n"

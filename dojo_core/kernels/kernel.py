@@ -1,0 +1,90 @@
+"""What a kernel is: its mathematics, its start program for any shape, and its floors."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dojo_core.program.text import parse
+from dojo_core.program.tree import Program
+
+Shape = tuple[int, ...]
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel. ``shapes`` are the paper's (PerfDojo, table 3), the first the one shown by default.
+
+    ``text(shape)`` is the naive start program: one nest per mathematical step, every temporary on the
+    heap, nothing marked. ``result(inputs, shape)`` takes float64 arrays and returns the outputs by name.
+    ``flops(shape)`` counts the additions, multiplications, divisions, comparisons and function calls.
+    """
+
+    name: str
+    title: str
+    formula: str
+    group: str
+    parameters: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+    text: Callable[[Shape], str]
+    result: Callable[[Mapping[str, Array], Shape], dict[str, Array]]
+    flops: Callable[[Shape], int]
+
+    def shape(self, text: str) -> Shape:
+        """A shape from ``"24576x512"``. Raises ValueError with a sentence that says what is expected."""
+        form = "x".join(self.parameters)
+        example = "x".join(map(str, self.shapes[0]))
+        if not re.fullmatch(r"\s*\d{1,12}(?:\s*[x×]\s*\d{1,12})*\s*", text):
+            raise ValueError(f"{text!r} is no shape: {self.name} takes {form}, for example {example}.")
+        return self._checked(tuple(int(size) for size in re.split("[x×]", text)))
+
+    def _checked(self, shape: Shape) -> Shape:
+        form, example = "x".join(self.parameters), "x".join(map(str, self.shapes[0]))
+        if len(shape) != len(self.parameters):
+            raise ValueError(
+                f"{self.name} takes {len(self.parameters)} sizes, {form}, for example {example}; "
+                f"{'x'.join(map(str, shape))} has {len(shape)}."
+            )
+        if min(shape) < 1:
+            raise ValueError(f"Every size of {self.name} is at least 1: {form}, for example {example}.")
+        if self.name == "conv" and shape[5] > min(shape[3:5]):
+            raise ValueError(
+                f"The filter of conv, {shape[5]}, is larger than the image, {shape[3]}x{shape[4]}."
+            )
+        if self.name == "swiglu" and shape[0] != 1:
+            raise ValueError("The first size of swiglu, the batch, is 1.")
+        return shape
+
+    def program(self, shape: Shape) -> Program:
+        """The start program. Raises ValueError on a shape that does not fit the kernel."""
+        return parse(self.text(self._checked(shape)))
+
+    def reference(self, inputs: Mapping[str, Array], shape: Shape) -> dict[str, Array]:
+        """The outputs in float64 from the inputs by name."""
+        doubles = {name: np.asarray(value, np.float64) for name, value in inputs.items()}
+        return self.result(doubles, self._checked(shape))
+
+    def bytes(self, shape: Shape) -> int:
+        """Minimal traffic: every input read once and every output written once, in bytes."""
+        program = self.program(shape)
+        return sum(program.buffer_of[array].bytes for array in {*program.inputs, *program.outputs})
+
+
+def kernel_text(name: str, arrays: Mapping[str, Shape], inputs: str, output: str, body: str) -> str:
+    """A program text of f32 heap arrays; the body's lines may be indented."""
+    lines = [f"kernel {name}", f"in {inputs}", f"out {output}"]
+    lines += [f"{array} f32 [{', '.join(map(str, shape))}] heap" for array, shape in arrays.items()]
+    lines += [line.strip() for line in body.strip().splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+def cells(shape: Shape) -> int:
+    """Number of elements of an array."""
+    return math.prod(shape)
