@@ -57,6 +57,26 @@ class RecordStore:
         }
 
 
+class KernelLibrary:
+    """The kernels that come with the Dojo."""
+
+    def cards(self) -> list[KernelCard]:
+        found = [kernels.get(name) for name in kernels.names()]
+        return [KernelCard(k.name, k.group, k.formula, "x".join(map(str, k.shapes[0]))) for k in found]
+
+    def start(self, kernel: str, shape: str) -> Program:
+        found = kernels.get(kernel)
+        return found.program(found.shape(shape))
+
+    def work(self, kernel: str, shape: str) -> tuple[float, float]:
+        found = kernels.get(kernel)
+        sizes = found.shape(shape)
+        return found.flops(sizes), found.bytes(sizes)
+
+    def workload(self, start: Program, kernel: str | None, policy: str) -> Workload:
+        return Workload(start, kernel, policy)
+
+
 class MeasurerBench:
     """The measurer as the queue uses it."""
 

@@ -77,7 +77,7 @@ class Board {
       this.parts = parts;
       if (changed("program", "at")) this.program.update();
       if (changed("program", "code", "assembly", "at")) this.code.update();
-      if (changed("moves", "blocked", "enablers", "at")) this.moves.update(changed("at", "moves"));
+      if (changed("moves", "blocked", "enablers", "at")) this.moves.update(changed("at"));
       if (changed("history", "at")) { this.history.update(); this.chart.update(); }
       if (changed("history", "game", "at", "measuring")) this.header.update();
       if (arrived) this.paint();

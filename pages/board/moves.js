@@ -78,9 +78,10 @@ class MovesPane {
       this.chosen = null;
       this.playing = null;
       this.list.scrollTop = 0;
-      this.moves = new Map(moves.map((move, index) => [move.text, { ...move, index }]));
-      this.reorder();
-    } else this.arrange();
+    }
+    this.moves = new Map(moves.map((move, index) => [move.text, { ...move, index }]));
+    if (changed) this.reorder();
+    else this.arrange();
     this.draw();
   }
 
@@ -100,8 +101,11 @@ class MovesPane {
   reorder() {
     const order = [...this.moves.keys()];
     if (this.sort === "gain") {
-      const gains = new Map(order.map((text) => [text, this.gain(text) ?? -1]));
-      order.sort((a, b) => gains.get(b) - gains.get(a));
+      const times = new Map(order.map((text) => {
+        const result = this.result(text);
+        return [text, Array.isArray(result) && typeof result[0] === "number" ? result[0] : Infinity];
+      }));
+      order.sort((a, b) => (times.get(a) === times.get(b) ? 0 : times.get(a) - times.get(b)));
     } else if (this.sort === "place") {
       const key = (text) => { const m = this.moves.get(text); return `${m.place} ${m.name} ${m.params}`; };
       order.sort((a, b) => key(a).localeCompare(key(b), "en", { numeric: true }));

@@ -1,0 +1,231 @@
+"""Play in a real browser: what a person does, on a softmax small enough to be quick."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SHAPE = "96x32"
+LINES = Path(__file__).resolve().parents[2] / "lines"
+
+
+def open_softmax(page: Any, shape: str = SHAPE) -> None:
+    page.fill("[data-kernel=softmax] input", shape)
+    page.click("[data-kernel=softmax] button")
+    page.wait_for_selector(".row[data-move]")
+
+
+def entries(page: Any) -> list[str]:
+    return [re.sub(r"\s.*ms$|\s.*µs$", "", e) for e in page.locator(".entry").all_inner_texts()]
+
+
+def wait_for_entries(page: Any, count: int) -> None:
+    page.wait_for_function(
+        "count => document.querySelector('.st-key-board').querySelector('[data-testid=stBidiComponentIsolated]')"
+        ".shadowRoot.querySelectorAll('.entry').length === count",
+        arg=count,
+    )
+
+
+def apply(page: Any, move: str) -> None:
+    page.locator(f'.row[data-move="{move}"] .apply').click()
+
+
+def here(page: Any) -> str:
+    return str(page.locator(".entry.here").get_attribute("data-id"))
+
+
+def test_select_filter_play_take_back_branch_and_reload(page: Any) -> None:
+    open_softmax(page)
+    # one selection in all texts
+    page.click(".line.op .instruction >> nth=1")
+    assert page.locator(".program .line.selected").count() == 1
+    assert page.locator(".code .line.selected").count() >= 1
+    page.click("[data-tab=selection]")
+    chosen = page.locator(".row[data-move]").count()
+    page.click("[data-tab=all]")
+    assert 0 < chosen < page.locator(".row[data-move]").count()
+
+    page.keyboard.press("/")
+    page.keyboard.type("join_scopes m")
+    assert page.locator(".row[data-move]").all_inner_texts()[0].startswith("join_scopes")
+    assert page.locator(".row[data-move]").count() == 1
+    apply(page, "join_scopes m@0")
+    wait_for_entries(page, 2)
+    # what was typed stays
+    assert page.input_value("input[type=search]") == "join_scopes m"
+    page.click("[data-tab=changes]")
+    assert page.locator(".diff.minus").count() >= 1
+    page.click("[data-tab=text]")
+
+    page.locator("input[type=search]").press("Escape")
+    page.keyboard.press("u")
+    page.wait_for_selector(".entry.here[data-id='0']")
+    apply(page, "join_scopes d@0")
+    page.wait_for_selector(".variation .entry.here")
+    assert len(entries(page)) == 3
+
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector(".entry.here[data-id='0']")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector(".entry.here[data-id='1']")
+    page.keyboard.press("b")
+    page.wait_for_selector(".entry.here[data-id='2']")
+
+    game = page.url
+    assert "g=" in game
+    page.reload()
+    page.wait_for_selector(".entry.here[data-id='2']")
+    assert len(entries(page)) == 3
+
+
+def test_measured_times_fill_the_table_and_rows_stay_in_place(page: Any) -> None:
+    open_softmax(page)
+    before = page.locator(".row[data-move]").evaluate_all("rows => rows.map(r => r.dataset.move)")
+    page.wait_for_selector(".row[data-state=known]", timeout=60_000)
+    page.locator(".moves").evaluate("list => { list.scrollTop = 120; }")
+    page.wait_for_function(
+        "() => document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
+        ".querySelectorAll('.row[data-state=known]').length > 12",
+        timeout=60_000,
+    )
+    after = page.locator(".row[data-move]").evaluate_all("rows => rows.map(r => r.dataset.move)")
+    assert before == after
+    assert page.locator(".moves").evaluate("list => list.scrollTop") == 120
+    page.click("text=Update order")
+    assert page.locator(".row[data-move]").evaluate_all("rows => rows.map(r => r.dataset.move)") != before
+    assert "ms" in page.inner_text(".metric-value >> nth=0") or "µs" in page.inner_text(
+        ".metric-value >> nth=0"
+    )
+
+
+def test_a_double_click_plays_one_move(page: Any) -> None:
+    open_softmax(page)
+    page.locator('.row[data-move="join_scopes m@0"] .apply').dblclick()
+    wait_for_entries(page, 2)
+    time.sleep(1.5)
+    assert len(entries(page)) == 2
+    # and so does a burst of events that leaves the browser before the answer comes
+    page.locator(".row[data-move] .apply >> nth=0").evaluate(
+        "b => { for (let i = 0; i < 10; i++) b.click(); }"
+    )
+    wait_for_entries(page, 3)
+    time.sleep(1.5)
+    assert len(entries(page)) == 3
+
+
+def test_two_tabs_are_two_players(page: Any, server: Any) -> None:
+    other = page.context.new_page()
+    other.goto(server.url)
+    other.wait_for_selector(".card")
+    open_softmax(page)
+    open_softmax(other)
+    apply(page, "join_scopes m@0")
+    wait_for_entries(page, 2)
+    time.sleep(1)
+    assert len(entries(other)) == 1
+    assert page.url != other.url
+
+
+def test_typing_c_and_r_reaches_the_filter_and_not_streamlit(page: Any) -> None:
+    open_softmax(page)
+    page.keyboard.press("/")
+    page.keyboard.type("crc")
+    assert page.input_value("input[type=search]") == "crc"
+    assert page.locator("[role=dialog]").count() == 0
+
+
+def test_a_blocked_move_explains_itself_and_offers_its_enabler(page: Any) -> None:
+    open_softmax(page)
+    page.click("[data-tab=blocked]")
+    page.click('.row.blocked[data-move="reuse_dims d 0"]')
+    assert "clobbers" in page.inner_text(".drawer")
+    page.locator(".drawer .enablers button").first.click()
+    wait_for_entries(page, 2)
+
+
+def test_a_wrong_text_is_shown_with_its_place_and_kept(page: Any) -> None:
+    text = "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = z[{0}]*2\n"
+    page.fill("textarea", text)
+    page.click("text=Play this")
+    page.wait_for_selector(".text-error")
+    assert "z" in page.inner_text(".text-error") and "^" in page.inner_text(".text-error")
+    assert page.input_value("textarea") == text
+    page.fill("textarea", text.replace("z[", "x["))
+    page.click("text=Play this")
+    page.wait_for_selector(".row[data-move]")
+
+
+def test_a_title_is_never_markup(page: Any) -> None:
+    text = (
+        "dojo game 1\ntitle: <img src=x onerror=alert(1)>\nkernel: -\nshape: -\ntarget: cpu\npolicy: reassoc\n"
+        "start:\n  kernel k\n  in x\n  out y\n  x f32 [8] heap\n  y f32 [8] heap\n  8 y[{0}] = x[{0}]*2\nmoves:\n"
+    )
+    page.fill("textarea", text)
+    page.click("text=Play this")
+    page.wait_for_selector(".row[data-move]")
+    assert page.inner_text("h1 >> nth=-1") == "<img src=x onerror=alert(1)>"
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_a_saved_line_can_be_downloaded_and_played_again(page: Any) -> None:
+    open_softmax(page)
+    apply(page, "join_scopes m@0")
+    wait_for_entries(page, 2)
+    with page.expect_download() as download:
+        page.click("text=Save line")
+    text = Path(download.value.path()).read_text()
+    assert text.startswith("dojo game 1") and "join_scopes m@0" in text
+    page.click("text=New game")
+    page.wait_for_selector("textarea")
+    page.fill("textarea", text)
+    page.click("text=Play this")
+    wait_for_entries(page, 2)
+
+
+def test_removing_a_move_asks_first(page: Any) -> None:
+    open_softmax(page)
+    apply(page, "join_scopes m@0")
+    wait_for_entries(page, 2)
+    page.click("text=Remove this move")
+    page.wait_for_selector("dialog[open]")
+    page.click("dialog >> text=Cancel")
+    page.wait_for_selector("dialog[open]", state="detached")
+    assert len(entries(page)) == 2
+
+
+@pytest.mark.skipif(not any(LINES.glob("*.line")), reason="no recorded line in lines/")
+def test_a_recorded_line_is_stepped_through_without_measuring(page: Any) -> None:
+    page.locator("button.as-button", has_text="recorded line").first.click()
+    page.wait_for_selector(".entry.here[data-id='0']")
+    assert "off" in page.inner_text(".queue-text")
+    for _ in range(3):
+        at = here(page)
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function(
+            "at => document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
+            ".querySelector('.entry.here').dataset.id !== at",
+            arg=at,
+        )
+    page.keyboard.press("m")
+    page.wait_for_function(
+        "() => !document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
+        ".querySelector('.queue-text').textContent.includes('off')"
+    )
+
+
+def test_kill_9_loses_no_saved_game(page: Any, server: Any) -> None:
+    open_softmax(page)
+    apply(page, "join_scopes m@0")
+    wait_for_entries(page, 2)
+    url = page.url
+    server.stop(signal.SIGKILL)
+    server.start()
+    page.goto(url)
+    page.wait_for_selector(".entry.here[data-id='1']")
+    assert len(entries(page)) == 2
