@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.functions import FUNCTIONS
-from dojo_core.program.text import op_text
+from dojo_core.program.printing import op_text
 from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,

@@ -1,0 +1,536 @@
+"""What a program computes, in float64: the meaning that generated code is checked against.
+
+``interpret`` evaluates logical cells, a whole scope at a time where no iteration depends on another;
+``interpret_physical`` goes cell by cell through the addresses that ``:N``, shared buffers and
+per-iteration storage leave, for tests on tiny shapes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dojo_core.program.affine import Affine
+from dojo_core.program.tree import (
+    DTYPE_BYTES,
+    Access,
+    Buffer,
+    Comparison,
+    Node,
+    Number,
+    Op,
+    Path,
+    Program,
+    Scope,
+    leaves,
+)
+
+Array = npt.NDArray[Any]
+
+# Elements of one temporary (512 MiB of float64): larger steps are cut along their outermost iterator.
+CHUNK_CELLS = 1 << 26
+
+_FLOATS = ("f64", "f32", "f16", "bf16")
+
+
+def storage_dtype(dtype: str) -> type[np.generic]:
+    """What the interpreter keeps a dtype in: float64, or int64 (wrapped to the dtype's bits on a write)."""
+    return np.float64 if dtype in _FLOATS else np.int64
+
+
+def interpret(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs by name, from the inputs by name, in float64 (integers in int64).
+
+    Cells that nothing writes are NaN (0 in integers). Raises ValueError for an input that is missing
+    or has another shape, IndexError for an unguarded index outside its array.
+    """
+    return _Logical(program, inputs).run()
+
+
+def interpret_physical(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The same through physical addresses, one cell at a time: what an invalid program really gives."""
+    return _Physical(program, inputs).run()
+
+
+def _input(program: Program, inputs: Mapping[str, Array], array: str) -> Array:
+    if array not in inputs:
+        raise ValueError(f"The input {array} is missing.")
+    buffer = program.buffer_of[array]
+    shape = tuple(d.size for d in buffer.dims)
+    given = np.asarray(inputs[array])
+    if given.shape != shape:
+        raise ValueError(f"The input {array} has the shape {shape}, not {given.shape}.")
+    return given.astype(storage_dtype(buffer.dtype))
+
+
+def _empty(shape: tuple[int, ...], dtype: str) -> Array:
+    kind = storage_dtype(dtype)
+    return np.full(shape, np.nan if kind is np.float64 else 0, kind)
+
+
+# ---------------------------------------------------------------------------- functions
+
+
+def _divide(a: Array, b: Array) -> Array:
+    if np.result_type(a, b).kind == "f":
+        return np.asarray(np.true_divide(a, b))
+    # C rounds towards zero; a division by zero, undefined there, gives 0.
+    safe = np.where(b == 0, 1, b)
+    return np.where(b == 0, 0, np.sign(a) * np.sign(safe) * (np.abs(a) // np.abs(safe)))
+
+
+def _sigmoid(x: Array) -> Array:
+    z = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1 / (1 + z), np.where(np.isnan(x), x, z / (1 + z)))
+
+
+def _erf(x: Array) -> Array:
+    return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), np.float64)
+
+
+def _wrap(value: Array, dtype: str) -> Array:
+    """A value as it is after a write to an array of ``dtype``."""
+    if dtype in _FLOATS:
+        return np.asarray(value, np.float64)
+    if dtype == "bool":
+        return np.asarray(value != 0, np.int64)
+    whole = np.asarray(value)
+    if whole.dtype.kind == "f":
+        # -inf and inf are the identities of max and min: the extreme values of the type.
+        kind = np.iinfo(dtype.replace("i", "int").replace("u", "uint"))
+        whole = np.clip(np.nan_to_num(np.trunc(whole), posinf=kind.max, neginf=kind.min), kind.min, kind.max)
+        if dtype == "i64":
+            whole = np.where(
+                whole >= 2.0**63, np.int64(kind.max), np.minimum(whole, 2.0**62 * 1.9999999999999998)
+            )
+    bits = 8 * DTYPE_BYTES[dtype]
+    whole = whole.astype(np.int64)
+    if bits == 64:
+        return whole
+    half = 0 if dtype == "u8" else 1 << (bits - 1)
+    return (whole + half) % (1 << bits) - half
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "": lambda x: x,
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": _divide,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+    "neg": np.negative,
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "exp": np.exp,
+    "log": np.log,
+    "tanh": np.tanh,
+    "erf": _erf,
+    "sigmoid": _sigmoid,
+    "floor": np.floor,
+    "round": np.rint,
+    "max": np.maximum,
+    "min": np.minimum,
+    "pow": lambda x, y: np.power(np.asarray(x, np.float64), y),
+    "fma": lambda a, b, c: a * b + c,
+    "select": lambda c, a, b: np.where(c != 0, a, b),
+}
+FUNCTIONS.update({dtype: partial(_wrap, dtype=dtype) for dtype in DTYPE_BYTES})
+
+ACCUMULATIONS: dict[str, np.ufunc] = {
+    "+": np.add,
+    "*": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+
+
+# ---------------------------------------------------------------------------- logical cells
+
+
+class _Logical:
+    """Every array whole. An iterator is a range: one value where the scope runs as a loop, else all."""
+
+    def __init__(self, program: Program, inputs: Mapping[str, Array]):
+        self.program = program
+        self.arrays: dict[str, Array] = {}
+        for buffer in program.buffers:
+            shape = tuple(d.size for d in buffer.dims)
+            for array in buffer.arrays:
+                if array in program.inputs:
+                    self.arrays[array] = _input(program, inputs, array)
+                else:
+                    self.arrays[array] = _empty(shape, buffer.dtype)
+
+    def run(self) -> dict[str, Array]:
+        with np.errstate(all="ignore"):
+            for node in self.program.body:
+                self._node(node, (), ())
+        return {array: self.arrays[array] for array in self.program.outputs}
+
+    def _node(self, node: Node, ranges: tuple[tuple[int, int], ...], sizes: tuple[int, ...]) -> None:
+        """Run a node; ``ranges`` are the values of the iterators above it, [begin, end)."""
+        if isinstance(node, Op):
+            self._op(node, ranges)
+            return
+        inner = (*sizes, node.size)
+        steps = [(0, node.size)] if _independent(node, sizes) else [(k, k + 1) for k in range(node.size)]
+        for step in steps:
+            for child in node.body:
+                self._node(child, (*ranges, step), inner)
+
+    def _op(self, op: Op, ranges: tuple[tuple[int, int], ...]) -> None:
+        widest = math.prod(e - b for b, e in ranges)
+        contraction = self._is_contraction(op)
+        if contraction:
+            used = {d for form in op.target.index for d in form.depths}
+            widest = max(
+                math.prod(e - b for d, (b, e) in enumerate(ranges) if any(f.uses(d) for f in a.index))
+                for a in op.reads
+            )
+            widest = max(widest, math.prod(e - b for d, (b, e) in enumerate(ranges) if d in used))
+        if widest > CHUNK_CELLS:
+            for depth, (begin, end) in enumerate(ranges):
+                if end - begin > 1:
+                    half = (begin + end) // 2
+                    self._op(op, (*ranges[:depth], (begin, half), *ranges[depth + 1 :]))
+                    self._op(op, (*ranges[:depth], (half, end), *ranges[depth + 1 :]))
+                    return
+        if contraction:
+            self._contract(op, ranges)
+        elif op.guard:
+            self._scattered(op, ranges)
+        else:
+            self._strided(op, ranges)
+
+    def _is_contraction(self, op: Op) -> bool:
+        floating = all(self.program.buffer_of[a.array].dtype in _FLOATS for a in (op.target, *op.reads))
+        return (
+            op.accumulate == "+" and op.function == "*" and len(op.reads) == 2 and floating and not op.guard
+        )
+
+    def _view(self, access: Access, ranges: Sequence[tuple[int, int]]) -> Array:
+        """The cells of an access over all iterators, one axis each, without a copy (stride 0: one cell)."""
+        array = self.arrays[access.array]
+        strides, offset = [0] * len(ranges), 0
+        for form, stride, size in zip(access.index, array.strides, array.shape, strict=True):
+            low = high = form.const
+            for depth, coefficient in form.terms:
+                begin, end = ranges[depth]
+                low += min(coefficient * begin, coefficient * (end - 1))
+                high += max(coefficient * begin, coefficient * (end - 1))
+                strides[depth] += coefficient * stride
+                offset += coefficient * begin * stride
+            offset += form.const * stride
+            if low < 0 or high >= size:
+                raise IndexError(f"{access} leaves the array: the index runs from {low} to {high} of {size}.")
+        extents = [1 if s == 0 else e - b for s, (b, e) in zip(strides, ranges, strict=True)]
+        start: Array = np.ndarray((1,), array.dtype, array.data, offset) if array.size else array
+        return np.lib.stride_tricks.as_strided(start, extents, strides)
+
+    def _strided(self, op: Op, ranges: Sequence[tuple[int, int]]) -> None:
+        operands: list[Any] = []
+        for operand in op.operands:
+            if isinstance(operand, Access):
+                operands.append(self._view(operand, ranges))
+            elif isinstance(operand, Number):
+                operands.append(np.asarray(operand.value))
+            else:
+                operands.append(_grid(operand, ranges))
+        value = np.asarray(FUNCTIONS[op.function](*operands))
+        target = self._view(op.target, ranges)
+        dtype = self.program.buffer_of[op.target.array].dtype
+        value = value.reshape((1,) * (len(ranges) - value.ndim) + value.shape)
+        if op.accumulate:
+            value = _wrap_partial(value, dtype)
+            combine = ACCUMULATIONS[op.accumulate]
+            for axis, (extent, (begin, end)) in enumerate(zip(target.shape, ranges, strict=True)):
+                if extent == 1 and end - begin > 1:
+                    if value.shape[axis] > 1:
+                        value = combine.reduce(value, axis=axis, keepdims=True)
+                    elif op.accumulate == "+":
+                        value = value * (end - begin)
+                    elif op.accumulate == "*":
+                        value = value ** (end - begin)
+            if _overlapping(op.target, ranges):
+                self._add_at(op, ranges, value, combine)
+                return
+            value = combine(target, value)
+        target[...] = _wrap(value, dtype)
+
+    def _add_at(self, op: Op, ranges: Sequence[tuple[int, int]], value: Array, combine: np.ufunc) -> None:
+        """An accumulation where several iterations share a cell by their sum, as in ``y[{0}+{1}]``."""
+        array = self.arrays[op.target.array]
+        used = [any(f.uses(d) for f in op.target.index) for d in range(len(ranges))]
+        kept = [r if u else (r[0], r[0] + 1) for r, u in zip(ranges, used, strict=True)]
+        index = np.broadcast_arrays(*(_grid(form, kept) for form in op.target.index))
+        combine.at(array, tuple(index), np.broadcast_to(value, index[0].shape))
+        array[...] = _wrap(array, self.program.buffer_of[op.target.array].dtype)
+
+    def _contract(self, op: Op, ranges: Sequence[tuple[int, int]]) -> None:
+        """A sum of products: the matrix products of numpy do it."""
+        target = self._view(op.target, ranges)
+        operands: list[Any] = []
+        present: set[int] = set()
+        for access in op.reads:
+            view = self._view(access, ranges)
+            axes = [d for d, n in enumerate(view.shape) if n > 1]
+            present.update(axes)
+            operands += [
+                view.reshape([view.shape[d] for d in axes]) if not axes else _squeeze(view, axes),
+                axes,
+            ]
+        wanted = [d for d, n in enumerate(target.shape) if n > 1]
+        repeats = math.prod(e - b for d, (b, e) in enumerate(ranges) if d not in present and d not in wanted)
+        value = np.einsum(*operands, [d for d in wanted if d in present], optimize=True)
+        value = np.asarray(value * repeats if repeats > 1 else value)
+        value = value.reshape(
+            [ranges[d][1] - ranges[d][0] if d in wanted and d in present else 1 for d in range(len(ranges))]
+        )
+        if _overlapping(op.target, ranges):
+            kept = [
+                r if any(f.uses(d) for f in op.target.index) else (r[0], r[0] + 1)
+                for d, r in enumerate(ranges)
+            ]
+            self._add_at(op, kept, value, np.add)
+            return
+        target[...] = target + value
+
+    def _scattered(self, op: Op, ranges: Sequence[tuple[int, int]]) -> None:
+        """A guarded operation: only the iterations that the guard lets through."""
+        shape = tuple(e - b for b, e in ranges)
+        chosen = np.ones(shape, bool)
+        for comparison in op.guard:
+            chosen &= _holds(comparison, ranges)
+        points = [p + b for p, (b, _) in zip(np.nonzero(chosen), ranges, strict=True)]
+        if points and not points[0].size:
+            return
+        if not points and not chosen:
+            return
+
+        def at(form: Affine) -> Array:
+            return np.asarray(sum((points[d] * c for d, c in form.terms), start=np.int64(form.const)))
+
+        def cell(access: Access) -> tuple[Array, ...]:
+            index = tuple(at(f) for f in access.index)
+            for positions, size in zip(index, self.arrays[access.array].shape, strict=True):
+                if positions.min() < 0 or positions.max() >= size:
+                    raise IndexError(f"{access} leaves the array, although it is guarded.")
+            return index
+
+        operands: list[Any] = []
+        for operand in op.operands:
+            if isinstance(operand, Access):
+                operands.append(self.arrays[operand.array][cell(operand)])
+            else:
+                operands.append(np.asarray(operand.value) if isinstance(operand, Number) else at(operand))
+        dtype = self.program.buffer_of[op.target.array].dtype
+        value = np.asarray(FUNCTIONS[op.function](*operands))
+        array, index = self.arrays[op.target.array], cell(op.target)
+        if not op.accumulate:
+            array[index] = _wrap(value, dtype)
+            return
+        count = points[0].shape if points else ()
+        if index:
+            index = tuple(np.broadcast_to(i, count) for i in index)
+        value = np.broadcast_to(_wrap_partial(value, dtype), count)
+        if index:
+            ACCUMULATIONS[op.accumulate].at(array, index, value)
+        else:
+            array[...] = ACCUMULATIONS[op.accumulate](
+                array, ACCUMULATIONS[op.accumulate].reduce(value.ravel())
+            )
+        array[...] = _wrap(array, dtype)
+
+
+def _squeeze(view: Array, axes: list[int]) -> Array:
+    return view.squeeze(axis=tuple(d for d in range(view.ndim) if d not in axes))
+
+
+def _wrap_partial(value: Array, dtype: str) -> Array:
+    """A term of an accumulation in the type that the sum is kept in."""
+    return np.asarray(value, np.float64) if dtype in _FLOATS else _wrap(value, dtype)
+
+
+def _grid(form: Affine, ranges: Sequence[tuple[int, int]]) -> Array:
+    """The values of an affine form, one axis per iterator."""
+    total: Array = np.full((1,) * len(ranges), form.const, np.int64)
+    for depth, coefficient in form.terms:
+        begin, end = ranges[depth]
+        shape = [1] * len(ranges)
+        shape[depth] = end - begin
+        total = total + (np.arange(begin, end, dtype=np.int64) * coefficient).reshape(shape)
+    return total
+
+
+def _holds(comparison: Comparison, ranges: Sequence[tuple[int, int]]) -> Array:
+    value = _grid(comparison.form, ranges)
+    if comparison.relation == "<":
+        return value < comparison.bound
+    return value >= comparison.bound if comparison.relation == ">=" else value == comparison.bound
+
+
+def _overlapping(access: Access, ranges: Sequence[tuple[int, int]]) -> bool:
+    """Might two iterations (apart from those that no index uses) meet in one cell?"""
+    extents = {d: e - b for d, (b, e) in enumerate(ranges)}
+    pending = {d for form in access.index for d in form.depths if extents[d] > 1}
+    # An index dimension tells its iterators apart where each coefficient exceeds what those below reach.
+    for form in access.index:
+        reach = 0
+        for depth, coefficient in sorted(form.terms, key=lambda t: abs(t[1])):
+            if extents[depth] == 1:
+                continue
+            if abs(coefficient) <= reach:
+                break
+            reach += abs(coefficient) * (extents[depth] - 1)
+        else:
+            pending -= set(form.depths)
+    return bool(pending)
+
+
+@cache
+def _independent(scope: Scope, above: tuple[int, ...]) -> bool:
+    """May all iterations of a scope run in lockstep, child by child?
+
+    A sufficient test: any two accesses to one array, one of them a write, are told apart by an index
+    dimension in which the scope's iterator has one coefficient, larger than what the iterators below
+    it reach. Accumulations of one kind into the same cells commute. The iterators above are the same
+    on both sides where their coefficients are.
+    """
+    depth = len(above)
+    touched: dict[str, list[tuple[Access, str, tuple[int, ...]]]] = {}
+    for leaf in leaves((scope,)):
+        sizes = (*above, *(s.size for s in leaf.scopes))
+        op = leaf.op
+        touched.setdefault(op.target.array, []).append((op.target, f"{op.accumulate}=", sizes))
+        for access in op.reads:
+            touched.setdefault(access.array, []).append((access, "", sizes))
+    for accesses in touched.values():
+        for k, (first, kind, sizes) in enumerate(accesses):
+            for second, other, others in accesses[k:]:
+                if not kind and not other:
+                    continue
+                if kind == other != "=" and kind:
+                    continue
+                if not _apart(first, sizes, second, others, depth):
+                    return False
+    return True
+
+
+def _apart(a: Access, a_sizes: tuple[int, ...], b: Access, b_sizes: tuple[int, ...], depth: int) -> bool:
+    """Do different iterations of the scope at ``depth`` always touch different cells?"""
+    for left, right in zip(a.index, b.index, strict=True):
+        c = left.coefficient(depth)
+        if not c or right.coefficient(depth) != c:
+            continue
+        if any(left.coefficient(d) != right.coefficient(d) for d in range(depth)):
+            continue
+        low, high = Affine(tuple(t for t in left.terms if t[0] > depth), left.const).bounds(a_sizes)
+        least, most = Affine(tuple(t for t in right.terms if t[0] > depth), right.const).bounds(b_sizes)
+        if max(high - least, most - low) < abs(c):
+            return True
+    return False
+
+
+# ---------------------------------------------------------------------------- physical cells
+
+
+class _Physical:
+    """Each buffer one block of addresses, made anew in each iteration of its owner."""
+
+    def __init__(self, program: Program, inputs: Mapping[str, Array]):
+        self.program = program
+        self.memory: dict[str, Array] = {}
+        self.owners: dict[str, Path] = {}
+        for buffer in program.buffers:
+            self.memory[buffer.name] = self._fresh(buffer)
+            for array in buffer.arrays:
+                if array in program.inputs:
+                    self.memory[buffer.name][...] = _input(program, inputs, array).reshape(-1)
+            if buffer.location != "heap":
+                self.owners[buffer.name] = _common_scope(program, buffer)
+
+    def _fresh(self, buffer: Buffer) -> Array:
+        return _empty((buffer.cells,), buffer.dtype)
+
+    def run(self) -> dict[str, Array]:
+        with np.errstate(all="ignore"):
+            self._body(self.program.body, (), ())
+        outputs: dict[str, Array] = {}
+        for array in self.program.outputs:
+            buffer = self.program.buffer_of[array]
+            addresses = [
+                self._address(Access(array, tuple(Affine((), i) for i in cell)), ())
+                for cell in product(*(range(d.size) for d in buffer.dims))
+            ]
+            outputs[array] = self.memory[buffer.name][addresses].reshape([d.size for d in buffer.dims])
+        return outputs
+
+    def _body(self, body: tuple[Node, ...], path: Path, iterators: tuple[int, ...]) -> None:
+        for number, node in enumerate(body):
+            here = (*path, number)
+            if isinstance(node, Op):
+                self._op(node, iterators)
+                continue
+            for value in range(node.size):
+                for name, owner in self.owners.items():
+                    if owner == here:
+                        buffer = next(b for b in self.program.buffers if b.name == name)
+                        self.memory[name] = self._fresh(buffer)
+                self._body(node.body, here, (*iterators, value))
+
+    def _address(self, access: Access, iterators: tuple[int, ...]) -> int:
+        address = 0
+        for form, dim in zip(access.index, self.program.buffer_of[access.array].dims, strict=True):
+            index = form.value(iterators)
+            if not 0 <= index < dim.size:
+                raise IndexError(f"{access} leaves the array: the index is {index} of {dim.size}.")
+            if dim.materialised:
+                address = address * dim.size + index
+        return address
+
+    def _op(self, op: Op, iterators: tuple[int, ...]) -> None:
+        if not all(c.holds(iterators) for c in op.guard):
+            return
+        operands: list[Any] = []
+        for operand in op.operands:
+            if isinstance(operand, Access):
+                memory = self.memory[self.program.buffer_of[operand.array].name]
+                operands.append(memory[self._address(operand, iterators)])
+            else:
+                operands.append(
+                    np.asarray(operand.value if isinstance(operand, Number) else operand.value(iterators))
+                )
+        buffer = self.program.buffer_of[op.target.array]
+        address, memory = self._address(op.target, iterators), self.memory[buffer.name]
+        value = np.asarray(FUNCTIONS[op.function](*operands))
+        if op.accumulate:
+            value = ACCUMULATIONS[op.accumulate](memory[address], _wrap_partial(value, buffer.dtype))
+        memory[address] = _wrap(np.asarray(value), buffer.dtype)
+
+
+def _common_scope(program: Program, buffer: Buffer) -> Path:
+    """The innermost scope that holds all accesses of a buffer."""
+    paths = [
+        leaf.path[:-1]
+        for leaf in program.leaves
+        if any(a.array in buffer.arrays for a in (leaf.op.target, *leaf.op.reads))
+    ]
+    common = paths[0] if paths else ()
+    for path in paths[1:]:
+        shared = 0
+        while shared < min(len(common), len(path)) and common[shared] == path[shared]:
+            shared += 1
+        common = common[:shared]
+    return common
