@@ -51,11 +51,14 @@ def _run(kernel: str, shape: str | None) -> None:
                 times.append(time.perf_counter())
                 statuses[m.status] = statuses.get(m.status, 0) + 1
 
-            results = measurer.measure(Workload(start, kernel, policy), [program, *programs], Effort.QUICK, heard)
+            results = measurer.measure(
+                Workload(start, kernel, policy), [program, *programs], Effort.QUICK, heard
+            )
             ended = time.perf_counter()
             own = results[0].seconds or float("nan")
             print(
-                f"{kernel}, {title}: {len(moves)} legal moves listed in {1e3 * (listed - began):.0f} ms; the position "
+                f"{kernel}, {title}: {len(moves)} legal moves listed in {1e3 * (listed - began):.0f} ms; "
+                "the position "
                 f"runs in {1e3 * own:.2f} ms; first result after {times[0] - began:.2f} s, "
                 f"the tenth after {times[min(9, len(times) - 1)] - began:.2f} s, all after {ended - began:.1f} s: "
                 f"{len(times) / (ended - began):.1f} candidates a second; {statuses}",

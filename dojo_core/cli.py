@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +22,8 @@ from dojo_core import kernels
 from dojo_core.game import Game, GameFull
 from dojo_core.line import RecordedLine, read_line, recorded_lines, with_births
 from dojo_core.moves import IllegalMove, MoveSyntax, NoSuchPlace, blocked_moves, legal_moves
-from dojo_core.moves.core import REGISTRY, why
+from dojo_core.moves.core import REGISTRY
+from dojo_core.moves.legality import why
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.text import TextError, parse
@@ -36,13 +37,15 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    help="The Dojo: make kernels fast by playing program transformations. Try: [bold]dojo show softmax[/bold]",
+    help="The Dojo: make kernels fast by playing transformations. Try: [bold]dojo show softmax[/bold]",
 )
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 KernelArgument = Annotated[str, typer.Argument(help="A kernel's name (see: dojo kernels) or a text file.")]
-ShapeOption = Annotated[str | None, typer.Option("--shape", help="For example 24576x512; default: the paper's.")]
+ShapeOption = Annotated[
+    str | None, typer.Option("--shape", help="For example 24576x512; default: the paper's.")
+]
 PolicyOption = Annotated[
     str | None, typer.Option("--policy", help=f"Floating-point policy: {', '.join(POLICIES)}.")
 ]
@@ -60,7 +63,16 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*arguments: Any, **options: Any) -> Any:
         try:
             return command(*arguments, **options)
-        except (Failure, TextError, MoveSyntax, IllegalMove, NoSuchPlace, NotGeneratable, GameFull, UnknownTarget) as error:
+        except (
+            Failure,
+            TextError,
+            MoveSyntax,
+            IllegalMove,
+            NoSuchPlace,
+            NotGeneratable,
+            GameFull,
+            UnknownTarget,
+        ) as error:
             err.print(escape(str(error)), style="red")
             raise typer.Exit(1) from None
         except BrokenPipeError:
@@ -202,7 +214,12 @@ def moves(
         if as_json:
             out.print_json(
                 data=[
-                    {"move": str(m), "code": r.code, "sentence": r.sentence, "witness": str(r.witness) if r.witness else None}
+                    {
+                        "move": str(m),
+                        "code": r.code,
+                        "sentence": r.sentence,
+                        "witness": str(r.witness) if r.witness else None,
+                    }
                     for m, r in refused
                 ]
             )
@@ -215,7 +232,12 @@ def moves(
     if as_json:
         out.print_json(
             data=[
-                {"move": str(m), "name": m.name, "family": REGISTRY[m.name].family, "arguments": [str(a) for a in m.arguments]}
+                {
+                    "move": str(m),
+                    "name": m.name,
+                    "family": REGISTRY[m.name].family,
+                    "arguments": [str(a) for a in m.arguments],
+                }
                 for m in found
             ]
         )
@@ -274,18 +296,26 @@ def _played(
         if Path(line).exists() and read_file(Path(line)).startswith("dojo game"):
             game = Game.from_text(read_file(Path(line)))
             if settings or shape or policy:
-                raise Failure("A game has its shape and policy in its text: leave --set, --shape and --policy out.")
+                raise Failure(
+                    "A game has its shape and policy in its text: leave --set, --shape and --policy out."
+                )
             return game
         text, recorded = _line_file(line)
-    program, name, sizes = start_of(kernel, shape or (recorded.shape if recorded and recorded.shape else None))
-    game = Game.new(program, name, sizes, "cpu", policy_of(policy, recorded.policy if recorded else "reassoc"))
+    program, name, sizes = start_of(
+        kernel, shape or (recorded.shape if recorded and recorded.shape else None)
+    )
+    game = Game.new(
+        program, name, sizes, "cpu", policy_of(policy, recorded.policy if recorded else "reassoc")
+    )
     if recorded is not None:
         report = recorded.play(game, _settings(settings))
         for number, entry in enumerate(report.entries, 1):
             if entry.outcome == "readdressed":
                 err.print(f"Move {number}: {escape(entry.move)} is now {escape(entry.new)}.", style="yellow")
             elif not entry.applies:
-                raise Failure(f"Move {number}, {entry.move}, does not apply ({entry.outcome}): {entry.reason}")
+                raise Failure(
+                    f"Move {number}, {entry.move}, does not apply ({entry.outcome}): {entry.reason}"
+                )
     del text
     return game
 
@@ -294,7 +324,9 @@ def _played(
 @plain_errors
 def play(
     kernel: KernelArgument,
-    line: Annotated[Path, typer.Option("--line", help="A line file, a game, or the name of a recorded line.")],
+    line: Annotated[
+        Path, typer.Option("--line", help="A line file, a game, or the name of a recorded line.")
+    ],
     shape: ShapeOption = None,
     policy: PolicyOption = None,
     settings: Annotated[
@@ -339,7 +371,9 @@ def check(
     Example: [bold]dojo check my_kernel.txt[/bold]
     """
     program = parse(read_file(file))
-    fault = storage_fault(program) or definition_fault(program) or mark_fault(program, target("cpu"), "reassoc")
+    fault = (
+        storage_fault(program) or definition_fault(program) or mark_fault(program, target("cpu"), "reassoc")
+    )
     if fault is not None:
         lines = program.text.splitlines()
         told = [fault.sentence]
@@ -427,7 +461,9 @@ def time_moves(
             ratio = f"{base / m.seconds:.2f}×" if base else ""
             table.add_row(escape(name), seconds_text(m.seconds), ratio, "verified" if m.verified else "")
         else:
-            table.add_row(escape(name), "–", "", escape(f"{m.status.replace('_', ' ')}: {m.message}"[:160]), style="red")
+            table.add_row(
+                escape(name), "–", "", escape(f"{m.status.replace('_', ' ')}: {m.message}"[:160]), style="red"
+            )
     out.print(table)
     if own.seconds is None:
         raise typer.Exit(1)
@@ -468,7 +504,7 @@ def bench(
         with _progress() as progress:
             bar = progress.add_task(f"{name} {game.shape}", total=rounds)
             try:
-                report = run_bench(game, ours, wanted, rounds, on_round=lambda: progress.advance(bar))
+                report = run_bench(game, ours, wanted, rounds, on_round=partial(progress.advance, bar))
             except BenchFailed as error:
                 raise Failure(str(error)) from None
         reports.append(report)
@@ -479,13 +515,21 @@ def bench(
 
 def _bench_table(report: dict[str, Any]) -> None:
     table = Table(
-        box=None, header_style="bold", pad_edge=False, title=f"{report['kernel']} {report['shape']}", title_justify="left"
+        box=None,
+        header_style="bold",
+        pad_edge=False,
+        title=f"{report['kernel']} {report['shape']}",
+        title_justify="left",
     )
     for column in ("entry", "min", "median", "ratio (median of rounds)", "worst round", "best round", ""):
         table.add_column(column, justify="left" if column in ("entry", "") else "right")
     for entry in report["entries"]:
         ratio = entry.get("ratio")
-        told = (f"{ratio['median']:.2f}×", f"{ratio['min']:.2f}×", f"{ratio['max']:.2f}×") if ratio else ("", "", "")
+        told = (
+            (f"{ratio['median']:.2f}×", f"{ratio['min']:.2f}×", f"{ratio['max']:.2f}×")
+            if ratio
+            else ("", "", "")
+        )
         if entry["status"] != "ok":
             table.add_row(entry["name"], "–", "–", "", "", "", escape(entry["message"]), style="red")
             continue
@@ -494,7 +538,12 @@ def _bench_table(report: dict[str, Any]) -> None:
             "verified" if entry["verified"] else "",
         )  # fmt: skip
     out.print(table)
-    out.print(f"{report['rounds']} rounds of {report['samples']} runs; ratio: baseline's time over ours, each round by the best run. {report['machine']}", style="dim", soft_wrap=True)
+    out.print(
+        f"{report['rounds']} rounds of {report['samples']} runs; ratio: baseline's time over ours, each round by "
+        f"the best run. {report['machine']}",
+        style="dim",
+        soft_wrap=True,
+    )
 
 
 @app.command("app")

@@ -11,18 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dojo_core.moves.anchors import anchors, readdress
-from dojo_core.moves.core import (
-    Context,
-    IllegalMove,
-    Move,
-    MoveSyntax,
-    NoSuchPlace,
-    Refusal,
-    context,
-    outcome,
-    parse_move,
-    with_enablers,
-)
+from dojo_core.moves.core import Context, IllegalMove, Move, Refusal
+from dojo_core.moves.legality import context, outcome, with_enablers
+from dojo_core.moves.notation import MoveSyntax, parse_move
+from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.text import TextError, parse
 from dojo_core.program.tree import Birth, Program
 
@@ -107,7 +99,9 @@ class Game:
     ) -> Game:
         context(program, target, policy)  # raises where target or policy is unknown
         name = title or (f"{kernel} {shape}".strip() if kernel else program.name)
-        return Game(secrets.token_hex(6), name, kernel, shape, target, policy, {0: Position(0, None, None, program)})
+        return Game(
+            secrets.token_hex(6), name, kernel, shape, target, policy, {0: Position(0, None, None, program)}
+        )
 
     @property
     def start(self) -> Program:
@@ -234,7 +228,11 @@ class Game:
         here = self.positions[position]
         if here.parent is None:
             raise ValueError("The start position has no move to remove.")
-        later = [p for p in self.main_line(self._end_through(position)) if p.id not in {q.id for q in self.line(position)}]
+        later = [
+            p
+            for p in self.main_line(self._end_through(position))
+            if p.id not in {q.id for q in self.line(position)}
+        ]
         return self.replay(here.parent, self.steps(later), skip_invalid)
 
     def _end_through(self, position: int) -> int:
@@ -247,7 +245,11 @@ class Game:
         stopped = False
         for step in steps:
             if stopped:
-                entries.append(Entry(str(step.move), "refused", str(step.move), "comes after a move that no longer applies"))
+                entries.append(
+                    Entry(
+                        str(step.move), "refused", str(step.move), "comes after a move that no longer applies"
+                    )
+                )
                 continue
             entry, move = self._replayed(at, step)
             entries.append(entry)
@@ -283,7 +285,9 @@ class Game:
         if isinstance(result, Refusal):
             return Entry(text, "refused", str(move), str(with_enablers(here, move, result))), None
         self._add(at, move, result, self._next_id(), step.origin, anchors(here, move))
-        return Entry(text, status, str(move), "its node has another name here" if status == "readdressed" else ""), move
+        return Entry(
+            text, status, str(move), "its node has another name here" if status == "readdressed" else ""
+        ), move
 
     def _followed(self, here: Context, step: Step) -> Move | None:
         """The move under new names, if everything it names and implies is still there."""
@@ -356,7 +360,13 @@ class Game:
             own, after, origin, words, births = match.groups()
             parent = int(after) if after else previous
             if parent not in numbers or int(own) in numbers or int(own) == 0:
-                raise TextError(f"move {own} follows {parent}, which is not there, or stands twice", "Correct the numbers.", number, 1, line)
+                raise TextError(
+                    f"move {own} follows {parent}, which is not there, or stands twice",
+                    "Correct the numbers.",
+                    number,
+                    1,
+                    line,
+                )
             try:
                 step = Step(parse_move(words), int(origin or own), read_births(births))
             except MoveSyntax as error:
@@ -364,7 +374,11 @@ class Game:
             entry, move = game._replayed(numbers[parent], step)
             if move is None:
                 raise TextError(
-                    f"{words} does not apply: {entry.reason}", "Remove it and the moves after it.", number, 1, line
+                    f"{words} does not apply: {entry.reason}",
+                    "Remove it and the moves after it.",
+                    number,
+                    1,
+                    line,
                 )
             numbers[int(own)] = game.cursor
             previous = int(own)
@@ -439,11 +453,14 @@ class _Lines:
         try:
             return parse("\n".join(line.strip() for line in self.lines[first : self.at]))
         except TextError as error:
-            raise TextError(error.message, error.remedy, first + error.line, error.column, error.source) from error
+            raise TextError(
+                error.message, error.remedy, first + error.line, error.column, error.source
+            ) from error
 
     def moves(self) -> list[tuple[int, str, re.Match[str]]]:
         found = []
-        for self.at in range(self.at + 1, len(self.lines)):
+        for at in range(self.at + 1, len(self.lines)):
+            self.at = at
             line = self.lines[self.at]
             if not line.strip() or line.lstrip().startswith("#"):
                 continue

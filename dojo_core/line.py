@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dojo_core.game import Game, Replay, Step, read_births
-from dojo_core.moves.core import MoveSyntax, parse_move
+from dojo_core.moves.notation import MoveSyntax, parse_move
 from dojo_core.program.text import TextError
 
 LINES_FOLDER = Path(__file__).resolve().parent.parent / "lines"
@@ -59,7 +59,11 @@ class RecordedLine:
             def filled(match: re.Match[str], number: int = number, words: str = words) -> str:
                 if match.group(1) not in values:
                     raise TextError(
-                        f"no parameter {match.group(1)}", f"Add a line: let {match.group(1)} = 16", number, 1, words
+                        f"no parameter {match.group(1)}",
+                        f"Add a line: let {match.group(1)} = 16",
+                        number,
+                        1,
+                        words,
                     )
                 return str(values[match.group(1)])
 
@@ -107,7 +111,9 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
             numbers.append(int(own) if own else len(numbers) + 1)
             if len(moves) > 500:
                 raise TextError("more than 500 moves", "Split the line.", number)
-    return RecordedLine(title, kernel, facts["shape"], facts["policy"], settings, tuple(moves), tuple(numbers))
+    return RecordedLine(
+        title, kernel, facts["shape"], facts["policy"], settings, tuple(moves), tuple(numbers)
+    )
 
 
 def recorded_lines() -> dict[str, RecordedLine]:
@@ -127,5 +133,7 @@ def with_births(line_text: str, game: Game) -> str:
         match = _MOVE.match(line)
         assert match is not None
         position = next(played)
-        told.append(f"{position.origin}: {match.group(2)}  ; {' '.join(map(str, position.anchors))}".rstrip(" ;"))
+        told.append(
+            f"{position.origin}: {match.group(2)}  ; {' '.join(map(str, position.anchors))}".rstrip(" ;")
+        )
     return "\n".join(told) + "\n"

@@ -63,7 +63,9 @@ def test_the_text_reads_back_byte_for_byte():
     again = Game.from_text(text)
     assert again.to_text() == text
     assert again.cursor == game.cursor
-    assert {i: p.program for i, p in again.positions.items()} == {i: p.program for i, p in game.positions.items()}
+    assert {i: p.program for i, p in again.positions.items()} == {
+        i: p.program for i, p in game.positions.items()
+    }
 
 
 def test_dropping_a_middle_move_follows_nodes_and_reports_each_move():
@@ -92,7 +94,7 @@ def test_dropping_stops_at_the_first_move_that_no_longer_applies():
     assert [e.outcome for e in report.entries] == ["refused", "refused"]
     assert "Try first: join_scopes t@0" in report.entries[0].reason
     skipping = game.drop(join.id, skip_invalid=True)
-    assert [e.outcome for e in skipping.entries][0] == "refused"
+    assert skipping.entries[0].outcome == "refused"
 
 
 def test_a_dropped_split_of_a_dimension_moves_no_other_dimension():

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (before and after stand side by side)
 """Each move: before, the move, after; its inverse; and a refusal for each of its conditions."""
 
 import pytest
@@ -103,7 +104,9 @@ def test_storage_moves(move, buffers, body, line):
 
 
 def test_reciprocal_needs_the_policy_algebraic():
-    text = kernel("8 16 y[{0},{1}] = x[{0},{1}] / w[{0}]", "x f32 [8, 16] heap\nw f32 [8] heap\ny f32 [8, 16] heap")
+    text = kernel(
+        "8 16 y[{0},{1}] = x[{0},{1}] / w[{0}]", "x f32 [8, 16] heap\nw f32 [8] heap\ny f32 [8, 16] heap"
+    )
     program = parse(text)
     assert why(program, "use_reciprocal y@1 r", WIDE).refusal.code == "policy"
     result = apply(program, "use_reciprocal y@1 r", WIDE, "algebraic")

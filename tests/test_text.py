@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (before and after stand side by side)
 """The text form: round trip, canonical printing, and errors that a person can act on."""
 
 import pytest
@@ -34,7 +35,9 @@ def test_canonical_text_is_a_fixed_point():
 
 
 def test_hash_depends_on_the_text_alone():
-    shuffled = SOFTMAX.replace("m f32 [24576] heap\n", "").replace("x f32 [24", "m f32 [24576]  heap\nx f32 [24")
+    shuffled = SOFTMAX.replace("m f32 [24576] heap\n", "").replace(
+        "x f32 [24", "m f32 [24576]  heap\nx f32 [24"
+    )
     assert parse(shuffled).hash == parse(SOFTMAX).hash
     assert parse(SOFTMAX.replace("512", "256")).hash != parse(SOFTMAX).hash
 

@@ -81,9 +81,7 @@ def test_a_single_cell_per_thread_is_not_one_cell_for_all():
 
 
 def test_overlapping_sums_race_though_the_target_uses_the_iterator():
-    program = parse(
-        kernel("10 y[{0}] = 0\n8 3 y[{0}+{1}] += x[{0}]", "x f32 [8] heap\ny f32 [10] heap")
-    )
+    program = parse(kernel("10 y[{0}] = 0\n8 3 y[{0}+{1}] += x[{0}]", "x f32 [8] heap\ny f32 [10] heap"))
     refusal = why(program, "parallelize y#1@0", WIDE).refusal
     assert refusal.code == "race"
     assert "y[" in refusal.witness.cell
@@ -116,7 +114,9 @@ def test_tiles_that_cover_a_row_define_it():
         )
     )
     assert why(program, "reuse_dims t 0", WIDE).legal
-    partly = parse(program.text.replace("| 32 y[{0},{1}]", "| 31 y[{0},{1}+1]").replace("t[{0},{1}]", "t[{0},{1}+1]"))
+    partly = parse(
+        program.text.replace("| 32 y[{0},{1}]", "| 31 y[{0},{1}+1]").replace("t[{0},{1}]", "t[{0},{1}+1]")
+    )
     assert why(partly, "reuse_dims t 0", WIDE).legal
 
 
@@ -128,12 +128,16 @@ def test_two_writes_together_define_a_row():
         )
     )
     assert why(program, "reuse_dims t 0", WIDE).legal
-    gap = parse(program.text.replace("| 6 t[{0},{1}+10] = x[{0},{1}+10]", "| 5 t[{0},{1}+10] = x[{0},{1}+10]"))
+    gap = parse(
+        program.text.replace("| 6 t[{0},{1}+10] = x[{0},{1}+10]", "| 5 t[{0},{1}+10] = x[{0},{1}+10]")
+    )
     assert definition_fault(gap).code == "undefined"
 
 
 def test_reads_before_writes_and_holes_in_outputs_are_found():
-    early = parse(kernel("8 y[{0}] = t[{0}]\n8 t[{0}] = x[{0}]", "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap"))
+    early = parse(
+        kernel("8 y[{0}] = t[{0}]\n8 t[{0}] = x[{0}]", "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap")
+    )
     assert definition_fault(early).code == "undefined"
     hole = parse(kernel("7 y[{0}] = x[{0}]", "x f32 [8] heap\ny f32 [8] heap"))
     assert definition_fault(hole).code == "unwritten"
@@ -179,6 +183,11 @@ def test_dropping_a_split_never_unrolls_another_scope():
 def test_nothing_is_accepted_on_a_guess():
     with pytest.raises(IllegalMove):
         apply(
-            parse(kernel("8 t[{0}] = x[{0}]\n8 y[{0}] = t[-{0}+7]", "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap")),
+            parse(
+                kernel(
+                    "8 t[{0}] = x[{0}]\n8 y[{0}] = t[-{0}+7]",
+                    "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap",
+                )
+            ),
             "join_scopes t@0",
         )

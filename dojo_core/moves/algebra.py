@@ -10,18 +10,13 @@ from dojo_core.moves.core import (
     Context,
     Move,
     Parameter,
-    Place,
     Refusal,
     Transformation,
-    fresh_name,
-    leaf_at,
-    leaves_under,
     name_fault,
-    place_of,
     register,
-    scope_at,
     structural,
 )
+from dojo_core.moves.places import Place, fresh_name, leaf_at, leaves_under, place_of, scope_at
 from dojo_core.program.affine import Affine
 from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Number, Op, Path, Program, splice
 
@@ -76,15 +71,25 @@ class UseReciprocal(Transformation):
         path, _, above = scope_at(program, place)
         leaf = leaf_at(program, place)
         if context.policy != "algebraic":  # 1
-            return Refusal("policy", "Only the policy algebraic lets a division become a multiplication.", (leaf.path,))
+            return Refusal(
+                "policy", "Only the policy algebraic lets a division become a multiplication.", (leaf.path,)
+            )
         divisor = _divisor(leaf)
         dtype = program.buffer_of[leaf.op.target.array].dtype
         if divisor is None or not dtype.startswith(("f", "bf")):  # 2
-            return structural("no-division", f"{Place(place.array, place.number)} is no unguarded division by an array element.", leaf.path)
+            return structural(
+                "no-division",
+                f"{Place(place.array, place.number)} is no unguarded division by an array element.",
+                leaf.path,
+            )
         if any(d >= place.depth for form in divisor.index for d in form.depths):  # 3
-            return structural("not-invariant", f"{divisor} changes within the scope at depth {place.depth}.", leaf.path)
+            return structural(
+                "not-invariant", f"{divisor} changes within the scope at depth {place.depth}.", leaf.path
+            )
         if any(other.op.target.array == divisor.array for other in leaves_under(program, path)):  # 4
-            return Refusal("written-inside", f"The scope at depth {place.depth} writes {divisor.array}.", (path,))
+            return Refusal(
+                "written-inside", f"The scope at depth {place.depth} writes {divisor.array}.", (path,)
+            )
         taken = name_fault(program, name)
         if taken is not None:  # 5
             return taken
@@ -95,7 +100,10 @@ class UseReciprocal(Transformation):
         multiply = replace(leaf.op, function="*", operands=(leaf.op.operands[0], quotient))
         changed = program.edit(
             body=splice(program.body, leaf.path, 1, (multiply,)),
-            buffers=(*program.buffers, Buffer(str(name), dtype, dims, "stack", (str(name),), context.birth(96))),
+            buffers=(
+                *program.buffers,
+                Buffer(str(name), dtype, dims, "stack", (str(name),), context.birth(96)),
+            ),
         )
         return changed.splice(path, 1, (invert, changed.node(path)))
 

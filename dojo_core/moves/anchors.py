@@ -9,17 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dojo_core.moves.core import (
-    REGISTRY,
-    Argument,
-    Context,
-    Move,
-    NoSuchPlace,
-    Place,
-    leaf_at,
-    place_of,
-    resolve,
-)
+from dojo_core.moves.core import REGISTRY, Argument, Context, Move
+from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, place_of, resolve
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
 from dojo_core.program.text import TextError, parse_access
@@ -85,9 +76,7 @@ def _depths(program: Program, leaf: Leaf, text: Argument) -> list[int]:
     return sorted({d for form in access.index for d in form.depths})
 
 
-def readdress(
-    context: Context, move: Move, remembered: Sequence[Birth], before: Program
-) -> Move | None:
+def readdress(context: Context, move: Move, remembered: Sequence[Birth], before: Program) -> Move | None:
     """The same move under the names that its nodes have in ``context.program``; None where one is gone.
 
     ``before`` is the program on which the move was played: its text refers to that.
@@ -132,9 +121,7 @@ def readdress(
     return Move(move.name, tuple(changed))
 
 
-def _found(
-    program: Program, paths: dict[Birth, Path], kind: str, rest: Iterator[Birth]
-) -> Place | None:
+def _found(program: Program, paths: dict[Birth, Path], kind: str, rest: Iterator[Birth]) -> Place | None:
     path = paths.get(next(rest))
     if kind != "reduction":
         return None if path is None else place_of(program, path)

@@ -11,19 +11,14 @@ from dojo_core.moves.core import (
     Argument,
     Context,
     Move,
-    NoSuchPlace,
     Parameter,
-    Place,
     Refusal,
     Transformation,
-    leaf_at,
-    place_of,
     register,
-    scope_at,
-    scopes,
     structural,
 )
-from dojo_core.moves.core import fresh_name as fresh
+from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, place_of, scope_at, scopes
+from dojo_core.moves.places import fresh_name as fresh
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import is_reduction
 from dojo_core.program.marks import MARK_WORDS

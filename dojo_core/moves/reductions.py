@@ -9,19 +9,14 @@ from dojo_core.moves.core import (
     Argument,
     Context,
     Move,
-    NoSuchPlace,
     Parameter,
-    Place,
     Refusal,
     Transformation,
-    fresh_name,
-    leaf_at,
     name_fault,
-    place_of,
     register,
-    scope_at,
     structural,
 )
+from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of, scope_at
 from dojo_core.moves.storage import with_buffer
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import may_regroup
@@ -113,12 +108,22 @@ class SplitReduction(Transformation):
         array = op.target.array
         buffer = program.buffer_of[array]
         if not op.accumulate:  # 1
-            return structural("no-reduction", f"{Place(place.array, place.number)} does not accumulate.", leaf.path)
+            return structural(
+                "no-reduction", f"{Place(place.array, place.number)} does not accumulate.", leaf.path
+            )
         if not may_regroup(program, leaf, context.policy):
-            return Refusal("policy", "The policy strict keeps the order of this sum: its terms may not be regrouped.", (leaf.path,))
+            return Refusal(
+                "policy",
+                "The policy strict keeps the order of this sum: its terms may not be regrouped.",
+                (leaf.path,),
+            )
         used = {d for form in op.target.index for d in form.depths}
         if s in used:  # 2
-            return structural("target-uses", f"{op.target} moves with the scope at depth {s}: nothing is reduced over it.", path)
+            return structural(
+                "target-uses",
+                f"{op.target} moves with the scope at depth {s}: nothing is reduced over it.",
+                path,
+            )
         outermost = _region(program, leaf, s, used)
         if outermost is None:  # 3
             return Refusal(
@@ -127,7 +132,9 @@ class SplitReduction(Transformation):
         chosen = [d for d in range(outermost, len(leaf.scopes)) if d in used or d == s]
         for comparison in op.guard:  # 4
             if any(d >= outermost and d not in chosen for d in comparison.form.depths):
-                return Refusal("guard", "The guard uses an iterator that the partial results do not have.", (leaf.path,))
+                return Refusal(
+                    "guard", "The guard uses an iterator that the partial results do not have.", (leaf.path,)
+                )
         taken = name_fault(program, name)
         if taken is not None:  # 5
             return taken
@@ -234,7 +241,8 @@ class MergeReduction(Transformation):
         found = _three(program, name)
         if found is None:  # 1
             return structural(
-                "no-partials", f"{name} is not set to an identity, accumulated and combined by three operations."
+                "no-partials",
+                f"{name} is not set to an identity, accumulated and combined by three operations.",
             )
         start, main, combine = found
         partial = next(a for a in combine.op.reads if a.array == name)

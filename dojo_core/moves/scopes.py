@@ -9,17 +9,12 @@ from dojo_core.moves.core import (
     Context,
     Move,
     Parameter,
-    Place,
     Refusal,
     Transformation,
-    leaves_under,
-    place_of,
     register,
-    resolve,
-    scope_at,
-    scopes,
     structural,
 )
+from dojo_core.moves.places import Place, leaves_under, place_of, resolve, scope_at, scopes
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Order, conflict_between
 from dojo_core.program.tree import Node, Op, Path, Program, Scope, substitute
@@ -317,7 +312,10 @@ class FissionScope(Transformation):
         begin = resolve(program, arguments[1])
         if begin[:-1] != path or begin[-1] == 0:  # 1
             return structural(
-                "not-a-later-child", f"{arguments[1]} is not a second or later child of {arguments[0]}.", path, begin
+                "not-a-later-child",
+                f"{arguments[1]} is not a second or later child of {arguments[0]}.",
+                path,
+                begin,
             )
         depth = len(path) - 1
         inside = leaves_under(program, path)
@@ -327,8 +325,8 @@ class FissionScope(Transformation):
         if found is not None:  # 2
             return Refusal(
                 "order",
-                f"Apart, an iteration of the first part would come before an earlier one of the second that it "
-                f"conflicts with on {found.cell}.",
+                f"Apart, an iteration of the first part would come before an earlier one of the second that "
+                f"it conflicts with on {found.cell}.",
                 tuple(leaf.path for leaf, _ in found.instances),
                 found,
             )
@@ -416,7 +414,8 @@ class Interchange(Transformation):
             path, scope, _ = scope_at(context.program, arguments[0])
             for number in range(1, len(scope.body)):
                 yield Move(
-                    "fission_scope", (place_of(context.program, path), place_of(context.program, (*path, number)))
+                    "fission_scope",
+                    (place_of(context.program, path), place_of(context.program, (*path, number))),
                 )
 
 

@@ -9,16 +9,13 @@ from dojo_core.moves.core import (
     Argument,
     Context,
     Move,
-    NoSuchPlace,
     Parameter,
     Refusal,
     Transformation,
-    leaf_at,
-    place_of,
     register,
     structural,
 )
-from dojo_core.moves.core import Place as Place
+from dojo_core.moves.places import NoSuchPlace, leaf_at, place_of
 from dojo_core.program.affine import Affine
 from dojo_core.program.tree import Access, Buffer, Dim, Node, Number, Op, Operand, Path, Program, Scope
 
@@ -48,7 +45,9 @@ def with_buffer(program: Program, old: Buffer, *new: Buffer) -> Program:
     )
 
 
-def map_accesses(body: tuple[Node, ...], change: Callable[[Access], Access], arrays: tuple[str, ...]) -> tuple[Node, ...]:
+def map_accesses(
+    body: tuple[Node, ...], change: Callable[[Access], Access], arrays: tuple[str, ...]
+) -> tuple[Node, ...]:
     """A body with every access to some arrays changed, prefetches included; the rest is shared."""
 
     def one(access: Access) -> Access:
@@ -166,10 +165,14 @@ class ReuseDims(_BufferMove):
         location = arguments[-1] if isinstance(arguments[-1], str) and len(arguments) > 2 else buffer.location
         for k in dims:  # 2
             if k >= len(buffer.dims):
-                return structural("no-such-dim", f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0.")
+                return structural(
+                    "no-such-dim", f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0."
+                )
             if not buffer.dims[k].materialised:
                 return structural("not-materialised", f"Dimension {k} of {buffer.name} is :N already.")
-        changed = tuple(replace(d, materialised=d.materialised and k not in dims) for k, d in enumerate(buffer.dims))
+        changed = tuple(
+            replace(d, materialised=d.materialised and k not in dims) for k, d in enumerate(buffer.dims)
+        )
         return with_buffer(program, buffer, replace(buffer, dims=changed, location=str(location)))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
@@ -219,7 +222,9 @@ class MaterialiseDims(_BufferMove):
         for k in dims:  # 1
             if k >= len(buffer.dims) or buffer.dims[k].materialised:
                 return structural("not-reused", f"{buffer.name} has no dimension {k} that is :N.")
-        changed = tuple(replace(d, materialised=d.materialised or k in dims) for k, d in enumerate(buffer.dims))
+        changed = tuple(
+            replace(d, materialised=d.materialised or k in dims) for k, d in enumerate(buffer.dims)
+        )
         return with_buffer(program, buffer, replace(buffer, dims=changed))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
@@ -266,7 +271,9 @@ class SetLocation(_BufferMove):
             return refusal
         if location not in context.target.locations:  # 2
             known = ", ".join(context.target.locations)
-            return structural("location-unknown", f"{context.target.name} has no location {location}; it has {known}.")
+            return structural(
+                "location-unknown", f"{context.target.name} has no location {location}; it has {known}."
+            )
         if location == buffer.location:
             return structural("same-location", f"{buffer.name} is on the {location} already.")
         return with_buffer(program, buffer, replace(buffer, location=location))
@@ -331,7 +338,8 @@ class ShareBuffer(_BufferMove):
         a, b = buffer_named(program, arguments[0]), buffer_named(program, arguments[1])
         if a is b or (a.dtype, a.dims, a.location) != (b.dtype, b.dims, b.location):  # 1
             return structural(
-                "unlike-buffers", f"{a.name} and {b.name} must be two buffers of one dtype, shape and location."
+                "unlike-buffers",
+                f"{a.name} and {b.name} must be two buffers of one dtype, shape and location.",
             )
         owned = [x for x in (a, b) if not program.interface.isdisjoint(x.arrays)]
         if len(owned) > 1 or any(x in program.inputs for x in (*a.arrays, *b.arrays)):  # 2
@@ -387,7 +395,9 @@ class UnshareBuffer(_BufferMove):
         if buffer is None or len(buffer.arrays) < 2 or array in program.interface:  # 1
             return structural("not-shared", f"{array} is no temporary that shares its buffer.")
         if any(b.name == array for b in program.buffers):  # 2
-            return structural("name-taken", f"A buffer is named {array}: another array of it must leave instead.")
+            return structural(
+                "name-taken", f"A buffer is named {array}: another array of it must leave instead."
+            )
         own = replace(buffer, name=array, arrays=(array,), birth=context.birth(0))
         rest = replace(buffer, arrays=tuple(a for a in buffer.arrays if a != array))
         return with_buffer(program, buffer, rest, own)
@@ -439,10 +449,15 @@ class SplitDim(_BufferMove):
         k, factor = arguments[1], arguments[2]
         assert isinstance(k, int) and isinstance(factor, int)
         if k >= len(buffer.dims):
-            return structural("no-such-dim", f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0.")
+            return structural(
+                "no-such-dim", f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0."
+            )
         dim = buffer.dims[k]
         if not 1 < factor < dim.size or dim.size % factor:  # 1
-            return structural("split-factor", f"{factor} does not cut dimension {k} of {buffer.name}, {dim}, into equal runs.")
+            return structural(
+                "split-factor",
+                f"{factor} does not cut dimension {k} of {buffer.name}, {dim}, into equal runs.",
+            )
         for leaf in program.leaves:  # 2
             sizes = [s.size for s in leaf.scopes]
             for access in (leaf.op.target, *leaf.op.reads):
@@ -451,12 +466,15 @@ class SplitDim(_BufferMove):
                     if low < 0 or high >= factor:
                         return structural(
                             "not-decomposed",
-                            f"The index {access.index[k]} of {access} is not {factor}*u + v with 0 <= v < {factor}.",
+                            f"The index {access.index[k]} of {access} is not {factor}*u + v "
+                            f"with 0 <= v < {factor}.",
                             leaf.path,
                         )
 
         def cut(access: Access) -> Access:
-            return Access(access.array, (*access.index[:k], *_parts(access.index[k], factor), *access.index[k + 1 :]))
+            return Access(
+                access.array, (*access.index[:k], *_parts(access.index[k], factor), *access.index[k + 1 :])
+            )
 
         pieces = (
             Dim(dim.size // factor, dim.materialised, context.birth(0)),

@@ -42,13 +42,17 @@ class Witness:
     cell: str
 
     def __str__(self) -> str:
-        from dojo_core.program.text import op_text
+        from dojo_core.program.printing import op_text
 
         told = [
             f"'{op_text(leaf.op)}' at ({', '.join(map(str, values))})" if values else f"'{op_text(leaf.op)}'"
             for leaf, values in self.instances
         ]
-        return f"{' and then '.join(told)}: all touch {self.cell}" if len(told) > 2 else f"{' and '.join(told)} both touch {self.cell}"
+        return (
+            f"{' and then '.join(told)}: all touch {self.cell}"
+            if len(told) > 2
+            else f"{' and '.join(told)} both touch {self.cell}"
+        )
 
 
 def touches(leaf: Leaf) -> Iterator[Touch]:
@@ -133,9 +137,7 @@ def meeting(
     return Witness(((a.leaf, values[0]), (b.leaf, values[1])), cell_text(a.access, values[0]))
 
 
-def _forced_equal(
-    pairs: Sequence[tuple[Affine, Affine]], equal: int, orders: Sequence[Order]
-) -> bool:
+def _forced_equal(pairs: Sequence[tuple[Affine, Affine]], equal: int, orders: Sequence[Order]) -> bool:
     """Quick answer for the usual case: an index that is the ordered iterator itself, alike in both."""
     for order in orders:
         if order.relation == "=":
@@ -160,7 +162,7 @@ class System:
         self.constraints: list[Constraint] = []
 
     def instance(self, leaf: Leaf, share: Sequence[int] = (), pin: Sequence[int] = ()) -> list[int]:
-        """Variables for the iterators of an operation: outer ones shared, those in ``pin`` at their last value."""
+        """Variables for an operation's iterators: outer ones shared, those in ``pin`` at their last value."""
         variables = list(share)
         for depth in range(len(share), len(leaf.scopes)):
             last = leaf.scopes[depth].size - 1
@@ -168,9 +170,7 @@ class System:
             variables.append(len(self.box) - 1)
         for comparison in leaf.op.guard:
             constraint = Constraint.of(comparison)
-            self.constraints.append(
-                Constraint(renamed(constraint.form, variables), constraint.equality)
-            )
+            self.constraints.append(Constraint(renamed(constraint.form, variables), constraint.equality))
         return variables
 
     def free(self, sizes: Sequence[int]) -> list[int]:

@@ -40,7 +40,10 @@ def mark_fault(program: Program, target: Target, policy: str) -> Fault | None:
             continue
         if buffer.location not in target.locations:
             return _fault(
-                "location-unknown", f"The target {target.name} has no location {buffer.location}.", (), buffer.name
+                "location-unknown",
+                f"The target {target.name} has no location {buffer.location}.",
+                (),
+                buffer.name,
             )
         if buffer.location == "register":
             fault = _register_fault(program, buffer, target)
@@ -145,12 +148,16 @@ def _vector_sentence(
             small = Program("", (), (), (buffer,), ())
             if may_regroup(small, leaf, policy):
                 continue
-            return "vector-regroup", "The policy strict keeps the order of this sum: its lanes may not be regrouped."
+            return (
+                "vector-regroup",
+                "The policy strict keeps the order of this sum: its lanes may not be regrouped.",
+            )
         if stride == 0:
             return "vector-stride", f"All lanes would write the same cell {access}."
         return (
             "vector-stride",
-            f"The lanes of {access} are {stride} cells apart; they must be neighbours (or one cell, where it is read).",
+            f"The lanes of {access} are {stride} cells apart; they must be neighbours "
+            "(or one cell, where it is read).",
         )
     for touch in touches(leaf):
         if touch.kind == "r" and touch.access.array == op.target.array:
@@ -172,7 +179,7 @@ def lane_stride(access: Access, buffer: Buffer, depth: int) -> int:
 
 
 def _register_fault(program: Program, buffer: Buffer, target: Target) -> Fault | None:
-    """A register has no address: every index is constant once unrolled scopes are, the last may be a lane's."""
+    """A register has no address: once unrolled, every index is constant; the last may be a lane's."""
     if buffer.cells > target.register_cells:
         return _fault(
             "register-size",
@@ -208,7 +215,11 @@ def _register_sentence(
                 continue
             if scope.mark == "v" and k == last and coefficient == 1:
                 rest = [c for d, c in form.terms if d != depth]
-                if any(c % scope.size for c in rest) or form.const % scope.size or buffer.dims[k].size % scope.size:
+                if (
+                    any(c % scope.size for c in rest)
+                    or form.const % scope.size
+                    or buffer.dims[k].size % scope.size
+                ):
                     return f"The lanes of {access} would straddle two registers."
                 widths.add(scope.size)
                 continue

@@ -1,4 +1,4 @@
-"""The text form: canonical printing, and parsing with errors that a person can act on.
+"""Parsing of the text form, with errors that a person can act on.
 
 ``parse(str(p)) == p`` for every program and ``str(parse(t)) == t`` for every canonical text. The
 grammar of operations and buffer lines is ``grammar.lark``; this module reads the slots before an
@@ -8,7 +8,6 @@ operation (sizes and bars), gives names their meaning and enforces the limits at
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path as FilePath
@@ -33,8 +32,6 @@ from dojo_core.program.tree import (
     Operand,
     Program,
     Scope,
-    leaves,
-    walk,
 )
 
 MARKS = {"": "", "u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp"}
@@ -64,65 +61,6 @@ def _excerpt(source: str, column: int, width: int = 100) -> tuple[str, str]:
     return shown, " " * (column - 1 - begin)
 
 
-# ---------------------------------------------------------------------------- printing
-
-
-def print_program(program: Program) -> str:
-    """The canonical text, with a newline at its end."""
-    lines = [f"kernel {program.name}"]
-    if program.inputs:
-        lines.append(f"in {', '.join(program.inputs)}")
-    lines.append(f"out {', '.join(program.outputs)}")
-    lines.extend(map(str, program.buffers))
-    lines.extend(body_lines(program.body))
-    return "\n".join(lines) + "\n"
-
-
-def body_lines(body: Iterable[Node]) -> list[str]:
-    """One line per operation: the slots of newly opened scopes, bars for those still open."""
-    lines: list[str] = []
-
-    def visit(node: Node, opened: int, slots: list[str]) -> None:
-        if isinstance(node, Op):
-            lines.append(" ".join(["|"] * opened + slots[opened:] + [op_text(node)]))
-            return
-        slot = f"{node.size}:{node.mark}" if node.mark else str(node.size)
-        for number, child in enumerate(node.body):
-            visit(child, opened if number == 0 else len(slots) + 1, [*slots, slot])
-
-    for node in body:
-        visit(node, 0, [])
-    return lines
-
-
-def op_text(op: Op) -> str:
-    """An operation without its slots."""
-    parts = [f"{op.target} {op.accumulate}= {_expression_text(op.function, op.operands)}"]
-    if op.guard:
-        parts.append("if " + " and ".join(map(str, op.guard)))
-    parts.extend(f"!prefetch({a})" for a in op.prefetches)
-    if op.stream:
-        parts.append("!stream")
-    return " ".join(parts)
-
-
-def _expression_text(function: str, operands: tuple[Operand, ...]) -> str:
-    if not function:
-        return str(operands[0])
-    if function == "neg":
-        return f"-{_atom(operands[0])}"
-    if FUNCTIONS[function].infix:
-        left, right = _atom(operands[0]), _atom(operands[1])
-        return f"{left}*{right}" if function == "*" else f"{left} {function} {right}"
-    return f"{function}({','.join(map(str, operands))})"
-
-
-def _atom(operand: Operand) -> str:
-    text = str(operand)
-    bare = isinstance(operand, Access) or (text[0] != "-" and not re.search(r"[+*]|-(?!\d+$)", text))
-    return text if bare or (isinstance(operand, Number) and text[0] != "-") else f"({text})"
-
-
 # ---------------------------------------------------------------------------- parsing
 
 
@@ -149,7 +87,9 @@ _HEADER = re.compile(r"[ \t]*(kernel|in|out)\b(?![ \t]*\[)")
 @cache
 def _lark() -> Lark:
     grammar = FilePath(__file__).with_name("grammar.lark").read_text()
-    return Lark(grammar, parser="lalr", start=["names", "buffer", "operation", "access"], propagate_positions=True)
+    return Lark(
+        grammar, parser="lalr", start=["names", "buffer", "operation", "access"], propagate_positions=True
+    )
 
 
 def parse(text: str) -> Program:
@@ -186,7 +126,8 @@ class _Reader:
     # -------------------------------------------------------------- lines
 
     def program(self) -> Program:
-        for self.number, line in enumerate(self.lines, 1):
+        for number, line in enumerate(self.lines, 1):
+            self.number = number
             bad = re.search(r"[^\x20-\x7e\t]", line)
             if bad:
                 self.fail(
@@ -217,7 +158,11 @@ class _Reader:
             return
         for name in names:
             if names.count(name) > 1 or (kind == "out" and name in self.inputs):
-                self.fail(f"{name} is named twice", "An array is an input or an output, once.", line.find(name, at) + 1)
+                self.fail(
+                    f"{name} is named twice",
+                    "An array is an input or an output, once.",
+                    line.find(name, at) + 1,
+                )
         if kind == "in":
             self.inputs = tuple(names)
         else:
@@ -233,9 +178,7 @@ class _Reader:
             token = getattr(error, "token", None)
             if token is not None and token.type == "$END":
                 column = len(line) - offset + 1
-            self.fail(
-                f"expected {_expected(error)}", _SHAPE_OF[start], offset + column
-            )
+            self.fail(f"expected {_expected(error)}", _SHAPE_OF[start], offset + column)
 
     def buffer(self, line: str) -> None:
         if self.root:
@@ -255,7 +198,9 @@ class _Reader:
         if dtype not in DTYPE_BYTES:
             self.fail_at(dtype, f"unknown dtype {dtype}", f"The dtypes are {', '.join(DTYPE_BYTES)}.")
         if location not in LOCATIONS:
-            self.fail_at(location, f"unknown location {location}", f"The locations are {', '.join(LOCATIONS)}.")
+            self.fail_at(
+                location, f"unknown location {location}", f"The locations are {', '.join(LOCATIONS)}."
+            )
         if any(b.name == name for b in self.buffers):
             self.fail_at(name, f"a second buffer named {name}", "Give each buffer a name of its own.")
         for array in arrays:
@@ -278,7 +223,9 @@ class _Reader:
         if not size.isdigit() or not 0 < int(size) < 2**40:
             self.fail_at(size, f"{size} is no size of a dimension", "A size is a whole number, at least 1.")
         if mark is not None and mark != "N":
-            self.fail_at(tree, f"unknown suffix :{mark}", "The only suffix of a dimension is :N, not materialised.")
+            self.fail_at(
+                tree, f"unknown suffix :{mark}", "The only suffix of a dimension is :N, not materialised."
+            )
         return Dim(int(size), mark is None)
 
     def body_line(self, line: str) -> None:
@@ -288,7 +235,9 @@ class _Reader:
             slot, column, at = match.group(1), match.start(1) + 1, match.end()
             if slot == "|":
                 if fresh:
-                    self.fail("a bar after a size", "Bars stand for scopes still open and come first.", column)
+                    self.fail(
+                        "a bar after a size", "Bars stand for scopes still open and come first.", column
+                    )
                 if bars >= len(self.open):
                     self.fail(
                         "this bar has no open scope above it",
@@ -300,7 +249,7 @@ class _Reader:
             size, _, mark = slot.partition(":")
             if len(size) > 12 or not 0 < int(size) < 2**40:
                 self.fail(f"a scope of {size} iterations", "A size is a whole number, at least 1.", column)
-            if ":" in slot and mark not in MARKS or mark == "" and ":" in slot:
+            if (":" in slot and mark not in MARKS) or (mark == "" and ":" in slot):
                 named = ", ".join(f":{m} {word}" for m, word in MARKS.items() if m)
                 self.fail(f"unknown mark :{mark}", f"The marks are {named}.", column + len(size))
             fresh.append(_Frame(int(size), mark))
@@ -337,7 +286,11 @@ class _Reader:
                 stream = True
         target = self.access(target_tree, within_bounds=not guard)
         if target.array in self.inputs:
-            self.fail_at(target_tree, f"{target.array} is an input and may not be written", "Write to a temporary or an output.")
+            self.fail_at(
+                target_tree,
+                f"{target.array} is an input and may not be written",
+                "Write to a temporary or an output.",
+            )
         value = self.expression(value_tree, within_bounds=not guard)
         accumulate = str(assign)[:-1]
         if accumulate == "-":  # read as += of the negated operand
@@ -407,7 +360,9 @@ class _Reader:
         if dims is None:
             self.fail_at(name, f"no buffer holds an array {name}", f"Add a line such as: {name} f32 [8] heap")
         if len(rest) != len(dims):
-            self.fail_at(name, f"{name} has {len(dims)} dimensions, not {len(rest)}", "Give one index per dimension.")
+            self.fail_at(
+                name, f"{name} has {len(dims)} dimensions, not {len(rest)}", "Give one index per dimension."
+            )
         index = tuple(self.affine(child) for child in rest)
         if within_bounds:
             sizes = [f.size for f in self.open]
@@ -485,7 +440,9 @@ class _Reader:
                 self.number = self.headers["in" if array in self.inputs else "out"]
                 self.fail(f"no buffer holds {array}", f"Add a line such as: {array} f32 [8] heap")
             self.check_interface(array, home)
-        program = Program.make(self.name, self.inputs, self.outputs, tuple(self.buffers), self.body(self.root))
+        program = Program.make(
+            self.name, self.inputs, self.outputs, tuple(self.buffers), self.body(self.root)
+        )
         written = {leaf.op.target.array for leaf in program.leaves}
         for array in self.outputs:
             if array not in written:
@@ -516,18 +473,23 @@ _SHAPE_OF = {
     "names": "Write names with commas between them, such as: in x, w",
     "buffer": "A buffer line reads: name dtype [dims] location -> arrays, such as: m f32 [8, 16:N] heap",
     "access": "An access reads: array[indices], such as x[{0}+1,{1}]",
-    "operation": "A line reads: sizes or bars, then target = operation, such as: 8 16 y[{0},{1}] = exp(x[{0},{1}])",
+    "operation": "A line reads: sizes or bars, then target = operation, "
+    "such as: 8 16 y[{0},{1}] = exp(x[{0},{1}])",
 }
 _TOKEN_WORDS = {
-    "NAME": "a name", "NUMBER": "a number", "ITERATOR": "an iterator such as {0}", "ASSIGN": "= or += *= max= min=",
+    "NAME": "a name", "NUMBER": "a number", "ITERATOR": "an iterator such as {0}",
+    "ASSIGN": "= or += *= max= min=",
     "SUM": "+ or -", "PRODUCT": "* or /", "RELATION": "a comparison", "LSQB": "[", "RSQB": "]", "LPAR": "(",
-    "RPAR": ")", "COMMA": "a comma", "IF": "if", "AND": "and", "BANG": "!", "COLON": ":", "$END": "the end of the line",
+    "RPAR": ")", "COMMA": "a comma", "IF": "if", "AND": "and", "BANG": "!", "COLON": ":",
+    "$END": "the end of the line",
     "PREFETCH": "prefetch", "STREAM": "stream", "MINUS": "-",
 }  # fmt: skip
 
 
 def _expected(error: UnexpectedInput) -> str:
-    accepted = getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None)
+    accepted = (
+        getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None)
+    )
     words = sorted({_TOKEN_WORDS.get(t, str(t)) for t in accepted or ()})
     return " or ".join(words) if words else "something else"
 
@@ -572,7 +534,14 @@ def with_births(program: Program) -> Program:
         count += 1
         if isinstance(node, Op):
             return Op(
-                node.target, node.accumulate, node.function, node.operands, node.guard, node.prefetches, node.stream, birth
+                node.target,
+                node.accumulate,
+                node.function,
+                node.operands,
+                node.guard,
+                node.prefetches,
+                node.stream,
+                birth,
             )
         return Scope(node.size, tuple(numbered(c) for c in node.body), node.mark, birth)
 
@@ -594,10 +563,3 @@ def parse_access(program: Program, leaf: Leaf, text: str) -> Access:
     reader.dims = {a: b.dims for b in program.buffers for a in b.arrays}
     reader.open = [_Frame(s.size, s.mark) for s in leaf.scopes]
     return reader.access(reader.read("access", reader.lines[0], 0), within_bounds=False)
-
-
-def count_nodes(program: Program) -> int:
-    return sum(1 for _ in walk(program.body))
-
-
-__all__ = ["TextError", "body_lines", "count_nodes", "leaves", "op_text", "parse", "parse_access", "print_program", "with_births"]

@@ -272,7 +272,7 @@ class Program:
     @cached_property
     def text(self) -> str:
         """The canonical text."""
-        from dojo_core.program.text import print_program
+        from dojo_core.program.printing import print_program
 
         return print_program(self)
 
@@ -314,9 +314,7 @@ class Program:
         return self.edit(body=splice(self.body, path, count, nodes))
 
 
-def splice(
-    body: tuple[Node, ...], path: Path, count: int, nodes: tuple[Node, ...]
-) -> tuple[Node, ...]:
+def splice(body: tuple[Node, ...], path: Path, count: int, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     """``body`` with ``count`` siblings from ``path`` on replaced by ``nodes``; all else is shared."""
     first = path[0]
     if len(path) == 1:
@@ -327,9 +325,7 @@ def splice(
     return (*body[:first], changed, *body[first + 1 :])
 
 
-def leaves(
-    body: tuple[Node, ...], path: Path = (), scopes: tuple[Scope, ...] = ()
-) -> Iterator[Leaf]:
+def leaves(body: tuple[Node, ...], path: Path = (), scopes: tuple[Scope, ...] = ()) -> Iterator[Leaf]:
     """Every operation of a body in tree order."""
     for number, node in enumerate(body):
         if isinstance(node, Op):

@@ -13,22 +13,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from typing import NamedTuple
 
 from dojo_core.program.affine import Affine
+from dojo_core.program.coverage import coverage, shared_depth
 from dojo_core.program.dependence import (
     Order,
     System,
     Touch,
     Witness,
     cell_text,
-    common_depth,
     meeting,
     renamed,
     touches,
 )
-from dojo_core.program.integers import Constraint, solve
+from dojo_core.program.integers import Constraint
 from dojo_core.program.tree import Access, Birth, Buffer, Leaf, Node, Op, Path, Program, Scope
 
 
@@ -49,9 +48,7 @@ def storage_fault(program: Program) -> Fault | None:
     parallel = any(isinstance(n, Scope) and _holds_parallel(n) for n in program.body)
     for buffer in program.buffers:
         plain = (
-            buffer.location == "heap"
-            and len(buffer.arrays) == 1
-            and all(d.materialised for d in buffer.dims)
+            buffer.location == "heap" and len(buffer.arrays) == 1 and all(d.materialised for d in buffer.dims)
         )
         if plain and not parallel:
             continue
@@ -68,7 +65,7 @@ def definition_fault(program: Program) -> Fault | None:
         for touch in view.touches:
             if touch.access.array in program.inputs or touch.kind == "w":
                 continue
-            if _coverage(touch, view.touches) is None:
+            if coverage(touch, view.touches) is None:
                 return Fault(
                     "undefined",
                     buffer.name,
@@ -79,7 +76,7 @@ def definition_fault(program: Program) -> Fault | None:
         for array in buffer.arrays:
             if array in program.outputs:
                 touch = _exit_read(array, buffer)
-                if _coverage(touch, view.touches) is None:
+                if coverage(touch, view.touches) is None:
                     return Fault(
                         "unwritten",
                         buffer.name,
@@ -167,21 +164,15 @@ def _rebuilt(projection: object) -> Node:
 
 
 def _view(program: Program, buffer: Buffer) -> _View:
-    found = tuple(
-        t for leaf in program.leaves for t in touches(leaf) if t.access.array in buffer.arrays
-    )
+    found = tuple(t for leaf in program.leaves for t in touches(leaf) if t.access.array in buffer.arrays)
     return _View(found, len(owner_path(program, buffer)))
 
 
 def _located(program: Program, buffer: Buffer, fault: Fault) -> Fault:
     """Move a verdict from the projection's tree to the program's own."""
     real = [leaf for leaf in program.leaves if _touches_any(leaf, buffer.arrays)]
-    small = [
-        leaf
-        for leaf in Program(
-            "", (), (), (), tuple(_rebuilt(p) for p in (_project(n, frozenset(buffer.arrays)) for n in program.body) if p)
-        ).leaves
-    ]
+    projected = (_project(n, frozenset(buffer.arrays)) for n in program.body)
+    small = Program("", (), (), (), tuple(_rebuilt(p) for p in projected if p is not None)).leaves
     at = {s.path: r for s, r in zip(small, real, strict=True)}
 
     def whole(leaf: Leaf) -> Leaf:
@@ -212,7 +203,7 @@ def _check(program: Program, buffer: Buffer) -> Fault | None:
     reads += [_exit_read(a, buffer) for a in buffer.arrays if a in program.outputs]
     writes = [t for t in view.touches if t.kind != "r"]
     for read in reads:
-        covered = _coverage(read, view.touches)
+        covered = coverage(read, view.touches)
         if covered is None:
             if private or shared or collapsed:
                 return _undefined(read, buffer, view.owner if private else 0)
@@ -235,7 +226,8 @@ def _check(program: Program, buffer: Buffer) -> Fault | None:
                         "clobber",
                         buffer.name,
                         read.access.array,
-                        f"The write of {_cell_at(write, witness, 1)} clobbers {witness.cell} before its read.",
+                        f"The write of {_cell_at(write, witness, 1)} clobbers {witness.cell} "
+                        "before its read.",
                         tuple(dict.fromkeys(t.leaf.path for t in (definition, write, read) if t.leaf.path)),
                         witness,
                     )
@@ -256,7 +248,8 @@ def _undefined(read: Touch, buffer: Buffer, owner: int) -> Fault:
         "undefined",
         buffer.name,
         read.access.array,
-        f"No write before {read.access} surely sets what it reads, so {buffer.name} cannot be shared or private here.",
+        f"No write before {read.access} surely sets what it reads, "
+        f"so {buffer.name} cannot be shared or private here.",
         (read.leaf.path,) if read.leaf.path else (),
     )
 
@@ -272,17 +265,13 @@ def _exit_read(array: str, buffer: Buffer) -> Touch:
     return Touch(Leaf(Op(access, "", "", (), birth=Birth()), (), scopes), access, "r")
 
 
-def _shared_depth(a: Touch, b: Touch) -> int:
-    return common_depth(a.leaf, b.leaf) if a.leaf.path and b.leaf.path else 0
-
-
 def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Fault | None:
     """Two unordered iterations of a parallel scope that touch one cell, one of them writing."""
     for n, a in enumerate(view.touches):
         for b in view.touches[n:]:
             if a.kind == "r" and b.kind == "r":
                 continue
-            for depth in range(owner, _shared_depth(a, b)):
+            for depth in range(owner, shared_depth(a, b)):
                 if a.leaf.scopes[depth].mark != "p":
                     continue
                 for relation in ("<",) if a is b else ("<", ">"):
@@ -300,122 +289,6 @@ def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Fault
     return None
 
 
-def _coverage(read: Touch, found: Sequence[Touch]) -> tuple[int, tuple[Touch, ...]] | None:
-    """How near the write that defines a read surely is.
-
-    Returns (depth, writes): every instance of the read is defined within the same iteration of the
-    first ``depth`` scopes around it, by one of ``writes`` or a later write. None: not decided.
-    """
-    before = [
-        w
-        for w in found
-        if w.kind != "r"
-        and w.access.array == read.access.array
-        and w.leaf.path != read.leaf.path
-        and (not read.leaf.path or w.leaf.path < read.leaf.path)
-    ]
-    by_depth: dict[int, list[Touch]] = {}
-    for write in before:
-        by_depth.setdefault(_shared_depth(write, read), []).append(write)
-    partial: list[tuple[Touch, list[Constraint]]] = []
-    for depth in sorted(by_depth, reverse=True):
-        for write in reversed(by_depth[depth]):
-            sides = _uncovered_sides(write, read, depth)
-            if sides is None:
-                continue
-            if not sides:
-                return depth, (write,)
-            partial.append((write, sides))
-        if len(partial) > 1 and _covers_together(read, [sides for _, sides in partial]):
-            return depth, tuple(write for write, _ in partial)
-    return None
-
-
-def _uncovered_sides(write: Touch, read: Touch, depth: int) -> list[Constraint] | None:
-    """Half-spaces of the read's iterators that this write does not reach; None: it reaches nothing surely.
-
-    In one iteration of the common scopes the write's cells form, per dimension, either an interval
-    without gaps or a set of digits that must match the read's own.
-    """
-    sizes = [s.size for s in write.leaf.scopes]
-    box = [(0, s.size - 1) for s in read.leaf.scopes]
-    held = [Constraint.of(c) for c in read.leaf.op.guard]
-    seen: set[int] = set()
-    forced: dict[int, Affine] = {}  # iterators of the write that its cell fixes, in those of the read
-    sides: list[Constraint] = []
-
-    def uncovered(side: Constraint) -> None:
-        if solve(box, [side, *held]).possible:
-            sides.append(side)
-
-    for form, wanted in zip(write.access.index, read.access.index, strict=True):
-        local = [(d, c) for d, c in form.terms if d >= depth]
-        if seen & {d for d, _ in local}:
-            return None
-        seen |= {d for d, _ in local}
-        outer = Affine(tuple((d, c) for d, c in form.terms if d < depth), form.const)
-        low, high = Affine(tuple(local)).bounds(sizes)
-        rest = wanted - outer
-        if len(local) == 1 and local[0][1] == 1:
-            forced[local[0][0]] = rest
-        if _dense([(abs(c), sizes[d]) for d, c in local]):
-            uncovered(Constraint.at_least(-rest + (low - 1)))
-            uncovered(Constraint.at_least(rest - (high + 1)))
-            continue
-        if any(d < depth for d, _ in rest.terms) or any(c < 0 for _, c in (*rest.terms, *local)) or rest.const:
-            return None
-        mine = _digits([(c, sizes[d]) for d, c in local])
-        theirs = _digits([(c, read.leaf.scopes[d].size) for d, c in rest.terms])
-        if mine is None or theirs is None or any(mine.get(c, 1) < n for c, n in theirs.items()):
-            return None
-    for comparison in write.leaf.op.guard:
-        if any(d >= depth and d not in forced for d in comparison.form.depths):
-            return None
-        form = comparison.form.substitute(forced) - comparison.bound
-        if comparison.relation in ("<", "=="):
-            uncovered(Constraint.at_least(form + (0 if comparison.relation == "<" else -1)))
-        if comparison.relation in (">=", "=="):
-            uncovered(Constraint.at_least(-form - 1))
-    return sides
-
-
-def _dense(terms: Sequence[tuple[int, int]]) -> bool:
-    """Do sums of coefficient*[0,size) reach every value between their ends?"""
-    reach = 0
-    for coefficient, size in sorted(terms):
-        if size == 1:
-            continue
-        if coefficient > reach + 1:
-            return False
-        reach += coefficient * (size - 1)
-    return True
-
-
-def _digits(terms: Sequence[tuple[int, int]]) -> dict[int, int] | None:
-    """Mixed-radix digits coefficient -> size, neighbours merged; None where digits overlap."""
-    result: list[tuple[int, int]] = []
-    for coefficient, size in sorted(t for t in terms if t[1] > 1):
-        if result and result[-1][0] * result[-1][1] == coefficient:
-            result[-1] = (result[-1][0], result[-1][1] * size)
-        elif result and result[-1][0] * (result[-1][1] - 1) >= coefficient:
-            return None
-        else:
-            result.append((coefficient, size))
-    return dict(result)
-
-
-def _covers_together(read: Touch, sides: Sequence[list[Constraint]], limit: int = 256) -> bool:
-    """Is there no instance of the read that lies outside every write?"""
-    box = [(0, s.size - 1) for s in read.leaf.scopes]
-    guard = [Constraint.of(c) for c in read.leaf.op.guard]
-    count = 1
-    for each in sides:
-        count *= len(each)
-    if count > limit:
-        return False
-    return not any(solve(box, [*choice, *guard]).possible for choice in product(*sides))
-
-
 def _clobber(
     definition: Touch,
     write: Touch,
@@ -429,7 +302,7 @@ def _clobber(
     Writes outside the iteration of the first ``depth`` scopes come before the definition or after the
     read, so only instances inside it matter.
     """
-    if _shared_depth(write, read) < depth or _shared_depth(write, definition) < depth:
+    if shared_depth(write, read) < depth or shared_depth(write, definition) < depth:
         return None
     same_array = write.access.array == read.access.array
     apart: list[tuple[int, str] | None]
@@ -484,8 +357,8 @@ def _clobber(
 
 
 def _orders(a: Touch, b: Touch, depth: int) -> Iterator[list[Order]]:
-    """The ways in which an instance of ``a`` comes before one of ``b`` in one iteration of ``depth`` scopes."""
-    common = _shared_depth(a, b)
+    """How an instance of ``a`` can come before one of ``b`` in one iteration of ``depth`` scopes."""
+    common = shared_depth(a, b)
     for level in range(depth, common):
         yield [*(Order(d, "=") for d in range(depth, level)), Order(level, "<")]
     if not b.leaf.path or (a.leaf.path and a.leaf.path < b.leaf.path):

@@ -1,0 +1,189 @@
+"""The one door: which moves are legal, what they make of a program, and why others are refused.
+
+V2 and V3 (validity.py, marks.py) are checked here, on the result, for every transformation alike; V1 by
+``dependence.conflict_between`` in those that reorder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dojo_core.moves.core import REGISTRY, Context, IllegalMove, Move, Refusal, Verdict, structural
+from dojo_core.moves.notation import parse_move
+from dojo_core.moves.places import NoSuchPlace
+from dojo_core.program.dependence import POLICIES
+from dojo_core.program.functions import KERNEL_LIMITS
+from dojo_core.program.marks import mark_fault
+from dojo_core.program.tree import Path, Program, walk
+from dojo_core.program.validity import Fault, storage_fault
+from dojo_core.targets.target import Target
+from dojo_core.targets.target import target as target_named
+
+
+def outcome(context: Context, move: Move) -> Program | Refusal:
+    """The program after a legal move, or the refusal. The one place where legality is decided."""
+    transformation = REGISTRY.get(move.name)
+    if transformation is None:
+        return structural("unknown-move", f"There is no move {move.name!r}.")
+    try:
+        planned = transformation.plan(context, move.arguments)
+    except NoSuchPlace as missing:
+        return structural("no-such-place", str(missing))
+    if isinstance(planned, Refusal):
+        return planned
+    fault = storage_fault(planned) or mark_fault(planned, context.target, context.policy)
+    if fault is not None:
+        return _refused(fault, context.program, planned)
+    if _too_large(planned):
+        return structural("too-large", f"The program would grow beyond {KERNEL_LIMITS['nodes']} nodes.")
+    return planned
+
+
+def _refused(fault: Fault, before: Program, after: Program) -> Refusal:
+    """A fault of the result, told in the program before the move: nodes are found by their birth."""
+    at = {node.birth: path for node, path, _ in walk(before.body)}
+    births = {path: node.birth for node, path, _ in walk(after.body)}
+    nodes = tuple(at[births[p]] for p in fault.nodes if p in births and births[p] in at)
+    semantic = fault.code in (
+        "race",
+        "clobber",
+        "lifetime",
+        "undefined",
+        "unwritten",
+        "vector-flow",
+        "vector-regroup",
+    )
+    return Refusal(fault.code, fault.sentence, nodes, fault.witness, (), not semantic, fault)
+
+
+def _too_large(program: Program) -> bool:
+    count = 0
+    for node, path, _ in walk(program.body):
+        count += 1
+        if len(path) > KERNEL_LIMITS["depth"] + 1:
+            return True
+        del node
+    return count > KERNEL_LIMITS["nodes"] or len(program.buffers) > KERNEL_LIMITS["buffers"]
+
+
+def context(
+    program: Program, target: str | Target = "cpu", policy: str = "reassoc", born: int | None = None
+) -> Context:
+    """What legality is asked in. ``born`` numbers the move for births; default: the next of the program."""
+    if policy not in POLICIES:
+        raise ValueError(f"There is no policy {policy!r}. The policies are: {', '.join(POLICIES)}.")
+    found = target if isinstance(target, Target) else target_named(target)
+    return Context(program, found, policy, program.age + 1 if born is None else born)
+
+
+def all_candidates(context: Context) -> Iterator[Move]:
+    """Every well-formed move at this position, family by family."""
+    for transformation in REGISTRY.values():
+        if context.target.moves is not None and transformation.name not in context.target.moves:
+            continue
+        for arguments in transformation.candidates(context):
+            yield Move(transformation.name, arguments)
+
+
+def legal_moves(program: Program, target: str | Target = "cpu", policy: str = "reassoc") -> tuple[Move, ...]:
+    """All legal moves of a position, numbers from the documented grids."""
+    here = context(program, target, policy)
+    return tuple(m for m in all_candidates(here) if not isinstance(outcome(here, m), Refusal))
+
+
+def blocked_moves(
+    program: Program, target: str | Target = "cpu", policy: str = "reassoc"
+) -> tuple[tuple[Move, Refusal], ...]:
+    """Well-formed moves that are refused, each with its reason (``why`` adds the enabling moves)."""
+    here = context(program, target, policy)
+    found = []
+    for move in all_candidates(here):
+        result = outcome(here, move)
+        if isinstance(result, Refusal):
+            found.append((move, result))
+    return tuple(found)
+
+
+def as_move(move: Move | str) -> Move:
+    return parse_move(move) if isinstance(move, str) else move
+
+
+def apply(
+    program: Program,
+    move: Move | str,
+    target: str | Target = "cpu",
+    policy: str = "reassoc",
+    born: int | None = None,
+) -> Program:
+    """The program after a move (a Move or its text).
+
+    Raises IllegalMove with the refusal where the move is not legal, MoveSyntax where a text is no move.
+    """
+    here = context(program, target, policy, born)
+    played = as_move(move)
+    result = outcome(here, played)
+    if isinstance(result, Refusal):
+        raise IllegalMove(str(played), with_enablers(here, played, result))
+    return Program(
+        result.name,
+        result.inputs,
+        result.outputs,
+        result.buffers,
+        result.body,
+        max(program.age + 1, here.born),
+    )
+
+
+def why(program: Program, move: Move | str, target: str | Target = "cpu", policy: str = "reassoc") -> Verdict:
+    """Why a move is legal or not, with the places, a witness and the moves that would enable it."""
+    here = context(program, target, policy)
+    played = as_move(move)
+    result = outcome(here, played)
+    if isinstance(result, Refusal):
+        refusal = with_enablers(here, played, result)
+        return Verdict(False, f"{played} is not legal. {refusal}", refusal)
+    return Verdict(True, f"{played} is legal: every value is still read where and when it was written for.")
+
+
+def with_enablers(context: Context, move: Move, refusal: Refusal) -> Refusal:
+    """The refusal with the moves that are legal now and would help."""
+    transformation = REGISTRY.get(move.name)
+    if transformation is None:
+        return refusal
+    told: list[str] = []
+    try:
+        for candidate in transformation.enablers(context, move.arguments, refusal):
+            if str(candidate) not in told and not isinstance(outcome(context, candidate), Refusal):
+                told.append(str(candidate))
+            if len(told) == 3:
+                break
+    except NoSuchPlace:
+        pass
+    return Refusal(
+        refusal.code,
+        refusal.sentence,
+        refusal.nodes,
+        refusal.witness,
+        tuple(told),
+        refusal.structural,
+        refusal.fault,
+    )
+
+
+def places(program: Program, move: Move | str) -> tuple[Path, ...]:
+    """Every node that a move names or implies. Raises NoSuchPlace."""
+    played = as_move(move)
+    here = context(program)
+    return REGISTRY[played.name].places(here, played.arguments)
+
+
+def inverse(
+    program: Program, move: Move | str, target: str | Target = "cpu", policy: str = "reassoc"
+) -> Move | None:
+    """The move that undoes a legal move, legal at once on its result; None where there is none."""
+    here = context(program, target, policy)
+    played = as_move(move)
+    result = outcome(here, played)
+    if isinstance(result, Refusal):
+        raise IllegalMove(str(played), result)
+    return REGISTRY[played.name].inverse(here, played.arguments, result)

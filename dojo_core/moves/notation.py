@@ -1,0 +1,100 @@
+"""The text form of moves: ``split_scope y@0 16``."""
+
+from __future__ import annotations
+
+import re
+
+from dojo_core.moves.core import REGISTRY, Argument, Move, Transformation
+from dojo_core.moves.places import Place
+
+_PLACE = re.compile(r"([A-Za-z_]\w{0,63})(?:#(\d{1,4}))?(?:@(\d{1,2}))?\Z", re.ASCII)
+_NAME = re.compile(r"[A-Za-z_]\w{0,63}\Z", re.ASCII)
+_KIND_WORDS = {
+    "scope": "a scope such as t@0", "op": "an operation such as t or t#1",
+    "reduction": "an operation and a scope above it, such as s#1@2",
+    "node": "a scope or an operation, such as t@1 or t", "buffer": "a buffer's name", "name": "a new name",
+    "location": "a location such as stack", "access": "an access such as x[{0}+1,{1}]",
+    "number": "a whole number", "numbers": "whole numbers",
+}  # fmt: skip
+
+
+class MoveSyntax(ValueError):
+    """A text that is no move; the message says what would be."""
+
+
+def parse_move(text: str) -> Move:
+    """Read a move's text form. Raises MoveSyntax with a sentence."""
+    if len(text) > 500:
+        raise MoveSyntax("A move is one short line.")
+    words = text.split()
+    if not words:
+        raise MoveSyntax("An empty line is no move.")
+    name = words[0]
+    transformation = REGISTRY.get(name)
+    if transformation is None:
+        near = _nearest(name)
+        raise MoveSyntax(
+            f"There is no move {name!r}.{f' Did you mean {near}?' if near else ''} "
+            f"The moves are: {', '.join(REGISTRY)}."
+        )
+    arguments: list[Argument] = []
+    rest = words[1:]
+    for parameter in transformation.parameters:
+        if parameter.kind == "numbers":
+            if not rest or not rest[0].isdigit():
+                raise MoveSyntax(usage(transformation))
+            while rest and rest[0].isdigit():
+                arguments.append(_number(rest.pop(0), transformation))
+            continue
+        if not rest:
+            if parameter.optional:
+                continue
+            raise MoveSyntax(usage(transformation))
+        word = rest.pop(0)
+        if parameter.kind == "number":
+            arguments.append(_number(word, transformation))
+        elif parameter.kind in ("scope", "op", "reduction", "node"):
+            arguments.append(_place(word, parameter.kind, transformation))
+        elif parameter.kind == "access":
+            arguments.append("".join([word, *rest]))
+            rest = []
+        else:
+            if not _NAME.match(word):
+                raise MoveSyntax(usage(transformation))
+            arguments.append(word)
+    if rest:
+        raise MoveSyntax(f"{usage(transformation)} {rest[0]!r} is too much.")
+    return Move(name, tuple(arguments))
+
+
+def _nearest(name: str) -> str | None:
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, REGISTRY, 1)
+    return found[0] if found else None
+
+
+def usage(transformation: Transformation) -> str:
+    """One sentence on how the move is written."""
+    shown = " ".join(f"[{p.name}]" if p.optional else p.name.upper() for p in transformation.parameters)
+    words = "; ".join(f"{p.name.upper()} is {_KIND_WORDS[p.kind]}" for p in transformation.parameters)
+    return f"The move is written: {transformation.name} {shown} ({words})."
+
+
+def _number(word: str, transformation: Transformation) -> int:
+    if not word.isdigit() or len(word) > 12:
+        raise MoveSyntax(usage(transformation))
+    return int(word)
+
+
+def _place(word: str, kind: str, transformation: Transformation) -> Place:
+    match = _PLACE.match(word)
+    wrong = (
+        match is None
+        or (kind in ("scope", "reduction") and not match.group(3))
+        or (kind == "op" and match.group(3))
+    )
+    if match is None or wrong:
+        raise MoveSyntax(usage(transformation))
+    array, number, depth = match.groups()
+    return Place(array, int(number or 0), int(depth) if depth is not None else None)

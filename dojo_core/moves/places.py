@@ -1,0 +1,110 @@
+"""Names of nodes: what ``t@0`` stands for in a program, and what a node is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dojo_core.program.tree import Leaf, Path, Program, Scope, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A node by name: ``t@0`` is the scope at depth 0 above the operation that writes t, ``t`` that
+    operation itself, ``t#1`` the second operation that writes t."""
+
+    array: str
+    number: int = 0
+    depth: int | None = None
+
+    def __str__(self) -> str:
+        nth = f"#{self.number}" if self.number else ""
+        return f"{self.array}{nth}" if self.depth is None else f"{self.array}{nth}@{self.depth}"
+
+
+class NoSuchPlace(LookupError):
+    """A move names something that the program does not have; the message is a sentence."""
+
+
+def writers(program: Program) -> dict[str, list[Leaf]]:
+    """The operations that write each array, in tree order."""
+    kept: dict[str, list[Leaf]] | None = program.__dict__.get("_writers")
+    if kept is None:
+        kept = {}
+        for leaf in program.leaves:
+            kept.setdefault(leaf.op.target.array, []).append(leaf)
+        program.__dict__["_writers"] = kept
+    return kept
+
+
+def leaf_at(program: Program, place: Place) -> Leaf:
+    """The operation that a place names. Raises NoSuchPlace."""
+    found = writers(program).get(place.array, [])
+    if not found:
+        raise NoSuchPlace(f"No operation writes {place.array}.")
+    if place.number >= len(found):
+        count = "one operation writes" if len(found) == 1 else f"{len(found)} operations write"
+        raise NoSuchPlace(f"Only {count} {place.array}: {place.array}#{place.number} does not exist.")
+    return found[place.number]
+
+
+def resolve(program: Program, place: Place) -> Path:
+    """The path of the node that a place names. Raises NoSuchPlace."""
+    leaf = leaf_at(program, place)
+    if place.depth is None:
+        return leaf.path
+    if place.depth >= len(leaf.scopes):
+        raise NoSuchPlace(
+            f"{Place(place.array, place.number)} stands in {len(leaf.scopes)} scopes: "
+            f"there is none at depth {place.depth}."
+        )
+    return leaf.path[: place.depth + 1]
+
+
+def place_of(program: Program, path: Path) -> Place:
+    """The canonical name of a node: by the first operation in it."""
+    names: dict[Path, Place] | None = program.__dict__.get("_places")
+    if names is None:
+        names = {}
+        for array, found in writers(program).items():
+            for number, leaf in enumerate(found):
+                names[leaf.path] = Place(array, number)
+        for leaf in program.leaves:
+            own = names[leaf.path]
+            for depth in range(len(leaf.scopes)):
+                names.setdefault(leaf.path[: depth + 1], Place(own.array, own.number, depth))
+        program.__dict__["_places"] = names
+    return names[path]
+
+
+def scope_at(program: Program, place: object) -> tuple[Path, Scope, tuple[Scope, ...]]:
+    """(path, scope, scopes above) of a place that names a scope."""
+    assert isinstance(place, Place)
+    leaf = leaf_at(program, place)
+    path = resolve(program, place)
+    assert place.depth is not None
+    return path, leaf.scopes[place.depth], leaf.scopes[: place.depth]
+
+
+def scopes(program: Program) -> Iterator[tuple[Path, Scope, tuple[Scope, ...]]]:
+    """Every scope in tree order with its path and the scopes above."""
+    for node, path, above in walk(program.body):
+        if isinstance(node, Scope):
+            yield path, node, above
+
+
+def leaves_under(program: Program, path: Path) -> list[Leaf]:
+    """The operations at or below a path."""
+    depth = len(path)
+    return [leaf for leaf in program.leaves if leaf.path[:depth] == path]
+
+
+def fresh_name(program: Program, wish: str) -> str:
+    """``wish``, or with the first number that makes it new in the program."""
+    taken = set(program.buffer_of) | {b.name for b in program.buffers}
+    if wish not in taken:
+        return wish
+    number = 1
+    while f"{wish}{number}" in taken:
+        number += 1
+    return f"{wish}{number}"

@@ -1,0 +1,139 @@
+"""Coverage: how near the write that defines a read surely is.
+
+The writes of one iteration of the scopes that a write and a read share form a set of cells; a read is
+covered where no instance of it falls outside. That is decided by the integer solver, so a read counts as
+covered only where it is for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+from dojo_core.program.affine import Affine
+from dojo_core.program.dependence import Touch, common_depth
+from dojo_core.program.integers import Constraint, solve
+
+
+def shared_depth(a: Touch, b: Touch) -> int:
+    return common_depth(a.leaf, b.leaf) if a.leaf.path and b.leaf.path else 0
+
+
+def coverage(read: Touch, found: Sequence[Touch]) -> tuple[int, tuple[Touch, ...]] | None:
+    """How near the write that defines a read surely is.
+
+    Returns (depth, writes): every instance of the read is defined within the same iteration of the
+    first ``depth`` scopes around it, by one of ``writes`` or a later write. None: not decided.
+    """
+    before = [
+        w
+        for w in found
+        if w.kind != "r"
+        and w.access.array == read.access.array
+        and w.leaf.path != read.leaf.path
+        and (not read.leaf.path or w.leaf.path < read.leaf.path)
+    ]
+    by_depth: dict[int, list[Touch]] = {}
+    for write in before:
+        by_depth.setdefault(shared_depth(write, read), []).append(write)
+    partial: list[tuple[Touch, list[Constraint]]] = []
+    for depth in sorted(by_depth, reverse=True):
+        for write in reversed(by_depth[depth]):
+            sides = _uncovered_sides(write, read, depth)
+            if sides is None:
+                continue
+            if not sides:
+                return depth, (write,)
+            partial.append((write, sides))
+        if len(partial) > 1 and _covers_together(read, [sides for _, sides in partial]):
+            return depth, tuple(write for write, _ in partial)
+    return None
+
+
+def _uncovered_sides(write: Touch, read: Touch, depth: int) -> list[Constraint] | None:
+    """Half-spaces of the read's iterators that this write does not reach; None: it reaches nothing surely.
+
+    In one iteration of the common scopes the write's cells form, per dimension, either an interval
+    without gaps or a set of digits that must match the read's own.
+    """
+    sizes = [s.size for s in write.leaf.scopes]
+    box = [(0, s.size - 1) for s in read.leaf.scopes]
+    held = [Constraint.of(c) for c in read.leaf.op.guard]
+    seen: set[int] = set()
+    forced: dict[int, Affine] = {}  # iterators of the write that its cell fixes, in those of the read
+    sides: list[Constraint] = []
+
+    def uncovered(side: Constraint) -> None:
+        if solve(box, [side, *held]).possible:
+            sides.append(side)
+
+    for form, wanted in zip(write.access.index, read.access.index, strict=True):
+        local = [(d, c) for d, c in form.terms if d >= depth]
+        if seen & {d for d, _ in local}:
+            return None
+        seen |= {d for d, _ in local}
+        outer = Affine(tuple((d, c) for d, c in form.terms if d < depth), form.const)
+        low, high = Affine(tuple(local)).bounds(sizes)
+        rest = wanted - outer
+        if len(local) == 1 and local[0][1] == 1:
+            forced[local[0][0]] = rest
+        if is_dense([(abs(c), sizes[d]) for d, c in local]):
+            uncovered(Constraint.at_least(-rest + (low - 1)))
+            uncovered(Constraint.at_least(rest - (high + 1)))
+            continue
+        if (
+            any(d < depth for d, _ in rest.terms)
+            or any(c < 0 for _, c in (*rest.terms, *local))
+            or rest.const
+        ):
+            return None
+        mine = digits([(c, sizes[d]) for d, c in local])
+        theirs = digits([(c, read.leaf.scopes[d].size) for d, c in rest.terms])
+        if mine is None or theirs is None or any(mine.get(c, 1) < n for c, n in theirs.items()):
+            return None
+    for comparison in write.leaf.op.guard:
+        if any(d >= depth and d not in forced for d in comparison.form.depths):
+            return None
+        form = comparison.form.substitute(forced) - comparison.bound
+        if comparison.relation in ("<", "=="):
+            uncovered(Constraint.at_least(form + (0 if comparison.relation == "<" else -1)))
+        if comparison.relation in (">=", "=="):
+            uncovered(Constraint.at_least(-form - 1))
+    return sides
+
+
+def is_dense(terms: Sequence[tuple[int, int]]) -> bool:
+    """Do sums of coefficient*[0,size) reach every value between their ends?"""
+    reach = 0
+    for coefficient, size in sorted(terms):
+        if size == 1:
+            continue
+        if coefficient > reach + 1:
+            return False
+        reach += coefficient * (size - 1)
+    return True
+
+
+def digits(terms: Sequence[tuple[int, int]]) -> dict[int, int] | None:
+    """Mixed-radix digits coefficient -> size, neighbours merged; None where digits overlap."""
+    result: list[tuple[int, int]] = []
+    for coefficient, size in sorted(t for t in terms if t[1] > 1):
+        if result and result[-1][0] * result[-1][1] == coefficient:
+            result[-1] = (result[-1][0], result[-1][1] * size)
+        elif result and result[-1][0] * (result[-1][1] - 1) >= coefficient:
+            return None
+        else:
+            result.append((coefficient, size))
+    return dict(result)
+
+
+def _covers_together(read: Touch, sides: Sequence[list[Constraint]], limit: int = 256) -> bool:
+    """Is there no instance of the read that lies outside every write?"""
+    box = [(0, s.size - 1) for s in read.leaf.scopes]
+    guard = [Constraint.of(c) for c in read.leaf.op.guard]
+    count = 1
+    for each in sides:
+        count *= len(each)
+    if count > limit:
+        return False
+    return not any(solve(box, [*choice, *guard]).possible for choice in product(*sides))

@@ -1,0 +1,65 @@
+"""Canonical printing of the text form; ``text.parse`` reads it back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.tree import Access, Node, Number, Op, Operand, Program
+
+
+def print_program(program: Program) -> str:
+    """The canonical text, with a newline at its end."""
+    lines = [f"kernel {program.name}"]
+    if program.inputs:
+        lines.append(f"in {', '.join(program.inputs)}")
+    lines.append(f"out {', '.join(program.outputs)}")
+    lines.extend(map(str, program.buffers))
+    lines.extend(body_lines(program.body))
+    return "\n".join(lines) + "\n"
+
+
+def body_lines(body: Iterable[Node]) -> list[str]:
+    """One line per operation: the slots of newly opened scopes, bars for those still open."""
+    lines: list[str] = []
+
+    def visit(node: Node, opened: int, slots: list[str]) -> None:
+        if isinstance(node, Op):
+            lines.append(" ".join(["|"] * opened + slots[opened:] + [op_text(node)]))
+            return
+        slot = f"{node.size}:{node.mark}" if node.mark else str(node.size)
+        for number, child in enumerate(node.body):
+            visit(child, opened if number == 0 else len(slots) + 1, [*slots, slot])
+
+    for node in body:
+        visit(node, 0, [])
+    return lines
+
+
+def op_text(op: Op) -> str:
+    """An operation without its slots."""
+    parts = [f"{op.target} {op.accumulate}= {_expression_text(op.function, op.operands)}"]
+    if op.guard:
+        parts.append("if " + " and ".join(map(str, op.guard)))
+    parts.extend(f"!prefetch({a})" for a in op.prefetches)
+    if op.stream:
+        parts.append("!stream")
+    return " ".join(parts)
+
+
+def _expression_text(function: str, operands: tuple[Operand, ...]) -> str:
+    if not function:
+        return str(operands[0])
+    if function == "neg":
+        return f"-{_atom(operands[0])}"
+    if FUNCTIONS[function].infix:
+        left, right = _atom(operands[0]), _atom(operands[1])
+        return f"{left}*{right}" if function == "*" else f"{left} {function} {right}"
+    return f"{function}({','.join(map(str, operands))})"
+
+
+def _atom(operand: Operand) -> str:
+    text = str(operand)
+    bare = isinstance(operand, Access) or (text[0] != "-" and not re.search(r"[+*]|-(?!\d+$)", text))
+    return text if bare or (isinstance(operand, Number) and text[0] != "-") else f"({text})"
