@@ -59,7 +59,8 @@ def _run(kernel: str, shape: str | None) -> None:
             print(
                 f"{kernel}, {title}: {len(moves)} legal moves listed in {1e3 * (listed - began):.0f} ms; "
                 "the position "
-                f"runs in {1e3 * own:.2f} ms; first result after {times[0] - began:.2f} s, "
+                f"runs in {1e3 * own:.2f} ms; "
+                f"first result after {times[0] - began:.2f} s, "
                 f"the tenth after {times[min(9, len(times) - 1)] - began:.2f} s, all after {ended - began:.1f} s: "
                 f"{len(times) / (ended - began):.1f} candidates a second; {statuses}",
                 flush=True,

@@ -539,8 +539,8 @@ def _bench_table(report: dict[str, Any]) -> None:
         )  # fmt: skip
     out.print(table)
     out.print(
-        f"{report['rounds']} rounds of {report['samples']} runs; ratio: baseline's time over ours, each round by "
-        f"the best run. {report['machine']}",
+        f"{report['rounds']} rounds of {report['samples']} runs; ratio: baseline's time over ours, "
+        f"by the best run of each round. {report['machine']}",
         style="dim",
         soft_wrap=True,
     )

@@ -58,6 +58,7 @@ class Effort(Enum):
 
     QUICK = (1, 5, 0.1, 1.5, 2)
     NORMAL = (2, 10, 0.5, 2.0, 3)
+    ROUND = (2, 10, 0.0, 0.0, 10)
     FINAL = (3, 20, 0.0, 0.0, 20)
 
     def __init__(self, rank: int, samples: int, budget: float, cutoff: float, patience: int) -> None:
@@ -282,6 +283,7 @@ class Measurer:
         self._failures: dict[str, int] = {}  # crashes and timeouts of a code in this session
         self._best: dict[str, float] = {}  # seconds, by workload
         self._seed = 0
+        self.input_sets = 1  # among which the runs of the current workload rotate
 
     @property
     def worker_pid(self) -> int | None:
@@ -314,16 +316,17 @@ class Measurer:
         *,
         player: str = "",
         lines: Mapping[str, str] | None = None,
+        fresh: bool = False,
     ) -> list[Measurement]:
         """Verify and time programs; blocks; results in the order of ``programs``.
 
         ``on_result`` hears of each as it comes; ``cancelled`` is asked between candidates, and what is
         open then comes back as ``cancelled``. Identical code is measured once, and not at all where it is
-        known with as much effort. ``player`` and ``lines`` (by program hash, the moves from the start) go
+        known with as much effort, unless ``fresh`` asks for it anyhow. ``player`` and ``lines`` (by program hash, the moves from the start) go
         to the records.
         """
         with self._turn:
-            job = _Job(workload, effort, on_result, cancelled, player, lines or {})
+            job = _Job(workload, effort, on_result, cancelled, player, lines or {}, fresh)
             self._run(job, programs)
             return [job.results[program.hash] for program in programs]
 
@@ -340,7 +343,7 @@ class Measurer:
             candidates.setdefault(key, _Candidate(code, key, [])).programs.append(program)
         waiting = []
         for candidate in candidates.values():
-            found = self._look_up(candidate.key, job.effort)
+            found = None if job.fresh else self._look_up(candidate.key, job.effort)
             if found is None:
                 waiting.append(candidate)
             else:
@@ -490,7 +493,7 @@ class Measurer:
             if self._process is None:
                 self._process = _Process(self.machine)
             self._process.prepared = None
-            self._process.ask(
+            prepared = self._process.ask(
                 {
                     "do": "prepare",
                     "start": job.workload.start.text,
@@ -506,6 +509,7 @@ class Measurer:
                 },
                 PREPARE_SECONDS,
             )
+            self.input_sets = int(prepared.get("sets", 1))
             answer = self._process.ask(
                 {
                     "do": "judge",
@@ -600,6 +604,7 @@ class _Job:
     cancelled: Callable[[], bool] | None
     player: str
     lines: Mapping[str, str]
+    fresh: bool = False
     renewed: bool = False
 
     def __post_init__(self) -> None:

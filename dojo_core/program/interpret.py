@@ -104,11 +104,9 @@ def _wrap(value: Array, dtype: str) -> Array:
     if whole.dtype.kind == "f":
         # -inf and inf are the identities of max and min: the extreme values of the type.
         kind = np.iinfo(dtype.replace("i", "int").replace("u", "uint"))
-        whole = np.clip(np.nan_to_num(np.trunc(whole), posinf=kind.max, neginf=kind.min), kind.min, kind.max)
-        if dtype == "i64":
-            whole = np.where(
-                whole >= 2.0**63, np.int64(kind.max), np.minimum(whole, 2.0**62 * 1.9999999999999998)
-            )
+        above, below = whole >= float(kind.max), whole <= float(kind.min)
+        inside = np.where(above | below | np.isnan(whole), 0, whole).astype(np.int64)
+        return np.where(above, np.int64(kind.max), np.where(below, np.int64(kind.min), inside))
     bits = 8 * DTYPE_BYTES[dtype]
     whole = whole.astype(np.int64)
     if bits == 64:

@@ -62,7 +62,10 @@ class KernelLibrary:
 
     def cards(self) -> list[KernelCard]:
         found = [kernels.get(name) for name in kernels.names()]
-        return [KernelCard(k.name, k.group, k.formula, "x".join(map(str, k.shapes[0]))) for k in found]
+        return [
+            KernelCard(k.name, k.group, k.formula, "x".join(map(str, k.shapes[0])), "x".join(k.parameters))
+            for k in found
+        ]
 
     def start(self, kernel: str, shape: str) -> Program:
         found = kernels.get(kernel)

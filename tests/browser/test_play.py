@@ -26,7 +26,7 @@ def entries(page: Any) -> list[str]:
 
 def wait_for_entries(page: Any, count: int) -> None:
     page.wait_for_function(
-        "count => document.querySelector('.st-key-board').querySelector('[data-testid=stBidiComponentIsolated]')"
+        "count => document.querySelector('[data-testid=stBidiComponentIsolated]')"
         ".shadowRoot.querySelectorAll('.entry').length === count",
         arg=count,
     )
@@ -162,10 +162,9 @@ def test_a_wrong_text_is_shown_with_its_place_and_kept(page: Any) -> None:
 
 
 def test_a_title_is_never_markup(page: Any) -> None:
-    text = (
-        "dojo game 1\ntitle: <img src=x onerror=alert(1)>\nkernel: -\nshape: -\ntarget: cpu\npolicy: reassoc\n"
-        "start:\n  kernel k\n  in x\n  out y\n  x f32 [8] heap\n  y f32 [8] heap\n  8 y[{0}] = x[{0}]*2\nmoves:\n"
-    )
+    facts = "title: <img src=x onerror=alert(1)>\nkernel: -\nshape: -\ntarget: cpu\npolicy: reassoc\n"
+    program = "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = x[{0}]*2\n"
+    text = f"dojo game 1\n{facts}start:\n{program}moves:\n"
     page.fill("textarea", text)
     page.click("text=Play this")
     page.wait_for_selector(".row[data-move]")

@@ -1,0 +1,83 @@
+"""Generated C, compiled and run in this process: for tests of programs that are known to be sound."""
+
+import ctypes
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.code import Code
+from dojo_core.targets.cpu.codegen import PREAMBLE, generate
+
+FLAGS = "-std=gnu11 -O2 -march=native -mprefer-vector-width=512 -fno-math-errno -fopenmp".split()  # noqa: SIM905
+STORED = {
+    "f64": np.float64,
+    "f32": np.float32,
+    "i64": np.int64,
+    "i32": np.int32,
+    "i16": np.int16,
+    "i8": np.int8,
+    "u8": np.uint8,
+    "bool": np.uint8,
+}
+
+
+def load(text: str) -> ctypes.CDLL:
+    """A C file behind the preamble, compiled without a complaint."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder, "kernel.c"), Path(folder, "kernel.so")
+        source.write_text(PREAMBLE + text)
+        command = ["gcc", *FLAGS, "-Wall", "-Wno-unused", "-Wno-maybe-uninitialized", "-Wno-uninitialized"]
+        command += ["-fPIC", "-shared", "-o", str(library), str(source), "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        return ctypes.CDLL(str(library))
+
+
+def aligned(shape: tuple[int, ...], dtype: type) -> npt.NDArray:
+    """Zeros on a 64-byte boundary."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + 64, np.uint8)
+    begin = -raw.ctypes.data % 64
+    return raw[begin : begin + size].view(dtype).reshape(shape)
+
+
+def run(code: Code, inputs: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
+    """The outputs of one call by buffer name; outputs start as garbage."""
+    arrays = []
+    for parameter in code.parameters:
+        array = aligned(parameter.shape, STORED[parameter.dtype])
+        array[...] = inputs[parameter.name] if parameter.role == "in" else 77
+        arrays.append(array)
+    workspace = aligned((code.workspace_bytes + 1,), np.uint8)
+    workspace[...] = 255  # NaN in every float
+    pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
+    load(code.text)[code.symbol](pointers, ctypes.c_void_p(workspace.ctypes.data))
+    return {p.name: a for p, a in zip(code.parameters, arrays, strict=True) if p.role == "out"}
+
+
+def run_program(
+    program: Program, inputs: Mapping[str, npt.NDArray], policy: str = "reassoc"
+) -> dict[str, npt.NDArray]:
+    """Generate, compile, run."""
+    return run(generate(program, policy), inputs)
+
+
+def random_inputs(program: Program, seed: int = 0) -> dict[str, npt.NDArray]:
+    """Inputs as they are stored: normal numbers, small whole ones for integers."""
+    rng = np.random.default_rng(seed)
+    inputs = {}
+    for name in program.inputs:
+        buffer = program.buffer_of[name]
+        shape = tuple(d.size for d in buffer.dims)
+        kind = STORED[buffer.dtype]
+        if buffer.dtype in ("f32", "f64"):
+            inputs[name] = rng.standard_normal(shape).astype(kind)
+        else:
+            low, high = (0, 2) if buffer.dtype == "bool" else (0, 9) if buffer.dtype == "u8" else (-9, 9)
+            inputs[name] = rng.integers(low, high, shape).astype(kind)
+    return inputs

@@ -1,0 +1,192 @@
+"""Our own functions against numpy in float64: over the whole range, in every width, and the special values."""
+
+import ctypes
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+
+from dojo_core.targets.cpu.limits import cpu
+from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, preamble
+from tests.compiled import aligned, load
+
+UNARY = ("exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt")
+EXACT = ("abs", "floor", "round")
+
+
+def sigmoid(x):
+    z = np.exp(-np.abs(x))
+    return np.where(np.isnan(x), x, np.where(x >= 0, 1, z) / (1 + z))
+
+
+REFERENCES = {
+    "exp": np.exp,
+    "log": np.log,
+    "tanh": np.tanh,
+    "erf": lambda x: np.array([math.erf(v) for v in x]),
+    "sigmoid": sigmoid,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "abs": np.abs,
+    "floor": np.floor,
+    "round": np.rint,
+}
+TYPES = {f"{e}x{w}" if w > 1 else e: (e, w) for e in ("f32", "f64") for w in (1, *cpu().vector_widths[e])}
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """``apply_T_f(x, y, n)`` for every type and function, and the binary and horizontal ones."""
+    text = ""
+    for name, (element, width) in TYPES.items():
+        load_x, step = (f"{name}_load(x + i)", width) if width > 1 else ("x[i]", 1)
+        load_y = load_x.replace("x +", "y +").replace("x[", "y[")
+        store = f"{name}_store(z + i, v)" if width > 1 else "z[i] = v"
+        for function in (*UNARY, *EXACT, "max", "min"):
+            second = f", {load_y}" if function in ("max", "min") else ""
+            text += (
+                f"void apply_{name}_{function}(const {element} *x, const {element} *y, {element} *z, i64 n) {{\n"
+                f"    for (i64 i = 0; i < n; i += {step}) {{\n"
+                f"        {name} v = {name}_{function}({load_x}{second});\n        {store};\n    }}\n}}\n"
+            )
+        if width > 1:
+            for function in ("sum", "product", "maximum", "minimum"):
+                text += (
+                    f"{element} reduce_{name}_{function}(const {element} *x)"
+                    f" {{ return {name}_{function}({name}_load(x)); }}\n"
+                )
+    return load(text)
+
+
+def apply(name, function, x, y=None):
+    count = len(x)
+    padded = aligned((-(-count // 64) * 64,), x.dtype)
+    padded[:count] = x
+    other, result = np.zeros_like(padded), aligned(padded.shape, x.dtype)
+    if y is not None:
+        other[:count] = y
+    call = getattr(library(), f"apply_{name}_{function}")
+    call(*(ctypes.c_void_p(a.ctypes.data) for a in (padded, other, result)), ctypes.c_int64(len(padded)))
+    return result[:count]
+
+
+@cache
+def arguments(element):
+    """Every exponent, both signs, dense where the functions bend, and the special values."""
+    rng = np.random.default_rng(1)
+    kind, bits = (np.float32, np.uint32) if element == "f32" else (np.float64, np.uint64)
+    anywhere = rng.integers(0, np.iinfo(bits).max, 60_000, bits).view(kind)
+    dense = [rng.uniform(-r, r, 30_000) for r in (1e-3, 1, 4, 20, 110, 760)]
+    special = [
+        0.0,
+        -0.0,
+        1,
+        -1,
+        np.inf,
+        -np.inf,
+        np.nan,
+        88.72283,
+        88.73,
+        -87.34,
+        -103.97,
+        -104.1,
+        0.5,
+        1.5,
+        2.5,
+    ]
+    tiny = [np.finfo(kind).smallest_subnormal, np.finfo(kind).tiny, np.finfo(kind).max]
+    return np.concatenate([anywhere, *(d.astype(kind) for d in dense), np.array([*special, *tiny], kind)])
+
+
+@pytest.mark.parametrize("function", UNARY)
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_the_stated_bound_holds_everywhere(name, function):
+    element = TYPES[name][0]
+    x = arguments(element)
+    got, expected = apply(name, function, x).astype(np.float64), REFERENCES[function](x.astype(np.float64))
+    kind = np.finfo(np.float32 if element == "f32" else np.float64)
+    bound = ERROR_BOUNDS[function] if element == "f32" else F64_ERROR_BOUND
+    assert np.array_equal(np.isnan(got), np.isnan(expected))
+    stored = expected.astype(kind.dtype).astype(np.float64)
+    infinite = np.isinf(stored) | np.isinf(got)
+    # Where the result overflows, the last finite number is a neighbour of infinity.
+    assert np.all((got[infinite] == stored[infinite]) | (np.abs(stored[infinite]) >= kind.max))
+    finite = np.isfinite(got) & ~infinite
+    error = np.abs(got - expected)[finite]
+    denormal = float(kind.smallest_subnormal)
+    excess = error - bound * np.abs(expected[finite])
+    worst = int(np.argmax(excess))
+    assert excess[worst] <= denormal, (x[finite][worst], got[finite][worst], error[worst])
+
+
+@pytest.mark.parametrize("function", EXACT)
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_exact_functions_are_exact(name, function):
+    x = arguments(TYPES[name][0])
+    np.testing.assert_array_equal(apply(name, function, x), REFERENCES[function](x))
+
+
+@pytest.mark.parametrize("function", [*UNARY, *EXACT])
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_every_width_gives_the_same_bits(element, function):
+    x = arguments(element)
+    x = x[~np.isnan(x)]
+    scalar = apply(element, function, x)
+    for name, (own, width) in TYPES.items():
+        if own == element and width > 1:
+            np.testing.assert_array_equal(apply(name, function, x), scalar)
+
+
+@pytest.mark.parametrize("function", ["max", "min"])
+@pytest.mark.parametrize("name", TYPES)
+def test_max_and_min_keep_a_nan_on_either_side(name, function):
+    values = [1.0, 2.0, -3.0, 0.0, np.inf, -np.inf, np.nan]
+    x, y = (
+        a.ravel().astype(np.float32 if name[:3] == "f32" else np.float64) for a in np.meshgrid(values, values)
+    )
+    expected = (np.maximum if function == "max" else np.minimum)(x, y)
+    np.testing.assert_array_equal(apply(name, function, x, y), expected)
+
+
+@pytest.mark.parametrize("name", [n for n, (_, width) in TYPES.items() if width > 1])
+def test_horizontal_reductions(name):
+    element, width = TYPES[name]
+    kind, c_kind = (np.float32, ctypes.c_float) if element == "f32" else (np.float64, ctypes.c_double)
+    x = np.random.default_rng(0).standard_normal(width).astype(kind)
+    for function, expected in (
+        ("sum", x.sum()),
+        ("product", x.prod()),
+        ("maximum", x.max()),
+        ("minimum", x.min()),
+    ):
+        call = getattr(library(), f"reduce_{name}_{function}")
+        call.restype = c_kind
+        assert call(ctypes.c_void_p(x.ctypes.data)) == pytest.approx(float(expected), rel=1e-5)
+        for lane in range(width):
+            broken = x.copy()
+            broken[lane] = np.nan
+            assert math.isnan(call(ctypes.c_void_p(broken.ctypes.data)))
+
+
+@pytest.mark.parametrize("sizes, machine", [((16,), "x86-64"), ((32, 16), "haswell")])
+def test_the_preamble_compiles_for_lesser_machines(sizes, machine, tmp_path):
+    import subprocess
+
+    source = tmp_path / "preamble.c"
+    source.write_text(preamble(sizes))
+    command = [
+        "gcc",
+        "-std=gnu11",
+        "-O2",
+        f"-march={machine}",
+        "-Wall",
+        "-Werror",
+        "-Wno-unused",
+        "-c",
+        str(source),
+    ]
+    done = subprocess.run([*command, "-o", "/dev/null"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
