@@ -1,4 +1,4 @@
-"""Our own functions against numpy in float64: over the whole range, in every width, and the special values."""
+"""Our own functions against numpy in float64: the whole range, every width, the special values."""
 
 import ctypes
 import math
@@ -46,7 +46,8 @@ def library() -> ctypes.CDLL:
         for function in (*UNARY, *EXACT, "max", "min"):
             second = f", {load_y}" if function in ("max", "min") else ""
             text += (
-                f"void apply_{name}_{function}(const {element} *x, const {element} *y, {element} *z, i64 n) {{\n"
+                f"void apply_{name}_{function}(const {element} *x, const {element} *y,"
+                f" {element} *z, i64 n) {{\n"
                 f"    for (i64 i = 0; i < n; i += {step}) {{\n"
                 f"        {name} v = {name}_{function}({load_x}{second});\n        {store};\n    }}\n}}\n"
             )

@@ -322,8 +322,8 @@ class Measurer:
 
         ``on_result`` hears of each as it comes; ``cancelled`` is asked between candidates, and what is
         open then comes back as ``cancelled``. Identical code is measured once, and not at all where it is
-        known with as much effort, unless ``fresh`` asks for it anyhow. ``player`` and ``lines`` (by program hash, the moves from the start) go
-        to the records.
+        known with as much effort, unless ``fresh`` asks for it anyhow. ``player`` and ``lines`` (by program
+        hash, the moves from the start) go to the records.
         """
         with self._turn:
             job = _Job(workload, effort, on_result, cancelled, player, lines or {}, fresh)
