@@ -61,7 +61,8 @@ def _run(kernel: str, shape: str | None) -> None:
                 "the position "
                 f"runs in {1e3 * own:.2f} ms; "
                 f"first result after {times[0] - began:.2f} s, "
-                f"the tenth after {times[min(9, len(times) - 1)] - began:.2f} s, all after {ended - began:.1f} s: "
+                f"the tenth after {times[min(9, len(times) - 1)] - began:.2f} s, "
+                f"all after {ended - began:.1f} s: "
                 f"{len(times) / (ended - began):.1f} candidates a second; {statuses}",
                 flush=True,
             )
