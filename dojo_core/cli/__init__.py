@@ -1,0 +1,56 @@
+"""The command line: the same game through another door."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dojo_core.cli.looking import check, explain, moves, show, show_kernels
+from dojo_core.cli.measuring import bench, time_moves
+from dojo_core.cli.playing import play
+from dojo_core.cli.terminal import plain_errors
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def run_app(
+    port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8501,
+) -> None:
+    """Open the app in a browser.
+
+    Example: [bold]dojo app --port 8600[/bold]
+    """
+    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py"), "--server.port", str(port)]
+    raise typer.Exit(subprocess.call(command, cwd=ROOT))
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="The Dojo: make kernels fast by playing transformations. Try: [bold]dojo show softmax[/bold]",
+)
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "kernels": show_kernels,
+    "show": show,
+    "moves": moves,
+    "why": explain,
+    "play": play,
+    "check": check,
+    "time": time_moves,
+    "bench": bench,
+    "app": run_app,
+}
+for _name, _command in _COMMANDS.items():
+    app.command(_name)(plain_errors(_command))
+
+
+def main() -> None:
+    """The entry point of ``dojo``."""
+    app()

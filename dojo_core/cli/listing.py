@@ -1,0 +1,28 @@
+"""The generated C and its assembly on the terminal."""
+
+from __future__ import annotations
+
+from rich.syntax import Syntax
+
+from dojo_core.cli.terminal import Failure, out
+from dojo_core.program.tree import Program
+
+
+def print_code(program: Program, policy: str) -> None:
+    from dojo_core.targets.cpu.codegen import generate
+
+    text = generate(program, policy).text
+    if out.is_terminal:
+        out.print(Syntax(text, "c", background_color="default", word_wrap=False))
+    else:
+        print(text)
+
+
+def print_assembly(program: Program, policy: str) -> None:
+    from dojo_core.targets.cpu.build import CompileError, assembly
+    from dojo_core.targets.cpu.codegen import generate
+
+    made = assembly(generate(program, policy))
+    if isinstance(made, CompileError):
+        raise Failure(f"The generated C does not compile: {made.message}")
+    print("\n".join(made.lines))

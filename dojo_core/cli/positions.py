@@ -1,0 +1,97 @@
+"""From a command's arguments to a position: a kernel or a text, a shape, a policy, a line played first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from dojo_core import kernels
+from dojo_core.cli.terminal import Failure, err, read_file
+from dojo_core.game import Game
+from dojo_core.line import RecordedLine, read_line, recorded_lines
+from dojo_core.program.dependence import POLICIES
+from dojo_core.program.text import parse
+from dojo_core.program.tree import Program
+
+KernelArgument = Annotated[str, typer.Argument(help="A kernel's name (see: dojo kernels) or a text file.")]
+ShapeOption = Annotated[
+    str | None, typer.Option("--shape", help="For example 24576x512; default: the paper's.")
+]
+PolicyOption = Annotated[
+    str | None, typer.Option("--policy", help=f"Floating-point policy: {', '.join(POLICIES)}.")
+]
+LineOption = Annotated[Path | None, typer.Option("--line", help="Play this line first.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def start_of(kernel: str, shape: str | None) -> tuple[Program, str | None, str]:
+    """(program, kernel's name or None for a text of one's own, shape)."""
+    if kernel in kernels.names():
+        found = kernels.get(kernel)
+        try:
+            sizes = found.shape(shape) if shape else found.shapes[0]
+            return found.program(sizes), kernel, "x".join(map(str, sizes))
+        except ValueError as error:
+            raise Failure(str(error)) from None
+    path = Path(kernel)
+    if path.suffix or "/" in kernel or path.exists():
+        if shape:
+            raise Failure("A text of your own has its sizes in the text: leave --shape out.")
+        return parse(read_file(path)), None, ""
+    near = ", ".join(kernels.names())
+    raise Failure(f"There is no kernel {kernel!r}. The kernels: {near}. Or give the path of a text file.")
+
+
+def played(
+    kernel: str,
+    shape: str | None = None,
+    policy: str | None = None,
+    line: Path | None = None,
+    settings: list[str] | None = None,
+) -> Game:
+    """A game with a line played from the start. Raises Failure where a move does not apply."""
+    recorded: RecordedLine | None = None
+    if line is not None:
+        recorded = None if line.exists() else recorded_lines().get(str(line))
+        if recorded is None:
+            text = read_file(line)
+            if text.startswith("dojo game"):
+                if settings or shape or policy:
+                    raise Failure(
+                        "A game has its shape and policy in its text: leave --set, --shape and --policy out."
+                    )
+                return Game.from_text(text)
+            recorded = read_line(text, line.stem)
+    program, name, sizes = start_of(kernel, shape or (recorded.shape if recorded else None))
+    chosen = _policy(policy, recorded.policy if recorded else "reassoc")
+    game = Game.new(program, name, sizes, "cpu", chosen)
+    if recorded is not None:
+        report = recorded.play(game, _parameters(settings or []))
+        for number, entry in enumerate(report.entries, 1):
+            if entry.outcome == "readdressed":
+                err.print(f"Move {number}: {escape(entry.move)} is now {escape(entry.new)}.", style="yellow")
+            elif not entry.applies:
+                raise Failure(
+                    f"Move {number}, {entry.move}, does not apply ({entry.outcome}): {entry.reason}"
+                )
+    return game
+
+
+def _policy(given: str | None, default: str) -> str:
+    policy = default if given is None else given
+    if policy not in POLICIES:
+        raise Failure(f"There is no policy {policy!r}. The policies: {', '.join(POLICIES)}.")
+    return policy
+
+
+def _parameters(given: list[str]) -> dict[str, int]:
+    parameters: dict[str, int] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not value.isdigit():
+            raise Failure(f"A parameter is set as --set name=number, not {each!r}.")
+        parameters[name] = int(value)
+    return parameters

@@ -1,0 +1,98 @@
+"""What every command shares: where it prints, how it fails, files, progress, times as words."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from dojo_core.game import GameFull
+from dojo_core.moves import IllegalMove, MoveSyntax, NoSuchPlace
+from dojo_core.program.text import TextError
+from dojo_core.targets.cpu.code import NotGeneratable
+from dojo_core.targets.target import UnknownTarget
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+class Failure(Exception):
+    """A sentence for the person at the terminal; the command ends with code 1."""
+
+
+def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Errors that a person can cause end in a sentence, never in a traceback."""
+
+    @wraps(command)
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        try:
+            return command(*arguments, **options)
+        except (
+            Failure,
+            TextError,
+            MoveSyntax,
+            IllegalMove,
+            NoSuchPlace,
+            NotGeneratable,
+            GameFull,
+            UnknownTarget,
+        ) as error:
+            err.print(escape(str(error)), style="red")
+            raise typer.Exit(1) from None
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except KeyboardInterrupt:
+            err.print("Stopped. What was finished is kept.", style="yellow")
+            raise typer.Exit(130) from None
+
+    return wrapped
+
+
+def read_file(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        raise Failure(f"There is no file {path}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failure(f"{path} cannot be read as text: {error}.") from None
+
+
+def write_file(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise Failure(f"{path} cannot be written: {error.strerror}.") from None
+
+
+def columns(*names: str, right: tuple[str, ...] = (), **options: Any) -> Table:
+    """A table without lines; ``right`` names the columns of numbers."""
+    table = Table(box=None, header_style="bold", pad_edge=False, **options)
+    for name in names:
+        table.add_column(name, justify="right" if name in right else "left")
+    return table
+
+
+@contextmanager
+def progress(description: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar while the block runs; the value is called after each of ``total`` steps."""
+    shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*shown, console=err) as bar:
+        yield partial(bar.advance, bar.add_task(description, total=total))
+
+
+def seconds_text(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * scale >= 1:
+            return f"{seconds * scale:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
