@@ -98,6 +98,9 @@ class HistoryPane {
   refresh() {
     const feed = this.board.feed;
     if (!feed || !feed.times) return;
+    // Times make entries wider, and lines break anew: what stood in sight stays in sight.
+    const here = this.entries.get(this.board.data.position.id);
+    const seen = here && this.inSight(here.root);
     for (const [id, entry] of this.entries) {
       const time = feed.times[id];
       const node = this.nodes.get(id);
@@ -106,6 +109,12 @@ class HistoryPane {
         entry.root.title = `${duration(time)}: ${ratio(feed.start / time)} of the start's speed`;
       }
     }
+    if (seen && !this.inSight(here.root)) here.root.scrollIntoView({ block: "nearest" });
+  }
+
+  inSight(entry) {
+    const [box, own] = [this.body.getBoundingClientRect(), entry.getBoundingClientRect()];
+    return own.top >= box.top && own.bottom <= box.bottom;
   }
 }
 

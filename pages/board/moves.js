@@ -46,8 +46,8 @@ class MovesPane {
       onclick: () => { this.sort = "gain"; this.sorter.value = "gain"; this.reorder(); } }, "Update order");
     this.count = el("span", { class: "count", role: "status" });
     this.tools = el("div", { class: "tools" }, this.search, this.sorter, this.updater, this.count);
-    this.titles = el("div", { class: "row titles", "aria-hidden": "true" }, el("span", {}, "Move"), el("span", {}, "At"),
-      el("span", {}, "With"), el("span", { class: "speed", title: "How many times as fast as the position on the board" }, "Speed against now"));
+    this.titles = el("div", { class: "row titles", "aria-hidden": "true" }, el("span", {}, "Move"), el("span", {}, "Place"),
+      el("span", {}, "Parameter"), el("span", { class: "speed", title: "How many times as fast as the position on the board" }, "Speed against now"));
     this.list = el("div", { class: "scroll moves", role: "listbox", tabindex: "0", "aria-label": "Legal moves" });
     this.list.addEventListener("click", (event) => this.clicked(event));
     this.list.addEventListener("dblclick", (event) => this.doubled(event));
@@ -267,6 +267,9 @@ class MovesPane {
     this.board.involve(this.placesOf(text));
     if (this.group !== "blocked") this.board.send("look", { move: text });
     this.draw();
+    // The drawer below has opened: keep the row in sight.
+    const row = this.list.querySelector("[aria-selected=true]");
+    if (row) row.scrollIntoView({ block: "nearest" });
   }
 
   walk(step) {
@@ -275,7 +278,6 @@ class MovesPane {
     const at = rows.findIndex((row) => row.dataset.move === this.chosen);
     const next = rows[at < 0 ? 0 : Math.max(0, Math.min(rows.length - 1, at + step))];
     this.choose(next.dataset.move);
-    next.scrollIntoView({ block: "nearest" });
   }
 
   key(event) {
@@ -315,6 +317,7 @@ class MovesPane {
 
   drawDrawer() {
     const text = this.chosen;
+    this.drawer.classList.toggle("open", text !== null);
     if (text === null) {
       const hint = this.group === "blocked"
         ? "These moves are well formed but would break the program here. Select one to see why, where, and what would unblock it."

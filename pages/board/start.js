@@ -64,8 +64,13 @@ class StartView {
     const shape = el("input", { class: "field", value: kernel.shape, "aria-label": `Shape of ${kernel.name}`, title: kernel.dims || "Shape", spellcheck: "false" });
     const begin = () => this.board.send("start", { kernel: kernel.name, shape: shape.value, policy: this.own.policy });
     shape.addEventListener("keydown", (event) => { if (event.key === "Enter") begin(); });
-    return el("div", { class: "card", "data-kernel": kernel.name }, el("div", { class: "card-head" }, el("strong", {}, kernel.name), el("span", { class: "quiet" }, group)), el("code", { class: "formula" }, kernel.formula),
-      el("div", { class: "card-foot" }, shape, el("button", { class: "small primary", type: "button", "aria-label": `Play ${kernel.name}`, onclick: begin }, "Play")));
+    const card = el("div", { class: "card kernel", "data-kernel": kernel.name },
+      el("div", { class: "card-head" }, el("strong", {}, kernel.name), el("span", { class: "quiet" }, group)),
+      el("code", { class: "formula" }, kernel.formula),
+      el("div", { class: "card-foot" }, shape,
+        el("button", { class: "small primary", type: "button", "aria-label": `Play ${kernel.name}` }, "Play")));
+    card.addEventListener("click", (event) => { if (event.target !== shape) begin(); });
+    return card;
   }
 
   tell(text) {
