@@ -1,6 +1,7 @@
 # make setup   a virtual environment with everything pinned in requirements.txt, and the native module
 # make run     the app, on http://127.0.0.1:8501
 # make test    ruff, mypy and the tests
+# make benchmark  the core's speed, candidates a second, softmax against PyTorch (nothing else should run)
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 NATIVE := $(wildcard native/*.toml native/*.txt native/*.pyi native/src/*)
 
-.PHONY: setup run test
+.PHONY: setup run test benchmark
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.requirements $(VENV)/.native $(VENV)/.project
@@ -40,3 +41,9 @@ test: setup
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest
+
+benchmark: setup
+	@mkdir -p build
+	$(BIN)/python -m pytest benchmarks -n 0 --benchmark-enable --benchmark-columns=min,median,rounds
+	$(BIN)/python -m benchmarks.rates
+	$(BIN)/dojo bench softmax --against torch --json build/softmax-bench.json
