@@ -1,1 +1,1 @@
-"""Players that are programs. Each plays a game through the moves that a person has, and yields what it plays."""
+"""Players that are programs. Each plays through the moves that a person has, and yields what it plays."""

@@ -17,7 +17,7 @@ SHRINKING = ("join_scopes", "reuse_dims")  # each leaves fewer scopes or less st
 
 
 def naive(game: Game) -> Iterator[Position]:
-    """Play ``join_scopes`` and ``reuse_dims`` from the game's cursor while one is legal; yields the positions."""
+    """Play ``join_scopes`` and ``reuse_dims`` from the cursor while one is legal; yields the positions."""
     while True:
         moves = legal_moves(game.current.program, game.target, game.policy)
         chosen = next((m for name in SHRINKING for m in moves if m.name == name), None)

@@ -32,7 +32,6 @@ def test_naive_softmax_is_one_nest_with_a_number_for_each_row():
         "| s[{0}] = 0",
         "| 8 s[{0}] += e[{0},{1}]",
         "| 8 y[{0},{1}] = e[{0},{1}] / s[{0}]",
-        "",
     ]
 
 
