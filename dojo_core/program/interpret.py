@@ -157,6 +157,14 @@ ACCUMULATIONS: dict[str, np.ufunc] = {
 # ---------------------------------------------------------------------------- logical cells
 
 
+def _computed(program: Program, op: Op, operands: Sequence[Array]) -> Array:
+    """The value of an operation's function. A quotient is whole only where all it touches is whole."""
+    touched = (program.buffer_of[a.array].dtype for a in (op.target, *op.reads))
+    if op.function == "/" and any(dtype in _FLOATS for dtype in touched):
+        operands = [np.asarray(o, np.float64) for o in operands]
+    return np.asarray(FUNCTIONS[op.function](*operands))
+
+
 class _Logical:
     """Every array whole. An iterator is a range: one value where the scope runs as a loop, else all."""
 
@@ -246,7 +254,7 @@ class _Logical:
                 operands.append(np.asarray(operand.value))
             else:
                 operands.append(_grid(operand, ranges))
-        value = np.asarray(FUNCTIONS[op.function](*operands))
+        value = _computed(self.program, op, operands)
         target = self._view(op.target, ranges)
         dtype = self.program.buffer_of[op.target.array].dtype
         value = value.reshape((1,) * (len(ranges) - value.ndim) + value.shape)
@@ -334,7 +342,7 @@ class _Logical:
             else:
                 operands.append(np.asarray(operand.value) if isinstance(operand, Number) else at(operand))
         dtype = self.program.buffer_of[op.target.array].dtype
-        value = np.asarray(FUNCTIONS[op.function](*operands))
+        value = _computed(self.program, op, operands)
         array, index = self.arrays[op.target.array], cell(op.target)
         if not op.accumulate:
             array[index] = _wrap(value, dtype)
@@ -512,7 +520,7 @@ class _Physical:
                 )
         buffer = self.program.buffer_of[op.target.array]
         address, memory = self._address(op.target, iterators), self.memory[buffer.name]
-        value = np.asarray(FUNCTIONS[op.function](*operands))
+        value = _computed(self.program, op, operands)
         if op.accumulate:
             value = ACCUMULATIONS[op.accumulate](memory[address], _wrap_partial(value, buffer.dtype))
         memory[address] = _wrap(np.asarray(value), buffer.dtype)

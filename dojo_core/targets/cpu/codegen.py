@@ -299,7 +299,7 @@ class _Generator:
 
     def _prefetch(self, access: Access, scopes: tuple[Scope, ...]) -> list[str]:
         buffer = self.program.buffer_of.get(access.array)
-        if buffer is None or buffer.location == "register":
+        if buffer is None or buffer.location != "heap":  # what lies on the stack is near, or not yet there
             return []
         flat, size, count = self._flat(access), DTYPE_BYTES[buffer.dtype], 1
         if scopes and scopes[-1].mark == "v":
@@ -341,20 +341,27 @@ class _Generator:
         return f"{place} = {_c_type(dtype)}_{op.accumulate}({value}, {place});"
 
     def _compute_dtype(self, op: Op) -> str:
-        """The dtype an operation's function is computed in."""
-        dtypes = [self.program.buffer_of[a.array].dtype for a in op.reads]
-        target = self.program.buffer_of[op.target.array].dtype
+        """The dtype an operation's function is computed in: the widest of what it touches."""
         if op.function in DTYPE_BYTES:
             if op.function not in _RANK:
                 raise NotGeneratable(f"The CPU target has no arithmetic in {op.function}: use f32.")
             return op.function
-        if op.function in _COMPARISONS:
-            fractional = any(isinstance(o, Number) and isinstance(o.value, float) for o in op.operands)
-            dtypes = dtypes or ["i64"]
-            widest = max(dtypes, key=_RANK.__getitem__)
-            return "f64" if fractional and widest not in _FLOATS else widest
-        widest = max([*dtypes, target], key=_RANK.__getitem__)
-        return "f64" if op.function in _OF_REALS and widest not in _FLOATS else widest
+        comparison = op.function in _COMPARISONS
+        dtypes = {self.program.buffer_of[a.array].dtype for a in op.reads}
+        if not comparison:
+            dtypes.add(self.program.buffer_of[op.target.array].dtype)
+        if not dtypes or any(isinstance(o, Affine) for o in op.operands):
+            dtypes.add("i64")
+        widest = max(dtypes, key=_RANK.__getitem__)
+        if widest in _FLOATS:
+            return widest
+        # Infinities stand for the extreme values of an integer type, other than in a comparison.
+        numbers = [o.value for o in op.operands if isinstance(o, Number) and isinstance(o.value, float)]
+        if op.function in _OF_REALS or any(comparison or math.isfinite(n) for n in numbers):
+            return "f64"
+        if widest == "bool" and op.function not in ("", "select"):
+            return "i64"
+        return "i16" if widest == "i8" and "u8" in dtypes else widest
 
     def _expression(self, op: Op, dtype: str, values: list[str]) -> tuple[str, str]:
         """The C of a scalar function of ``values`` and the dtype it yields."""
@@ -407,6 +414,8 @@ class _Generator:
         def operand(value: Operand) -> tuple[str, bool]:
             """Text, and whether it is a vector (else one scalar for all lanes)."""
             if isinstance(value, Number):
+                if dtype not in _FLOATS and value.value % 1:
+                    raise NotGeneratable(f"{value} is no {dtype}: all of a vector operation has one dtype.")
                 return _literal(value.value, dtype), False
             if isinstance(value, Affine):
                 if not value.uses(lane):
