@@ -25,8 +25,19 @@ from dojo_core.program.tree import Program
 
 SAMPLES = 10  # runs of an entry in a round
 
-BASELINES = {"torch": "PyTorch eager, memory reused"}
-_SCRIPTS = {"torch": "baselines/torch_eager.py"}
+
+@dataclass(frozen=True)
+class Baseline:
+    """Something to compare with: its name in a table, what exactly it is, and the script that runs it."""
+
+    name: str
+    details: str
+    script: str
+
+
+BASELINES = {
+    "torch": Baseline("torch eager", "PyTorch {version} eager, memory reused", "baselines/torch_eager.py"),
+}
 _ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -44,9 +55,10 @@ class Entry:
 
 @dataclass
 class _Row:
+    entry: str
     name: str
-    title: str
     ours: bool
+    details: str = ""
     status: str = "ok"
     message: str = ""
     verified: bool = False
@@ -55,8 +67,9 @@ class _Row:
     def told(self, reference: _Row | None) -> dict[str, Any]:
         flat = [ns for each in self.rounds for ns in each]
         result: dict[str, Any] = {
-            "name": self.title,
-            "entry": self.name,
+            "name": self.name,
+            "entry": self.entry,
+            "details": self.details,
             "status": self.status if flat else (self.status if self.status != "ok" else "not measured"),
             "message": self.message,
             "verified": self.verified,
@@ -87,13 +100,14 @@ def pinned_environment() -> dict[str, str]:
     }
 
 
-class _Baseline:
+class _BaselineProcess:
     """A baseline's process; speaks JSON lines."""
 
     def __init__(self, row: _Row, kernel: str, shape: str, sets: int) -> None:
+        baseline = BASELINES[row.entry]
         self.row = row
         self.process = subprocess.Popen(
-            [sys.executable, str(_ROOT / _SCRIPTS[row.name]), kernel, shape, str(sets)],
+            [sys.executable, str(_ROOT / baseline.script), kernel, shape, str(sets)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=pinned_environment(),
@@ -105,7 +119,7 @@ class _Baseline:
             row.status, row.message = "failed", str(ready.get("message", "it ended without an answer"))
         else:
             row.verified = bool(ready.get("verified"))
-            row.title += f" ({ready['version']})"
+            row.details = baseline.details.format(version=ready["version"])
 
     def read(self) -> dict[str, Any]:
         assert self.process.stdout is not None
@@ -151,7 +165,7 @@ def run_bench(
     machine = this_machine()
     workload = Workload(game.start, game.kernel, game.policy)
     rows = [_Row(e.name, f"ours: {e.name}", True) for e in ours]
-    others: list[_Baseline] = []
+    others: list[_BaselineProcess] = []
     with Measurer() as measurer:
         try:
             for entry, row in zip(ours, rows, strict=True):
@@ -160,12 +174,12 @@ def run_bench(
                     raise BenchFailed(f"Our {entry.name} of {game.title} is not measurable: {first.message}")
                 row.verified = first.verified
             for name in against:
-                row = _Row(name, BASELINES[name], False)
+                row = _Row(name, BASELINES[name].name, False)
                 rows.append(row)
                 if game.kernel is None:
                     row.status, row.message = "missing", "A text of one's own has no counterpart there."
                     continue
-                others.append(_Baseline(row, game.kernel, game.shape, measurer.input_sets))
+                others.append(_BaselineProcess(row, game.kernel, game.shape, measurer.input_sets))
             for _ in range(rounds):
                 for entry, row in zip(ours, rows, strict=False):
                     again = measurer.measure(workload, [entry.program], Effort.ROUND, fresh=True)[0]
@@ -189,5 +203,6 @@ def run_bench(
         "rounds": rounds,
         "samples": SAMPLES,
         "machine": machine.details,
+        "machine_summary": machine.summary,
         "entries": [row.told(reference) for row in rows],
     }

@@ -19,10 +19,11 @@ def print_code(program: Program, policy: str) -> None:
 
 
 def print_assembly(program: Program, policy: str) -> None:
-    from dojo_core.targets.cpu.build import CompileError, assembly
+    from dojo_core.targets.cpu.build import assembly
     from dojo_core.targets.cpu.codegen import generate
 
-    made = assembly(generate(program, policy))
-    if isinstance(made, CompileError):
-        raise Failure(f"The generated C does not compile: {made.message}")
+    try:
+        made = assembly(generate(program, policy))
+    except ValueError as error:
+        raise Failure(f"The generated C does not compile: {error}") from None
     print("\n".join(made.lines))

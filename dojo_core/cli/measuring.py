@@ -117,9 +117,10 @@ def bench(
 
 
 def _bench_table(report: dict[str, Any]) -> None:
-    numbers = ("min", "median", "ratio (median of rounds)", "worst round", "best round")
+    numbers = ("min", "median", "ratio", "worst", "best")
     title = f"{report['kernel']} {report['shape']}"
     table = columns("entry", *numbers, "", right=numbers, title=title, title_justify="left")
+    table.columns[0].no_wrap = True  # a long message wraps, not the name beside it
     for entry in report["entries"]:
         ratio = entry.get("ratio")
         told = (
@@ -135,9 +136,11 @@ def _bench_table(report: dict[str, Any]) -> None:
             "verified" if entry["verified"] else "",
         )  # fmt: skip
     out.print(table)
-    out.print(
-        f"{report['rounds']} rounds of {report['samples']} runs; ratio: baseline's time over ours, "
-        f"by the best run of each round. {report['machine']}",
-        style="dim",
-        soft_wrap=True,
+    notes = [f"{entry['name']}: {entry['details']}." for entry in report["entries"] if entry["details"]]
+    notes.append(
+        f"{report['rounds']} rounds of {report['samples']} runs. Ratio: the baseline's best run of a round "
+        "over ours; the median, worst and best of the rounds."
     )
+    notes.append(f"Machine: {report['machine_summary']}")
+    for note in notes:
+        out.print(escape(note), style="dim", soft_wrap=True)

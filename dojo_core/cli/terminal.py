@@ -79,7 +79,7 @@ def columns(*names: str, right: tuple[str, ...] = (), **options: Any) -> Table:
     """A table without lines; ``right`` names the columns of numbers."""
     table = Table(box=None, header_style="bold", pad_edge=False, **options)
     for name in names:
-        table.add_column(name, justify="right" if name in right else "left")
+        table.add_column(name, justify="right" if name in right else "left", no_wrap=name in right)
     return table
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 from dataclasses import asdict, dataclass
@@ -46,6 +47,17 @@ class Machine:
         """16 hexadecimal digits over what must agree for two times to be comparable."""
         key = json.dumps([self.cpu, self.cores, self.features, self.compiler, self.flags])
         return hashlib.sha256(key.encode()).hexdigest()[:16]
+
+    @property
+    def summary(self) -> str:
+        """One line for people: ``AMD EPYC, 2 cores, 24 GB, gcc 12.2.0, -O2 -march=native …``."""
+        cpu = re.sub(r"\((?:R|TM)\)", "", self.cpu)
+        cores = f"{self.cores} core{'s' if self.cores > 1 else ''}"
+        flags = self.flags.split()
+        some = " ".join(flags[:2]) + (" …" if len(flags) > 2 else "")
+        # "gcc (Debian 12.2.0-14) 12.2.0": the name and the last word
+        words = self.compiler.split()
+        return f"{cpu}, {cores}, {self.memory / 2**30:.0f} GB, {words[0]} {words[-1]}, {some}"
 
     @property
     def details(self) -> str:
