@@ -369,10 +369,7 @@ class _Generator:
         if not function:
             return values[0], dtype
         if function in DTYPE_BYTES:
-            own = [self.program.buffer_of[a.array].dtype for a in op.reads]
-            if dtype == "bool" and own != ["bool"]:
-                return f"{values[0]} != 0", dtype
-            return values[0], dtype
+            return f"{values[0]} != 0" if dtype == "bool" else values[0], dtype
         if function in _COMPARISONS:
             return f"{values[0]} {function} {values[1]}", "bool"
         if function == "select":
@@ -414,7 +411,7 @@ class _Generator:
         def operand(value: Operand) -> tuple[str, bool]:
             """Text, and whether it is a vector (else one scalar for all lanes)."""
             if isinstance(value, Number):
-                if dtype not in _FLOATS and value.value % 1:
+                if dtype not in _FLOATS and math.isfinite(value.value) and value.value % 1:
                     raise NotGeneratable(f"{value} is no {dtype}: all of a vector operation has one dtype.")
                 return _literal(value.value, dtype), False
             if isinstance(value, Affine):
@@ -537,9 +534,9 @@ def _vector_type(dtype: str, lanes: int) -> str:
 
 
 def _wanted(op: Op, compute: str) -> list[tuple[Operand, str]]:
-    """Each operand with the dtype it is wanted in; a conversion's and a condition's stay what they are."""
+    """Each operand with the dtype it is wanted in; what is only asked to be other than 0 keeps its fraction."""
     wanted = [(o, compute) for o in op.operands]
-    if op.function == "select":
+    if op.function in ("select", "bool"):
         wanted[0] = (op.operands[0], "f64")
     return wanted
 
