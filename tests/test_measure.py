@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 from dojo_core import parse
+from dojo_core.measure.machine import Machine, this_machine
 from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.measure.pool import make_pool, tolerance
+from dojo_core.measure.process import WorkerFault, WorkerProcess
 from dojo_core.measure.records import Records
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Code, NotGeneratable, Parameter
@@ -35,7 +37,9 @@ y f32 [{ROWS}, {WIDTH}] heap
     )
 
 
-START, SAME, ENDLESS, CRASH, AFTER, BEFORE, CANARY, UNWRITTEN, WRONG, INPUT, TRAP, NONSENSE = range(2, 14)
+START, SAME, ENDLESS, CRASH, AFTER, BEFORE, CANARY, UNWRITTEN, WRONG, INPUT, TRAP, NONSENSE, BABBLE = range(
+    2, 15
+)
 LOOP = f"for (int i = 0; i < {ROWS * WIDTH}; i++)"
 BODIES = {
     START: f"{LOOP} y[i] = x[i] * 2;",
@@ -50,6 +54,7 @@ BODIES = {
     INPUT: f"{LOOP} y[i] = x[i] * 2; ((float *)x)[5] = 0;",
     TRAP: "__builtin_trap();",
     NONSENSE: "nonsense;",
+    BABBLE: 'long write(int, const void *, unsigned long); for (int f = 3; f < 40; f++) write(f, "y\\n", 2);',
 }
 
 
@@ -98,6 +103,7 @@ def test_a_correct_program_is_verified_and_timed(measurer: Measurer) -> None:
         (UNWRITTEN, "unwritten", "1 of 2100 elements of y are never written, among them y[58,16]."),
         (WRONG, "wrong_result", "1 of 2100 elements of y are wrong: y[37,0] is"),
         (INPUT, "out_of_bounds", "It writes into the input x, 20 bytes from its start."),
+        (BABBLE, "crash", "It wrote where the measuring process answers."),
         (NONSENSE, "compile_error", "'nonsense' undeclared"),
     ],
 )
@@ -163,6 +169,74 @@ def test_results_come_as_they_are_found_until_cancelled(measurer: Measurer) -> N
     assert heard == outcomes
 
 
+def test_a_compiler_that_was_called_off_is_no_compile_error(measurer: Measurer) -> None:
+    """A lease that lapses and is renewed: cancelled for a moment, while the compiler runs."""
+    asked: list[bool] = []
+
+    def for_a_moment() -> bool:
+        asked.append(len(asked) == 2)  # at first by measure itself, twice; then by build
+        return asked[-1]
+
+    called_off = measurer.measure(Workload(program(START)), [program(SAME)], cancelled=for_a_moment)[0]
+    assert (called_off.status, any(asked)) == ("cancelled", True)
+    assert measure(measurer, SAME)[0].status == "ok"
+
+
+def test_a_start_program_that_never_ends_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+
+    class Counted(WorkerProcess):
+        def __init__(self, machine: Machine) -> None:
+            super().__init__(machine)
+            started.append(self.pid)
+
+    monkeypatch.setattr("dojo_core.measure.trial.WorkerProcess", Counted)
+    with Measurer(generate=broken, preamble="", run_seconds=0.7) as measurer:
+        for _ in range(2):
+            for outcome in measurer.measure(Workload(program(ENDLESS)), [program(START), program(SAME)]):
+                assert outcome.status == "refused"
+                assert outcome.message.startswith("The start program cannot be measured. It ran for more")
+        assert len(started) == 1
+        assert measure(measurer, SAME)[0].status == "ok"  # another workload
+
+
+def test_what_is_known_holds_for_one_start_program_only() -> None:
+    with Records() as records, Measurer(records, generate=broken, preamble="") as measurer:
+        assert measure(measurer, SAME)[0].status == "ok"
+        tripled = measurer.measure(Workload(program(SAME)), [program(SAME)])[
+            0
+        ]  # x * 3, where the code doubles
+        assert (tripled.status, tripled.known) == ("refused", False)
+        assert "The start program cannot be measured. It is wrong itself" in tripled.message
+
+
+def test_a_measurer_forgets_what_was_long_ago(monkeypatch: pytest.MonkeyPatch, measurer: Measurer) -> None:
+    monkeypatch.setattr("dojo_core.measure.measurer.KNOWN_CODES", 2)
+    assert [measure(measurer, f)[0].known for f in (START, SAME, WRONG)] == [False] * 3
+    assert [measure(measurer, f)[0].known for f in (WRONG, SAME, START)] == [True, True, False]
+
+
+def test_every_request_has_processor_time_of_its_own() -> None:
+    worker = WorkerProcess(this_machine())
+
+    def limit() -> int:
+        rows = Path(f"/proc/{worker.pid}/limits").read_text().splitlines()
+        return int(next(row for row in rows if row.startswith("Max cpu time")).split()[3])
+
+    try:
+        for seconds in (30, 400):  # judging a kernel must not shorten the preparation of the next one
+            with pytest.raises(WorkerFault):
+                worker.ask({"do": "measure", "cpu_seconds": seconds}, 10)
+            assert seconds <= limit() <= seconds + 20
+    finally:
+        worker.kill()
+
+
+def test_efforts_are_ranked_and_an_unknown_one_is_the_least() -> None:
+    labels = ["", "quick", "normal", "final"]
+    assert [Effort.rank_of(label) for label in labels] == [0, 1, 2, 3]
+
+
 def test_a_program_without_code_is_refused_and_the_others_are_measured() -> None:
     def picky(program: Program, policy: str) -> Code:
         if program.text.endswith("*20\n"):
@@ -224,11 +298,11 @@ measure(measurer, ENDLESS)
 
 def test_special_values_are_in_the_inputs_and_in_the_references() -> None:
     parameters = broken(program(START), "reassoc").parameters
-    pool = make_pool(program(START), None, parameters, seed=3)
+    pool = make_pool(program(START), parameters, seed=3)
     x, y = pool.inputs["x"], pool.references["y"]
     np.testing.assert_array_equal(y, 2 * x.astype(np.float64))
     assert len(pool.adversarial["x"]) == ROWS // 20
-    other = make_pool(program(START), None, parameters, seed=3)
+    other = make_pool(program(START), parameters, seed=3)
     np.testing.assert_array_equal(x, other.inputs["x"])
 
 

@@ -40,7 +40,8 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     with Records(tmp_path / "r.sqlite") as records:
         assert records.known("p1", "cpu", "here") == replace(RECORD, time=12.0)
         assert records.known("p1", "cpu", "elsewhere") is None
-        assert records.known_code("c1", "here") == replace(RECORD, time=12.0)
+        assert records.known_code("c1", "s1", "here") == replace(RECORD, time=12.0)
+        assert records.known_code("c1", "s2", "here") is None
 
 
 def test_only_a_verified_program_counts_as_best(tmp_path: Path) -> None:

@@ -18,12 +18,14 @@ MESSAGE_CHARACTERS = 4000  # of a compiler's message
 # Running
 RUN_SECONDS = 10.0  # one request to the worker: verification and all its samples (samples stop far earlier)
 PREPARE_SECONDS = 180.0  # inputs and references of a workload
+RETRY_START_SECONDS = 120.0  # until a start program that could not be judged gets another chance
 START_SECONDS = 60.0  # until a new worker answers, on a loaded machine
 STACK_BYTES = 64 * MEBI  # of the thread that calls kernels; generated code keeps small arrays on its stack
 OPENMP_STACK = "16M"  # of every other thread
 WORKER_FILE_BYTES = 4 * GIBI
 WORKER_MEMORY_SHARE = 0.8  # of the machine's memory
 CRASHES = 2  # a program that crashed or hung this often is not run again
+KNOWN_CODES = 4096  # outcomes that a measurer keeps in memory; older ones are in the records
 
 # Buffers
 SETS_BYTES = GIBI  # memory for the rotating sets of buffers

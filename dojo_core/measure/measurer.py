@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import selectors
-import signal
-import statistics
-import subprocess
-import sys
-import tempfile
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from enum import Enum
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.limits import (
@@ -25,230 +15,20 @@ from dojo_core.measure.limits import (
     COMPILE_SECONDS,
     CRASHES,
     FIRST_BATCH,
-    OPENMP_STACK,
-    PREPARE_SECONDS,
+    KNOWN_CODES,
     RUN_SECONDS,
-    START_SECONDS,
-    WORKER_MEMORY_SHARE,
 )
-from dojo_core.measure.machine import Machine, this_machine
-from dojo_core.measure.places import cache_directory
-from dojo_core.measure.records import Record, Records, Sample
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.measurement import BROKE, SETTLED, Effort, Measurement, Workload
+from dojo_core.measure.records import Record, Records
+from dojo_core.measure.trial import Compiled, Trials
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.build import CompileError, build, code_hash
 from dojo_core.targets.cpu.code import Code, NotGeneratable
 
+__all__ = ["Effort", "Measurement", "Measurer", "Workload"]
+
 log = logging.getLogger(__name__)
-
-STATUSES = (
-    "ok", "compile_error", "wrong_result", "unwritten", "out_of_bounds", "crash", "timeout", "refused",
-    "cancelled",
-)  # fmt: skip
-# Verdicts on the code itself: measuring again would say the same.
-_SETTLED = ("compile_error", "wrong_result", "unwritten", "out_of_bounds")
-_BROKE = ("crash", "timeout", "out_of_bounds")  # the worker ended, or may be spoilt
-
-
-class Effort(Enum):
-    """How much time a measurement may take.
-
-    ``samples`` at most; none begins after ``budget`` seconds of timing; a candidate whose best of
-    ``patience`` samples is ``cutoff`` times slower than the best known gets no more (0: always all).
-    """
-
-    QUICK = (1, 5, 0.1, 1.5, 2)
-    NORMAL = (2, 10, 0.5, 2.0, 3)
-    ROUND = (2, 10, 0.0, 0.0, 10)
-    FINAL = (3, 20, 0.0, 0.0, 20)
-
-    def __init__(self, rank: int, samples: int, budget: float, cutoff: float, patience: int) -> None:
-        self.rank = rank
-        self.samples = samples
-        self.budget = budget
-        self.cutoff = cutoff
-        self.patience = patience
-
-    @property
-    def label(self) -> str:
-        """As records spell it."""
-        return self.name.lower()
-
-
-@dataclass(frozen=True)
-class Workload:
-    """What a program is measured on: its start program (the reference's meaning, and the tolerance)."""
-
-    start: Program
-    kernel: str | None = None
-    policy: str = "reassoc"
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """The outcome for one program. ``message`` is a sentence wherever ``status`` is not ``"ok"``.
-
-    ``samples``: nanoseconds a run, the undisturbed ones (all, where none was undisturbed), in order;
-    ``raw`` all of them with what disturbed them. ``seconds`` is the least, ``median`` the middle one.
-    ``verified``: every output element agreed; ``error`` the largest error in units of what is allowed.
-    ``known``: taken from records or from identical code, not measured now.
-    """
-
-    program_hash: str
-    code_hash: str
-    status: str
-    message: str = ""
-    samples: tuple[float, ...] = ()
-    seconds: float | None = None
-    median: float | None = None
-    verified: bool = False
-    error: float = 0.0
-    raw: tuple[Sample, ...] = ()
-    calibration: float = 0.0
-    known: bool = False
-
-    @staticmethod
-    def timed(raw: tuple[Sample, ...], **others: Any) -> Measurement:
-        """A successful measurement from its samples."""
-        clean = tuple(s.nanoseconds for s in raw if s.clean) or tuple(s.nanoseconds for s in raw)
-        return Measurement(
-            status="ok",
-            raw=raw,
-            samples=clean,
-            seconds=min(clean) / 1e9,
-            median=statistics.median(clean) / 1e9,
-            verified=True,
-            **others,
-        )
-
-    @staticmethod
-    def recorded(record: Record) -> Measurement:
-        """As a record tells it."""
-        hashes = {"program_hash": record.program_hash, "code_hash": record.code_hash, "known": True}
-        if record.status == "ok" and record.samples:
-            return Measurement.timed(
-                record.samples, error=record.error, calibration=record.calibration, **hashes
-            )
-        return Measurement(status=record.status, message=record.message, **hashes)  # type: ignore[arg-type]
-
-
-class WorkerDied(Exception):
-    """The worker ended during a request; ``status`` and ``str()`` say how it is blamed."""
-
-    def __init__(self, status: str, message: str, outside: bool = False) -> None:
-        super().__init__(message)
-        self.status = status
-        self.outside = (
-            outside  # killed, by memory pressure or from outside: perhaps not the candidate's fault
-        )
-
-
-class WorkerFault(Exception):
-    """The worker could not do what it was asked, and lives. ``str()`` is its exception; more in the log."""
-
-
-class _Process:
-    """One worker process and the pipe to it."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
-        environment = {
-            **os.environ,
-            "OMP_NUM_THREADS": str(machine.cores),
-            "OMP_PROC_BIND": "close",
-            "OMP_PLACES": "cores",
-            "OMP_DYNAMIC": "false",
-            "OMP_STACKSIZE": OPENMP_STACK,
-            "OPENBLAS_NUM_THREADS": "1",  # NumPy's BLAS keeps no second team of threads beside OpenMP's
-            "MALLOC_ARENA_MAX": "2",
-        }
-        self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "dojo_core.measure.worker",
-                str(int(machine.memory * WORKER_MEMORY_SHARE)),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env=environment,
-            start_new_session=True,
-            bufsize=0,
-        )
-        self.pid = self._process.pid
-        self.prepared: object = None  # which workload it holds
-        self.ask({"do": "hello"}, START_SECONDS)
-
-    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Send a request and wait for the answer. Raises WorkerDied; the process is gone then."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-        except BrokenPipeError:
-            self.kill()
-            raise WorkerDied("crash", "The measuring process was killed.", outside=True) from None
-        deadline = time.monotonic() + seconds
-        received = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            while not received.endswith(b"\n"):
-                left = deadline - time.monotonic()
-                if left <= 0 or not selector.select(left):
-                    self.kill()
-                    raise WorkerDied("timeout", f"It ran for more than {seconds:g} s and was stopped.")
-                piece = os.read(self._process.stdout.fileno(), 1 << 16)
-                if not piece:
-                    raise self._ended(received)
-                received += piece
-        answer: dict[str, Any] = json.loads(received)
-        if "fault" in answer:
-            raise self._faulted(answer)
-        if answer["status"] == "fault":
-            log.error("the measuring process failed\n%s", answer["message"])
-            raise WorkerFault(answer["message"].strip().splitlines()[-1])
-        return answer
-
-    def _ended(self, received: bytes) -> WorkerDied:
-        status = self._wait()
-        if status == -signal.SIGXCPU:
-            return WorkerDied("timeout", "It used more processor time than allowed and was stopped.")
-        if status == -signal.SIGKILL:
-            return WorkerDied(
-                "crash", "The measuring process was killed: by hand, or out of memory.", outside=True
-            )
-        name = signal.Signals(-status).name if status < 0 else f"status {status}"
-        self._log.seek(0)
-        told = self._log.read()[-500:].decode(errors="replace").strip()
-        return WorkerDied("crash", f"The measuring process ended with {name}. {told}".strip())
-
-    def _faulted(self, answer: dict[str, Any]) -> WorkerDied:
-        self._wait()
-        name, place, offset = answer["buffer"], answer["place"], answer["offset"]
-        if name is None:
-            return WorkerDied("crash", f"It crashed with {answer['fault']}.")
-        if place == "inside":
-            return WorkerDied(
-                "out_of_bounds", f"It writes into the input {name}, {offset} bytes from its start."
-            )
-        side = "after the end" if place == "after" else "before the start"
-        return WorkerDied("out_of_bounds", f"It reads or writes {offset} bytes {side} of {name}.")
-
-    def _wait(self) -> int:
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(5)
-        status = self._process.returncode
-        self.kill()
-        return status if status is not None else -signal.SIGKILL
-
-    def kill(self) -> None:
-        """End the process and everything in its group."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._log.close()
 
 
 class Measurer:
@@ -272,39 +52,37 @@ class Measurer:
         self.records = records
         self.target = target
         self.machine = this_machine()
-        self._run_seconds = run_seconds
         self._compile_seconds = compile_seconds
         self._jobs = jobs
         self._preamble = preamble
         self._generate = generate
         self._turn = threading.RLock()
-        self._process: _Process | None = None
-        self._known: dict[str, tuple[int, Measurement]] = {}  # by code: rank of effort, outcome
+        self._trials = Trials(self.machine, run_seconds)
+        # By code and start program: rank of effort, outcome; the ones used last. Records have the rest.
+        self._known: OrderedDict[tuple[str, str], tuple[int, Measurement]] = OrderedDict()
         self._failures: dict[str, int] = {}  # crashes and timeouts of a code in this session
-        self._best: dict[str, float] = {}  # seconds, by workload
-        self._seed = 0
-        self.input_sets = 1  # among which the runs of the current workload rotate
+        self._best: dict[str, float] = {}  # seconds, by start program
 
     @property
     def worker_pid(self) -> int | None:
         """The process id of the worker, None while there is none."""
-        return self._process.pid if self._process is not None else None
+        return self._trials.pid
+
+    @property
+    def input_sets(self) -> int:
+        """How many sets of inputs the runs of the current workload rotate among."""
+        return self._trials.input_sets
 
     def close(self) -> None:
         """End the worker. A later ``measure`` starts another."""
         with self._turn:
-            self._drop()
+            self._trials.close()
 
     def __enter__(self) -> Measurer:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _drop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
 
     def measure(
         self,
@@ -327,37 +105,42 @@ class Measurer:
         """
         with self._turn:
             job = _Job(workload, effort, on_result, cancelled, player, lines or {}, fresh)
-            self._run(job, programs)
+            waiting = self._candidates(job, programs)
+            if waiting and effort is Effort.FINAL:
+                self._trials.renew_inputs()
+            size = FIRST_BATCH
+            while waiting and not job.cancelled():
+                batch, waiting = waiting[:size], waiting[size:]
+                self._batch(job, batch)
+                size = min(2 * size, 2 * BATCH_KERNELS)
+            for program in programs:
+                if program.hash not in job.results:
+                    message = "Not measured: the request was cancelled."
+                    job.tell(Measurement(program.hash, "", "cancelled", message))
             return [job.results[program.hash] for program in programs]
 
-    def _run(self, job: _Job, programs: Sequence[Program]) -> None:
-        candidates: dict[str, _Candidate] = {}
+    # ------------------------------------------------------------------ what is to be measured
+
+    def _candidates(self, job: _Job, programs: Sequence[Program]) -> list[_Candidate]:
+        """The different codes of the programs, without those that are known or have none: these are told."""
+        found: dict[str, _Candidate] = {}
         for program in dict.fromkeys(programs):
-            if job.is_cancelled():
+            if job.cancelled():
                 break
             code = self._code(program, job.workload.policy)
             if isinstance(code, str):
                 job.tell(Measurement(program.hash, "", "refused", code))
                 continue
             key = code_hash(code, self._preamble)
-            candidates.setdefault(key, _Candidate(code, key, [])).programs.append(program)
+            found.setdefault(key, _Candidate(code, key, [])).programs.append(program)
         waiting = []
-        for candidate in candidates.values():
-            found = None if job.fresh else self._look_up(candidate.key, job.effort)
-            if found is None:
+        for candidate in found.values():
+            known = None if job.fresh else self._look_up(job, candidate)
+            if known is None:
                 waiting.append(candidate)
             else:
-                self._tell(job, candidate, found, known=True)
-        size = FIRST_BATCH
-        while waiting and not job.is_cancelled():
-            batch, waiting = waiting[:size], waiting[size:]
-            self._batch(job, batch)
-            size = min(2 * size, 2 * BATCH_KERNELS)
-        for program in programs:
-            if program.hash not in job.results:
-                job.tell(
-                    Measurement(program.hash, "", "cancelled", "Not measured: the request was cancelled.")
-                )
+                self._tell(job, candidate, known, known=True)
+        return waiting
 
     def _code(self, program: Program, policy: str) -> Code | str:
         """The generated code, or the sentence why there is none."""
@@ -372,165 +155,71 @@ class Measurer:
             log.exception("no code for\n%s", program.text)
             return f"The code generator failed, which is a fault of the Dojo (see its log): {fault}"
 
-    def _look_up(self, key: str, effort: Effort) -> Measurement | None:
-        """What is known of generated code, if that is enough."""
+    def _look_up(self, job: _Job, candidate: _Candidate) -> Measurement | None:
+        """What is known of generated code on this workload, if that is enough."""
+        key = (candidate.key, job.workload.start.hash)
         rank, found = self._known.get(key, (0, None))
         if found is None and self.records is not None:
-            record = self.records.known_code(key, self.machine.fingerprint)
+            record = self.records.known_code(*key, self.machine.fingerprint)
             if record is not None:
-                rank = Effort[record.effort.upper()].rank
-                found = Measurement.recorded(record)
-                self._known[key] = (rank, found)
-        if found is not None and (found.status in _SETTLED or (found.status == "ok" and rank >= effort.rank)):
+                rank, found = Effort.rank_of(record.effort), Measurement.recorded(record)
+                self._remember(key, rank, found)
+        if found is None:
+            return None
+        if found.status in SETTLED or (found.status == "ok" and rank >= job.effort.rank):
             return found
-        failures = self._failures.get(key, 0)
-        if found is not None and found.status in ("crash", "timeout") and self.records is not None:
-            failures = max(failures, self.records.failures(key, self.machine.fingerprint))
-        if failures >= CRASHES and found is not None:
+        failures = self._failures.get(candidate.key, 0)
+        if found.status in ("crash", "timeout") and self.records is not None:
+            failures = max(failures, self.records.failures(candidate.key, self.machine.fingerprint))
+        if failures >= CRASHES:
             message = f"Not run again: it failed {failures} times here. {found.message}"
             return replace(found, status="refused", message=message)
         return None
 
+    def _remember(self, key: tuple[str, str], rank: int, outcome: Measurement) -> None:
+        self._known[key] = (rank, outcome)
+        self._known.move_to_end(key)
+        while len(self._known) > KNOWN_CODES:
+            self._known.popitem(last=False)
+
+    # ------------------------------------------------------------------ compile, verify, time
+
     def _batch(self, job: _Job, batch: list[_Candidate]) -> None:
         start = self._code(job.workload.start, job.workload.policy)
         if isinstance(start, str):
-            for candidate in batch:
-                message = f"The start program cannot be measured. {start}"
-                self._tell(job, candidate, Measurement("", candidate.key, "refused", message))
+            self._refuse(job, batch, f"The start program cannot be measured. {start}")
             return
-        built = build(
+        first, *built = build(
             [start, *(c.code for c in batch)],
             self._jobs,
             preamble=self._preamble,
             timeout=self._compile_seconds,
             cancelled=job.cancelled,
         )
-        for candidate, made in zip(batch, built[1:], strict=True):
-            if job.is_cancelled():
+        if job.cancelled():
+            return
+        if isinstance(first, CompileError):
+            self._refuse(job, batch, f"The start program does not compile: {first.message}")
+            return
+        for candidate, made in zip(batch, built, strict=True):
+            if job.cancelled():
                 return
             if isinstance(made, CompileError):
-                self._settle(job, candidate, Measurement("", candidate.key, "compile_error", made.message))
-                continue
-            first = built[0]
-            if isinstance(first, CompileError):
-                message = f"The start program does not compile: {first.message}"
-                self._tell(job, candidate, Measurement("", candidate.key, "refused", message))
+                self._settle(job, candidate, candidate.outcome("compile_error", made.message))
                 continue
             with measuring(job.cancelled) as held:
                 if not held:
                     return
-                outcome = self._measure(
-                    job, candidate, start, (first.library, first.symbol), made.library, made.symbol
+                outcome = self._trials.run(
+                    Compiled(candidate.programs[0], candidate.code, made),
+                    Compiled(job.workload.start, start, first),
+                    job.effort,
+                    self._best_of(job.workload),
                 )
             if outcome.status == "refused":
                 self._tell(job, candidate, outcome)
             else:
                 self._settle(job, candidate, outcome)
-
-    def _measure(
-        self,
-        job: _Job,
-        candidate: _Candidate,
-        start: Code,
-        start_built: tuple[str, str],
-        library: str,
-        symbol: str,
-    ) -> Measurement:
-        """One candidate in the worker; the machine is held."""
-        for attempt in range(2):
-            refused = self._prepare(job, start, start_built)
-            if refused is not None:
-                return Measurement("", candidate.key, "refused", refused)
-            assert self._process is not None
-            effort = job.effort
-            best = self._best_of(job.workload)
-            request = {
-                "do": "measure",
-                "library": library,
-                "symbol": symbol,
-                "workspace": candidate.code.workspace_bytes,
-                "bound": candidate.code.error_bound,
-                "samples": effort.samples,
-                "patience": effort.patience,
-                "budget_ns": 1e9 * (effort.budget or self._run_seconds * 0.4),
-                "cutoff_ns": 1e9 * best * effort.cutoff if best is not None else 0.0,
-                "hopeless": 2.0,
-                "again": effort is Effort.FINAL,
-                "cpu_seconds": (self._run_seconds + 5) * self.machine.cores,
-            }
-            try:
-                answer = self._process.ask(request, self._run_seconds)
-            except WorkerDied as death:
-                self._process = None
-                if death.outside and attempt == 0:
-                    continue  # once more in a new process: it need not have been this candidate's fault
-                return Measurement("", candidate.key, death.status, str(death))
-            except WorkerFault as fault:
-                return Measurement("", candidate.key, "refused", f"It could not be measured: {fault}")
-            if answer.get("spoilt"):
-                self._drop()
-            if answer["status"] != "ok":
-                return Measurement("", candidate.key, answer["status"], answer["message"])
-            raw = tuple(Sample(ns, switches, faults) for ns, switches, faults in answer["samples"])
-            return Measurement.timed(
-                raw,
-                program_hash="",
-                code_hash=candidate.key,
-                error=answer["error"],
-                calibration=answer["calibration"],
-            )
-        raise AssertionError("unreachable")
-
-    def _prepare(self, job: _Job, start: Code, built: tuple[str, str]) -> str | None:
-        """See that the worker runs and holds the workload. Gives the sentence why it cannot."""
-        if job.effort is Effort.FINAL and not job.renewed:
-            self._seed += 1  # finalists are verified on inputs that they have not seen
-            job.renewed = True
-        key = (job.workload.start.hash, job.workload.kernel, built, self._seed)
-        if self._process is not None and self._process.prepared == key:
-            return None
-        try:
-            if self._process is None:
-                self._process = _Process(self.machine)
-            self._process.prepared = None
-            prepared = self._process.ask(
-                {
-                    "do": "prepare",
-                    "start": job.workload.start.text,
-                    "kernel": job.workload.kernel,
-                    "parameters": [
-                        {"name": p.name, "dtype": p.dtype, "shape": p.shape, "role": p.role}
-                        for p in start.parameters
-                    ],
-                    "seed": self._seed,
-                    "cache": str(cache_directory()),
-                    "last_level": self.machine.last_level_cache,
-                    "second_level": self.machine.second_level_cache,
-                },
-                PREPARE_SECONDS,
-            )
-            self.input_sets = int(prepared.get("sets", 1))
-            answer = self._process.ask(
-                {
-                    "do": "judge",
-                    "library": built[0],
-                    "symbol": built[1],
-                    "workspace": start.workspace_bytes,
-                    "bound": start.error_bound,
-                },
-                self._run_seconds,
-            )
-        except WorkerDied as death:
-            self._process = None
-            return f"The start program cannot be measured. {death}"
-        except WorkerFault as fault:
-            self._drop()
-            return f"The start program cannot be measured: {fault}"
-        if answer["status"] != "ok":
-            self._drop()
-            return f"The start program cannot be measured. {answer['message']}"
-        self._process.prepared = key
-        return None
 
     def _best_of(self, workload: Workload) -> float | None:
         """Seconds of the fastest verified program of a workload, on this machine."""
@@ -541,17 +230,23 @@ class Measurer:
                 self._best[key] = record.seconds
         return self._best.get(key)
 
+    # ------------------------------------------------------------------ what came out
+
     def _settle(self, job: _Job, candidate: _Candidate, outcome: Measurement) -> None:
-        """A fresh outcome: remember it, keep it in the records, tell it."""
-        self._known[candidate.key] = (job.effort.rank, outcome)
-        if outcome.status in _BROKE:
-            self._failures[candidate.key] = self._failures.get(candidate.key, 0) + 1
-        if outcome.seconds is not None:
-            start = job.workload.start.hash
-            self._best[start] = min(outcome.seconds, self._best.get(start, outcome.seconds))
+        """A fresh outcome: keep it in the records, remember it, tell it."""
+        start = job.workload.start.hash
         if self.records is not None:
             self.records.add_all(self._record(job, p, candidate, outcome) for p in candidate.programs)
+        self._remember((candidate.key, start), job.effort.rank, outcome)
+        if outcome.status in BROKE:
+            self._failures[candidate.key] = self._failures.get(candidate.key, 0) + 1
+        if outcome.seconds is not None:
+            self._best[start] = min(outcome.seconds, self._best.get(start, outcome.seconds))
         self._tell(job, candidate, outcome)
+
+    def _refuse(self, job: _Job, batch: list[_Candidate], message: str) -> None:
+        for candidate in batch:
+            self._tell(job, candidate, candidate.outcome("refused", message))
 
     def _tell(self, job: _Job, candidate: _Candidate, outcome: Measurement, known: bool = False) -> None:
         for number, program in enumerate(candidate.programs):
@@ -593,6 +288,9 @@ class _Candidate:
     key: str
     programs: list[Program]
 
+    def outcome(self, status: str, message: str) -> Measurement:
+        return Measurement("", self.key, status, message)
+
 
 @dataclass
 class _Job:
@@ -601,17 +299,17 @@ class _Job:
     workload: Workload
     effort: Effort
     on_result: Callable[[Measurement], None] | None
-    cancelled: Callable[[], bool] | None
+    asked: Callable[[], bool] | None
     player: str
     lines: Mapping[str, str]
-    fresh: bool = False
-    renewed: bool = False
+    fresh: bool
+    stopped: bool = False
+    results: dict[str, Measurement] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.results: dict[str, Measurement] = {}
-
-    def is_cancelled(self) -> bool:
-        return self.cancelled is not None and self.cancelled()
+    def cancelled(self) -> bool:
+        """Once cancelled, always cancelled: what a compiler left undone must not pass for its fault."""
+        self.stopped = self.stopped or (self.asked is not None and self.asked())
+        return self.stopped
 
     def tell(self, measurement: Measurement) -> None:
         self.results[measurement.program_hash] = measurement

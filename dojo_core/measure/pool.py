@@ -14,22 +14,14 @@ row is not judged; elsewhere NaN must meet NaN and infinity the same infinity.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import os
-import shutil
-import tempfile
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dojo_core.measure.limits import POOL_BYTES, POOL_CACHE_BYTES
-from dojo_core.program.text import parse
+from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Parameter
 
@@ -40,7 +32,6 @@ OWN_ERROR_FACTOR = 8.0
 ADVERSARIAL_SHARE = 20  # one adversarial row in so many at most
 DROWNED_SHARE = 0.12  # of an output's rows
 SHORT_ROW = 64
-POOL_VERSION = 1  # of what is kept on disk
 
 # bf16 has no NumPy type: its bits are held as uint16.
 STORED: dict[str, type[np.generic]] = {
@@ -136,11 +127,8 @@ def _plant(stored: Array, dtype: str, rows: list[NDArray[np.float64]], rng: np.r
     return [int(p) for p in places]
 
 
-def references(program: Program, kernel: str | None, inputs: Mapping[str, Doubles]) -> dict[str, Doubles]:
-    """The outputs in float64: by the kernel's own reference where it has one, else by interpreting."""
-    from dojo_core.program.interpret import interpret
-
-    del kernel
+def references(program: Program, inputs: Mapping[str, Doubles]) -> dict[str, Doubles]:
+    """The outputs in float64: what the program means."""
     return {name: np.asarray(value, np.float64) for name, value in interpret(program, inputs).items()}
 
 
@@ -153,7 +141,7 @@ def _drowned(reference: Doubles) -> bool:
     return bool(lost.mean() > DROWNED_SHARE)
 
 
-def make_pool(program: Program, kernel: str | None, parameters: tuple[Parameter, ...], seed: int) -> Pool:
+def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int) -> Pool:
     """Draw inputs and compute their references. Takes seconds for large arrays."""
     wanted = [p for p in parameters if p.role == "in"]
     outputs = [p for p in parameters if p.role == "out"]
@@ -171,7 +159,7 @@ def make_pool(program: Program, kernel: str | None, parameters: tuple[Parameter,
                 adversarial[p.name] = _plant(inputs[p.name], p.dtype, rows, rng)
         doubles = {p.name: to_double(inputs[p.name], p.dtype) for p in wanted}
         with np.errstate(all="ignore"):
-            expected = references(program, kernel, doubles)
+            expected = references(program, doubles)
         if not any(_drowned(expected[p.name]) for p in outputs):
             break
 
@@ -183,7 +171,7 @@ def make_pool(program: Program, kernel: str | None, parameters: tuple[Parameter,
             spread = EPSILON.get(p.dtype, 0.0)
             moved[p.name] = doubles[p.name] * (1 + spread * rng.uniform(-1, 1, p.shape))
         with np.errstate(all="ignore"):
-            others = references(program, kernel, moved)
+            others = references(program, moved)
             for p in short:
                 shift = np.abs(others[p.name] - expected[p.name])
                 shift = np.where(np.isfinite(shift), shift, 0.0)
@@ -212,72 +200,3 @@ def tolerance(parameter: Parameter, own: Doubles, scale: Doubles, sensitivity: D
         # One element a row: its own error may be zero by luck, so what most others are off by is allowed too.
         allowed = np.maximum(allowed, np.maximum(2 * sensitivity, float(np.quantile(own[judged], 0.9))))
     return np.where(judged, OWN_ERROR_FACTOR * allowed, np.inf)
-
-
-def pool_key(program: Program, kernel: str | None, parameters: tuple[Parameter, ...], seed: int) -> str:
-    content = json.dumps([POOL_VERSION, program.hash, kernel, repr(parameters), seed])
-    return hashlib.sha256(content.encode()).hexdigest()[:24]
-
-
-def cached_pool(
-    text: str, kernel: str | None, parameters: tuple[Parameter, ...], seed: int, cache: Path
-) -> Pool:
-    """The pool from disk, else made and kept there (unless it is large)."""
-    program = parse(text)
-    folder = cache / "pools" / pool_key(program, kernel, parameters, seed)
-    if folder.is_dir():
-        os.utime(folder)
-        return _load(folder)
-    pool = make_pool(program, kernel, parameters, seed)
-    if sum(a.nbytes for a in (*pool.inputs.values(), *pool.references.values())) <= POOL_BYTES:
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _save(pool, folder)
-        _prune(folder.parent, keep=folder)
-    return pool
-
-
-def _save(pool: Pool, folder: Path) -> None:
-    draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix="draft-"))
-    index: dict[str, object] = {"adversarial": pool.adversarial}
-    for part in ("inputs", "references", "sensitivity"):
-        arrays: dict[str, Array] = getattr(pool, part)
-        for number, array in enumerate(arrays.values()):
-            np.save(draft / f"{part}-{number}.npy", array, allow_pickle=False)
-        index[part] = list(arrays)
-    (draft / "index.json").write_text(json.dumps(index))
-    try:
-        draft.rename(folder)
-    except OSError:  # another process was quicker
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _load(folder: Path) -> Pool:
-    index = json.loads((folder / "index.json").read_text())
-    parts = {
-        part: {
-            name: np.load(folder / f"{part}-{number}.npy", allow_pickle=False)
-            for number, name in enumerate(index[part])
-        }
-        for part in ("inputs", "references", "sensitivity")
-    }
-    return Pool(**parts, adversarial=index["adversarial"])
-
-
-def _prune(pools: Path, keep: Path) -> None:
-    sizes = []
-    for folder in pools.iterdir():
-        try:
-            if folder.name.startswith("draft-") and folder.stat().st_mtime < time.time() - 3600:
-                shutil.rmtree(folder, ignore_errors=True)  # its process died
-                continue
-            size = sum(f.stat().st_size for f in folder.iterdir())
-            sizes.append((folder.stat().st_mtime, size, folder))
-        except OSError:
-            continue
-    total = sum(size for _, size, _ in sizes)
-    for _, size, folder in sorted(sizes):
-        if total <= POOL_CACHE_BYTES:
-            break
-        if folder != keep:
-            shutil.rmtree(folder, ignore_errors=True)
-            total -= size

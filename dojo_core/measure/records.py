@@ -210,12 +210,12 @@ class Records:
         )  # fmt: skip
         return _record(rows[0]) if rows else None
 
-    def known_code(self, code_hash: str, fingerprint: str) -> Record | None:
-        """The same for generated code, whichever program it came from."""
+    def known_code(self, code_hash: str, start_hash: str, fingerprint: str) -> Record | None:
+        """The same for generated code, whichever program it came from, verified against one start program."""
         rows = self._rows(
-            "SELECT * FROM measurements WHERE code_hash = ? AND fingerprint = ? "
+            "SELECT * FROM measurements WHERE code_hash = ? AND start_hash = ? AND fingerprint = ? "
             "ORDER BY verified DESC, seconds IS NULL, seconds, id DESC LIMIT 1",
-            code_hash, fingerprint,
+            code_hash, start_hash, fingerprint,
         )  # fmt: skip
         return _record(rows[0]) if rows else None
 

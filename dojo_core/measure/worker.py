@@ -29,15 +29,15 @@ from dojo_core.measure.limits import (
     STACK_BYTES,
     WORKER_FILE_BYTES,
 )
-from dojo_core.measure.pool import STORED, Pool, cached_pool, columns, tolerance
+from dojo_core.measure.pool import STORED, Pool, columns, tolerance
+from dojo_core.measure.pool_cache import cached_pool
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.code import Parameter
 
 SHORTEST_SAMPLE_NS = 50_000.0  # a shorter run is repeated within a sample, so that the clock is exact enough
 WARM_BELOW_NS = 2e6  # so quick a kernel is run once more before it is timed
-NEGLIGIBLE_ROWS = (
-    0.01  # adversarial rows do not change the time of a kernel that works on a hundred times more
-)
+# Adversarial rows do not change the time of a kernel that works on a hundred times more.
+NEGLIGIBLE_ROWS = 0.01
 
 Answer = dict[str, Any]
 
@@ -46,7 +46,7 @@ def _bytes(parameter: Parameter) -> int:
     return math.prod(parameter.shape) * DTYPE_BYTES[parameter.dtype]
 
 
-class Workload:
+class Prepared:
     """Buffers, references and tolerances of the workload at hand."""
 
     def __init__(
@@ -161,7 +161,7 @@ class Workload:
 
 class Worker:
     def __init__(self) -> None:
-        self.workload: Workload | None = None
+        self.workload: Prepared | None = None
 
     def prepare(self, request: Answer) -> Answer:
         """Inputs, references and buffers of a workload."""
@@ -170,10 +170,8 @@ class Worker:
             Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["role"]) for p in request["parameters"]
         )
         assert all(p.dtype in STORED for p in parameters)
-        pool = cached_pool(
-            request["start"], request["kernel"], parameters, request["seed"], Path(request["cache"])
-        )
-        self.workload = Workload(parameters, pool, request["last_level"], request["second_level"])
+        pool = cached_pool(request["start"], parameters, request["seed"], Path(request["cache"]))
+        self.workload = Prepared(parameters, pool, request["last_level"], request["second_level"])
         return {"status": "ok", "sets": len(self.workload.sets)}
 
     def judge(self, request: Answer) -> Answer:
@@ -197,8 +195,6 @@ class Worker:
     def measure(self, request: Answer) -> Answer:
         """Verify one candidate, then time it."""
         workload = self._ready()
-        limit = int(resource.getrusage(resource.RUSAGE_SELF).ru_utime + request["cpu_seconds"]) + 1
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
         calibration = dojo_native.calibrate()
         kernel = dojo_native.Kernel(request["library"], request["symbol"])
         first = workload.run_judged(kernel, request["workspace"])
@@ -230,7 +226,7 @@ class Worker:
         fault = fault or workload.damage()
         return fault or {"status": "ok", "samples": samples, "error": error, "calibration": calibration}
 
-    def _ready(self) -> Workload:
+    def _ready(self) -> Prepared:
         if self.workload is None:
             raise RuntimeError("no workload prepared")
         return self.workload
@@ -238,9 +234,19 @@ class Worker:
     def answer(self, request: Answer) -> Answer:
         actions = {"prepare": self.prepare, "judge": self.judge, "measure": self.measure}
         try:
-            return actions[request["do"]](request) if request["do"] != "hello" else {"status": "ok"}
+            if request["do"] == "hello":
+                return {"status": "ok"}
+            _allow(request["cpu_seconds"])
+            return actions[request["do"]](request)
         except Exception:
             return {"status": "fault", "message": traceback.format_exc()}
+
+
+def _allow(seconds: float) -> None:
+    """Processor time for the next request; the system ends the process that uses more."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    limit = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 def _limit(memory: int) -> None:

@@ -1,0 +1,111 @@
+"""What is measured, with how much effort, and what came out: plain data."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from dojo_core.measure.records import Record, Sample
+from dojo_core.program.tree import Program
+
+STATUSES = (
+    "ok", "compile_error", "wrong_result", "unwritten", "out_of_bounds", "crash", "timeout", "refused",
+    "cancelled",
+)  # fmt: skip
+# Verdicts on the code itself: measuring again would say the same.
+SETTLED = ("compile_error", "wrong_result", "unwritten", "out_of_bounds")
+BROKE = ("crash", "timeout", "out_of_bounds")  # the worker ended, or may be spoilt
+
+
+class Effort(Enum):
+    """How much time a measurement may take.
+
+    ``samples`` at most; none begins after ``budget`` seconds of timing; a candidate whose best of
+    ``patience`` samples is ``cutoff`` times slower than the best known gets no more (0: always all).
+    """
+
+    QUICK = (1, 5, 0.1, 1.5, 2)
+    NORMAL = (2, 10, 0.5, 2.0, 3)
+    ROUND = (2, 10, 0.0, 0.0, 10)
+    FINAL = (3, 20, 0.0, 0.0, 20)
+
+    def __init__(self, rank: int, samples: int, budget: float, cutoff: float, patience: int) -> None:
+        self.rank = rank
+        self.samples = samples
+        self.budget = budget
+        self.cutoff = cutoff
+        self.patience = patience
+
+    @property
+    def label(self) -> str:
+        """As records spell it."""
+        return self.name.lower()
+
+    @staticmethod
+    def rank_of(label: str) -> int:
+        """The rank of an effort as records spell it; 0, less than any, for a label that is none."""
+        return next((effort.rank for effort in Effort if effort.label == label), 0)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What a program is measured on: its start program (the reference's meaning, and the tolerance)."""
+
+    start: Program
+    kernel: str | None = None
+    policy: str = "reassoc"
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The outcome for one program. ``message`` is a sentence wherever ``status`` is not ``"ok"``.
+
+    ``samples``: nanoseconds a run, the undisturbed ones (all, where none was undisturbed), in order;
+    ``raw`` all of them with what disturbed them. ``seconds`` is the least, ``median`` the middle one.
+    ``verified``: every output element agreed; ``error`` the largest error in units of what is allowed.
+    ``known``: taken from records or from identical code, not measured now.
+    """
+
+    program_hash: str
+    code_hash: str
+    status: str
+    message: str = ""
+    samples: tuple[float, ...] = ()
+    seconds: float | None = None
+    median: float | None = None
+    verified: bool = False
+    error: float = 0.0
+    raw: tuple[Sample, ...] = ()
+    calibration: float = 0.0
+    known: bool = False
+
+    @staticmethod
+    def timed(raw: tuple[Sample, ...], **others: Any) -> Measurement:
+        """A successful measurement from its samples."""
+        clean = tuple(s.nanoseconds for s in raw if s.clean) or tuple(s.nanoseconds for s in raw)
+        return Measurement(
+            status="ok",
+            raw=raw,
+            samples=clean,
+            seconds=min(clean) / 1e9,
+            median=statistics.median(clean) / 1e9,
+            verified=True,
+            **others,
+        )
+
+    @staticmethod
+    def recorded(record: Record) -> Measurement:
+        """As a record tells it."""
+        program, code = record.program_hash, record.code_hash
+        if record.status != "ok" or not record.samples:
+            return Measurement(program, code, record.status, record.message, known=True)
+        return Measurement.timed(
+            record.samples,
+            program_hash=program,
+            code_hash=code,
+            error=record.error,
+            calibration=record.calibration,
+            known=True,
+        )

@@ -1,0 +1,141 @@
+"""The worker as its parent sees it: asked with a time limit, blamed when it ends, killed with its group."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from typing import Any
+
+from dojo_core.measure.limits import OPENMP_STACK, START_SECONDS, WORKER_MEMORY_SHARE
+from dojo_core.measure.machine import Machine
+
+log = logging.getLogger(__name__)
+
+
+class WorkerDied(Exception):
+    """The worker ended during a request; ``status`` and ``str()`` say how it is blamed.
+
+    ``outside``: it was killed, by hand or for want of memory, which need not be the candidate's fault.
+    """
+
+    def __init__(self, status: str, message: str, outside: bool = False) -> None:
+        super().__init__(message)
+        self.status = status
+        self.outside = outside
+
+
+class WorkerFault(Exception):
+    """The worker could not do what it was asked, and lives. ``str()`` is its exception; more in the log."""
+
+
+class WorkerProcess:
+    """One worker and the pipes to it; starts it, and waits until it answers."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": str(machine.cores),
+            "OMP_PROC_BIND": "close",
+            "OMP_PLACES": "cores",
+            "OMP_DYNAMIC": "false",
+            "OMP_STACKSIZE": OPENMP_STACK,
+            "OPENBLAS_NUM_THREADS": "1",  # NumPy's BLAS keeps no second team of threads beside OpenMP's
+            "MALLOC_ARENA_MAX": "2",
+        }
+        memory = int(machine.memory * WORKER_MEMORY_SHARE)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "dojo_core.measure.worker", str(memory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=environment,
+            start_new_session=True,
+            bufsize=0,
+        )
+        self.pid = self._process.pid
+        self.prepared: object = None  # which workload it holds
+        self.ask({"do": "hello"}, START_SECONDS)
+
+    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Send a request and wait for the answer. Raises WorkerDied; the process is gone then."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        except BrokenPipeError:
+            self.kill()
+            raise WorkerDied("crash", "The measuring process was killed.", outside=True) from None
+        deadline = time.monotonic() + seconds
+        received = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while not received.endswith(b"\n"):
+                left = deadline - time.monotonic()
+                if left <= 0 or not selector.select(left):
+                    self.kill()
+                    raise WorkerDied("timeout", f"It ran for more than {seconds:g} s and was stopped.")
+                piece = os.read(self._process.stdout.fileno(), 1 << 16)
+                if not piece:
+                    raise self._ended(received)
+                received += piece
+        try:
+            answer: dict[str, Any] = json.loads(received)
+        except ValueError:
+            self.kill()
+            raise WorkerDied("crash", "It wrote where the measuring process answers.") from None
+        if "fault" in answer:
+            raise self._faulted(answer)
+        if answer["status"] == "fault":
+            log.error("the measuring process failed\n%s", answer["message"])
+            raise WorkerFault(answer["message"].strip().splitlines()[-1])
+        return answer
+
+    def _ended(self, received: bytes) -> WorkerDied:
+        status = self._wait()
+        if status == -signal.SIGXCPU:
+            return WorkerDied("timeout", "It used more processor time than allowed and was stopped.")
+        if status == -signal.SIGKILL:
+            return WorkerDied(
+                "crash", "The measuring process was killed: by hand, or out of memory.", outside=True
+            )
+        name = signal.Signals(-status).name if status < 0 else f"status {status}"
+        self._log.seek(0)
+        told = self._log.read()[-500:].decode(errors="replace").strip()
+        return WorkerDied("crash", f"The measuring process ended with {name}. {told}".strip())
+
+    def _faulted(self, answer: dict[str, Any]) -> WorkerDied:
+        self._wait()
+        name, place, offset = answer["buffer"], answer["place"], answer["offset"]
+        if name is None:
+            return WorkerDied("crash", f"It crashed with {answer['fault']}.")
+        if place == "inside":
+            return WorkerDied(
+                "out_of_bounds", f"It writes into the input {name}, {offset} bytes from its start."
+            )
+        side = "after the end" if place == "after" else "before the start"
+        return WorkerDied("out_of_bounds", f"It reads or writes {offset} bytes {side} of {name}.")
+
+    def _wait(self) -> int:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        status = self._process.returncode
+        self.kill()
+        return status if status is not None else -signal.SIGKILL
+
+    def kill(self) -> None:
+        """End the process and everything in its group."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._log.close()

@@ -1,0 +1,164 @@
+"""A trial: one candidate verified and timed in the worker, against the start program that sets tolerances."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from dojo_core.measure.limits import PREPARE_SECONDS, RETRY_START_SECONDS
+from dojo_core.measure.machine import Machine
+from dojo_core.measure.measurement import Effort, Measurement
+from dojo_core.measure.places import cache_directory
+from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
+from dojo_core.measure.records import Sample
+from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.build import Built
+from dojo_core.targets.cpu.code import Code
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program, its code and where that lies compiled."""
+
+    program: Program
+    code: Code
+    built: Built
+
+    @property
+    def request(self) -> dict[str, object]:
+        """What the worker is told of it."""
+        return {
+            "library": self.built.library,
+            "symbol": self.built.symbol,
+            "workspace": self.code.workspace_bytes,
+            "bound": self.code.error_bound,
+        }
+
+
+class Unmeasurable(Exception):
+    """The start program cannot be judged, so nothing can be measured against it; ``str()`` says why."""
+
+
+class Trials:
+    """The worker, started at need and again when it died, and the workload that it holds."""
+
+    def __init__(self, machine: Machine, run_seconds: float) -> None:
+        self._machine = machine
+        self._run_seconds = run_seconds
+        self._worker: WorkerProcess | None = None
+        self._seed = 0
+        self._unfit: dict[object, tuple[float, str]] = {}  # start programs: when, why not measurable
+        self.input_sets = 1  # among which the runs of the current workload rotate
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the worker, None while there is none."""
+        return self._worker.pid if self._worker is not None else None
+
+    def close(self) -> None:
+        """End the worker. A later trial starts another."""
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker = None
+
+    def renew_inputs(self) -> None:
+        """The next trials are on inputs that no candidate has seen."""
+        self._seed += 1
+
+    def run(self, candidate: Compiled, start: Compiled, effort: Effort, best: float | None) -> Measurement:
+        """Verify and time a candidate; ``best``: seconds of the fastest one known. The machine is held."""
+        request = {
+            "do": "measure",
+            **candidate.request,
+            "samples": effort.samples,
+            "patience": effort.patience,
+            "budget_ns": 1e9 * (effort.budget or self._run_seconds * 0.4),
+            "cutoff_ns": 1e9 * best * effort.cutoff if best is not None else 0.0,
+            "hopeless": 2.0,
+            "again": effort is Effort.FINAL,
+            "cpu_seconds": self._cpu_seconds(self._run_seconds),
+        }
+
+        def failed(status: str, message: str) -> Measurement:
+            return Measurement(candidate.program.hash, candidate.built.code_hash, status, message)
+
+        for attempt in range(2):
+            try:
+                worker = self._prepared(start)
+            except Unmeasurable as reason:
+                return failed("refused", f"The start program cannot be measured. {reason}")
+            try:
+                answer = worker.ask(request, self._run_seconds)
+            except WorkerDied as death:
+                self._worker = None
+                if death.outside and attempt == 0:
+                    continue  # once more in a new process: it need not have been this candidate's fault
+                return failed(death.status, str(death))
+            except WorkerFault as fault:
+                return failed("refused", f"It could not be measured: {fault}")
+            if answer.get("spoilt"):
+                self.close()
+            if answer["status"] != "ok":
+                return failed(answer["status"], answer["message"])
+            return Measurement.timed(
+                tuple(Sample(*sample) for sample in answer["samples"]),
+                program_hash=candidate.program.hash,
+                code_hash=candidate.built.code_hash,
+                error=answer["error"],
+                calibration=answer["calibration"],
+            )
+        raise AssertionError("unreachable")
+
+    def _prepared(self, start: Compiled) -> WorkerProcess:
+        """The worker, holding the workload. Raises Unmeasurable."""
+        key = (start.program.hash, start.built, self._seed)
+        if self._worker is not None and self._worker.prepared == key:
+            return self._worker
+        since, reason = self._unfit.get(key, (0.0, ""))
+        if reason and time.monotonic() - since < RETRY_START_SECONDS:
+            raise Unmeasurable(reason)  # it may take seconds to find that out: not for each candidate again
+        try:
+            if self._worker is None:
+                self._worker = WorkerProcess(self._machine)
+            self._prepare(self._worker, start)
+            self._worker.prepared = key
+            return self._worker
+        except WorkerDied as death:
+            self._worker = None
+            if death.outside:
+                raise Unmeasurable(str(death)) from None
+            reason = str(death)
+        except (WorkerFault, Unmeasurable) as fault:
+            self.close()
+            reason = str(fault)
+        self._unfit[key] = (time.monotonic(), reason)
+        raise Unmeasurable(reason)
+
+    def _prepare(self, worker: WorkerProcess, start: Compiled) -> None:
+        """Have the worker draw inputs and judge the start program by them, which sets the tolerances."""
+        worker.prepared = None
+        prepared = worker.ask(
+            {
+                "do": "prepare",
+                "start": start.program.text,
+                "parameters": [
+                    {"name": p.name, "dtype": p.dtype, "shape": p.shape, "role": p.role}
+                    for p in start.code.parameters
+                ],
+                "seed": self._seed,
+                "cache": str(cache_directory()),
+                "last_level": self._machine.last_level_cache,
+                "second_level": self._machine.second_level_cache,
+                "cpu_seconds": self._cpu_seconds(PREPARE_SECONDS),
+            },
+            PREPARE_SECONDS,
+        )
+        self.input_sets = int(prepared["sets"])
+        judge = {"do": "judge", **start.request, "cpu_seconds": self._cpu_seconds(self._run_seconds)}
+        judged = worker.ask(judge, self._run_seconds)
+        if judged["status"] != "ok":
+            raise Unmeasurable(judged["message"])
+
+    def _cpu_seconds(self, seconds: float) -> float:
+        """Of all threads together: a little more than what the watchdog allows."""
+        return (seconds + 5) * self._machine.cores
