@@ -144,7 +144,7 @@ class Vectorize(_Mark):
       2. its size is a vector width of the target for that dtype;
       3. lanes are neighbours in memory in every access, or one cell where it is read;
       4. or the lanes are a reduction into one cell that the policy lets regroup;
-      5. no lane reads what another writes;
+      5. no lane reads what an earlier one writes;
       6. the guard does not depend on the lane;
       7. the operation has a vector form.
     """
@@ -333,8 +333,12 @@ class ClearPrefetch(_PrefetchMove):
         kept = tuple(a for a in leaf.op.prefetches if a != access)
         return context.program.splice(leaf.path, 1, (_with_prefetches(leaf.op, kept),))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
-        return Move("prefetch", arguments)
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+        found = self.read(context, arguments)
+        assert not isinstance(found, Refusal)
+        leaf, access = found
+        # A prefetch is added behind the others: one that stood before them would not come back to its place.
+        return Move("prefetch", arguments) if leaf.op.prefetches[-1] == access else None
 
 
 def _with_prefetches(op: Op, prefetches: tuple[Access, ...]) -> Op:

@@ -82,7 +82,8 @@ def scope_at(program: Program, place: object) -> tuple[Path, Scope, tuple[Scope,
     assert isinstance(place, Place)
     leaf = leaf_at(program, place)
     path = resolve(program, place)
-    assert place.depth is not None
+    if place.depth is None:
+        raise NoSuchPlace(f"{place} is an operation: name a scope above it, such as {place}@0.")
     return path, leaf.scopes[place.depth], leaf.scopes[: place.depth]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import lru_cache
+from itertools import product
 
 from dojo_core.moves.core import (
     Argument,
@@ -17,7 +19,20 @@ from dojo_core.moves.core import (
 )
 from dojo_core.moves.places import NoSuchPlace, leaf_at, place_of
 from dojo_core.program.affine import Affine
-from dojo_core.program.tree import Access, Buffer, Dim, Node, Number, Op, Operand, Path, Program, Scope
+from dojo_core.program.integers import Constraint, solve
+from dojo_core.program.tree import (
+    Access,
+    Buffer,
+    Comparison,
+    Dim,
+    Node,
+    Number,
+    Op,
+    Operand,
+    Path,
+    Program,
+    Scope,
+)
 
 
 def buffer_named(program: Program, name: Argument) -> Buffer:
@@ -45,36 +60,41 @@ def with_buffer(program: Program, old: Buffer, *new: Buffer) -> Program:
     )
 
 
-def map_accesses(
-    body: tuple[Node, ...], change: Callable[[Access], Access], arrays: tuple[str, ...]
-) -> tuple[Node, ...]:
-    """A body with every access to some arrays changed, prefetches included; the rest is shared."""
+Change = Callable[[Access, tuple[Scope, ...], Op], Access]
 
-    def one(access: Access) -> Access:
-        return change(access) if access.array in arrays else access
 
-    def operand(value: Operand) -> Operand:
-        return one(value) if isinstance(value, Access) else value
+def map_accesses(body: tuple[Node, ...], change: Change, arrays: tuple[str, ...]) -> tuple[Node, ...]:
+    """A body with every access to some arrays changed, prefetches included; the rest is shared.
 
-    def visit(node: Node) -> Node:
-        if isinstance(node, Op):
-            if not any(a.array in arrays for a in (node.target, *node.reads, *node.prefetches)):
+    ``change`` gets the access, the scopes around it and its operation.
+    """
+
+    def visit(node: Node, above: tuple[Scope, ...]) -> Node:
+        if isinstance(node, Scope):
+            children = tuple(visit(c, (*above, node)) for c in node.body)
+            if all(a is b for a, b in zip(children, node.body, strict=True)):
                 return node
-            return replace(
-                node,
-                target=one(node.target),
-                operands=tuple(map(operand, node.operands)),
-                prefetches=tuple(map(one, node.prefetches)),
-            )
-        children = tuple(map(visit, node.body))
-        if all(a is b for a, b in zip(children, node.body, strict=True)):
+            return Scope(node.size, children, node.mark, node.birth)
+        if not any(a.array in arrays for a in (node.target, *node.reads, *node.prefetches)):
             return node
-        return Scope(node.size, children, node.mark, node.birth)
 
-    return tuple(map(visit, body))
+        def one(access: Access) -> Access:
+            return change(access, above, node) if access.array in arrays else access
+
+        def operand(value: Operand) -> Operand:
+            return one(value) if isinstance(value, Access) else value
+
+        return replace(
+            node,
+            target=one(node.target),
+            operands=tuple(map(operand, node.operands)),
+            prefetches=tuple(map(one, node.prefetches)),
+        )
+
+    return tuple(visit(node, ()) for node in body)
 
 
-def _interface_refusal(program: Program, buffer: Buffer) -> Refusal | None:
+def interface_refusal(program: Program, buffer: Buffer) -> Refusal | None:
     held = [a for a in buffer.arrays if a in program.interface]
     if held:
         kind = "an input" if held[0] in program.inputs else "an output"
@@ -101,7 +121,7 @@ def _joins(context: Context, refusal: Refusal) -> Iterator[Move]:
                 yield Move("join_scopes", (place_of(program, first[: common + 1]),))
 
 
-class _BufferMove(Transformation):
+class BufferMove(Transformation):
     family = "storage"
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
@@ -110,7 +130,7 @@ class _BufferMove(Transformation):
 
 
 @register
-class ReuseDims(_BufferMove):
+class ReuseDims(BufferMove):
     """Stop materialising dimensions of a buffer: all their indices share one address.
 
     ``reuse_dims B K... [LOCATION]``: with a location the buffer moves there in the same move, which a
@@ -158,7 +178,7 @@ class ReuseDims(_BufferMove):
     def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
         program = context.program
         buffer = buffer_named(program, arguments[0])
-        refusal = _interface_refusal(program, buffer)
+        refusal = interface_refusal(program, buffer)
         if refusal is not None:  # 1
             return refusal
         dims = [k for k in arguments[1:] if isinstance(k, int)]
@@ -188,7 +208,7 @@ class ReuseDims(_BufferMove):
 
 
 @register
-class MaterialiseDims(_BufferMove):
+class MaterialiseDims(BufferMove):
     """Give dimensions of a buffer their own addresses again: the inverse of reuse_dims.
 
     ``materialise_dims B K...``
@@ -232,7 +252,7 @@ class MaterialiseDims(_BufferMove):
 
 
 @register
-class SetLocation(_BufferMove):
+class SetLocation(BufferMove):
     """Move a buffer to the heap, the stack or registers.
 
     ``set_location B LOCATION``
@@ -266,7 +286,7 @@ class SetLocation(_BufferMove):
         program = context.program
         buffer = buffer_named(program, arguments[0])
         location = str(arguments[1])
-        refusal = _interface_refusal(program, buffer)
+        refusal = interface_refusal(program, buffer)
         if refusal is not None:  # 1
             return refusal
         if location not in context.target.locations:  # 2
@@ -298,7 +318,7 @@ class SetLocation(_BufferMove):
 
 
 @register
-class ShareBuffer(_BufferMove):
+class ShareBuffer(BufferMove):
     """Let two buffers use the same memory.
 
     ``share_buffer A B``: the arrays of A and B live in one buffer. The line of an interface buffer
@@ -357,7 +377,7 @@ class ShareBuffer(_BufferMove):
 
 
 @register
-class UnshareBuffer(_BufferMove):
+class UnshareBuffer(BufferMove):
     """Give an array a buffer of its own again: the inverse of share_buffer.
 
     ``unshare_buffer ARRAY``
@@ -408,7 +428,7 @@ class UnshareBuffer(_BufferMove):
 
 
 @register
-class SplitDim(_BufferMove):
+class SplitDim(BufferMove):
     """Cut one dimension of a buffer in two. No byte moves; inputs and outputs may be split too.
 
     ``split_dim B K T``
@@ -459,22 +479,24 @@ class SplitDim(_BufferMove):
                 f"{factor} does not cut dimension {k} of {buffer.name}, {dim}, into equal runs.",
             )
         for leaf in program.leaves:  # 2
-            sizes = [s.size for s in leaf.scopes]
+            sizes = tuple(scope.size for scope in leaf.scopes)
             for access in (leaf.op.target, *leaf.op.reads):
-                if access.array in buffer.arrays:
-                    low, high = _parts(access.index[k], factor)[1].bounds(sizes)
-                    if low < 0 or high >= factor:
-                        return structural(
-                            "not-decomposed",
-                            f"The index {access.index[k]} of {access} is not {factor}*u + v "
-                            f"with 0 <= v < {factor}.",
-                            leaf.path,
-                        )
+                if access.array in buffer.arrays and not _parts(
+                    access.index[k], factor, sizes, leaf.op.guard
+                ):
+                    return structural(
+                        "not-decomposed",
+                        f"The index {access.index[k]} of {access} is not {factor}*u + v "
+                        f"with 0 <= v < {factor}.",
+                        leaf.path,
+                    )
 
-        def cut(access: Access) -> Access:
-            return Access(
-                access.array, (*access.index[:k], *_parts(access.index[k], factor), *access.index[k + 1 :])
-            )
+        def cut(access: Access, above: tuple[Scope, ...], op: Op) -> Access:
+            form = access.index[k]
+            sizes = tuple(scope.size for scope in above)
+            # A prefetch may leave the array: then any two parts do.
+            parts = _parts(form, factor, sizes, op.guard) or (Affine((), 0), form)
+            return Access(access.array, (*access.index[:k], *parts, *access.index[k + 1 :]))
 
         pieces = (
             Dim(dim.size // factor, dim.materialised, context.birth(0)),
@@ -488,15 +510,45 @@ class SplitDim(_BufferMove):
         return Move("merge_dims", arguments[:2])
 
 
-def _parts(form: Affine, factor: int) -> tuple[Affine, Affine]:
-    """(u, v) with form = factor*u + v: what divides goes to u, the rest to v."""
-    whole = Affine(tuple((d, c // factor) for d, c in form.terms if c % factor == 0), form.const // factor)
-    rest = Affine(tuple((d, c) for d, c in form.terms if c % factor), form.const % factor)
-    return whole, rest
+@lru_cache(maxsize=20_000)
+def _parts(
+    form: Affine, factor: int, sizes: tuple[int, ...], guard: tuple[Comparison, ...]
+) -> tuple[Affine, Affine] | None:
+    """(u, v) with form = factor*u + v and 0 <= v < factor wherever the guard holds; None: there are none.
+
+    Over two or more iterations a coefficient of v lies between -factor and factor, so each term has two
+    ways to be divided and the constant one; a scope of one iteration leaves its term whole.
+    """
+    ways: list[tuple[tuple[int, int], ...]] = []
+    for depth, coefficient in form.terms:
+        quotient, rest = divmod(coefficient, factor)
+        if not rest:
+            ways.append(((quotient, 0),))
+        elif sizes[depth] == 1:
+            ways.append(((0, coefficient),))
+        else:
+            ways.append(((quotient, rest), (quotient + 1, rest - factor)))
+    for chosen in product(*ways):
+        u = Affine.make(
+            ((d, q) for (d, _), (q, _) in zip(form.terms, chosen, strict=True)), form.const // factor
+        )
+        v = Affine.make(
+            ((d, r) for (d, _), (_, r) in zip(form.terms, chosen, strict=True)), form.const % factor
+        )
+        low, high = v.bounds(sizes)
+        if low >= 0 and high < factor:
+            return u, v
+        if guard:
+            box = [(0, size - 1) for size in sizes]
+            held = [Constraint.of(c) for c in guard]
+            outside = (Constraint.at_least(-v - 1), Constraint.at_least(v - factor))
+            if not any(solve(box, [*held, side]).possible for side in outside):
+                return u, v
+    return None
 
 
 @register
-class MergeDims(_BufferMove):
+class MergeDims(BufferMove):
     """Make one dimension of two neighbours: the inverse of split_dim. No byte moves.
 
     ``merge_dims B K``: dimensions K and K+1.
@@ -536,7 +588,7 @@ class MergeDims(_BufferMove):
         if outer.materialised != inner.materialised:  # 2
             return structural("unlike-dims", "One of the two dimensions is :N, the other is materialised.")
 
-        def glue(access: Access) -> Access:
+        def glue(access: Access, above: tuple[Scope, ...], op: Op) -> Access:
             merged = access.index[k] * inner.size + access.index[k + 1]
             return Access(access.array, (*access.index[:k], merged, *access.index[k + 2 :]))
 
@@ -545,11 +597,14 @@ class MergeDims(_BufferMove):
         body = map_accesses(program.body, glue, buffer.arrays)
         return with_buffer(program, buffer, changed).edit(body=body)
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
         k = arguments[1]
         assert isinstance(k, int)
         inner = buffer_named(context.program, arguments[0]).dims[k + 1].size
-        return Move("split_dim", (arguments[0], k, inner))
+        again = (arguments[0], k, inner)
+        # In a scope of one iteration the sum may be divided in another way: then nothing takes it back.
+        undone = SplitDim().plan(replace(context, program=result), again)
+        return Move("split_dim", again) if undone == context.program else None
 
 
 __all__ = ["Number", "buffer_named", "leaf_at", "map_accesses", "temporaries", "with_buffer"]

@@ -161,10 +161,10 @@ def _vector_sentence(
         )
     for touch in touches(leaf):
         if touch.kind == "r" and touch.access.array == op.target.array:
+            # All lanes read before any writes: only what an earlier lane would have written is missed.
             written = next(t for t in touches(leaf) if t.kind != "r")
-            for relation in ("<", ">"):
-                if meeting(touch, written, lane, [Order(lane, relation)]) is not None:
-                    return "vector-flow", f"A lane of {touch.access} reads what another lane writes."
+            if meeting(touch, written, lane, [Order(lane, ">")]) is not None:
+                return "vector-flow", f"A lane of {touch.access} reads what an earlier lane writes."
     return None
 
 

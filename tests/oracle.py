@@ -1,0 +1,338 @@
+"""The exact oracle: what a program computes, instance by instance and symbolically, and whether its storage,
+its threads and its lanes keep that meaning. For small extents.
+
+Two executions run side by side. The *logical* one keeps, for each (array, index), the write that defined it
+last and its value as a term; the *physical* one keeps, for each address, which write left its value there.
+A program is valid (representation.md, "What a program means") when each read finds at its address the write
+that defines it logically, and no two iterations of a parallel scope touch one address, one of them writing.
+That is stricter than comparing values, which may be equal by chance, and says which condition fails.
+
+Terms are hash-consed: two programs computed with one ``Terms`` agree where their terms are the same number.
+An accumulation is a sequence where the policy is ``strict`` and the operator rounds, else a multiset; under
+``algebraic`` a quotient is a product with the divisor's reciprocal. A read that no write defines is poison.
+
+The lanes of a vectorised scope read before any of them writes, as one instruction does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+
+from dojo_core.program.affine import Affine
+from dojo_core.program.functions import IDENTITY
+from dojo_core.program.tree import (
+    DTYPE_BYTES,
+    Access,
+    Buffer,
+    Comparison,
+    Node,
+    Number,
+    Op,
+    Path,
+    Program,
+    Scope,
+)
+
+POISON = 0
+Indices = tuple[int, ...]
+Cell = tuple[str, Indices]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``outputs``: terms of each output in row-major order. ``fault``: the first violation, or None; its
+    first word is a code: race, lanes, clobber, lifetime, bounds, input."""
+
+    outputs: dict[str, tuple[int, ...]]
+    fault: str | None
+
+    @property
+    def defined(self) -> bool:
+        """Does no output depend on a cell that nothing wrote?"""
+        return all(POISON not in terms for terms in self.outputs.values())
+
+
+class Terms:
+    """The table of terms; number 0 is poison."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple, int] = {("poison",): POISON}
+        self.kept: list[tuple] = [("poison",)]
+
+    def make(self, *term: object) -> int:
+        number = self.numbers.setdefault(term, len(self.kept))
+        if number == len(self.kept):
+            self.kept.append(term)
+        return number
+
+    def number(self, value: int | float, kind: str = "f64") -> int:
+        """A literal, clipped to the range of an integer dtype."""
+        if kind[0] in "iu":
+            bits = 8 * DTYPE_BYTES[kind]
+            low, high = (0, 2**bits - 1) if kind[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+            value = min(max(value, low), high)
+        return self.make("number", value if isinstance(value, int) else repr(value))
+
+    def call(self, function: str, operands: list[int], policy: str) -> int:
+        if POISON in operands:
+            return POISON
+        if not function:
+            return operands[0]
+        if function == "/" and policy == "algebraic":
+            one, inverse = self.number(1), self.make("reciprocal", operands[1])
+            return inverse if operands[0] == one else self.make("*", operands[0], inverse)
+        return self.make(function, *operands)
+
+    def accumulate(self, operator: str, before: int, term: int, kind: str, regroup: bool) -> int:
+        if POISON in (before, term):
+            return POISON
+        name = operator + "="
+        identity = self.number(IDENTITY[operator], kind)
+        if not regroup:
+            # Adding to the identity is exact, as is adding the identity to a number.
+            return term if before == identity else self.make(name, before, term)
+        parts: list[int] = []
+        for each in (before, term):
+            known = self.kept[each]
+            if known[0] == name:
+                parts.extend(known[1:])
+            elif each != identity:
+                parts.append(each)
+        if len(parts) < 2:
+            return parts[0] if parts else identity
+        return self.make(name, *sorted(parts))
+
+
+@dataclass(slots=True)
+class _Address:
+    """One address: the write whose value it holds, and who touched it within one parallel scope."""
+
+    write: int = -1
+    region: int = -1
+    reader: int = -1  # an iteration that read it; -2: several
+    writer: int = -1
+
+
+def run(program: Program, policy: str = "reassoc", terms: Terms | None = None) -> Outcome:
+    """What the program computes, and the first place where its execution would differ."""
+    return _Run(program, policy, terms or Terms()).outcome()
+
+
+class _Run:
+    def __init__(self, program: Program, policy: str, terms: Terms) -> None:
+        self.program, self.policy, self.terms = program, policy, terms
+        self.fault: str | None = None
+        self.logical: dict[Cell, tuple[int, int]] = {}  # (write, term)
+        self.memory: dict[str, dict[Indices, _Address]] = {b.name: {} for b in program.buffers}
+        self.writes = 0
+        self.region = -1  # of the parallel scope being executed, and its iteration
+        self.iteration = -1
+        self.regions = 0
+        self.owned: dict[Path, list[str]] = {}
+        for buffer in program.buffers:
+            if buffer.location != "heap":
+                self.owned.setdefault(_owner(program, buffer), []).append(buffer.name)
+        for array in program.inputs:
+            buffer = program.buffer_of[array]
+            for flat, index in enumerate(_cells(buffer)):
+                self.writes += 1
+                self.logical[array, index] = self.writes, terms.make("input", array, flat)
+                self.memory[buffer.name][_physical(buffer, index)] = _Address(self.writes)
+
+    def outcome(self) -> Outcome:
+        self.body(self.program.body, (), ())
+        outputs: dict[str, tuple[int, ...]] = {}
+        for array in self.program.inputs + self.program.outputs:
+            buffer = self.program.buffer_of[array]
+            found: list[int] = []
+            for index in _cells(buffer):
+                write, term = self.logical.get((array, index), (0, POISON))
+                held = self.memory[buffer.name].get(_physical(buffer, index), _Address())
+                if write and held.write != write:
+                    self.blame("input" if array in self.program.inputs else "clobber", array, index)
+                found.append(term)
+            if array in self.program.outputs:
+                outputs[array] = tuple(found)
+        return Outcome(outputs, self.fault)
+
+    def blame(self, code: str, array: str, index: Indices) -> None:
+        if self.fault is None:
+            self.fault = f"{code} {array}[{','.join(map(str, index))}]"
+
+    def body(self, nodes: tuple[Node, ...], path: Path, iterators: Indices) -> None:
+        for number, node in enumerate(nodes):
+            here = (*path, number)
+            if isinstance(node, Op):
+                self.one(node, iterators)
+            elif node.mark == "v" and len(node.body) == 1 and isinstance(node.body[0], Op):
+                self.lanes(node.body[0], node, iterators)
+            else:
+                self.scope(node, here, iterators)
+
+    def scope(self, scope: Scope, path: Path, iterators: Indices) -> None:
+        outermost = scope.mark == "p" and self.region < 0
+        if outermost:
+            self.region = self.regions = self.regions + 1
+        for value in range(scope.size):
+            if outermost:
+                self.iteration = value
+            for name in self.owned.get(path, ()):
+                self.memory[name] = {}
+            self.body(scope.body, path, (*iterators, value))
+        if outermost:
+            self.region = -1
+
+    # ------------------------------------------------------------------ one instance
+
+    def one(self, op: Op, iterators: Indices) -> None:
+        evaluated = self.evaluate(op, iterators)
+        if evaluated is not None:
+            self.check_reads(evaluated)
+            if op.accumulate:
+                self.touch(evaluated.target, evaluated.before, False)
+            self.store(evaluated)
+
+    def lanes(self, op: Op, scope: Scope, iterators: Indices) -> None:
+        """All lanes read, then all write; a reduction into one cell is one operation."""
+        found = [self.evaluate(op, (*iterators, lane)) for lane in range(scope.size)]
+        active = [e for e in found if e is not None]
+        for evaluated in active:
+            self.check_reads(evaluated)
+        addresses = [self.at(e.target) for e in active]
+        single = len(set(addresses)) == 1
+        if len(set(addresses)) < len(active) and not (single and op.accumulate):
+            self.blame("lanes", *active[0].target)
+        for number, evaluated in enumerate(active):
+            if op.accumulate and not (single and number):
+                self.touch(evaluated.target, evaluated.before, False)
+        for evaluated in active:
+            self.store(evaluated)
+
+    def evaluate(self, op: Op, iterators: Indices) -> _Evaluated | None:
+        """The logical side: values from the defining writes; the target's new value at once."""
+        if op.guard and not _holds(op.guard)(iterators):
+            return None
+        reads: list[tuple[Cell, int]] = []
+        values: list[int] = []
+        target: Cell = op.target.array, _index(op.target.index)(iterators)
+        kind = self.program.buffer_of[op.target.array].dtype
+        mixed = False
+        for operand in op.operands:
+            if isinstance(operand, Access):
+                cell = operand.array, _index(operand.index)(iterators)
+                write, term = self.logical.get(cell, (0, POISON))
+                reads.append((cell, write))
+                values.append(term)
+                mixed |= self.program.buffer_of[operand.array].dtype != kind
+            elif isinstance(operand, Number):
+                values.append(self.terms.number(operand.value, kind))
+            else:
+                values.append(self.terms.number(operand.value(iterators)))
+        term = self.terms.call(op.function, values, self.policy)
+        if mixed and term != POISON:
+            term = self.terms.make("as", kind, term)
+        before, held = self.logical.get(target, (0, POISON))
+        if op.accumulate:
+            regroup = self.policy != "strict" or op.accumulate in ("max", "min") or kind[0] not in "fb"
+            regroup |= kind == "bool"
+            term = self.terms.accumulate(op.accumulate, held, term, kind, regroup)
+        self.writes += 1
+        self.logical[target] = self.writes, term
+        return _Evaluated(reads, target, before, self.writes)
+
+    def check_reads(self, evaluated: _Evaluated) -> None:
+        for cell, write in evaluated.reads:
+            self.touch(cell, write, False)
+
+    def store(self, evaluated: _Evaluated) -> None:
+        self.touch(evaluated.target, evaluated.write, True)
+
+    # ------------------------------------------------------------------ addresses
+
+    def at(self, cell: Cell) -> tuple[str, Indices]:
+        buffer = self.program.buffer_of[cell[0]]
+        return buffer.name, _physical(buffer, cell[1])
+
+    def touch(self, cell: Cell, write: int, writing: bool) -> None:
+        """Read or write an address; ``write`` is the write that a read must find there (0: any)."""
+        buffer = self.program.buffer_of[cell[0]]
+        if any(not 0 <= i < d.size for i, d in zip(cell[1], buffer.dims, strict=True)):
+            self.blame("bounds", *cell)
+            return
+        memory, place = self.memory[buffer.name], _physical(buffer, cell[1])
+        address = memory.get(place)
+        if address is None:
+            address = memory[place] = _Address()
+        if self.region >= 0:
+            if address.region != self.region:
+                address.region, address.reader, address.writer = self.region, -1, -1
+            others = {address.writer} if not writing else {address.writer, address.reader}
+            if others - {-1, self.iteration}:
+                self.blame("race", *cell)
+            if writing:
+                address.writer = self.iteration
+            else:
+                address.reader = self.iteration if address.reader in (-1, self.iteration) else -2
+        if writing:
+            address.write = write
+        elif write and address.write != write:
+            self.blame("lifetime" if address.write < 0 else "clobber", *cell)
+
+
+@dataclass(slots=True)
+class _Evaluated:
+    """An instance: the cells it reads with the writes that define them, its target, the write that
+    defined the target before, and its own write."""
+
+    reads: list[tuple[Cell, int]]
+    target: Cell
+    before: int
+    write: int
+
+
+def _owner(program: Program, buffer: Buffer) -> Path:
+    """The innermost scope that holds all accesses of a buffer (written anew here: a second opinion)."""
+    common: Path | None = None
+    for leaf in program.leaves:
+        if any(a.array in buffer.arrays for a in (leaf.op.target, *leaf.op.reads)):
+            above = leaf.path[:-1]
+            if common is None:
+                common = above
+            while common and above[: len(common)] != common:
+                common = common[:-1]
+    return common or ()
+
+
+def _cells(buffer: Buffer) -> Iterator[Indices]:
+    return product(*(range(d.size) for d in buffer.dims))
+
+
+@lru_cache(maxsize=10_000)
+def _kept(buffer: Buffer) -> tuple[int, ...]:
+    return tuple(k for k, d in enumerate(buffer.dims) if d.materialised)
+
+
+def _physical(buffer: Buffer, index: Indices) -> Indices:
+    kept = _kept(buffer)
+    return index if len(kept) == len(index) else tuple(index[k] for k in kept)
+
+
+def _source(form: Affine) -> str:
+    return "+".join([f"i[{d}]*{c}" for d, c in form.terms] + [str(form.const)]).replace("+-", "-")
+
+
+@lru_cache(maxsize=100_000)
+def _index(forms: tuple[Affine, ...]) -> Callable[[Indices], Indices]:
+    """Indices from iterators, compiled once for each row of forms."""
+    found: Callable[[Indices], Indices] = eval(f"lambda i: ({''.join(_source(f) + ',' for f in forms)})")
+    return found
+
+
+@lru_cache(maxsize=100_000)
+def _holds(guard: tuple[Comparison, ...]) -> Callable[[Indices], bool]:
+    terms = [f"{_source(c.form)} {c.relation} {c.bound}" for c in guard]
+    found: Callable[[Indices], bool] = eval(f"lambda i: {' and '.join(terms)}")
+    return found

@@ -1,0 +1,317 @@
+"""Random programs that are valid by the oracle: nests, reductions, broadcasts, shifted and strided
+locations, guards, tiles, scans, buffers shared, contracted or private, parallel scopes; small extents.
+
+``random_program`` takes a ``random.Random``; under hypothesis ``programs()`` hands it one whose draws
+shrink.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from hypothesis import strategies as st
+
+from dojo_core import parse
+from dojo_core.program.affine import Affine
+from dojo_core.program.marks import mark_fault
+from dojo_core.program.text import TextError
+from dojo_core.program.tree import Buffer, Program, Scope, splice, walk
+from dojo_core.program.validity import storage_fault
+from dojo_core.targets.target import Target
+from tests import oracle
+
+# Narrow vectors and few registers, so that small extents meet the limits.
+SMALL = Target(
+    name="small",
+    title="a CPU with short vectors",
+    vector_widths={"f32": (4, 2), "f64": (4, 2), "i32": (4,)},
+    marks=frozenset("upv"),
+    locations=("heap", "stack", "register"),
+    stack_bytes=1 << 12,
+    register_cells=16,
+    unrolled_ops=64,
+    threads=2,
+)
+
+EXTENTS = (2, 2, 3, 4, 4, 5, 6, 8)
+INSTANCES = 160  # of one operation
+UNARY = ("", "", "neg", "abs", "tanh")
+BINARY = ("+", "-", "*", "max", "min", "/")
+
+
+@dataclass
+class _Array:
+    name: str
+    sizes: tuple[int, ...]
+
+
+class _Writer:
+    """Writes a text line by line; what is out of bounds or undefined is sorted out afterwards."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.open: list[int] = []  # sizes of the scopes around the last operation
+        self.lines: list[str] = []
+        self.arrays: list[_Array] = []
+        self.dtype = rng.choice(("f32", "f32", "f32", "f64", "i32"))
+        self.extents = [rng.choice(EXTENTS) for _ in range(2)]
+        self.outer = [self.size() for _ in range(rng.choice((0, 0, 1, 1, 2)))]  # scopes around several stages
+
+    def size(self) -> int:
+        return self.rng.choice(self.extents) if self.rng.random() < 0.85 else self.rng.choice(EXTENTS)
+
+    def loops(self, bars: int, sizes: list[int]) -> None:
+        """The slots of the next line: ``bars`` scopes continued, then new ones."""
+        self.slots = ["|"] * bars + [str(n) for n in sizes]
+        self.open = self.open[:bars] + sizes
+
+    def line(self, operation: str) -> None:
+        guard = ""
+        long = [d for d, n in enumerate(self.open) if n > 1]
+        if long and self.rng.random() < 0.08:
+            depth = self.rng.choice(long)
+            sign, bound = self.rng.choice(("<", ">=")), self.rng.randint(1, self.open[depth] - 1)
+            guard = f" if {{{depth}}} {sign} {bound}"
+        self.lines.append(" ".join([*self.slots, operation]) + guard)
+
+    def form(self, limit: int, prefer: int | None = None) -> Affine:
+        """An index that stays within ``limit`` in the open scopes."""
+        rng = self.rng
+        for _ in range(6):
+            kind = rng.random()
+            if not self.open or kind < 0.05:
+                return Affine((), rng.randrange(limit))
+            depth = prefer if prefer is not None and rng.random() < 0.8 else rng.randrange(len(self.open))
+            n = self.open[depth]
+            if kind < 0.72 and n <= limit:
+                shift = rng.randint(0, limit - n) if rng.random() < 0.4 else 0
+                return Affine.iterator(depth) + shift
+            if kind < 0.79 and n <= limit:
+                return Affine.iterator(depth, -1) + (n - 1 + rng.randint(0, limit - n))
+            if kind < 0.84 and n * 2 - 1 <= limit:
+                return Affine.iterator(depth, 2)
+            other = rng.randrange(len(self.open))
+            if other != depth:
+                for step in (self.open[other], 1):
+                    if step * (n - 1) + self.open[other] <= limit:
+                        return Affine.make([(depth, step), (other, 1)])
+        fitting = [d for d, n in enumerate(self.open) if n <= limit]
+        return Affine.iterator(rng.choice(fitting)) if fitting else Affine((), rng.randrange(limit))
+
+    def access(self, array: _Array, aligned: bool = True) -> str:
+        index = []
+        for k, size in enumerate(array.sizes):
+            prefer = k if aligned and k < len(self.open) and self.open[k] <= size else None
+            index.append(str(self.form(size, prefer)))
+        return f"{array.name}[{','.join(index)}]"
+
+    def operand(self) -> str:
+        roll = self.rng.random()
+        if self.arrays and roll < 0.9:
+            array = self.arrays[-1] if self.rng.random() < 0.6 else self.rng.choice(self.arrays)
+            return self.access(array)
+        if self.open and roll < 0.95:
+            return f"{{{self.rng.randrange(len(self.open))}}}"
+        return self.rng.choice(("2", "3", "0.5") if self.dtype != "i32" else ("2", "3"))
+
+    def value(self) -> str:
+        if self.rng.random() < 0.5:
+            function = self.rng.choice(UNARY if self.dtype != "i32" else ("", "neg", "abs"))
+            return f"{function}({self.operand()})" if function else self.operand()
+        function = self.rng.choice(BINARY if self.dtype != "i32" else BINARY[:-1])
+        left, right = self.operand(), self.operand()
+        if self.arrays and "[" not in left + right:
+            left = self.access(self.arrays[-1])
+        if function in ("max", "min"):
+            return f"{function}({left},{right})"
+        return f"{left} {function} {right}"
+
+    def place(self, sizes: list[int]) -> None:
+        """Open scopes for a nest over ``sizes``, within scopes of the line before where they are alike."""
+        every = self.outer + sizes
+        bars = least = len(self.outer) if self.lines else 0
+        if self.lines and self.rng.random() < 0.6:
+            while bars < min(len(self.open), len(every)) and self.open[bars] == every[bars]:
+                bars += 1
+            if bars > least and self.rng.random() < 0.25:
+                bars = self.rng.randint(least, bars)
+        self.loops(bars, every[bars:])
+
+    def stage(self, name: str, last: bool) -> None:
+        """Define an array: a map, a tiled or cut map, a reduction, an overlapping sum, or in two steps.
+
+        Under the outer scopes an array has their dimensions, or is written anew in each iteration.
+        """
+        rng = self.rng
+        if self.lines and rng.random() < 0.25:
+            self.outer, self.open = [], []
+        base = len(self.outer)
+        held = self.outer if last or rng.random() < 0.6 else []
+        rank = rng.choice((0, 1, 1, 1, 2, 2)) if base < 2 else rng.choice((0, 1, 1))
+        sizes = [self.size() for _ in range(rank)]
+        kind = rng.random()
+
+        def cell(*index: str) -> str:
+            return f"{name}[{','.join([f'{{{d}}}' for d in range(len(held))] + list(index))}]"
+
+        def iterators(count: int) -> list[str]:
+            return [f"{{{base + d}}}" for d in range(count)]
+
+        shape = sizes
+        if kind < 0.35:
+            self.place(sizes)
+            self.line(f"{cell(*iterators(rank))} = {self.value()}")
+        elif kind < 0.45 and rank:  # tiles
+            axis, factor = rng.randrange(rank), rng.choice((2, 3, 4))
+            shape = [n * factor if d == axis else n for d, n in enumerate(sizes)]
+            self.place([*sizes[: axis + 1], factor, *sizes[axis + 1 :]])
+            index = [f"{{{base + (d if d <= axis else d + 1)}}}" for d in range(rank)]
+            index[axis] = f"{{{base + axis}}}*{factor}+{{{base + axis + 1}}}"
+            self.line(f"{cell(*index)} = {self.value()}")
+        elif kind < 0.52 and rank and sizes[-1] > 1:  # in two parts
+            cut = rng.randint(1, sizes[-1] - 1)
+            index = iterators(rank)
+            self.place([*sizes[:-1], cut])
+            self.line(f"{cell(*index)} = {self.value()}")
+            self.place([*sizes[:-1], sizes[-1] - cut])
+            self.line(f"{cell(*index[:-1], f'{index[-1]}+{cut}')} = {self.value()}")
+        elif kind < 0.6 and rank:  # an overlapping sum
+            extra = rng.choice((2, 3))
+            shape = [*sizes[:-1], sizes[-1] + extra - 1]
+            self.place(shape)
+            self.line(f"{cell(*iterators(rank))} = 0")
+            self.place([*sizes, extra])
+            index = iterators(rank)
+            self.line(f"{cell(*index[:-1], f'{index[-1]}+{{{base + rank}}}')} += {self.value()}")
+        else:
+            self.reduction(sizes, cell, base)
+        array = _Array(name, (*held, *shape))
+        self.arrays.append(array)
+        if rng.random() < 0.15 and shape and shape == [max(2, n) for n in shape]:  # a scan, shift or update
+            self.place([n - 1 for n in shape])
+            here = cell(*iterators(rank))
+            there = cell(*(f"{i}+1" for i in iterators(rank)))
+            first, second = rng.choice(((here, there), (there, here), (here, here)))
+            self.line(f"{first} = {second}*{rng.choice(('2', second))}")
+
+    def reduction(self, sizes: list[int], cell: Callable[..., str], base: int) -> None:
+        rng, rank = self.rng, len(sizes)
+        sign = rng.choice(("+", "+", "+", "max", "min", "*"))
+        start = {"+": "0", "*": "1", "max": "-inf", "min": "inf"}[sign]
+        if rng.random() < 0.15:
+            start = "2"
+        self.place(sizes)
+        if rng.random() < 0.15:
+            start = self.access(rng.choice(self.arrays))
+        self.line(f"{cell(*(f'{{{base + d}}}' for d in range(rank)))} = {start}")
+        every = sizes + [self.size() for _ in range(rng.choice((1, 1, 2)))]
+        order = list(range(len(every)))
+        if rng.random() < 0.3:
+            rng.shuffle(order)
+        self.place([every[d] for d in order])
+        index = [f"{{{base + order.index(d)}}}" for d in range(rank)]
+        self.line(f"{cell(*index)} {sign}= {self.value()}")
+
+    def text(self) -> str:
+        rng = self.rng
+        inputs = [
+            _Array(name, tuple(self.size() for _ in range(rng.choice((1, 1, 2)))))
+            for name in ("x", "w")[: rng.choice((1, 1, 2))]
+        ]
+        self.arrays += inputs
+        stages = rng.choice((1, 2, 2, 3, 3, 4))
+        for name in "tuvsq"[: stages - 1]:
+            self.stage(name, False)
+        self.stage("y", True)
+        outputs = ["y"] + [a.name for a in self.arrays[len(inputs) : -1] if rng.random() < 0.1]
+        lines = ["kernel k", "in " + ", ".join(a.name for a in inputs), "out " + ", ".join(outputs)]
+        lines += [f"{a.name} {self.dtype} [{', '.join(map(str, a.sizes))}] heap" for a in self.arrays]
+        return "\n".join(lines + self.lines) + "\n"
+
+
+def random_plain(rng: random.Random) -> Program | None:
+    """A program with all buffers on the heap, whole and unshared; None where the dice gave nonsense."""
+    try:
+        program = _live(parse(_Writer(rng).text()))
+    except TextError:
+        return None
+    if any(math.prod(s.size for s in leaf.scopes) > INSTANCES for leaf in program.leaves):
+        return None
+    outcome = oracle.run(program)
+    return program if outcome.fault is None and outcome.defined else None
+
+
+def _live(program: Program) -> Program:
+    """Without operations whose result reaches no output."""
+    while True:
+        wanted = {a.array for leaf in program.leaves for a in leaf.op.reads} | set(program.outputs)
+        dead = next((leaf for leaf in program.leaves if leaf.op.target.array not in wanted), None)
+        if dead is None:
+            return program
+        path = dead.path
+        while len(path) > 1 and len(program.siblings(path)) == 1:
+            path = path[:-1]
+        program = program.edit(body=splice(program.body, path, 1, ()))
+
+
+def storage_steps(program: Program, rng: random.Random) -> list[Program]:
+    """Programs that differ from this one in one choice of storage or in one parallel scope: perhaps valid."""
+    found: list[Program] = []
+
+    def with_buffers(*buffers: Buffer) -> None:
+        found.append(program.edit(buffers=buffers))
+
+    free = [b for b in program.buffers if program.interface.isdisjoint(b.arrays)]
+    for buffer in free:
+        others = tuple(b for b in program.buffers if b is not buffer)
+        for k, dim in enumerate(buffer.dims):
+            changed = replace(dim, materialised=not dim.materialised)
+            with_buffers(*others, replace(buffer, dims=(*buffer.dims[:k], changed, *buffer.dims[k + 1 :])))
+        for location in ("heap", "stack", "register"):
+            if location != buffer.location:
+                with_buffers(*others, replace(buffer, location=location))
+        for other in program.buffers:
+            alike = (other.dtype, other.dims, other.location) == (buffer.dtype, buffer.dims, buffer.location)
+            if other is buffer or not alike or any(a in program.inputs for a in other.arrays):
+                continue
+            shared = replace(other, arrays=buffer.arrays + other.arrays)
+            with_buffers(*(shared if b is other else b for b in others))
+    for node, path, above in walk(program.body):
+        if isinstance(node, Scope) and not node.mark and not any(s.mark == "p" for s in above):
+            below = any(isinstance(n, Scope) and n.mark == "p" for n, _, _ in walk(node.body))
+            if not below:
+                body = splice(program.body, path, 1, (replace(node, mark="p"),))
+                found.append(program.edit(body=body))
+    rng.shuffle(found)
+    return found
+
+
+def random_program(
+    rng: random.Random, judged: Callable[[Program, bool, oracle.Outcome], None] | None = None
+) -> Program:
+    """A program that is valid by the oracle and by the judge under test, with some storage chosen.
+
+    ``judged`` is told of each choice tried: the program, whether the judge allows it, and the oracle's view.
+    """
+    program: Program | None = None
+    while program is None:
+        program = random_plain(rng)
+    for _ in range(rng.choice((0, 2, 4, 6))):
+        steps = storage_steps(program, rng)[:4]
+        for step in steps:
+            allowed = storage_fault(step) is None
+            outcome = oracle.run(step)
+            if judged is not None:
+                judged(step, allowed, outcome)
+            if allowed and outcome.fault is None and mark_fault(step, SMALL, "reassoc") is None:
+                program = step
+                break
+    return parse(program.text)
+
+
+def programs() -> st.SearchStrategy[Program]:
+    """Valid random programs for hypothesis."""
+    return st.randoms(use_true_random=False).map(random_program)

@@ -1,0 +1,94 @@
+"""Random walks for as long as asked: ``python -m tests.prove SECONDS [SEED]``, or ``make prove SECONDS=600``.
+
+Prints the seed, the walks, the moves per transformation and every finding with its smallest reproducer; ends
+with 1 where there is one. Then the share of moves refused for reasons of meaning that the oracle would let
+through, per transformation.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+
+from dojo_core.moves import REGISTRY
+from dojo_core.program.tree import Program
+from dojo_core.program.validity import storage_fault
+from tests import oracle
+from tests.programs import random_program
+from tests.walks import Finding, Tally, smallest, start, walk_from
+
+
+def prove(seconds: float, seed: int) -> tuple[Tally, list[Finding]]:
+    """Walks and judged storage until the time is over; findings of one kind and move once each."""
+    tally = Tally()
+    findings: dict[tuple[str, str], Finding] = {}
+
+    def judged(program: Program, allowed: bool, seen: oracle.Outcome) -> None:
+        """Each choice of storage, also those that no move leads to."""
+        tally.judged["(storage of random programs)"] += 1
+        if allowed and seen.fault is not None:
+            findings.setdefault(
+                ("validity", seen.fault.split()[0]),
+                Finding("validity", "reassoc", program.text, "", seen.fault),
+            )
+        if not allowed:
+            tally.refused["(storage of random programs)"] += 1
+            if seen.fault is None:
+                tally.cautious["(storage of random programs)"] += 1
+                fault = storage_fault(program)
+                assert fault is not None
+                tally.causes["(storage of random programs)", fault.code] += 1
+                kept = tally.examples.setdefault(("(storage of random programs)", fault.code), [])
+                kept.append((fault.sentence, program.text))
+
+    end = time.monotonic() + seconds
+    number = 0
+    while time.monotonic() < end:
+        rng = random.Random(f"{seed}.{number}")
+        number += 1
+        random_program(rng, judged)
+        program, policy = start(rng)
+        _, finding = walk_from(
+            program, policy, rng, tally, rng.randint(10, 40), None, caution=number % 4 == 0
+        )
+        if finding is not None:
+            key = finding.kind, finding.move.split(" ")[0]
+            if key not in findings:
+                findings[key] = smallest(finding)
+                print(f"walk {seed}.{number - 1}: {findings[key]}", flush=True)
+    return tally, list(findings.values())
+
+
+def table(tally: Tally) -> str:
+    """Rows per transformation: moves played, results judged, inverses, refusals, and needless refusals."""
+    rows = [("transformation", "played", "judged", "inverted", "refused", "needlessly")]
+    for name in (*REGISTRY, "(storage of random programs)"):
+        counts = tally.played, tally.judged, tally.inverted, tally.refused, tally.cautious
+        rows.append((name, *(str(c[name]) for c in counts)))
+    totals = tally.played, tally.judged, tally.inverted, tally.refused, tally.cautious
+    rows.append(("all", *(str(sum(c.values())) for c in totals)))
+    widths = [max(len(r[k]) for r in rows) for k in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+        for row in rows
+    )
+
+
+def main(arguments: list[str]) -> int:
+    seconds = float(arguments[0]) if arguments else 60
+    seed = int(arguments[1]) if len(arguments) > 1 else random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}, {seconds:g} seconds", flush=True)
+    tally, findings = prove(seconds, seed)
+    print(f"{tally.walks} walks, {sum(tally.played.values())} moves\n{table(tally)}")
+    for (name, code), count in tally.causes.most_common(12):
+        shown, text = min(tally.examples[name, code], key=lambda e: len(e[1]))
+        print(f"\n{count} needless refusals of {name} ({code}), for example {shown}\n{text}")
+    print(f"{len(findings)} findings")
+    for finding in findings:
+        print(f"\n{finding}")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,358 @@
+"""Random legal walks, each position judged by the oracle: what ``test_walks.py`` and ``prove.py`` share."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from unittest.mock import patch
+
+from dojo_core import IllegalMove, Move, apply, blocked_moves, kernels, legal_moves, parse
+from dojo_core.moves import REGISTRY, inverse, parse_move
+from dojo_core.moves.core import Argument, Refusal
+from dojo_core.moves.legality import all_candidates, context, outcome
+from dojo_core.moves.places import Place, fresh_name
+from dojo_core.program.marks import mark_fault
+from dojo_core.program.text import TextError
+from dojo_core.program.tree import Node, Op, Program, Scope, splice, walk
+from dojo_core.program.validity import storage_fault
+from tests import oracle
+from tests.programs import SMALL, random_program
+
+POLICIES = ("reassoc", "algebraic", "algebraic", "strict")
+KERNELS = {
+    "softmax": (4, 8), "layernorm": (2, 4), "rmsnorm": (3, 4), "batchnorm": (2, 2, 2, 4), "matmul": (2, 4, 3),
+    "bmm": (2, 2, 3, 2), "conv": (1, 2, 2, 4, 4, 3), "relu_ffn": (2, 2, 2, 4), "swiglu": (1, 2, 4, 2),
+    "reducemean": (4, 6),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that must not be. ``move`` played on ``text`` shows it; empty: the text alone does."""
+
+    kind: str  # meaning, storage, marks, text, inverse, listing, crash, code
+    policy: str
+    text: str
+    move: str
+    told: str
+
+    def __str__(self) -> str:
+        played = f" by {self.move}" if self.move else ""
+        return f"{self.kind} ({self.policy}){played}: {self.told}\n{self.text}"
+
+
+@dataclass
+class Tally:
+    """What a run covered."""
+
+    walks: int = 0
+    played: Counter[str] = field(default_factory=Counter)  # moves of the walks
+    judged: Counter[str] = field(default_factory=Counter)  # legal moves whose result the oracle saw
+    inverted: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)  # for reasons of meaning
+    cautious: Counter[str] = field(default_factory=Counter)  # of these: the oracle would have let through
+    causes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    examples: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
+    compiled: int = 0
+
+
+def judge(
+    program: Program, move: Move, policy: str, tally: Tally | None = None, terms: oracle.Terms | None = None
+) -> Finding | None:
+    """Play a move on a valid program and look at the result from all sides. None: all is well, or refused."""
+
+    def found(kind: str, told: str) -> Finding:
+        return Finding(kind, policy, program.text, str(move), told)
+
+    terms = terms or oracle.Terms()
+    try:
+        result = apply(program, move, SMALL, policy)
+    except IllegalMove:
+        return None
+    except Exception as error:
+        return found("crash", repr(error))
+    if tally is not None:
+        tally.judged[move.name] += 1
+    try:
+        before, after = oracle.run(program, policy, terms), oracle.run(result, policy, terms)
+        if after.fault is not None:
+            return found("storage", f"{after.fault}\n{result.text}")
+        if list(before.outputs.values()) != list(after.outputs.values()):
+            return found("meaning", result.text)
+        fault = storage_fault(result) or mark_fault(result, SMALL, policy)
+        if fault is not None:
+            return found("marks", fault.sentence)
+        try:
+            again = parse(result.text)
+        except TextError as error:
+            return found("text", str(error))
+        if again != result or again.text != result.text:
+            return found("text", f"reads back as\n{again.text}")
+        if parse_move(str(move)) != move:
+            return found("text", "the move's text is another move")
+        back = inverse(program, move, SMALL, policy)
+        if back is None:
+            return None
+        if tally is not None:
+            tally.inverted[move.name] += 1
+        try:
+            restored = apply(result, back, SMALL, policy)
+        except IllegalMove as error:
+            return found("inverse", f"{error}\n{result.text}")
+        if restored != program:
+            return found("inverse", f"{back} gives\n{restored.text}")
+    except Exception as error:
+        return found("crash", repr(error))
+    return None
+
+
+def listing_fault(program: Program, policy: str) -> Finding | None:
+    """Every listed move applies, every blocked one is refused for the same reason."""
+    for move in legal_moves(program, SMALL, policy):
+        finding = _listed(program, move, None, policy)
+        if finding is not None:
+            return finding
+    for move, refusal in blocked_moves(program, SMALL, policy):
+        finding = _listed(program, move, refusal, policy)
+        if finding is not None:
+            return finding
+    return None
+
+
+def _listed(program: Program, move: Move, refusal: Refusal | None, policy: str) -> Finding | None:
+    told = ""
+    try:
+        apply(program, move, SMALL, policy)
+    except IllegalMove as error:
+        if refusal is not None and error.refusal.code == refusal.code:
+            return None
+        told = str(error)
+    except Exception as error:
+        return Finding("crash", policy, program.text, str(move), repr(error))
+    if refusal is None and not told:
+        return None
+    return Finding("listing", policy, program.text, str(move), told or f"listed as blocked: {refusal}")
+
+
+def off_the_grid(program: Program, rng: random.Random) -> Iterator[Move]:
+    """Moves with arguments of the right kind and any value: places, numbers and names that no list offers."""
+    places: list[Place] = []
+    for leaf_number, leaf in enumerate(program.leaves):
+        array = leaf.op.target.array
+        number = sum(o.op.target.array == array for o in program.leaves[:leaf_number])
+        places += [Place(array, number, d) for d in (None, *range(len(leaf.scopes)))]
+    buffers = [b.name for b in program.buffers]
+    arrays = list(program.buffer_of)
+    while True:
+        transformation = rng.choice(list(REGISTRY.values()))
+        arguments: list[Argument] = []
+        for parameter in transformation.parameters:
+            kind = parameter.kind
+            if kind in ("scope", "reduction"):
+                arguments.append(rng.choice([p for p in places if p.depth is not None] or [Place("y", 0, 0)]))
+            elif kind == "op":
+                arguments.append(rng.choice([p for p in places if p.depth is None]))
+            elif kind == "node":
+                arguments.append(rng.choice(places))
+            elif kind == "buffer":
+                arguments.append(rng.choice(buffers + arrays))
+            elif kind == "location":
+                if not parameter.optional or rng.random() < 0.4:
+                    arguments.append(rng.choice(SMALL.locations))
+            elif kind == "name":
+                used = transformation.name in ("merge_reduction", "divide_again")
+                arguments.append(rng.choice(arrays) if used else fresh_name(program, "n"))
+            elif kind == "mode":
+                arguments.append(rng.choice(("guard", "free")))
+            elif kind == "region":
+                arguments.append(rng.choice(["root", *(p for p in places if p.depth is not None)]))
+            elif kind == "access":
+                leaf = rng.choice(program.leaves)
+                access = rng.choice((leaf.op.target, *leaf.op.reads))
+                arguments.append(str(access))
+            elif kind == "number":
+                arguments.append(rng.choice((0, 0, 1, 1, 2, 2, 3, 4, 5, 6)))
+            else:
+                arguments += rng.sample(range(4), rng.choice((1, 1, 2, 2, 3)))
+        yield Move(transformation.name, tuple(arguments))
+
+
+def start(rng: random.Random) -> tuple[Program, str]:
+    """A random program or a small kernel, and a policy."""
+    policy = rng.choice(POLICIES)
+    if rng.random() < 0.2:
+        name = rng.choice(list(KERNELS))
+        return kernels.get(name).program(KERNELS[name]), policy
+    return random_program(rng), policy
+
+
+def walk_from(
+    program: Program,
+    policy: str,
+    rng: random.Random,
+    tally: Tally,
+    length: int,
+    others: int | None,
+    caution: bool = False,
+) -> tuple[Program, Finding | None]:
+    """Play ``length`` random legal moves. Each position's results are judged too: all of them, or a sample
+    of ``others``. Returns the last position and the first finding."""
+    terms = oracle.Terms()
+    reference = list(oracle.run(program, policy, terms).outputs.values())
+    seen: set[str] = set()
+    tally.walks += 1
+    wild = off_the_grid(program, rng)
+    for number in range(length):
+        by_name: dict[str, list[Move]] = {}
+        here = context(program, SMALL, policy)
+        try:
+            candidates = list(all_candidates(here))
+            outcomes = [(m, outcome(here, m)) for m in candidates]
+        except Exception as error:
+            return program, Finding("crash", policy, program.text, "", repr(error))
+        for move, result in outcomes:
+            if isinstance(result, Refusal):
+                if caution and not result.structural:
+                    count_caution(program, move, result, policy, tally, terms, reference)
+            else:
+                by_name.setdefault(move.name, []).append(move)
+        listed = [m for moves in by_name.values() for m in moves]
+        tried = listed if others is None else rng.sample(listed, min(others, len(listed)))
+        wild = off_the_grid(program, rng)
+        tried = [*tried, *(next(wild) for _ in range(4 if others is not None else 12))]
+        if number % 6 == 0:
+            finding = listing_fault(program, policy)
+            if finding is not None:
+                return program, finding
+        for move in tried:
+            key = f"{program.hash} {move}"
+            if key not in seen:
+                seen.add(key)
+                finding = judge(program, move, policy, tally, terms)
+                if finding is not None:
+                    return program, finding
+        if not by_name:
+            break
+        move = rng.choice(by_name[rng.choice(list(by_name))])
+        finding = judge(program, move, policy, tally, terms)
+        if finding is not None:
+            return program, finding
+        program = apply(program, move, SMALL, policy)
+        tally.played[move.name] += 1
+        if list(oracle.run(program, policy, terms).outputs.values()) != reference:
+            return program, Finding("meaning", policy, program.text, str(move), "drifted from the start")
+    return program, None
+
+
+# ---------------------------------------------------------------------------- over-conservatism
+
+
+def forced(program: Program, move: Move, policy: str) -> Program | None:
+    """What a move makes of the program with the questions V1, V2 and V3 left unasked."""
+    with patch("dojo_core.moves.scopes.conflict_between", lambda *_: None):
+        planned = REGISTRY[move.name].plan(context(program, SMALL, policy), move.arguments)
+    return planned if isinstance(planned, Program) else None
+
+
+def count_caution(
+    program: Program,
+    move: Move,
+    refusal: Refusal,
+    policy: str,
+    tally: Tally,
+    terms: oracle.Terms,
+    reference: list[tuple[int, ...]],
+) -> None:
+    """Would the oracle have let a refused move through?"""
+    planned = forced(program, move, policy)
+    if planned is None:
+        return
+    tally.refused[move.name] += 1
+    fault = mark_fault(planned, SMALL, policy)
+    if fault is not None and fault.code not in ("vector-flow",):
+        return
+    seen = oracle.run(planned, policy, terms)
+    if seen.fault is None and list(seen.outputs.values()) == reference:
+        tally.cautious[move.name] += 1
+        tally.causes[move.name, refusal.code] += 1
+        kept = tally.examples.setdefault((move.name, refusal.code), [])
+        if len(kept) < 20:
+            kept.append((str(move), program.text))
+
+
+# ---------------------------------------------------------------------------- the smallest reproducer
+
+
+def smallest(finding: Finding) -> Finding:
+    """The same kind of finding on a program with all taken away that it does not need."""
+    best = finding
+    if not finding.move:
+        return best
+    shrinking = True
+    while shrinking:
+        shrinking = False
+        for candidate in _simpler(parse(best.text)):
+            again = _again(candidate, best)
+            if again is not None:
+                best, shrinking = again, True
+                break
+    return best
+
+
+def _again(text: str, finding: Finding) -> Finding | None:
+    try:
+        program = parse(text)
+        outcome = oracle.run(program, finding.policy)
+        if outcome.fault or not outcome.defined or storage_fault(program) or len(text) >= len(finding.text):
+            return None
+        found = judge(program, parse_move(finding.move), finding.policy)
+    except Exception:
+        return None
+    return found if found is not None and found.kind == finding.kind else None
+
+
+def _simpler(program: Program) -> Iterator[str]:
+    def body(change: Callable[[Node], tuple[Node, ...]]) -> Iterator[str]:
+        for node, path, _ in walk(program.body):
+            for new in change(node):
+                changed = splice(program.body, path, 1, (new,) if new is not _GONE else ())
+                if changed and not _hollow(changed):
+                    yield program.edit(body=changed).text
+
+    yield from body(lambda node: (_GONE,))
+    yield from body(_shorter)
+    for buffer in program.buffers:
+        rest = [b for b in program.buffers if b is not buffer]
+        whole = tuple(replace(d, materialised=True) for d in buffer.dims)
+        for new in (replace(buffer, dims=whole), replace(buffer, location="heap")):
+            if new != buffer:
+                yield program.edit(buffers=(*rest, new)).text
+        if len(buffer.arrays) > 1:
+            pieces = [replace(buffer, name=a, arrays=(a,)) for a in buffer.arrays]
+            yield program.edit(buffers=(*rest, *pieces)).text
+    for array in program.outputs[1:]:
+        outputs = tuple(a for a in program.outputs if a != array)
+        yield replace(program, outputs=outputs).edit().text
+
+
+_GONE = Op(None, "", "", ())  # type: ignore[arg-type]
+
+
+def _hollow(body: tuple[Node, ...]) -> bool:
+    return any(isinstance(n, Scope) and (not n.body or _hollow(n.body)) for n in body)
+
+
+def _shorter(node: Node) -> tuple[Node, ...]:
+    if isinstance(node, Scope):
+        fewer = tuple(replace(node, size=n) for n in (1, 2, node.size - 1) if 0 < n < node.size)
+        return (*fewer, replace(node, mark="")) if node.mark else fewer
+    simpler: list[Node] = []
+    if node.guard:
+        simpler.append(replace(node, guard=()))
+    if node.prefetches:
+        simpler.append(replace(node, prefetches=()))
+    if node.function:
+        simpler += [replace(node, function="", operands=(o,)) for o in node.operands]
+    return tuple(simpler)
