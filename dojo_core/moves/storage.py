@@ -60,14 +60,19 @@ def with_buffer(program: Program, old: Buffer, *new: Buffer) -> Program:
     )
 
 
-Change = Callable[[Access, tuple[Scope, ...], Op], Access]
+def map_accesses(
+    body: tuple[Node, ...], change: Callable[[Access], Access], arrays: tuple[str, ...]
+) -> tuple[Node, ...]:
+    """A body with every access to some arrays changed, prefetches included; the rest is shared."""
+    return map_accesses_at(body, lambda access, above, op: change(access), arrays)
 
 
-def map_accesses(body: tuple[Node, ...], change: Change, arrays: tuple[str, ...]) -> tuple[Node, ...]:
-    """A body with every access to some arrays changed, prefetches included; the rest is shared.
-
-    ``change`` gets the access, the scopes around it and its operation.
-    """
+def map_accesses_at(
+    body: tuple[Node, ...],
+    change: Callable[[Access, tuple[Scope, ...], Op], Access],
+    arrays: tuple[str, ...],
+) -> tuple[Node, ...]:
+    """The same where the change depends on the scopes around an access and on its operation."""
 
     def visit(node: Node, above: tuple[Scope, ...]) -> Node:
         if isinstance(node, Scope):
@@ -503,7 +508,7 @@ class SplitDim(BufferMove):
             Dim(factor, dim.materialised, context.birth(1)),
         )
         changed = replace(buffer, dims=(*buffer.dims[:k], *pieces, *buffer.dims[k + 1 :]))
-        body = map_accesses(program.body, cut, buffer.arrays)
+        body = map_accesses_at(program.body, cut, buffer.arrays)
         return with_buffer(program, buffer, changed).edit(body=body)
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
@@ -588,7 +593,7 @@ class MergeDims(BufferMove):
         if outer.materialised != inner.materialised:  # 2
             return structural("unlike-dims", "One of the two dimensions is :N, the other is materialised.")
 
-        def glue(access: Access, above: tuple[Scope, ...], op: Op) -> Access:
+        def glue(access: Access) -> Access:
             merged = access.index[k] * inner.size + access.index[k + 1]
             return Access(access.array, (*access.index[:k], merged, *access.index[k + 2 :]))
 
