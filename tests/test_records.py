@@ -62,6 +62,14 @@ def test_only_a_verified_program_counts_as_best(tmp_path: Path) -> None:
         assert records.best("s2", "cpu", "here") is None
 
 
+def test_what_is_known_may_be_asked_for_one_start_program(tmp_path: Path) -> None:
+    with Records(tmp_path / "r.sqlite") as records:
+        records.add_all([RECORD, replace(RECORD, start_hash="s2", status="wrong_result", verified=False)])
+        found = records.known_all(["p1", "p2"], "cpu", "here", start_hash="s2")
+        assert {h: r.status for h, r in found.items()} == {"p1": "wrong_result"}
+        assert records.known_all(["p1"], "cpu", "here")["p1"].status == "ok"
+
+
 def test_failures_are_counted_by_code(tmp_path: Path) -> None:
     with Records(tmp_path / "r.sqlite") as records:
         for status in ("crash", "timeout", "wrong_result"):

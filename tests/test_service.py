@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dojo_core.measure.measurement import Workload
 from dojo_core.measure.records import Records
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.service import KernelCard, Player, Service
+from dojo_core.service.analysis import Analysis, Successor
 from dojo_core.service.queue import MeasuringQueue, Outcome, Task
 from dojo_core.service.wiring import RecordStore
 
@@ -76,12 +81,7 @@ class Kernels:
         return 128.0, 512.0
 
     def workload(self, start: Program, kernel: str | None, policy: str) -> Any:
-        return WorkloadStandIn(policy)
-
-
-class WorkloadStandIn:
-    def __init__(self, policy: str) -> None:
-        self.policy = policy
+        return Workload(start, kernel, policy)
 
 
 @pytest.fixture
@@ -112,8 +112,8 @@ class Page:
             at = {"game": board["game"]["id"], "position": board["position"]["id"]}
         self.service.handle(self.player, self.name, [{"seq": self.number, "kind": kind, **at, **fields}])
 
-    def start(self) -> None:
-        self.send("start", kernel="pair", shape="64", policy="reassoc")
+    def start(self, shape: str = "64") -> None:
+        self.send("start", kernel="pair", shape=shape, policy="reassoc")
 
     @property
     def board(self) -> dict[str, Any]:
@@ -287,6 +287,154 @@ def test_a_dead_measurer_is_a_state_that_a_restart_ends(service: Service, bench:
     page.until(lambda: page.feed["now"].get("seconds", 0) > 0)
 
 
+def test_the_assembly_is_made_once_however_often_it_is_asked_for(tmp_path: Path, bench: Bench) -> None:
+    made: list[object] = []
+    records = Records(tmp_path / "records.sqlite")
+    service = Service(
+        RecordStore(records), Kernels(), lambda: bench, assemble=lambda a: made.append(a) or {"lines": []}
+    )
+    page = Page(service)
+    bench.gate.clear()  # a measurement is under way: the assembly has to wait
+    page.start()
+    page.until(lambda: bool(bench.batches))
+    page.send("show", assembly=True)
+    page.send("select", path="0")
+    page.send("select", path="1")
+    bench.gate.set()
+    page.until(lambda: page.board["assembly"] is not None)
+    page.until(lambda: not service.polling(page.player))
+    assert len(made) == 1
+    service.close()
+
+
+def test_a_position_stays_explored_while_others_look_at_many(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dojo_core.service.analysis.KEPT", 1)
+    one, two = Page(service), Page(service)
+    one.start()
+    one.until(lambda: all(isinstance(r, list) for r in one.feed["results"]))
+    two.start("128")
+    one.send("select", path="0")
+    assert all(isinstance(r, list) for r in one.feed["results"])
+    assert one.board["moves"] != two.board["moves"]
+
+
+def test_positions_stepped_over_are_not_explored(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    explored: list[str] = []
+    gate = threading.Event()
+    find = Analysis.find_successors
+
+    def found(analysis: Analysis) -> list[Successor]:
+        explored.append(analysis.program.hash)
+        gate.wait(10)
+        return find(analysis)
+
+    monkeypatch.setattr(Analysis, "find_successors", found)
+    page = Page(service)
+    page.start()
+    page.until(lambda: len(explored) == 1)
+    seen = [page.board["position"]["hash"]]
+    for move in ("join_scopes t@0", "reuse_dims t 0"):
+        page.send("play", move=move)
+        seen.append(page.board["position"]["hash"])
+    gate.set()
+    page.until(lambda: not page.player.pending)
+    assert explored == [seen[0], seen[2]]
+
+
+def test_a_game_that_everybody_left_takes_no_memory_and_comes_back(service: Service) -> None:
+    page = Page(service)
+    page.start()
+    page.send("play", move="join_scopes t@0")
+    game = page.board["game"]["id"]
+    table = weakref.ref(page.player.table)
+    page.until(lambda: not page.player.pending)
+    page.send("leave")
+    page.until(lambda: gc.collect() >= 0 and table() is None)
+    page.send("open", game=game)
+    assert len(page.board["history"]["nodes"]) == 2
+
+
+def test_players_who_open_a_game_at_once_sit_at_one_table(service: Service) -> None:
+    page = Page(service)
+    page.start()
+    game = page.board["game"]["id"]
+    page.send("leave")
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda n: service.player(f"p{n}", game), range(8)))
+    assert len({id(player.table) for player in found}) == 1
+
+
+def test_the_player_not_seen_for_longest_is_forgotten(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dojo_core.service.service.KEPT_PLAYERS", 2)
+    one, two = Page(service), Page(service)
+    one.start()
+    game = one.board["game"]["id"]
+    two.start()
+    _ = one.feed  # seen again
+    service.player("third")
+    assert service.player(one.player.id) is one.player
+    assert not service.queue.open_tasks(two.player.id)
+    assert service.board(service.player("fourth", game))["game"]["id"] == game
+
+
+def test_a_game_that_cannot_be_saved_is_told_and_saved_with_the_next_move(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = Page(service)
+    page.start()
+    with monkeypatch.context() as full:
+        full.setattr(Records, "save_game", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
+        page.send("play", move="join_scopes t@0")
+    assert "could not be saved (no space left)" in page.feed["notice"]["text"]
+    assert len(page.board["history"]["nodes"]) == 2
+    page.send("play", move="reuse_dims t 0")
+    game = page.board["game"]["id"]
+    page.send("leave")
+    page.send("open", game=game)
+    assert len(page.board["history"]["nodes"]) == 3
+
+
+def test_a_replay_that_stops_half_way_is_saved_as_far_as_it_came(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = Page(service)
+    page.start()
+    for move in ("split_scope t@0 2", "split_scope y@0 4", "split_scope y@1 2"):
+        page.send("play", move=move)
+    monkeypatch.setattr("dojo_core.game.MAX_MOVES", 4)
+    page.send("goto", id=1)
+    page.send("drop", mode="skip")  # replays two moves, and may play one
+    assert len(page.board["history"]["nodes"]) == 5
+    assert "at most" in page.feed["notice"]["text"]
+    table = page.player.table
+    assert table is not None
+    assert service._games._store.load_game(table.game.id) == table.game.to_text()
+
+
+def test_nonsense_from_a_page_is_no_fault(service: Service) -> None:
+    page = Page(service)
+    page.start()
+    nonsense: Any = ["play", {}, {"seq": "one"}, {"seq": 7}, {"seq": 8, "kind": "open", "game": "../x"}]
+    service.handle(page.player, "tab", nonsense)
+    assert page.feed["notice"]["text"] == "There is no saved game with this id here."
+    assert page.board["view"] == "play"
+
+
+def test_a_broken_line_file_is_told_with_its_place(tmp_path: Path, bench: Bench) -> None:
+    lines = tmp_path / "lines"
+    lines.mkdir()
+    (lines / "mine.line").write_text("kernel pair\nshape 64\nlet block =\n")
+    service = Service(RecordStore(Records(tmp_path / "r.sqlite")), Kernels(), lambda: bench, lines)
+    page = Page(service)
+    page.send("line", file="mine.line")
+    assert "let block = 32" in page.feed["notice"]["text"]
+    service.close()
+
+
 # ------------------------------------------------------------------ the queue by itself
 
 
@@ -367,4 +515,15 @@ def test_a_finished_result_is_not_measured_again() -> None:
     queue.want("one", tasks(3))
     settle(lambda: queue.open_tasks("one") == 0)
     assert len(bench.measured) == 2
+    queue.close()
+
+
+def test_results_asked_for_stay_and_old_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dojo_core.service.queue.KEPT_RESULTS", 2)
+    queue = MeasuringQueue(Bench)
+    for name in ("a", "b"):
+        queue.know("w", {name: Outcome("ok", 1.0)})
+    queue.results("w", ["a"])
+    queue.know("w", {"c": Outcome("ok", 1.0)})
+    assert [o is not None for o in queue.results("w", ["a", "b", "c"])] == [True, False, True]
     queue.close()

@@ -200,13 +200,22 @@ class Records:
             )
 
     def known(
-        self, program_hash: str, target: str, fingerprint: str, policy: str = "reassoc"
+        self,
+        program_hash: str,
+        target: str,
+        fingerprint: str,
+        policy: str = "reassoc",
+        start_hash: str | None = None,
     ) -> Record | None:
-        """What is known of a program on a machine: its best verified time, else its latest failure."""
+        """What is known of a program on a machine: its best verified time, else its latest failure.
+
+        ``start_hash``: only as verified against that start program.
+        """
         rows = self._rows(
             "SELECT * FROM measurements WHERE program_hash = ? AND target = ? AND fingerprint = ? "
-            "AND policy = ? ORDER BY verified DESC, seconds IS NULL, seconds, id DESC LIMIT 1",
-            program_hash, target, fingerprint, policy,
+            "AND policy = ? AND (? IS NULL OR start_hash = ?) "
+            "ORDER BY verified DESC, seconds IS NULL, seconds, id DESC LIMIT 1",
+            program_hash, target, fingerprint, policy, start_hash, start_hash,
         )  # fmt: skip
         return _record(rows[0]) if rows else None
 
@@ -220,10 +229,16 @@ class Records:
         return _record(rows[0]) if rows else None
 
     def known_all(
-        self, program_hashes: Iterable[str], target: str, fingerprint: str, policy: str = "reassoc"
+        self,
+        program_hashes: Iterable[str],
+        target: str,
+        fingerprint: str,
+        policy: str = "reassoc",
+        start_hash: str | None = None,
     ) -> dict[str, Record]:
         """``known`` for many programs; those of which nothing is known are left out."""
-        found = ((h, self.known(h, target, fingerprint, policy)) for h in dict.fromkeys(program_hashes))
+        where = (target, fingerprint, policy, start_hash)
+        found = ((h, self.known(h, *where)) for h in dict.fromkeys(program_hashes))
         return {h: record for h, record in found if record is not None}
 
     def best(

@@ -5,8 +5,7 @@ batch; within a player the ranks decide. A want holds as long as its *lease*: wh
 results renews it, and what nobody looks at any more is dropped. Playing a move replaces a player's
 wants, which cancels the open ones; a result once found stays, for everybody.
 
-One thread owns the measurer. It never calls back into a page: results carry a version, and whoever
-wants to know asks what is newer.
+One thread owns the measurer. It never calls back into a page: whoever wants to know asks.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 LEASE = 6.0  # seconds without a poll until a player counts as gone
 FIRST, LEAST, MOST = 2, 4, 16  # candidates per batch: the first one of a player, then by their speed
+KEPT_RESULTS = 50_000  # in memory (some 20 MB); those that nobody asked for longest are in the records
 BATCH_SECONDS = 2.5  # what a batch should take: other players wait for it, cancelled work may run on in it
 
 
@@ -87,20 +88,17 @@ class MeasuringQueue:
         make_bench: Callable[[], Bench],
         lease: float = LEASE,
         clock: Callable[[], float] = time.monotonic,
-        on_result: Callable[[Task, Outcome], None] | None = None,
     ) -> None:
         self._make_bench = make_bench
         self._lease = lease
         self._clock = clock
-        self._on_result = on_result
         self._lock = threading.Condition()
         self._players: dict[str, _Player] = {}
-        self._results: dict[tuple[str, str], Outcome] = {}
+        self._results: OrderedDict[tuple[str, str], Outcome] = OrderedDict()  # asked for last at the end
         self._running: dict[tuple[str, str], str] = {}  # task id to the player it runs for
         self._errands: list[tuple[str, Callable[[], None]]] = []
         self._turn = 0
         self._speed: dict[str, float] = {}  # seconds per candidate, by workload
-        self._version = 0
         self._down = ""
         self._faults = 0
         self._closed = False
@@ -139,20 +137,24 @@ class MeasuringQueue:
         with self._lock:
             self._players.pop(player, None)
 
-    def errand(self, player: str, work: Callable[[], None]) -> None:
-        """Run something between batches, never beside a measurement: compiling for the assembly view."""
+    def errand(self, name: str, work: Callable[[], None]) -> bool:
+        """Run something between batches, never beside a measurement: compiling for the assembly view.
+
+        False where an errand of that name waits already, which will do for this one.
+        """
         with self._lock:
-            self._errands = [e for e in self._errands if e[0] != player]
-            self._errands.append((player, work))
+            if any(name == waiting for waiting, _ in self._errands):
+                return False
+            self._errands.append((name, work))
             self._start()
             self._lock.notify_all()
+            return True
 
     def restart(self) -> None:
         """Try again with a new measurer after it died for good."""
         with self._lock:
             self._down = ""
             self._faults = 0
-            self._version += 1
             self._lock.notify_all()
 
     def close(self) -> None:
@@ -168,12 +170,20 @@ class MeasuringQueue:
         """Add results from the records."""
         with self._lock:
             for program_hash, outcome in outcomes.items():
-                self._results.setdefault((key, program_hash), outcome)
-            self._version += 1
+                if (key, program_hash) not in self._results:
+                    self._keep((key, program_hash), outcome)
 
     def results(self, key: str, hashes: Sequence[str]) -> list[Outcome | None]:
         with self._lock:
+            for h in hashes:
+                if (key, h) in self._results:
+                    self._results.move_to_end((key, h))
             return [self._results.get((key, h)) for h in hashes]
+
+    def _keep(self, task: tuple[str, str], outcome: Outcome) -> None:
+        self._results[task] = outcome
+        while len(self._results) > KEPT_RESULTS:
+            self._results.popitem(last=False)
 
     def running(self, key: str) -> set[str]:
         """Hashes of the programs of the batch that is being measured."""
@@ -190,12 +200,6 @@ class MeasuringQueue:
         with self._lock:
             state = self._players.get(player)
             return 0 if state is None else len(state.tasks)
-
-    @property
-    def version(self) -> int:
-        """Grows with every change; equal versions mean equal answers."""
-        with self._lock:
-            return self._version
 
     @property
     def down(self) -> str:
@@ -237,7 +241,6 @@ class MeasuringQueue:
             finally:
                 with self._lock:
                     self._running.clear()
-                    self._version += 1
                     if len(tasks) >= LEAST:
                         took = (time.monotonic() - begun) / len(tasks)
                         old = self._speed.get(tasks[0].key, took)
@@ -270,7 +273,6 @@ class MeasuringQueue:
                 if batch is not None:
                     player, tasks, _ = batch
                     self._running = {task.id: player for task in tasks}
-                    self._version += 1
                     return None, batch
                 # leases run out and come back without a notice: look again now and then
                 self._lock.wait(timeout=None if not self._players else self._lease)
@@ -330,10 +332,7 @@ class MeasuringQueue:
 
     def _store(self, task: Task, outcome: Outcome) -> None:
         with self._lock:
-            self._results[task.id] = outcome
+            self._keep(task.id, outcome)
             self._running.pop(task.id, None)
             for state in self._players.values():
                 state.tasks.pop(task.id, None)
-            self._version += 1
-        if self._on_result is not None:
-            self._on_result(task, outcome)

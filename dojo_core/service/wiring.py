@@ -48,7 +48,9 @@ class RecordStore:
         return [(g.id, g.title, g.text, g.updated) for g in self._records.games(limit=limit)]
 
     def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]:
-        records = self._records.known_all(hashes, self._target, this_machine().fingerprint, workload.policy)
+        machine = this_machine().fingerprint
+        start = workload.start.hash
+        records = self._records.known_all(hashes, self._target, machine, workload.policy, start)
         # A crash or a timeout may have been the machine's mood: those are tried again.
         return {
             h: outcome(Measurement.recorded(r))

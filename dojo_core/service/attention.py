@@ -1,0 +1,140 @@
+"""What is done for the position on a player's board: its moves explored, all that is wanted measured."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dojo_core.game import Position
+from dojo_core.service.analysis import Analyses, Analysis, likelihood
+from dojo_core.service.players import Player, Table
+from dojo_core.service.queue import MeasuringQueue, Task
+from dojo_core.service.scout import Scout
+from dojo_core.service.sources import Store
+
+log = logging.getLogger(__name__)
+
+# Ranks in the queue; a smaller number is measured sooner.
+SELF, START, LOOKED_AT, SELECTED, OTHER, REST_OF_LINE = range(6)
+
+
+class Attention:
+    """One for all players. ``assemble`` makes the assembly view of an analysis."""
+
+    def __init__(
+        self, queue: MeasuringQueue, store: Store, assemble: Callable[[Any], Any] | None = None
+    ) -> None:
+        self._queue = queue
+        self._store = store
+        self._assemble = assemble
+        self._analyses = Analyses()
+        self._scout = Scout()
+
+    def close(self) -> None:
+        self._scout.close()
+
+    def attend(self, player: Player, table: Table, again: bool = False) -> Analysis:
+        """The analysis of the position on the board; its work begins when it comes there.
+
+        ``again``: what is wanted of it has changed (another selection, measuring switched on).
+        """
+        with table.lock:
+            game = table.game
+            at = (game.id, game.cursor)
+            moved = player.at != at
+            if moved or player.analysis is None:
+                player.at = at
+                player.analysis = self._analyses.of(game.current.program, game.target, game.policy)
+                player.selection = player.looked_at = None
+                player.preview = []
+            analysis = player.analysis
+            if moved or again:
+                self._submit(player, table, analysis)
+                if player.assembly and analysis.assembly is None and self._assemble is not None:
+                    self._compile(player, analysis, self._assemble)
+        if moved:
+            player.expect()
+            self._scout.add(lambda: self._explore(player, table, analysis))
+        return analysis
+
+    def remember(self, table: Table, hashes: Sequence[str]) -> None:
+        """Fetch from the records what the queue does not know yet."""
+        known = self._queue.results(table.key, hashes)
+        unknown = [h for h, outcome in zip(hashes, known, strict=True) if outcome is None]
+        if unknown:
+            try:
+                self._queue.know(table.key, self._store.known(table.workload, unknown))
+            except Exception:
+                log.exception("reading records failed")  # then they are measured
+
+    def _explore(self, player: Player, table: Table, analysis: Analysis) -> None:
+        """What the moves lead to and what is known of that; then what is refused and what would open it."""
+        changed = False
+        try:
+            if player.analysis is not analysis:
+                return  # played on meanwhile
+            self.remember(table, [s.program.hash for s in analysis.find_successors()])
+            with player.lock, table.lock:
+                if player.table is table and player.analysis is analysis:
+                    self._submit(player, table, analysis)
+            if analysis.known_blocked is None:
+                analysis.find_blocked()
+                changed = True
+        finally:
+            player.arrived(changed)
+
+    def _compile(self, player: Player, analysis: Analysis, assemble: Callable[[Any], Any]) -> None:
+        """The assembly, made between measurements."""
+
+        def work() -> None:
+            try:
+                if analysis.assembly is None and player.analysis is analysis:
+                    analysis.assembly = assemble(analysis)
+            except Exception:
+                log.exception("no assembly")
+                analysis.assembly = {"error": "The assembly could not be made; the log says why."}
+            finally:
+                player.arrived()
+
+        player.expect()
+        if not self._queue.errand(f"{player.id}/{analysis.program.hash}", work):
+            player.arrived(changed=False)
+
+    def _submit(self, player: Player, table: Table, analysis: Analysis) -> None:
+        """Tell the queue what this player wants measured, and how soon."""
+        if not player.measuring:
+            self._queue.drop(player.id)
+            return
+        game = table.game
+
+        def task(position: Position) -> Task:
+            return Task(table.key, table.workload, position.program, position.program.hash)
+
+        tasks = [(SELF, task(game.current)), (START, task(game.positions[0]))]
+        tasks += [(REST_OF_LINE, task(p)) for p in game.line()[1:-1]]
+        tasks += self._successors(player, table, analysis)
+        self._queue.want(player.id, tasks)
+
+    @staticmethod
+    def _successors(player: Player, table: Table, analysis: Analysis) -> list[tuple[int, Task]]:
+        """What the moves lead to: what is looked at first, then some of each kind, likelier ones first."""
+        successors = analysis.known_successors
+        if successors is None:
+            return []
+        seen: dict[str, int] = {}
+        ranked: list[tuple[tuple[int, int, int], Task]] = []
+        chosen = player.selection
+        for row, successor in zip(analysis.rows, successors, strict=True):
+            name = successor.move.name
+            rank = OTHER
+            if row["text"] == player.looked_at:
+                rank = LOOKED_AT
+            elif chosen is not None and any(p == chosen or p.startswith(chosen + ".") for p in row["paths"]):
+                rank = SELECTED
+            turn = seen.get(name, 0)
+            seen[name] = turn + 1
+            task = Task(table.key, table.workload, successor.program, successor.program.hash)
+            ranked.append(((rank, turn // 2, likelihood(name)), task))
+        ranked.sort(key=lambda entry: entry[0])
+        return [(rank, task) for (rank, _, _), task in ranked]

@@ -1,0 +1,79 @@
+"""Events that change a game or its cursor, and what removing a move would do."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from dojo_core.game import Game
+from dojo_core.service.players import Refused
+from dojo_core.service.view import Json
+
+log = logging.getLogger(__name__)
+
+
+def change(game: Game, kind: str, event: Json) -> None:
+    """Apply one event. What cannot be done from here, such as taking back at the start, does nothing.
+
+    Raises IllegalMove, MoveSyntax or GameFull.
+    """
+    at_start = game.current.parent is None
+    match kind:
+        case "play":
+            game.play(str(event.get("move", "")))
+        case "take_back":
+            game.back()
+        case "goto":
+            if event.get("id") in game.positions:
+                game.goto(int(event["id"]))
+        case "step":
+            step(game, str(event.get("to", "")))
+        case "promote":
+            game.promote(game.cursor)
+        case "delete":
+            if not at_start:
+                game.delete(game.cursor)
+        case "drop":
+            if not at_start and event.get("mode") in ("skip", "prefix"):
+                game.drop(game.cursor, skip_invalid=event["mode"] == "skip")
+        case _:
+            log.warning("unknown event %r", kind)
+
+
+def step(game: Game, to: str) -> None:
+    """Move the cursor: ``first``, ``back``, ``forward``, ``last``, or to the next ``branch``."""
+    here = game.current
+    children = here.children
+    match to:
+        case "first":
+            game.goto(0)
+        case "back":
+            game.back()
+        case "forward":
+            game.forward()
+        case "last":
+            game.goto(game.main_line()[-1].id)
+        case "branch":
+            siblings = [] if here.parent is None else game.positions[here.parent].children
+            if len(siblings) > 1:
+                game.goto(siblings[(siblings.index(here.id) + 1) % len(siblings)])
+            elif len(children) > 1:
+                game.goto(children[1])
+
+
+def removal(game: Game) -> Json:
+    """What removing the current move would do, tried on a copy of the game."""
+    here = game.current
+    if here.parent is None:
+        raise Refused("The start is no move: there is nothing to remove.")
+    replay = _copy(game).drop(here.id, skip_invalid=True)
+    entries = [
+        {"move": e.move, "outcome": e.outcome, "new": e.new, "reason": e.reason} for e in replay.entries
+    ]
+    return {"move": str(here.move), "entries": entries}
+
+
+def _copy(game: Game) -> Game:
+    """A game to try things on: positions of its own, the same programs."""
+    positions = {p.id: replace(p, children=list(p.children)) for p in game.positions.values()}
+    return replace(game, positions=positions)

@@ -1,0 +1,92 @@
+"""The feed: the times of the position on the board, of its moves and of the whole game."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dojo_core.service.analysis import Analysis
+from dojo_core.service.players import Player, Table
+from dojo_core.service.queue import MeasuringQueue, Outcome
+from dojo_core.service.view import Json
+
+# What stands for a move's time while there is none (the page's words for them are in moves.js).
+WAITING, RUNNING, NOT_ASKED = 0, 1, 2
+
+
+def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueue) -> Json:
+    """All that changes while measuring. The table is locked."""
+    game = table.game
+    hashes = {p.id: p.program.hash for p in game.positions.values()}
+    outcomes = zip(hashes, queue.results(table.key, list(hashes.values())), strict=True)
+    found = {number: outcome for number, outcome in outcomes if outcome is not None}
+    best = min(((o.seconds, number) for number, o in found.items() if o.ok), default=None)
+    start = found.get(0)
+    running = queue.running(table.key)
+    results = move_results(player, table, analysis, queue, running)
+    return {
+        "game": game.id,
+        "position": game.cursor,
+        "now": now(player, found.get(game.cursor), hashes[game.cursor] in running, bool(queue.down)),
+        "start": start.seconds if start is not None and start.ok else None,
+        "best": None if best is None else {
+            "id": best[1], "seconds": best[0], "ply": len(game.line(best[1])) - 1
+        },
+        "times": {str(number): o.seconds if o.ok else o.status for number, o in found.items()},
+        "results": results,
+        "look": {"move": player.looked_at, "diff": player.preview[:60]},
+        "work": {"flops": table.work[0], "bytes": table.work[1]},
+        "queue": queue_state(player, results, queue),
+    }  # fmt: skip
+
+
+def move_results(
+    player: Player, table: Table, analysis: Analysis, queue: MeasuringQueue, running: set[str]
+) -> list[Any]:
+    """For each legal move: [seconds, median], or [failure, message], or one of the numbers above."""
+    successors = analysis.known_successors
+    if successors is None:
+        return [WAITING if player.measuring else NOT_ASKED] * len(analysis.moves)
+    hashes = [s.program.hash for s in successors]
+    results: list[Any] = []
+    for program_hash, outcome in zip(hashes, queue.results(table.key, hashes), strict=True):
+        if outcome is None:
+            waiting = RUNNING if program_hash in running else WAITING
+            results.append(waiting if player.measuring else NOT_ASKED)
+        elif outcome.ok:
+            results.append([outcome.seconds, outcome.median])
+        else:
+            results.append([outcome.status, outcome.message[:600]])
+    return results
+
+
+def now(player: Player, outcome: Outcome | None, running: bool, down: bool) -> Json:
+    """The time of the position on the board, or what became of it."""
+    if outcome is None:
+        waiting = "waiting" if player.measuring and not down else "not measured"
+        return {"state": "measuring…" if running else waiting}
+    if not outcome.ok:
+        return {"state": outcome.status.replace("_", " "), "error": outcome.message or outcome.status}
+    spread = outcome.median / outcome.seconds - 1 if outcome.seconds > 0 else 0.0
+    return {
+        "state": "ok",
+        "seconds": outcome.seconds,
+        "median": outcome.median,
+        "spread": max(0.0, spread),
+    }
+
+
+def queue_state(player: Player, results: Sequence[Any], queue: MeasuringQueue) -> Json:
+    """How far the measuring of the moves has come, and whether it goes on."""
+    down = queue.down
+    if down:
+        state = "down"
+    elif not player.measuring:
+        state = "off"
+    elif queue.open_tasks(player.id):
+        state = "measuring" if queue.serves() in (player.id, None) else "waiting"
+    else:
+        state = "idle"
+    done = sum(isinstance(result, list) for result in results)
+    message = f"The measurer has stopped ({down}). Play goes on unmeasured." if down else ""
+    return {"state": state, "done": done, "total": len(results), "message": message}

@@ -1,0 +1,149 @@
+"""Games: begun from a kernel, a text or a recorded line, opened from the store, saved at every change."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from dojo_core.game import Game
+from dojo_core.line import RecordedLine, read_line
+from dojo_core.program.text import parse
+from dojo_core.service.players import Refused, Table
+from dojo_core.service.sources import KernelCard, Kernels, Store
+
+log = logging.getLogger(__name__)
+
+POLICIES = (
+    ("reassoc", "A reduction's terms may be regrouped: the usual choice."),
+    (
+        "algebraic",
+        "Also rewrites that are equal in mathematics but round differently (flash attention).",
+    ),
+    ("strict", "Additions stay in the order as written: the same bits as the start program, fewer moves."),
+)
+
+
+class Games:
+    """The games of one process. A table stays open as long as somebody sits at it."""
+
+    def __init__(self, store: Store, kernels: Kernels, lines: Path | None) -> None:
+        self._store = store
+        self._kernels = kernels
+        self._lines = lines
+        self._tables: WeakValueDictionary[str, Table] = WeakValueDictionary()
+        self._opening = threading.RLock()  # one game has one table, whoever asks for it at once
+
+    # ------------------------------------------------------------------ what there is
+
+    def cards(self) -> Sequence[KernelCard]:
+        return self._kernels.cards()
+
+    def recent(self, limit: int) -> Sequence[tuple[str, str, str, float]]:
+        """(id, title, text, seconds since the epoch) of the games changed last, newest first."""
+        return self._store.recent_games(limit)
+
+    def line_files(self) -> list[Path]:
+        return sorted(self._lines.glob("*.line")) if self._lines is not None else []
+
+    # ------------------------------------------------------------------ tables
+
+    def saved(self, game_id: str) -> Table:
+        """The table of a saved game."""
+        with self._opening:
+            table = self._tables.get(game_id)
+            if table is not None:
+                return table
+            text = self._store.load_game(game_id)
+            if text is None:
+                raise Refused("There is no saved game with this id here.")
+            try:
+                game = Game.from_text(text)
+            except Exception as fault:
+                log.exception("saved game %s does not load", game_id)
+                raise Refused("This saved game cannot be read; the log says why.") from fault
+            game.id = game_id
+            return self.table(game)
+
+    def table(self, game: Game) -> Table:
+        """A table for a game."""
+        work = (0.0, 0.0)
+        if game.kernel is not None:
+            try:
+                work = self._kernels.work(game.kernel, game.shape)
+            except ValueError:
+                log.warning("no work known for %s %s", game.kernel, game.shape)
+        workload = self._kernels.workload(game.start, game.kernel, game.policy)
+        key = f"{game.start.hash}/{game.kernel or ''}/{game.policy}"
+        with self._opening:
+            table = self._tables[game.id] = Table(game, workload, key, work)
+            return table
+
+    def save(self, player: str, table: Table) -> None:
+        """Keep the game as it is now. Raises Refused where that fails; the next save has this change too."""
+        game = table.game
+        table.changes += 1
+        try:
+            self._store.save_game(game.id, player, game.title, game.kernel or "", game.to_text())
+        except Exception as fault:
+            log.exception("game %s is not saved", game.id)
+            raise Refused(
+                f"The game could not be saved ({fault}): is the disk full? Play goes on, and the next move "
+                "is saved together with this one."
+            ) from fault
+
+    # ------------------------------------------------------------------ beginnings
+
+    def from_kernel(self, kernel: str, shape: str, policy: str) -> Game:
+        """A game on one of the kernels; an empty ``shape`` is its first. Raises Refused."""
+        card = next((card for card in self.cards() if card.name == kernel), None)
+        if card is None:
+            raise Refused("There is no such kernel.")
+        shape = shape.lower().replace("×", "x").replace("*", "x").replace(" ", "") or card.shape
+        try:
+            program = self._kernels.start(kernel, shape)
+        except (ValueError, TypeError) as fault:
+            raise Refused(f"{kernel} has no shape {shape!r}: {fault}") from fault
+        return Game.new(program, kernel=kernel, shape=shape, policy=_policy(policy))
+
+    def from_text(self, text: str, policy: str) -> Game:
+        """A game from a program, a saved game or a line, whichever the text is.
+
+        Raises TextError, and Refused where a line does not play.
+        """
+        if text.lstrip().startswith("dojo game"):
+            return Game.from_text(text)
+        if any(row.startswith("shape ") for row in text.splitlines()):
+            return self._replayed(read_line(text))
+        program = parse(text)
+        return Game.new(program, policy=_policy(policy), title=program.name)
+
+    def from_line(self, name: str) -> Game:
+        """A game at the start of a recorded line. Raises Refused, or TextError for a broken file."""
+        file = next((f for f in self.line_files() if f.name == name), None)
+        if file is None:
+            raise Refused("There is no such recorded line.")
+        return self._replayed(read_line(file.read_text(), file.stem))
+
+    def _replayed(self, line: RecordedLine) -> Game:
+        if line.kernel is None:
+            raise Refused("This line names no kernel to play it on.")
+        try:
+            program = self._kernels.start(line.kernel, line.shape)
+        except (ValueError, KeyError) as fault:
+            raise Refused(
+                f"This line's kernel {line.kernel} {line.shape} cannot be set up: {fault}"
+            ) from fault
+        game = Game.new(program, kernel=line.kernel, shape=line.shape, policy=_policy(line.policy))
+        game.title = f"{game.title}: {line.title}" if line.title != line.kernel else game.title
+        for entry in line.play(game).entries:
+            if not entry.applies:
+                raise Refused(f"This line stops at {entry.move}: {entry.reason}")
+        game.goto(0)
+        return game
+
+
+def _policy(name: str) -> str:
+    return name if name in dict(POLICIES) else "reassoc"

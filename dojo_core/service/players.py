@@ -1,0 +1,74 @@
+"""Who plays, and where: a player is one browser tab, a table a game that is open here."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from dojo_core.game import Game
+from dojo_core.program.tree import Birth
+from dojo_core.service.analysis import Analysis
+from dojo_core.service.view import Json
+
+
+class Refused(Exception):
+    """Something that a person asked for cannot be done; the message is a sentence for them."""
+
+
+@dataclass
+class Table:
+    """Players at the same table see the same game. ``lock`` is held while the game is read or changed."""
+
+    game: Game
+    workload: Any
+    key: str  # names the workload in the queue
+    work: tuple[float, float] = (0.0, 0.0)  # FLOPs and bytes of one run
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    hues: dict[Birth, int] = field(default_factory=dict)
+    changes: int = 0
+
+
+@dataclass
+class Player:
+    """What one tab looks at. ``lock`` is taken before its table's."""
+
+    id: str
+    table: Table | None = None
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    measuring: bool = True
+    at: tuple[str, int] | None = None  # the (game, position) that is attended to
+    analysis: Analysis | None = None  # of that position
+    selection: str | None = None
+    looked_at: str | None = None
+    preview: list[tuple[str, str]] = field(default_factory=list)
+    assembly: bool = False
+    drop: Json | None = None
+    error: str = ""
+    acknowledged: dict[str, int] = field(default_factory=dict)
+    notice: Json | None = None
+    download: Json | None = None
+    ready: int = 0  # grows when a part of the board arrived late (refusals, assembly, a report)
+    pending: int = 0  # parts under way
+    _counting: threading.Lock = field(default_factory=threading.Lock)
+
+    def sit(self, table: Table | None) -> None:
+        """At a table, or back at the start screen."""
+        self.table = table
+        self.at = self.analysis = self.drop = None
+        self.error = ""
+
+    def expect(self) -> None:
+        """A part of the board is under way, in another thread."""
+        with self._counting:
+            self.pending += 1
+
+    def arrived(self, changed: bool = True) -> None:
+        """It is there, and the board is drawn again unless nothing ``changed``."""
+        with self._counting:
+            self.pending -= 1
+            self.ready += changed
+
+    def redraw(self) -> None:
+        with self._counting:
+            self.ready += 1

@@ -1,0 +1,246 @@
+"""The service itself: players come, send events, and are told what stands on their board."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dojo_core.game import Game, GameFull
+from dojo_core.moves import IllegalMove, MoveSyntax
+from dojo_core.program.text import TextError
+from dojo_core.service import board, feed
+from dojo_core.service.attention import Attention
+from dojo_core.service.changes import change, removal
+from dojo_core.service.games import Games
+from dojo_core.service.players import Player, Refused, Table
+from dojo_core.service.queue import Bench, MeasuringQueue
+from dojo_core.service.sources import Kernels, Store
+from dojo_core.service.view import Json
+
+log = logging.getLogger(__name__)
+
+FAULT = "That did not work: a fault of the app, noted in its log. The game is safe."
+KEPT_PLAYERS = 64  # tabs; the one not seen for longest is forgotten, its game is in the store
+KEPT_CLIENTS = 8  # pages of one player, whose event numbers are remembered
+
+
+class Service:
+    """Players and their games. All methods may be called from any thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        kernels: Kernels,
+        make_bench: Callable[[], Bench],
+        lines: Path | None = None,
+        assemble: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.queue = MeasuringQueue(make_bench)
+        self._games = Games(store, kernels, lines)
+        self._attention = Attention(self.queue, store, assemble)
+        self._players: OrderedDict[str, Player] = OrderedDict()
+        self._lock = threading.Lock()  # of the players' list
+        self._numbers = itertools.count(1)  # of notices and downloads, so that a page shows each once
+
+    def close(self) -> None:
+        self._attention.close()
+        self.queue.close()
+
+    # ------------------------------------------------------------------ players
+
+    def player(self, player: str | None, game: str | None = None) -> Player:
+        """The player of that id, made if need be, at the table of ``game`` if one is named."""
+        if player is None or not _plain(player):
+            player = secrets.token_hex(5)
+        with self._lock:
+            found = self._players.setdefault(player, Player(player))
+            self._players.move_to_end(player)
+            while len(self._players) > KEPT_PLAYERS:
+                self.queue.drop(self._players.popitem(last=False)[0])
+        with found.lock:
+            if game and found.table is None and _plain(game):
+                try:
+                    self._sit(found, self._games.saved(game))
+                except Refused as refusal:
+                    self._tell(found, str(refusal))
+        return found
+
+    def _sit(self, player: Player, table: Table) -> None:
+        self.queue.drop(player.id)
+        player.sit(table)
+        with table.lock:
+            hashes = [p.program.hash for p in table.game.positions.values()]
+        self._attention.remember(table, hashes)
+        self._attention.attend(player, table)
+
+    def _tell(self, player: Player, text: str) -> None:
+        player.notice = {"n": next(self._numbers), "text": text, "kind": "error"}
+
+    # ------------------------------------------------------------------ events
+
+    def handle(self, player: Player, client: str, events: Sequence[Json]) -> None:
+        """Apply a page's events in order, each number once."""
+        with player.lock:
+            for event in events:
+                number = event.get("seq") if isinstance(event, dict) else None
+                if not isinstance(number, int) or number <= player.acknowledged.get(client, 0):
+                    continue
+                player.acknowledged[client] = number
+                try:
+                    self._apply(player, client, event)
+                except (Refused, IllegalMove, MoveSyntax, GameFull, TextError) as refusal:
+                    self._tell(player, str(refusal))
+                except Exception:
+                    log.exception("event %r failed", event.get("kind"))
+                    self._tell(player, FAULT)
+            while len(player.acknowledged) > KEPT_CLIENTS:
+                player.acknowledged.pop(next(iter(player.acknowledged)))
+
+    def _apply(self, player: Player, client: str, event: Json) -> None:
+        def said(name: str) -> str:
+            return str(event.get(name, "")).strip()
+
+        match said("kind"):
+            case "start":
+                game = self._games.from_kernel(said("kernel"), said("shape"), said("policy"))
+                self._begin(player, game)
+            case "text":
+                self._begin_with_text(player, str(event.get("text", "")), said("policy"))
+            case "line":
+                game = self._games.from_line(said("file"))
+                player.measuring = False
+                self._begin(player, game)
+            case "open":
+                self._sit(player, self._games.saved(said("game")))
+            case "leave":
+                self.queue.drop(player.id)
+                player.sit(None)
+                player.measuring = True
+            case "restart":
+                self.queue.restart()
+            case kind if player.table is not None:
+                with player.table.lock:
+                    self._apply_at(player, player.table, client, kind, event)
+
+    def _begin(self, player: Player, game: Game) -> None:
+        table = self._games.table(game)
+        self._sit(player, table)
+        self._games.save(player.id, table)
+
+    def _begin_with_text(self, player: Player, text: str, policy: str) -> None:
+        """What is wrong with a text of one's own is told beside it."""
+        player.error = ""
+        if not text.strip():
+            player.error = "Write a program, or paste a saved game, first."
+            return
+        try:
+            game = self._games.from_text(text, policy)
+        except (TextError, IllegalMove) as fault:
+            player.error = str(fault)
+            return
+        self._begin(player, game)
+
+    def _apply_at(self, player: Player, table: Table, client: str, kind: str, event: Json) -> None:
+        """An event at a table, which is locked."""
+        game = table.game
+        if kind == "measure":
+            player.measuring = bool(event.get("on"))
+            self._attention.attend(player, table, again=True)
+            return
+        if event.get("game") != game.id or event.get("position") != game.cursor:
+            return  # made on a position that is no longer on the board
+        match kind:
+            case "select" | "look" | "show":
+                self._look(player, table, kind, event)
+            case "export":
+                name = "".join(c if c.isalnum() else "-" for c in game.title).strip("-") or "game"
+                player.download = {
+                    "n": next(self._numbers), "client": client, "name": f"{name}.line", "text": game.to_text()
+                }  # fmt: skip
+            case "ask_drop":
+                player.drop = {"id": f"{game.id}/{game.cursor}/{table.changes}", **removal(game)}
+                player.redraw()
+            case _:
+                self._change(player, table, kind, event)
+
+    def _look(self, player: Player, table: Table, kind: str, event: Json) -> None:
+        """What a player points at is measured sooner."""
+        analysis = self._attention.attend(player, table)
+        if kind == "select":
+            path = event.get("path")
+            player.selection = path if isinstance(path, str) else None
+        elif kind == "look":
+            player.looked_at = str(event.get("move", ""))
+            player.preview = analysis.preview(player.looked_at)
+        else:
+            player.assembly = bool(event.get("assembly", player.assembly))
+        self._attention.attend(player, table, again=True)
+
+    def _change(self, player: Player, table: Table, kind: str, event: Json) -> None:
+        game = table.game
+        if kind == "drop":
+            player.drop = None
+            player.redraw()
+        before = (game.cursor, len(game.positions))
+        try:
+            change(game, kind, event)
+        finally:  # a replay that stops half-way has changed the game as well
+            if kind == "promote" or (game.cursor, len(game.positions)) != before:
+                self._attention.attend(player, table)
+                self._games.save(player.id, table)
+
+    # ------------------------------------------------------------------ what a page is told
+
+    def polling(self, player: Player) -> bool:
+        """Is there anything under way that the player's page should hear of soon?"""
+        if player.table is None:
+            return False
+        if player.pending:
+            return True
+        return bool(player.measuring and not self.queue.down and self.queue.open_tasks(player.id))
+
+    def board_version(self, player: Player) -> str:
+        """Changes whenever ``board`` would answer something else."""
+        table = player.table
+        if table is None:
+            return "start"
+        return f"{table.game.id}/{table.game.cursor}/{table.changes}/{player.ready}/{player.measuring}"
+
+    def board(self, player: Player) -> Json:
+        """What stands on the board: the start screen, or a position with its moves and history."""
+        with player.lock:
+            table = player.table
+            if table is None:
+                return {"view": "start", "start": board.start_screen(self._games, player.error)}
+            with table.lock:
+                analysis = self._attention.attend(player, table)
+                return {"view": "play", **board.position(player, table, analysis)}
+
+    def feed(self, player: Player) -> Json:
+        """The times: small, asked for twice a second while there is work. Renews the player's lease."""
+        self.queue.renew(player.id)
+        with self._lock:
+            if player.id in self._players:
+                self._players.move_to_end(player.id)
+        with player.lock:
+            common = {
+                "acknowledged": dict(player.acknowledged),
+                "notice": player.notice,
+                "download": player.download,
+            }
+            table = player.table
+            if table is None:
+                return {"view": "start", **common}
+            with table.lock:
+                analysis = self._attention.attend(player, table)
+                return {"view": "play", **common, **feed.times(player, table, analysis, self.queue)}
+
+
+def _plain(identifier: str) -> bool:
+    return 0 < len(identifier) <= 40 and all(c.isascii() and (c.isalnum() or c in "-_") for c in identifier)

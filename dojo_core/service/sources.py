@@ -1,0 +1,50 @@
+"""What the service needs from outside: where games and known times are kept, and where kernels come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dojo_core.service.queue import Outcome
+
+
+class Store(Protocol):
+    """Where games and known times survive the process (measure/records.py)."""
+
+    def save_game(self, game: str, player: str, title: str, kernel: str, text: str) -> None: ...
+
+    def load_game(self, game: str) -> str | None: ...
+
+    def recent_games(self, limit: int) -> Sequence[tuple[str, str, str, float]]:
+        """(id, title, text, seconds since the epoch) of the games changed last, newest first."""
+        ...
+
+    def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]: ...
+
+
+@dataclass(frozen=True)
+class KernelCard:
+    """A kernel as the start screen shows it."""
+
+    name: str
+    group: str
+    formula: str
+    shape: str
+    dims: str = ""
+
+
+class Kernels(Protocol):
+    """The start programs by name (dojo_core/kernels)."""
+
+    def cards(self) -> Sequence[KernelCard]: ...
+
+    def start(self, kernel: str, shape: str) -> Any:
+        """The start program; raises ValueError with a sentence where the shape is none of its."""
+        ...
+
+    def work(self, kernel: str, shape: str) -> tuple[float, float]:
+        """(FLOPs, bytes) of one run."""
+        ...
+
+    def workload(self, start: Any, kernel: str | None, policy: str) -> Any: ...
