@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -58,6 +59,11 @@ class Tally:
     compiled: int = 0
 
 
+def _told(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{error!r} in {frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} {frame.name}"
+
+
 def judge(
     program: Program, move: Move, policy: str, tally: Tally | None = None, terms: oracle.Terms | None = None
 ) -> Finding | None:
@@ -72,7 +78,7 @@ def judge(
     except IllegalMove:
         return None
     except Exception as error:
-        return found("crash", repr(error))
+        return found("crash", _told(error))
     if tally is not None:
         tally.judged[move.name] += 1
     try:
@@ -104,7 +110,7 @@ def judge(
         if restored != program:
             return found("inverse", f"{back} gives\n{restored.text}")
     except Exception as error:
-        return found("crash", repr(error))
+        return found("crash", _told(error))
     return None
 
 
@@ -130,7 +136,7 @@ def _listed(program: Program, move: Move, refusal: Refusal | None, policy: str) 
             return None
         told = str(error)
     except Exception as error:
-        return Finding("crash", policy, program.text, str(move), repr(error))
+        return Finding("crash", policy, program.text, str(move), _told(error))
     if refusal is None and not told:
         return None
     return Finding("listing", policy, program.text, str(move), told or f"listed as blocked: {refusal}")
@@ -211,7 +217,7 @@ def walk_from(
             candidates = list(all_candidates(here))
             outcomes = [(m, outcome(here, m)) for m in candidates]
         except Exception as error:
-            return program, Finding("crash", policy, program.text, "", repr(error))
+            return program, Finding("crash", policy, program.text, "", _told(error))
         for move, result in outcomes:
             if isinstance(result, Refusal):
                 if caution and not result.structural:
