@@ -46,17 +46,19 @@ def aligned(shape: tuple[int, ...], dtype: type) -> npt.NDArray:
     return raw[begin : begin + size].view(dtype).reshape(shape)
 
 
-def run(code: Code, inputs: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
-    """The outputs of one call by buffer name; outputs start as garbage."""
+def run(
+    code: Code, inputs: Mapping[str, npt.NDArray], library: ctypes.CDLL | None = None
+) -> dict[str, npt.NDArray]:
+    """The outputs of one call by buffer name; outputs start as garbage. ``library`` has the code compiled."""
     arrays = []
     for parameter in code.parameters:
         array = aligned(parameter.shape, STORED[parameter.dtype])
-        array[...] = inputs[parameter.name] if parameter.role == "in" else 77
+        array[...] = np.reshape(inputs[parameter.name], parameter.shape) if parameter.role == "in" else 77
         arrays.append(array)
     workspace = aligned((code.workspace_bytes + 1,), np.uint8)
     workspace[...] = 255  # NaN in every float
     pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-    load(code.text)[code.symbol](pointers, ctypes.c_void_p(workspace.ctypes.data))
+    (library or load(code.text))[code.symbol](pointers, ctypes.c_void_p(workspace.ctypes.data))
     return {p.name: a for p, a in zip(code.parameters, arrays, strict=True) if p.role == "out"}
 
 

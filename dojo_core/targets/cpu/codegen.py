@@ -486,16 +486,15 @@ class _Generator:
 def _names(program: Program) -> dict[str, str]:
     """A C identifier for each buffer: its own name, with ``_`` added until it clashes with nothing.
 
-    A register buffer's locals are its name and numbers (``acc_0_3``), which may not be another's name.
+    Names that look like ours (``i0``, ``f32x4_exp``, ``kernel_k``) get a ``v_`` in front instead. A register
+    buffer's locals are its name and numbers (``acc_0_3``), which may not be another's name.
     """
     names: dict[str, str] = {}
     for buffer in program.buffers:
         others = [*names.values(), *(b.name for b in program.buffers if b.name != buffer.name)]
-        name = buffer.name if not buffer.name.startswith("_") else f"v{buffer.name}"
-        while (
-            name in _KEYWORDS
-            or _OURS.fullmatch(name)
-            or any(re.fullmatch(re.escape(name) + r"(?:_\d+)*", other) for other in others)
+        name = f"v_{buffer.name}" if _OURS.fullmatch(buffer.name) else buffer.name
+        while name in _KEYWORDS or any(
+            re.fullmatch(re.escape(name) + r"(?:_\d+)*", other) for other in others
         ):
             name += "_"
         names[buffer.name] = name
@@ -534,7 +533,7 @@ def _vector_type(dtype: str, lanes: int) -> str:
 
 
 def _wanted(op: Op, compute: str) -> list[tuple[Operand, str]]:
-    """Each operand with the dtype it is wanted in; what is only asked to be other than 0 keeps its fraction."""
+    """Each operand with the dtype it is wanted in; what is only compared with 0 keeps its fraction."""
     wanted = [(o, compute) for o in op.operands]
     if op.function in ("select", "bool"):
         wanted[0] = (op.operands[0], "f64")

@@ -1,0 +1,432 @@
+# ruff: noqa: E501  (the C and where each line comes from stand side by side)
+"""The C of a program: its text line by line, names, and what it computes against the interpreter."""
+
+import random
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from dojo_core import apply, kernels, legal_moves, parse
+from dojo_core.game import Game
+from dojo_core.line import recorded_lines
+from dojo_core.program.interpret import interpret
+from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.targets.cpu.code import NotGeneratable, Parameter
+from dojo_core.targets.cpu.codegen import generate
+from tests.compiled import STORED, load, random_inputs, run, run_program
+from tests.conftest import WIDE
+from tests.test_moves import kernel
+
+# Vectors that every machine has: what is played must not depend on where the tests run.
+NARROW = replace(WIDE, name="narrow", vector_widths={"f32": (4,), "f64": (2,), "i32": (4,)})
+TINY = {
+    "add": (6, 8), "mul": (6, 8), "relu": (6, 8), "relu_ffn": (2, 3, 4, 8), "reducemean": (6, 8),
+    "softmax": (6, 8), "layernorm": (6, 8), "rmsnorm": (6, 8), "batchnorm": (2, 3, 4, 8), "matmul": (4, 6, 8),
+    "bmm": (2, 4, 6, 8), "conv": (2, 3, 2, 6, 6, 3), "swiglu": (1, 4, 6, 8),
+}  # fmt: skip
+
+
+def program(body: str, buffers: str):
+    return parse(kernel(body, buffers))
+
+
+def told(code) -> str:
+    """Each line of C behind the path of the node it comes from."""
+    return "\n".join(
+        f"{'.'.join(map(str, node or ())):10}{line}".rstrip()
+        for node, line in zip(code.nodes, code.text.splitlines(), strict=True)
+    )
+
+
+GOLDEN = {
+    "scopes, a parallel one, a temporary in the workspace": (
+        "x f32 [4, 40] heap\ny f32 [4] heap\nt f32 [4, 40] heap",
+        "4 40 t[{0},{1}] = x[{0},-{1}+39]\n4:p y[{0}] = 0\n| 40 y[{0}] += t[{0},{1}]",
+        """
+          void kernel_k(void *const *arrays, void *workspace) {
+              const f32 *restrict x = arrays[0];
+              f32 *restrict y = arrays[1];
+              f32 *restrict t = (void *)((char *)workspace + 0);
+0             for (int i0 = 0; i0 < 4; ++i0) {
+0.0               for (int i1 = 0; i1 < 40; ++i1) {
+0.0.0                 // t[{0},{1}] = x[{0},-{1}+39]
+0.0.0                 t[i0*40 + i1] = x[i0*40 - i1 + 39];
+0.0               }
+0             }
+1             #pragma omp parallel for schedule(static)
+1             for (int i0 = 0; i0 < 4; ++i0) {
+1.0               // y[{0}] = 0
+1.0               y[i0] = 0.0f;
+1.1               for (int i1 = 0; i1 < 40; ++i1) {
+1.1.0                 // y[{0}] += t[{0},{1}]
+1.1.0                 y[i0] += t[i0*40 + i1];
+1.1               }
+1             }
+          }
+        """,
+    ),
+    "unrolled, each copy with its own stack buffer; guards lose what is known": (
+        "x f32 [4] heap\ny f32 [4] heap\nt f32 [4:N] stack",
+        "2 2:u t[{0}*2+{1}] = x[{0}*2+{1}]*{1}\n| | y[{0}*2+{1}] = t[{0}*2+{1}] if {0}*2+{1} < 3\n2 2:u y[{0}*2+{1}] = 0 if {1} >= 1 and {0} == 1",
+        """
+          void kernel_k(void *const *arrays, void *workspace) {
+              const f32 *restrict x = arrays[0];
+              f32 *restrict y = arrays[1];
+              (void)workspace;
+0             for (int i0 = 0; i0 < 2; ++i0) {
+0.0               {
+0.0                   f32 t[1] __attribute__((aligned(64)));
+0.0.0                 // t[{0}*2+{1}] = x[{0}*2+{1}]*{1}
+0.0.0                 t[0] = x[i0*2] * (f32)(0);
+0.0.1                 // y[{0}*2+{1}] = t[{0}*2+{1}] if {0}*2+{1} < 3
+0.0.1                 if (i0*2 < 3) y[i0*2] = t[0];
+0.0               }
+0.0               {
+0.0                   f32 t[1] __attribute__((aligned(64)));
+0.0.0                 t[0] = x[i0*2 + 1] * (f32)(1);
+0.0.1                 if (i0*2 < 2) y[i0*2 + 1] = t[0];
+0.0               }
+0             }
+1             for (int i0 = 0; i0 < 2; ++i0) {
+1.0.0             // y[{0}*2+{1}] = 0 if {1} >= 1 and {0} == 1
+1.0.0             if (i0 == 1) y[i0*2 + 1] = 0.0f;
+1             }
+          }
+        """,
+    ),
+    "vectors, a reduction over their lanes, registers, a prefetch": (
+        "x f32 [8, 16] heap\ny f32 [8] heap\np f32 [8:N, 2, 4] register",
+        "8 2:u 4:v p[{0},{1},{2}] = 0\n"
+        "| 2 2:u 4:v p[{0},{2},{3}] max= x[{0},{1}*8+{2}*4+{3}] !prefetch(x[{0}+1,{1}*8+{2}*4+{3}])\n"
+        "| y[{0}] = 0\n"
+        "| 4:v y[{0}] += p[{0},0,{1}]",
+        """
+          void kernel_k(void *const *arrays, void *workspace) {
+              const f32 *restrict x = arrays[0];
+              f32 *restrict y = arrays[1];
+              (void)workspace;
+0             for (int i0 = 0; i0 < 8; ++i0) {
+0                 f32x4 p_0, p_1;
+0.0.0.0           // p[{0},{1},{2}] = 0
+0.0.0.0           p_0 = f32x4_splat(0.0f);
+0.0.0.0           p_1 = f32x4_splat(0.0f);
+0.1               for (int i1 = 0; i1 < 2; ++i1) {
+0.1.0.0.0             // p[{0},{2},{3}] max= x[{0},{1}*8+{2}*4+{3}] !prefetch(x[{0}+1,{1}*8+{2}*4+{3}])
+0.1.0.0.0             prefetch(x, 4*((i64)i0*16 + i1*8 + 16));
+0.1.0.0.0             p_0 = f32x4_max(f32x4_load(&x[i0*16 + i1*8]), p_0);
+0.1.0.0.0             prefetch(x, 4*((i64)i0*16 + i1*8 + 20));
+0.1.0.0.0             p_1 = f32x4_max(f32x4_load(&x[i0*16 + i1*8 + 4]), p_1);
+0.1               }
+0.2               // y[{0}] = 0
+0.2               y[i0] = 0.0f;
+0.3.0             // y[{0}] += p[{0},0,{1}]
+0.3.0             y[i0] += f32x4_sum(p_0);
+0             }
+          }
+        """,
+    ),
+    "a vector times one number, streamed; the prefetch of an output": (
+        "x f32 [8, 16] heap\nw f32 [8] heap\ny f32 [8, 16] heap",
+        "8 4 4:v y[{0},{1}*4+{2}] = x[{0},{1}*4+{2}]*w[{0}] !prefetch(y[{0}+1,{1}*4+{2}]) !stream",
+        """
+          void kernel_k(void *const *arrays, void *workspace) {
+              const f32 *restrict x = arrays[0];
+              const f32 *restrict w = arrays[1];
+              f32 *restrict y = arrays[2];
+              (void)workspace;
+0             for (int i0 = 0; i0 < 8; ++i0) {
+0.0               for (int i1 = 0; i1 < 4; ++i1) {
+0.0.0.0               // y[{0},{1}*4+{2}] = x[{0},{1}*4+{2}]*w[{0}] !prefetch(y[{0}+1,{1}*4+{2}]) !stream
+0.0.0.0               prefetch_write(y, 4*((i64)i0*16 + i1*4 + 16));
+0.0.0.0               f32x4_stream(&y[i0*16 + i1*4], f32x4_load(&x[i0*16 + i1*4]) * w[i0]);
+0.0               }
+0             }
+          }
+        """,
+    ),
+    "several dtypes; scalars in registers": (
+        "x f64 [8, 16] heap\nw i32 [8] heap\ny bool [8] heap\nm f64 [8:N] register\nc f32 [8:N, 2] register",
+        "8 m[{0}] = -inf\n| 16 m[{0}] max= x[{0},{1}]\n| 2:u c[{0},{1}] = m[{0}]\n"
+        "| y[{0}] = m[{0}] < w[{0}]\n| y[{0}] *= select(y[{0}],c[{0},1],2.5)",
+        """
+          void kernel_k(void *const *arrays, void *workspace) {
+              const f64 *restrict x = arrays[0];
+              const i32 *restrict w = arrays[1];
+              u8 *restrict y = arrays[2];
+              (void)workspace;
+0             for (int i0 = 0; i0 < 8; ++i0) {
+0                 f64 m;
+0                 f32 c_0, c_1;
+0.0               // m[{0}] = -inf
+0.0               m = -__builtin_inf();
+0.1               for (int i1 = 0; i1 < 16; ++i1) {
+0.1.0                 // m[{0}] max= x[{0},{1}]
+0.1.0                 m = f64_max(x[i0*16 + i1], m);
+0.1               }
+0.2.0             // c[{0},{1}] = m[{0}]
+0.2.0             c_0 = (f32)(m);
+0.2.0             c_1 = (f32)(m);
+0.3               // y[{0}] = m[{0}] < w[{0}]
+0.3               y[i0] = m < (f64)w[i0];
+0.4               // y[{0}] *= select(y[{0}],c[{0},1],2.5)
+0.4               y[i0] = (y[i0] * (((f64)y[i0] != 0 ? c_1 : 2.5f) != 0)) != 0;
+0             }
+          }
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize(("buffers", "body", "text"), GOLDEN.values(), ids=GOLDEN)
+def test_the_c_of_each_line(buffers, body, text):
+    lines = [line.rstrip() for line in text.strip("\n").splitlines()]
+    assert told(generate(program(body, buffers))).splitlines() == [line for line in lines if line]
+
+
+def test_strict_fuses_nothing_but_a_multiply_accumulate():
+    text = generate(
+        program(
+            "8 y[{0}] = 0\n8 4 y[{0}] += x[{0},{1}]*x[{0},{1}]\n8 t[{0}] = y[{0}]*2\n8 y[{0}] = t[{0}] + 1",
+            "x f32 [8, 4] heap\ny f32 [8] heap\nt f32 [8] heap",
+        ),
+        "strict",
+    ).text
+    assert text.startswith('__attribute__((optimize("fp-contract=off"))) void kernel_k(')
+    assert "y[i0] = f32_fma(x[i0*4 + i1], x[i0*4 + i1], y[i0]);" in text
+    assert text.count("fma") == 1
+
+
+def test_a_scope_or_an_index_beyond_31_bits_is_wide():
+    loop = generate(program("3000000000 y[{0}] = x[{0}]", "x u8 [3000000000] heap\ny u8 [3000000000] heap"))
+    assert "for (i64 i0 = 0; i0 < 3000000000; ++i0) {" in loop.text
+    square = generate(
+        program("65536 65536 y[{0},{1}] = x[{0},{1}]", "x u8 [65536, 65536] heap\ny u8 [65536, 65536] heap")
+    )
+    assert "y[(i64)i0*65536 + i1] = x[(i64)i0*65536 + i1];" in square.text
+
+
+def test_what_the_caller_hands_in():
+    code = generate(
+        program(
+            "5 3 t[{0},{1}] = exp(x[{0},{1}])\n5 3 u[{0},{1}] = sqrt(t[{0},{1}])\n5 y[{0}] = 0\n5 3 y[{0}] += u[{0},{1}]",
+            "x f32 [5, 3] heap\ny f32 [5] heap\nt f32 [5, 3] heap\nu f64 [5, 3] heap",
+        )
+    )
+    assert code.parameters == (Parameter("x", "f32", (5, 3), "in"), Parameter("y", "f32", (5,), "out"))
+    assert code.workspace_bytes == 64 + 128  # 60 and 120 bytes, each piece on a cache line of its own
+    assert "f64 *restrict u = (void *)((char *)workspace + 64);" in code.text
+    assert code.error_bound == pytest.approx(1.2e-7 + 1e-15)  # exp in f32, sqrt in f64
+
+
+# ------------------------------------------------------------------------------- names
+
+
+def line_end():
+    """The recorded softmax line, on a tiny shape and with vectors that every machine has."""
+    game = Game.new(kernels.get("softmax").program((6, 16)), "softmax", policy="algebraic")
+    report = recorded_lines()["softmax"].play(game, {"block": 8, "lanes": 4})
+    assert all(entry.applies for entry in report.entries)
+    return game.current.program
+
+
+def without_names(text: str, names: list[str]) -> str:
+    """The C with the k-th array's name, also in its registers' ``name_0_1``, written ``<k>``."""
+    pattern = re.compile(rf"\b({'|'.join(names)})((?:_\d+)*)\b")
+    return pattern.sub(lambda m: f"<{names.index(m.group(1))}>{m.group(2)}", text)
+
+
+@pytest.mark.parametrize("end", [False, True], ids=["start", "end of the line"])
+def test_renaming_the_arrays_changes_nothing_but_names(end):
+    before = line_end() if end else kernels.get("softmax").program((6, 16))
+    old = list(dict.fromkeys(a for b in before.buffers for a in (b.name, *b.arrays)))
+    new = [*old[1:], old[0]]  # every array gets its neighbour's name: no name keeps its meaning
+    text = re.sub(rf"\b({'|'.join(old)})\b", lambda m: new[old.index(m.group())], before.text)
+    after = parse(text)
+    assert after.hash != before.hash
+    assert without_names(generate(after).text, new) == without_names(generate(before).text, old)
+
+
+def test_names_that_c_or_we_have_taken_are_changed():
+    names = ["int", "arrays", "workspace", "prefetch", "i0", "f32x4_exp", "kernel_k", "_x", "acc_0"]
+    lines = ["kernel k", "in x", "out y", "x f32 [4] heap", "y f32 [4] heap", "acc f32 [4:N, 2] register"]
+    lines += [f"{name} f32 [4] heap" for name in names]
+    lines += ["4 acc[{0},0] = x[{0}]", *(f"| {name}[{{0}}] = x[{{0}}] + 1" for name in names)]
+    lines += ["| y[{0}] = acc[{0},0]", *(f"| y[{{0}}] += {name}[{{0}}]" for name in names)]
+    found = parse("\n".join(lines))
+    text = generate(found).text
+    for name in ("int_", "arrays_", "workspace_", "prefetch_", "v_i0", "v_f32x4_exp", "v_kernel_k", "v__x"):
+        assert f"f32 *restrict {name} = " in text
+    assert "f32 acc__0;" in text
+    inputs = random_inputs(found)
+    np.testing.assert_allclose(run_program(found, inputs)["y"], inputs["x"] * 10 + 9, rtol=1e-5)
+
+
+def test_the_same_program_gives_the_same_c_in_every_process():
+    script = (
+        "from dojo_core import kernels\n"
+        "from dojo_core.targets.cpu.codegen import generate\n"
+        "for name in kernels.names(): print(generate(kernels.get(name).program(kernels.get(name).shapes[0])).text)"
+    )
+    texts = [
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={"PYTHONHASHSEED": seed, "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert texts[0] == texts[1]
+    assert texts[0].count("void kernel_") == len(kernels.names())
+
+
+# ------------------------------------------------------------------------------- numbers
+
+
+def agree(found, start, policy: str = "reassoc") -> None:
+    """The C of a position computes what the start program means."""
+    inputs = random_inputs(start)
+    got = run_program(found, inputs, policy)
+    for name, expected in interpret(start, inputs).items():
+        np.testing.assert_allclose(got[name].reshape(expected.shape), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_the_start_of_each_kernel_computes_what_it_means(name):
+    start = kernels.get(name).program(TINY[name])
+    for policy in ("strict", "algebraic"):
+        agree(start, start, policy)
+
+
+@cache
+def walk(start, seed: int):
+    """A position reached by a handful of random legal moves, drawn by name first, and the moves' names."""
+    drawn, names, here = random.Random(seed), [], start
+    for _ in range(12):
+        by_name: dict[str, list] = {}
+        for move in legal_moves(here, NARROW, "algebraic"):
+            by_name.setdefault(move.name, []).append(move)
+        name = drawn.choice(sorted(by_name))
+        here = apply(here, drawn.choice(by_name[name]), NARROW, "algebraic")
+        names.append(name)
+    return here, names
+
+
+def test_every_kernel_has_a_tiny_shape_here():
+    assert set(TINY) == set(kernels.names())
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_positions_after_a_handful_of_moves_compute_what_the_start_means(name):
+    start = kernels.get(name).program(TINY[name])
+    for seed in (0, 1):
+        position, _ = walk(start, seed)
+        agree(position, start, "algebraic")
+
+
+def test_the_walks_meet_every_mark_and_place():
+    names = {n for name, shape in TINY.items() for n in walk(kernels.get(name).program(shape), 0)[1]}
+    assert {"unroll", "parallelize", "vectorize", "prefetch", "set_location", "split_reduction"} <= names
+
+
+def test_the_end_of_the_line_computes_softmax():
+    agree(line_end(), kernels.get("softmax").program((6, 16)), "algebraic")
+
+
+FORMS = [
+    *(f"x[{{0}}] {sign} w[{{0}}]" for sign in ("+", "-", "*", "<", "<=", ">", ">=", "==", "!=")),
+    *(f"x[{{0}}] {sign} {n}" for sign in ("+", "*", "<", "==") for n in (2, 2.5)),
+    *("x[{0}] / ({0}+1)", "7 / ({0}+1)", "max(x[{0}],w[{0}])", "min(x[{0}],{0}*99)", "fma(x[{0}],w[{0}],3)"),
+    *("-x[{0}]", "abs(x[{0}])", "floor(x[{0}])", "round(x[{0}])", "select(x[{0}],w[{0}],3)", "x[{0}]"),
+    *("bool(x[{0}])", "f64(x[{0}])", "i32(x[{0}])", "sigmoid(x[{0}])", "{0}*{0}", "2", "2.5"),
+]
+TYPES = [(d, d, d) for d in STORED] + [
+    *(("u8", "i8", "i16"), ("u8", "i8", "i8"), ("i32", "i64", "f32"), ("i8", "f32", "f64"), ("bool", "i8", "i32")),
+    *(("f32", "f64", "f32"), ("i16", "bool", "f64"), ("i32", "f64", "bool"), ("f32", "f32", "bool")),
+]  # fmt: skip
+
+
+def agree_all(found: list) -> None:
+    """The same for many programs, compiled together."""
+    named = [replace(each, name=f"k{number}") for number, each in enumerate(found)]
+    codes = [generate(each) for each in named]
+    library = load("\n".join(code.text for code in codes))
+    for each, code in zip(named, codes, strict=True):
+        inputs = random_inputs(each)
+        got, expected = run(code, inputs, library)["y"], interpret(each, inputs)["y"]
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6, err_msg=each.text)
+
+
+@pytest.mark.parametrize("sign", ["=", "+="])
+def test_every_function_agrees_with_the_interpreter_in_every_dtype(sign):
+    agree_all(
+        [
+            program(
+                f"9 y[{{0}}] = 1\n| y[{{0}}] {sign} {form}",
+                f"x {x} [9] heap\nw {w} [9] heap\ny {y} [9] heap",
+            )
+            for x, w, y in TYPES
+            for form in FORMS
+        ]
+    )
+
+
+def test_vectors_of_every_dtype_agree_with_the_interpreter():
+    found = []
+    for dtype in ("f64", "f32", "i64", "i32", "i16", "i8", "u8"):
+        lanes = 16 // DTYPE_BYTES[dtype]
+        at = f"[{{0}}*{lanes}+{{1}}]"
+        buffers = "\n".join(f"{name} {dtype} [{2 * lanes}] heap" for name in "xwy")
+        for form in ("x + w", "x - w", "-x", "abs(x)", "max(x,w)", "min(x,{1}*2+1)", "fma(x,w,2)", "x*3"):
+            body = re.sub(r"\b([xw])\b", rf"\1{at}", form)
+            found.append(program(f"2 {lanes}:v y{at} = {body}", buffers))
+    agree_all(found)
+
+
+def test_a_prefetch_of_a_stack_buffer_out_of_its_scope_is_no_code():
+    found = program(
+        "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]\n8 y[{0}] += x[{0}] !prefetch(t[{0}])",
+        "x f32 [8] heap\ny f32 [8] heap\nt f32 [8:N] stack",
+    )
+    assert "prefetch(t" not in generate(found).text.replace("!prefetch(t[{0}])", "")
+    agree(found, found)
+
+
+# ------------------------------------------------------------------------------- refusals
+
+X = "x f32 [8] heap\ny f32 [8] heap"
+REFUSED = [
+    # buffers, body, what the sentence says
+    (X.replace("x f32", "x f16"), "8 y[{0}] = x[{0}]", "x is f16, for which the CPU target has no arithmetic: use f32."),
+    (X, "8 y[{0}] = f16(x[{0}])", "no arithmetic in f16: use f32."),
+    (X + "\nt f32 [8] shared", "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "t lies in shared, which the CPU target has not: use heap, stack, register."),
+    (X, "8:g y[{0}] = x[{0}]", "The CPU target knows no :g scopes; it knows :p, :u and :v."),
+    (X + "\nt f32 [8] register", "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "t[{0}] moves with a scope that is not unrolled"),
+    (X + "\nt f32 [8] register", "8:u t[{0}] = x[{0}]\n2 4:v y[{0}*4+{1}] = 0\n| y[{0}*4] = t[{0}*4]", "unroll the scope or move the buffer to the stack"),
+    (X + "\nt f32 [8] heap", "2 4:v t[{0}*4+{1}] = x[{0}*4+{1}]\n| | y[{0}*4+{1}] = t[{0}*4+{1}]", "A :v scope wraps exactly one operation."),
+    (X.replace("y f32", "y f64"), "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}]", "A vector operation mixes f32 and f64: one dtype per vector."),
+    (X, "4 2:v y[{0}*2+{1}] = x[{0}*2+{1}]", "2 is no vector width of this machine for f32"),
+    (X, "2 4:v y[{0}*4+{1}] = pow(x[{0}*4+{1}],2)", "pow has no vector form."),
+    (X.replace("f32", "i32"), "2 4:v y[{0}*4+{1}] = exp(x[{0}*4+{1}])", "exp has no vector form for i32."),
+    (X.replace("f32", "i32"), "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}]*2.5", "2.5 is no i32"),
+    (X, "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}] if {1} < 3", "The guard of a vector operation depends on the lane."),
+    (X, "2 4:v y[{0}*4+{1}] = x[{1}*2+{0}]", "are 2 cells apart; they must be neighbours or one cell."),
+    (X, "2 4:v y[{1}*2+{0}] = x[{0}*4+{1}]", "must be neighbours to be written at once."),
+    (X, "8 y[{0}] = 0\n2 4:v y[{0}] = x[{0}*4+{1}]", "All lanes would write the same cell y[{0}]."),
+    (X.replace("f32", "i8"), "8 y[{0}] = x[{0}] + 300", "300 does not fit i8."),
+    (X.replace("f32", "i32"), "8 y[{0}] = nan", "NaN has no value in i32."),
+    ("x f32 [20000] heap\ny f32 [20000] heap", "20000:u y[{0}] = x[{0}]", "The C would be longer than 8192 lines: unroll less or a smaller scope."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("buffers", "body", "sentence"), REFUSED, ids=[r[2] for r in REFUSED])
+def test_what_has_no_c_is_a_sentence(buffers, body, sentence):
+    with pytest.raises(NotGeneratable, match=re.escape(sentence)) as raised:
+        generate(program(body, buffers))
+    assert str(raised.value).endswith(".")
