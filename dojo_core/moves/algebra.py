@@ -164,8 +164,7 @@ class DivideAgain(Transformation):
         body = splice(program.body, product.path, 1, (divided,))
         body = splice(body, invert.path, 1, ())
         result = program.edit(body=body, buffers=tuple(b for b in program.buffers if b.name != name))
-        again = next((leaf for leaf in result.leaves if leaf.op == divided), None)
-        if again is not None:  # 2
+        for again in (leaf for leaf in result.leaves if leaf.op == divided):  # 2
             own = place_of(result, again.path)
             for depth in range(len(again.scopes)):
                 redone = UseReciprocal().plan(
@@ -186,7 +185,8 @@ def _pair(program: Program, name: str) -> tuple[Leaf, Leaf] | None:
         for leaf in program.leaves
         if leaf.op.target.array == name or any(a.array == name for a in leaf.op.reads)
     ]
-    if len(found) != 2 or program.buffer_of.get(name, None) is None:
+    buffer = program.buffer_of.get(name)
+    if len(found) != 2 or buffer is None or buffer.arrays != (name,):
         return None
     invert, product = found
     one = (

@@ -343,3 +343,89 @@ class ClearPrefetch(_PrefetchMove):
 
 def _with_prefetches(op: Op, prefetches: tuple[Access, ...]) -> Op:
     return replace(op, prefetches=prefetches)
+
+
+class _StreamMove(Transformation):
+    family = "marks"
+    parameters = (Parameter("operation", "op"),)
+    on: ClassVar[bool]
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        program = context.program
+        for leaf in program.leaves:
+            home = program.buffer_of[leaf.op.target.array]
+            if (
+                leaf.op.stream != self.on
+                and (home.location == "heap" or not self.on)
+                and not leaf.op.accumulate
+            ):
+                yield (place_of(program, leaf.path),)
+
+
+@register
+class StreamStore(_StreamMove):
+    """Store past the caches: for results that are not read again soon (a non-temporal store).
+
+    ``stream_store OP``
+
+    Before::
+
+        64 16:v y[{0},{1}] = x[{0},{1}]
+
+    After ``stream_store y``::
+
+        64 16:v y[{0},{1}] = x[{0},{1}] !stream
+
+    Legal iff
+      1. OP assigns, and is not marked so already;
+      2. its target lives on the heap.
+    """
+
+    name = "stream_store"
+    on = True
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        assert isinstance(arguments[0], Place)
+        leaf = leaf_at(program, arguments[0])
+        if leaf.op.accumulate or leaf.op.stream:  # 1
+            told = "accumulates: it reads what it stores" if leaf.op.accumulate else "streams already"
+            return structural("no-stream", f"{arguments[0]} {told}.", leaf.path)
+        if program.buffer_of[leaf.op.target.array].location != "heap":  # 2
+            return structural("no-stream", f"{leaf.op.target.array} does not live on the heap.", leaf.path)
+        return program.splice(leaf.path, 1, (replace(leaf.op, stream=True),))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("clear_stream", arguments)
+
+
+@register
+class ClearStream(_StreamMove):
+    """Store through the caches again.
+
+    ``clear_stream OP``
+
+    Before::
+
+        64 16:v y[{0},{1}] = x[{0},{1}] !stream
+
+    After ``clear_stream y``::
+
+        64 16:v y[{0},{1}] = x[{0},{1}]
+
+    Legal iff
+      1. OP stores past the caches.
+    """
+
+    name = "clear_stream"
+    on = False
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        assert isinstance(arguments[0], Place)
+        leaf = leaf_at(context.program, arguments[0])
+        if not leaf.op.stream:  # 1
+            return structural("no-stream", f"{arguments[0]} stores through the caches.", leaf.path)
+        return context.program.splice(leaf.path, 1, (replace(leaf.op, stream=False),))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("stream_store", arguments)

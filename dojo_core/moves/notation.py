@@ -14,7 +14,8 @@ _KIND_WORDS = {
     "reduction": "an operation and a scope above it, such as s#1@2",
     "node": "a scope or an operation, such as t@1 or t", "buffer": "a buffer's name", "name": "a new name",
     "location": "a location such as stack", "access": "an access such as x[{0}+1,{1}]",
-    "number": "a whole number", "numbers": "whole numbers",
+    "number": "a whole number", "numbers": "whole numbers", "mode": "guard or free",
+    "region": "root or a scope such as t@0",
 }  # fmt: skip
 
 
@@ -55,6 +56,12 @@ def parse_move(text: str) -> Move:
             arguments.append(_number(word, transformation))
         elif parameter.kind in ("scope", "op", "reduction", "node"):
             arguments.append(_place(word, parameter.kind, transformation))
+        elif parameter.kind == "region":
+            arguments.append(word if word == "root" else _place(word, "scope", transformation))
+        elif parameter.kind == "mode":
+            if word not in ("guard", "free"):
+                raise MoveSyntax(usage(transformation))
+            arguments.append(word)
         elif parameter.kind == "access":
             arguments.append("".join([word, *rest]))
             rest = []

@@ -211,6 +211,7 @@ class MergeReduction(Transformation):
 
     Before::
 
+        p f32 [8:N, 16] stack
         8 16 p[{0},{1}] = 0
         | 4 16 p[{0},{2}] += x[{0},{1}*16+{2}]
         | 16 s[{0}] += p[{0},{1}]
@@ -263,10 +264,9 @@ class MergeReduction(Transformation):
             result = with_buffer(program, program.buffer_of[name]).edit(body=body)
         except (AssertionError, IndexError):
             return structural("no-partials", f"The loops of {name} are not as split_reduction makes them.")
-        again = next((leaf for leaf in result.leaves if leaf.op == direct), None)
-        if again is not None:  # 2
+        forward = SplitReduction()
+        for again in (leaf for leaf in result.leaves if leaf.op == direct):  # 2
             own = place_of(result, again.path)
-            forward = SplitReduction()
             for depth in range(len(again.scopes)):
                 redone = forward.plan(
                     replace(context, program=result), (Place(own.array, own.number, depth), name)

@@ -1,0 +1,549 @@
+"""Moves that copy what a scope reads or writes into a buffer of its own, and that take the copy away."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from dojo_core.moves.core import (
+    Argument,
+    Context,
+    Move,
+    Parameter,
+    Refusal,
+    Transformation,
+    name_fault,
+    register,
+    structural,
+)
+from dojo_core.moves.nodes import births, nest, without
+from dojo_core.moves.places import (
+    NoSuchPlace,
+    Place,
+    fresh_name,
+    leaves_under,
+    place_of,
+    resolve,
+    scope_at,
+    scopes,
+)
+from dojo_core.moves.storage import map_accesses
+from dojo_core.program.affine import Affine
+from dojo_core.program.coverage import coverage, is_dense
+from dojo_core.program.dependence import System, Touch, Witness, cell_text, touches
+from dojo_core.program.flow import orders, touches_of
+from dojo_core.program.tree import (
+    Access,
+    Birth,
+    Buffer,
+    Dim,
+    Leaf,
+    Node,
+    Op,
+    Operand,
+    Path,
+    Program,
+    Scope,
+    splice,
+)
+
+ROOT = "root"
+
+
+@dataclass(frozen=True)
+class _Box:
+    """What one iteration of a region touches of an array, as a box: ``base`` in the region's iterators,
+    then ``size`` cells, per dimension."""
+
+    base: tuple[Affine, ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def kept(self) -> list[int]:
+        """Dimensions that the copy has: those of size 1 are dropped."""
+        return [k for k, n in enumerate(self.sizes) if n > 1]
+
+    def inside(self, access: Access, name: str, outer: Sequence[Affine]) -> Access:
+        """The access to the copy that stands for an access to the array."""
+        return Access(name, (*outer, *(access.index[k] - self.base[k] for k in self.kept)))
+
+    def cell(self, array: str, first: int) -> Access:
+        """The array's cell for the copy loops' iterators, which begin at depth ``first``."""
+        index = list(self.base)
+        for n, k in enumerate(self.kept):
+            index[k] = index[k] + Affine.iterator(first + n)
+        return Access(array, tuple(index))
+
+
+def _region(program: Program, argument: Argument) -> tuple[Path, tuple[Scope, ...]]:
+    """(path, scopes from the root down to it) of ``root`` or a scope."""
+    if argument == ROOT:
+        return (), ()
+    path, scope, above = scope_at(program, argument)
+    return path, (*above, scope)
+
+
+def _body(program: Program, path: Path) -> tuple[Node, ...]:
+    if not path:
+        return program.body
+    scope = program.node(path)
+    assert isinstance(scope, Scope)
+    return scope.body
+
+
+def _hull(accesses: Sequence[tuple[Leaf, Access]], depth: int) -> _Box | None:
+    """The smallest box around accesses that move alike with the outer iterators; None: they do not."""
+    base: list[Affine] = []
+    sizes: list[int] = []
+    for k in range(len(accesses[0][1].index)):
+        outer: Affine | None = None
+        low, high = None, None
+        for leaf, access in accesses:
+            form = access.index[k]
+            mine = Affine(tuple((d, c) for d, c in form.terms if d < depth))
+            if outer is not None and mine != outer:
+                return None
+            outer = mine
+            local = Affine(tuple((d, c) for d, c in form.terms if d >= depth), form.const)
+            a, b = local.bounds([s.size for s in leaf.scopes])
+            low = a if low is None else min(low, a)
+            high = b if high is None else max(high, b)
+        assert outer is not None and low is not None and high is not None
+        base.append(outer + low)
+        sizes.append(high - low + 1)
+    return _Box(tuple(base), tuple(sizes))
+
+
+def _reused(found: Sequence[Touch], depth: int) -> bool:
+    """Does one iteration of a region touch some cell of the box more than once?"""
+    box = _hull([(t.leaf, t.access) for t in found], depth)
+    if box is None:
+        return False
+    instances = sum(math.prod(s.size for s in t.leaf.scopes[depth:]) for t in found)
+    return instances > math.prod(box.sizes)
+
+
+def _out_of_bounds(box: _Box, dims: Sequence[Dim], above: Sequence[Scope]) -> bool:
+    outer = [s.size for s in above]
+    for base, size, dim in zip(box.base, box.sizes, dims, strict=True):
+        low, high = base.bounds(outer)
+        if low < 0 or high + size > dim.size:
+            return True
+    return False
+
+
+def _copy_buffer(
+    context: Context, name: str, box: _Box, dtype: str, above: Sequence[Scope], fresh: Iterator[Birth]
+) -> Buffer:
+    """``stack``, or ``heap`` at the root and where the stack is too small."""
+    dims = [Dim(s.size, False, next(fresh)) for s in above]
+    dims += [Dim(box.sizes[k], True, next(fresh)) for k in box.kept]
+    buffer = Buffer(name, dtype, tuple(dims), "stack", (name,), next(fresh))
+    taken = sum(b.bytes for b in context.program.buffers if b.location == "stack")
+    if (
+        not above
+        or "stack" not in context.target.locations
+        or taken + buffer.bytes > context.target.stack_bytes
+    ):
+        return replace(buffer, location="heap")
+    return buffer
+
+
+def _redirect(node: Node, array: str, change: Callable[[Access], Access], reads_only: bool) -> Node:
+    """A subtree with the accesses to an array changed (prefetches stay: they mean the memory itself)."""
+    if isinstance(node, Scope):
+        return replace(node, body=tuple(_redirect(c, array, change, reads_only) for c in node.body))
+
+    def operand(value: Operand) -> Operand:
+        return change(value) if isinstance(value, Access) and value.array == array else value
+
+    target = node.target
+    if not reads_only and target.array == array:
+        target = change(target)
+    return replace(node, target=target, operands=tuple(map(operand, node.operands)))
+
+
+class _Stage(Transformation):
+    family = "copies"
+    parameters = (Parameter("array", "buffer"), Parameter("scope", "region"), Parameter("name", "name"))
+    suffix: ClassVar[str]
+    at_root: ClassVar[bool]  # is a copy around everything worth offering?
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        program = context.program
+        regions: list[tuple[Path, Argument]] = [((), ROOT)] if self.at_root else []
+        regions += [(path, place_of(program, path)) for path, _, _ in scopes(program)]
+        for path, place in regions:
+            found: dict[str, list[Touch]] = {}
+            for leaf in leaves_under(program, path):
+                for touch in touches(leaf):
+                    found.setdefault(touch.access.array, []).append(touch)
+            for array, inside in found.items():
+                chosen = [t for t in inside if self.concerns(program, t, inside)]
+                if chosen and _reused(chosen, len(path)):
+                    yield array, place, fresh_name(program, f"{array}{self.suffix}")
+
+    def concerns(self, program: Program, touch: Touch, inside: Sequence[Touch]) -> bool:
+        """Is this access, one of those ``inside`` the region, a reason to stage?"""
+        raise NotImplementedError
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        if isinstance(arguments[1], Place):
+            return (resolve(context.program, arguments[1]),)
+        return ()
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("elide_copy", (arguments[2],))
+
+    def start(
+        self, context: Context, arguments: tuple[Argument, ...]
+    ) -> tuple[str, str, Path, tuple[Scope, ...]] | Refusal:
+        program = context.program
+        array, name = str(arguments[0]), str(arguments[2])
+        if array not in program.buffer_of:
+            raise NoSuchPlace(f"There is no array {array}.")
+        taken = name_fault(program, name)
+        if taken is not None:
+            return taken
+        return array, name, *_region(program, arguments[1])
+
+
+@register
+class StageRead(_Stage):
+    """Copy what a scope reads of an array into a buffer of its own, at the head of its body (packing).
+
+    ``stage_read A S NAME``: S a scope, or ``root``.
+
+    Before::
+
+        4 8 16 y[{0},{1},{2}] = x[{0},{2}]*w[{1}]
+
+    After ``stage_read x y@0 p``::
+
+        p f32 [4:N, 16] stack
+        4 16 p[{0},{1}] = x[{0},{1}]
+        | 8 16 y[{0},{1},{2}] = p[{0},{2}]*w[{1}]
+
+    The copy holds the hull of what one iteration of S reads; its buffer has a :N dimension for each
+    scope from the root to S, then the hull (dimensions of size 1 dropped).
+
+    Legal iff
+      1. NAME is new;
+      2. an operation in S reads A;
+      3. all reads of A in S move alike with the iterators of S and of the scopes around it;
+      4. the hull is in bounds;
+      5. no write to A in S comes before a read that it defines.
+
+    Candidates: where a cell is read more than once in an iteration of S.
+    """
+
+    name = "stage_read"
+    suffix = "p"
+    at_root = True
+
+    def concerns(self, program: Program, touch: Touch, inside: Sequence[Touch]) -> bool:
+        return touch.kind == "r"
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        begun = self.start(context, arguments)  # 1, 2
+        if isinstance(begun, Refusal):
+            return begun
+        array, name, path, above = begun
+        inside = leaves_under(program, path)
+        reads = [(leaf, a) for leaf in inside for a in leaf.op.reads if a.array == array]
+        if not reads:  # 2
+            return structural("not-read", f"Nothing in {arguments[1]} reads {array}.", path)
+        depth = len(path)
+        box = _hull(reads, depth)
+        if box is None:  # 3
+            return structural(
+                "unlike-accesses",
+                f"The reads of {array} move differently with the scopes around: they have no common box.",
+                *dict.fromkeys(leaf.path for leaf, _ in reads),
+            )
+        if _out_of_bounds(box, program.buffer_of[array].dims, above):  # 4
+            return structural(
+                "hull-bounds", f"The box around the reads of {array} leaves its buffer.", reads[0][0].path
+            )
+        for leaf, access in reads:  # 5
+            for write in touches_of(program, array):
+                if write.kind == "r" or write.leaf.path[:depth] != path:
+                    continue
+                witness = _written_before(write, Touch(leaf, access, "r"), depth)
+                if witness is not None:
+                    return Refusal(
+                        "stale",
+                        f"{witness.cell} is written in {arguments[1]} before it is read: "
+                        "the copy would be old.",
+                        tuple(dict.fromkeys((write.leaf.path, leaf.path))),
+                        witness,
+                    )
+        fresh = births(context)
+        outer = tuple(Affine.iterator(d) for d in range(depth))
+        loops = [box.sizes[k] for k in box.kept]
+        target = Access(name, (*outer, *(Affine.iterator(depth + n) for n in range(len(loops)))))
+        copy = Op(target, "", "", (box.cell(array, depth),), birth=next(fresh))
+        head = nest(loops, copy, fresh)
+        buffer = _copy_buffer(context, name, box, program.buffer_of[array].dtype, above, fresh)
+
+        def change(access: Access) -> Access:
+            return box.inside(access, name, outer)
+
+        body = tuple(_redirect(n, array, change, True) for n in _body(program, path))
+        return _with_body(program, path, (head, *body), (*program.buffers, buffer))
+
+
+def _with_body(program: Program, path: Path, body: tuple[Node, ...], buffers: tuple[Buffer, ...]) -> Program:
+    if not path:
+        return program.edit(body=body, buffers=buffers)
+    scope = program.node(path)
+    assert isinstance(scope, Scope)
+    return program.edit(body=splice(program.body, path, 1, (replace(scope, body=body),)), buffers=buffers)
+
+
+def _written_before(write: Touch, read: Touch, depth: int) -> Witness | None:
+    """A write in the same iteration of the first ``depth`` scopes that comes before a read of its cell."""
+    for order in orders(write, read, depth):
+        system = System()
+        w = system.instance(write.leaf)
+        r = system.instance(read.leaf, share=w[:depth])
+        for a, b in zip(write.access.index, read.access.index, strict=True):
+            system.equal(a, w, b, r)
+        for one in order:
+            system.order(w, r, one)
+        point = system.solve()
+        if point is not None:
+            values = system.values(point, w)
+            told = ((write.leaf, values), (read.leaf, system.values(point, r)))
+            return Witness(told, cell_text(write.access, values))
+    return None
+
+
+@register
+class StageWrite(_Stage):
+    """Work on a copy of what a scope writes of an array, and store it at the end of its body.
+
+    ``stage_write A S NAME``: S a scope, or ``root``. Every access to A in S goes to the copy; it is loaded
+    first where an element may be read or accumulated before it is assigned.
+
+    Before::
+
+        8 y[{0}] = 0
+        | 64 y[{0}] += x[{0},{1}]
+
+    After ``stage_write y y@0 t``::
+
+        t f32 [8:N] stack
+        8 t[{0}] = 0
+        | 64 t[{0}] += x[{0},{1}]
+        | y[{0}] = t[{0}]
+
+    Legal iff
+      1. NAME is new, and A is no input;
+      2. an operation in S writes A;
+      3. all accesses to A in S move alike with the iterators of S and of the scopes around it;
+      4. what one iteration of S writes is exactly a dense box, and it reads nothing else of A.
+
+    Candidates: where a cell is touched more than once in an iteration of S.
+    """
+
+    name = "stage_write"
+    suffix = "t"
+    at_root = False
+
+    def concerns(self, program: Program, touch: Touch, inside: Sequence[Touch]) -> bool:
+        array = touch.access.array
+        if array in program.inputs or all(t.kind == "r" for t in inside):
+            return False
+        return array in program.outputs or len(touches_of(program, array)) > len(inside)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        begun = self.start(context, arguments)  # 1, 2
+        if isinstance(begun, Refusal):
+            return begun
+        array, name, path, above = begun
+        if array in program.inputs:
+            return structural("interface", f"{array} is an input: nothing writes it.")
+        depth = len(path)
+        inside = [t for leaf in leaves_under(program, path) for t in touches(leaf) if t.access.array == array]
+        if all(t.kind == "r" for t in inside):
+            return structural("not-written", f"Nothing in {arguments[1]} writes {array}.", path)
+        box = _hull([(t.leaf, t.access) for t in inside], depth)
+        if box is None:  # 3
+            return structural(
+                "unlike-accesses",
+                f"The accesses to {array} move differently with the scopes around: they have no common box.",
+                *dict.fromkeys(t.leaf.path for t in inside),
+            )
+        if not any(t.kind != "r" and _fills(t, box, depth) for t in inside):  # 4
+            return Refusal(
+                "not-dense",
+                f"One iteration of {arguments[1]} does not surely write every cell of a box of {array}: "
+                "storing the copy would overwrite cells of others.",
+                tuple(dict.fromkeys(t.leaf.path for t in inside)),
+            )
+        loaded = any(_needs_load(t, inside, depth) for t in inside if t.kind != "w")
+        fresh = births(context)
+        outer = tuple(Affine.iterator(d) for d in range(depth))
+        loops = [box.sizes[k] for k in box.kept]
+        mine = Access(name, (*outer, *(Affine.iterator(depth + n) for n in range(len(loops)))))
+        theirs = box.cell(array, depth)
+        store = nest(loops, Op(theirs, "", "", (mine,), birth=next(fresh)), fresh)
+        load: tuple[Node, ...] = ()
+        if loaded:
+            load = (nest(loops, Op(mine, "", "", (theirs,), birth=next(fresh)), fresh),)
+        buffer = _copy_buffer(context, name, box, program.buffer_of[array].dtype, above, fresh)
+
+        def change(access: Access) -> Access:
+            return box.inside(access, name, outer)
+
+        body = tuple(_redirect(n, array, change, False) for n in _body(program, path))
+        return _with_body(program, path, (*load, *body, store), (*program.buffers, buffer))
+
+
+def _fills(write: Touch, box: _Box, depth: int) -> bool:
+    """Do the instances of a write in one iteration of the region write every cell of the box?"""
+    if write.leaf.op.guard:
+        return False
+    sizes = [s.size for s in write.leaf.scopes]
+    seen: set[int] = set()
+    for form, base, size in zip(write.access.index, box.base, box.sizes, strict=True):
+        local = [(d, c) for d, c in form.terms if d >= depth]
+        if seen & {d for d, _ in local}:
+            return False
+        seen |= {d for d, _ in local}
+        inner = Affine(tuple(local), form.const - base.const)
+        if inner.bounds(sizes) != (0, size - 1) or not is_dense([(abs(c), sizes[d]) for d, c in local]):
+            return False
+    return True
+
+
+def _needs_load(touch: Touch, inside: Sequence[Touch], depth: int) -> bool:
+    near = coverage(touch, [t for t in inside if t.kind == "w" or t.leaf.path == touch.leaf.path])
+    return near is None or near[0] < depth
+
+
+@register
+class ElideCopy(Transformation):
+    """Take a staged copy away: the inverse of stage_read and stage_write.
+
+    ``elide_copy NAME``: the copy's array.
+
+    Before::
+
+        p f32 [4:N, 16] stack
+        4 16 p[{0},{1}] = x[{0},{1}]
+        | 8 16 y[{0},{1},{2}] = p[{0},{2}]*w[{1}]
+
+    After ``elide_copy p``::
+
+        4 8 16 y[{0},{1},{2}] = x[{0},{2}]*w[{1}]
+
+    Legal iff
+      1. NAME is a temporary alone in its buffer, filled or stored by plain copies of one array;
+      2. staging the result again gives this program back (so nothing else changed since), whatever the
+         copy's location.
+    """
+
+    name = "elide_copy"
+    family = "copies"
+    parameters = (Parameter("name", "name"),)
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for buffer in context.program.buffers:
+            alone = buffer.arrays == (buffer.name,) and buffer.name not in context.program.interface
+            if alone and _copies(context.program, buffer.name):
+                yield (buffer.name,)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        name = str(arguments[0])
+        if name not in program.buffer_of:
+            raise NoSuchPlace(f"There is no array {name}.")
+        copies = _copies(program, name)
+        if name in program.interface or program.buffer_of[name].arrays != (name,) or not copies:  # 1
+            return structural("no-copy", f"{name} is no copy of another array.")
+        for chosen in _choices(copies, name):
+            result = _elided(context, name, chosen)
+            if result is not None:
+                return result
+        return structural("changed-since", f"{name} is no longer as staging makes it.", copies[0].path)  # 2
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        return ()
+
+
+def _copies(program: Program, name: str) -> list[Leaf]:
+    """Plain copies between an array and another."""
+    found = []
+    for leaf in program.leaves:
+        op = leaf.op
+        if op.accumulate or op.function or op.guard or len(op.reads) != 1:
+            continue
+        if (op.target.array == name) != (op.reads[0].array == name):
+            found.append(leaf)
+    return found
+
+
+def _choices(copies: Sequence[Leaf], name: str) -> Iterator[tuple[Leaf | None, Leaf | None]]:
+    """(load, store) as staging may have made them: a copy in, a copy out, or both."""
+    loads = [c for c in copies if c.op.target.array == name]
+    stores = [c for c in copies if c.op.reads[0].array == name]
+    for store in stores:
+        array = store.op.target.array
+        for load in (*(c for c in loads if c.op.reads[0].array == array), None):
+            yield load, store
+    for load in loads:
+        yield load, None
+
+
+def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]) -> Program | None:
+    """The program without the copy, if staging it again gives the program back."""
+    program = context.program
+    load, store = chosen
+    kept = load or store
+    assert kept is not None
+    theirs, mine = (
+        (load.op.reads[0], load.op.target) if load is not None else (store.op.target, store.op.reads[0])  # type: ignore[union-attr]
+    )
+    images: dict[int, int] = {}  # which dimension of the copy an iterator of the copy loops selects
+    for k, form in enumerate(mine.index):
+        if len(form.terms) != 1 or form.terms[0][1] != 1 or form.const:
+            return None
+        images[form.terms[0][0]] = k
+
+    def change(access: Access, *_: object) -> Access:
+        return theirs.substitute({d: access.index[k] for d, k in images.items()})
+
+    gone = [leaf for leaf in (load, store) if leaf is not None]
+    body = program.body
+    for leaf in sorted(gone, key=lambda leaf: leaf.path, reverse=True):
+        body = without(body, leaf.path)
+    body = map_accesses(body, change, (name,))
+    try:
+        result = program.edit(body=body, buffers=tuple(b for b in program.buffers if b.name != name))
+    except (AssertionError, IndexError):
+        return None
+    again: Transformation = StageRead() if store is None else StageWrite()
+    depth = sum(1 for d in program.buffer_of[name].dims if not d.materialised)
+    region = kept.path[:depth]
+    place: Argument = ROOT
+    if region:
+        try:
+            scope = result.node(region)
+        except IndexError:
+            return None
+        if not isinstance(scope, Scope):
+            return None
+        place = place_of(result, region)
+    redone = again.plan(replace(context, program=result), (theirs.array, place, name))
+    if not isinstance(redone, Program) or redone.body != program.body:
+        return None
+    kept_buffer, made = program.buffer_of[name], redone.buffer_of[name]
+    if replace(made, location=kept_buffer.location) != kept_buffer:
+        return None
+    return result

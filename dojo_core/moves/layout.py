@@ -1,0 +1,389 @@
+"""Moves on the shape of a temporary: its dimensions' order, their sizes, and which there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dojo_core.moves.core import (
+    Argument,
+    Context,
+    Move,
+    Parameter,
+    Refusal,
+    register,
+    structural,
+)
+from dojo_core.moves.nodes import births
+from dojo_core.moves.places import Place, place_of, resolve, scope_at, scopes
+from dojo_core.moves.storage import (
+    BufferMove,
+    buffer_named,
+    interface_refusal,
+    map_accesses,
+    temporaries,
+    with_buffer,
+)
+from dojo_core.program.affine import Affine
+from dojo_core.program.coverage import coverage
+from dojo_core.program.dependence import touches
+from dojo_core.program.flow import touches_of
+from dojo_core.program.tree import Access, Buffer, Dim, Path, Program
+
+
+def _no_dim(buffer: Buffer, *dims: Argument) -> Refusal | None:
+    for k in dims:
+        assert isinstance(k, int)
+        if k >= len(buffer.dims):
+            return structural(
+                "no-such-dim", f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0."
+            )
+    return None
+
+
+@register
+class SwapDims(BufferMove):
+    """Exchange two dimensions of a temporary: another layout in memory.
+
+    ``swap_dims B K L``
+
+    Before::
+
+        t f32 [8, 16] heap
+        8 16 t[{0},{1}] = x[{0},{1}]
+        8 16 y[{0},{1}] = t[{0},{1}]
+
+    After ``swap_dims t 0 1``::
+
+        t f32 [16, 8] heap
+        8 16 t[{1},{0}] = x[{0},{1}]
+        8 16 y[{0},{1}] = t[{1},{0}]
+
+    Legal iff
+      1. B holds no input or output;
+      2. K and L are two dimensions of B;
+      3. vectorised scopes still find neighbours, registers constant indices (V3).
+
+    Candidates: neighbours.
+    """
+
+    name = "swap_dims"
+    parameters = (Parameter("buffer", "buffer"), Parameter("dim", "number"), Parameter("with", "number"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for buffer in temporaries(context.program):
+            for k in range(len(buffer.dims) - 1):
+                yield buffer.name, k, k + 1
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        buffer = buffer_named(program, arguments[0])
+        k, other = arguments[1], arguments[2]
+        assert isinstance(k, int) and isinstance(other, int)
+        refusal = interface_refusal(program, buffer) or _no_dim(buffer, k, other)  # 1, 2
+        if refusal is not None:
+            return refusal
+        if k == other:
+            return structural("same-dim", "These are one dimension, not two.")
+        order = list(range(len(buffer.dims)))
+        order[k], order[other] = order[other], order[k]
+
+        def permuted(access: Access, *_: object) -> Access:
+            return Access(access.array, tuple(access.index[n] for n in order))
+
+        changed = replace(buffer, dims=tuple(buffer.dims[n] for n in order))
+        body = map_accesses(program.body, permuted, buffer.arrays)
+        return with_buffer(program, buffer, changed).edit(body=body)
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("swap_dims", arguments)
+
+
+@register
+class PadDim(BufferMove):
+    """Make a dimension of a temporary longer: room for padded iterations, or another stride.
+
+    ``pad_dim B K M``
+
+    Before::
+
+        t f32 [54] heap
+        54 t[{0}] = x[{0}]
+        54 y[{0}] = t[{0}]
+
+    After ``pad_dim t 0 56``::
+
+        t f32 [56] heap
+        54 t[{0}] = x[{0}]
+        54 y[{0}] = t[{0}]
+
+    Legal iff
+      1. B holds no input or output;
+      2. K is a dimension of B, and M larger than its size;
+      3. the buffer stays under the target's limits (V3).
+
+    Candidates: M = the next multiples of the vector widths, and the sizes and strides that occur in the
+    program, up to twice the size.
+    """
+
+    name = "pad_dim"
+    parameters = (Parameter("buffer", "buffer"), Parameter("dim", "number"), Parameter("size", "number"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        program = context.program
+        units = {d.size for b in program.buffers for d in b.dims}
+        units |= {s.size for _, s, _ in scopes(program)}
+        widths = {w for each in context.target.vector_widths.values() for w in each}
+        for buffer in temporaries(program):
+            for k, dim in enumerate(buffer.dims):
+                if dim.size < 2:
+                    continue
+                grid = {-(-dim.size // w) * w for w in widths}
+                grid |= {u for u in units if dim.size < u <= 2 * dim.size}
+                for size in sorted(grid - {dim.size}):
+                    yield buffer.name, k, size
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        buffer = buffer_named(program, arguments[0])
+        k, size = arguments[1], arguments[2]
+        assert isinstance(k, int) and isinstance(size, int)
+        refusal = interface_refusal(program, buffer) or _no_dim(buffer, k)  # 1, 2
+        if refusal is not None:
+            return refusal
+        if size <= buffer.dims[k].size or size >= 2**31:
+            return structural(
+                "pad-size",
+                f"Dimension {k} of {buffer.name} has {buffer.dims[k].size} cells; {size} adds none.",
+            )
+        return _resized(program, buffer, k, size)
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        k = arguments[1]
+        assert isinstance(k, int)
+        size = buffer_named(context.program, arguments[0]).dims[k].size
+        return Move("unpad_dim", (*arguments[:2], size))
+
+
+@register
+class UnpadDim(BufferMove):
+    """Cut off the end of a dimension that nothing uses: the inverse of pad_dim.
+
+    ``unpad_dim B K N``
+
+    Before::
+
+        t f32 [56] heap
+        54 t[{0}] = x[{0}]
+        54 y[{0}] = t[{0}]
+
+    After ``unpad_dim t 0 54``::
+
+        t f32 [54] heap
+        54 t[{0}] = x[{0}]
+        54 y[{0}] = t[{0}]
+
+    Legal iff
+      1. B holds no input or output;
+      2. K is a dimension of B, and 0 < N < its size;
+      3. every index K stays below N.
+
+    Candidates: N = the end of what is used.
+    """
+
+    name = "unpad_dim"
+    parameters = (Parameter("buffer", "buffer"), Parameter("dim", "number"), Parameter("size", "number"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for buffer in temporaries(context.program):
+            for k, dim in enumerate(buffer.dims):
+                end = _end(context.program, buffer, k)
+                if end < dim.size:
+                    yield buffer.name, k, end
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        buffer = buffer_named(program, arguments[0])
+        k, size = arguments[1], arguments[2]
+        assert isinstance(k, int) and isinstance(size, int)
+        refusal = interface_refusal(program, buffer) or _no_dim(buffer, k)  # 1, 2
+        if refusal is not None:
+            return refusal
+        if not 0 < size < buffer.dims[k].size:
+            return structural("pad-size", f"{size} is not shorter than dimension {k} of {buffer.name}.")
+        end = _end(program, buffer, k)
+        if end > size:  # 3
+            return structural("dim-used", f"Dimension {k} of {buffer.name} is used up to index {end - 1}.")
+        return _resized(program, buffer, k, size)
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        k = arguments[1]
+        assert isinstance(k, int)
+        size = buffer_named(context.program, arguments[0]).dims[k].size
+        return Move("pad_dim", (*arguments[:2], size))
+
+
+def _end(program: Program, buffer: Buffer, k: int) -> int:
+    """One more than the largest index ``k`` in use (guards, which could only lower it, aside)."""
+    end = 1
+    for leaf in program.leaves:
+        sizes = [s.size for s in leaf.scopes]
+        for access in (leaf.op.target, *leaf.op.reads):
+            if access.array in buffer.arrays:
+                end = max(end, access.index[k].bounds(sizes)[1] + 1)
+    return end
+
+
+def _resized(program: Program, buffer: Buffer, k: int, size: int) -> Program:
+    dims = tuple(replace(d, size=size) if n == k else d for n, d in enumerate(buffer.dims))
+    return with_buffer(program, buffer, replace(buffer, dims=dims))
+
+
+@register
+class ExpandDim(BufferMove):
+    """Give a temporary a dimension of its own for each iteration of a scope (scalar or array expansion).
+
+    ``expand_dim B S``: the new dimension is the first, indexed by S. It removes false dependences.
+
+    Before::
+
+        t f32 [] heap
+        8 t[] = x[{0}]
+        | y[{0}] = t[]
+
+    After ``expand_dim t t@0``::
+
+        t f32 [8] heap
+        8 t[{0}] = x[{0}]
+        | y[{0}] = t[{0}]
+
+    Legal iff
+      1. B holds no input or output;
+      2. every access to it stands in S;
+      3. every read is defined in the same iteration of S.
+    """
+
+    name = "expand_dim"
+    parameters = (Parameter("buffer", "buffer"), Parameter("scope", "scope"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        program = context.program
+        for buffer in temporaries(program):
+            for path, scope, _ in scopes(program):
+                if (
+                    scope.size > 1
+                    and _all_within(program, buffer, path)
+                    and not _indexed(program, buffer, path)
+                ):
+                    yield buffer.name, place_of(program, path)
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        assert isinstance(arguments[1], Place)
+        return (resolve(context.program, arguments[1]),)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        buffer = buffer_named(program, arguments[0])
+        refusal = interface_refusal(program, buffer)  # 1
+        if refusal is not None:
+            return refusal
+        path, scope, _ = scope_at(program, arguments[1])
+        if not _all_within(program, buffer, path):  # 2
+            return structural("used-outside", f"{buffer.name} is used outside {arguments[1]} too.", path)
+        for array in buffer.arrays:  # 3
+            found = touches_of(program, array)
+            for touch in found:
+                if touch.kind == "w":
+                    continue
+                near = coverage(touch, found)
+                if near is None or near[0] < len(path):
+                    return Refusal(
+                        "carried",
+                        f"{touch.access} is not surely set in the iteration of {arguments[1]} that reads it.",
+                        (touch.leaf.path,),
+                    )
+        depth = len(path) - 1
+
+        def longer(access: Access, *_: object) -> Access:
+            return Access(access.array, (Affine.iterator(depth), *access.index))
+
+        fresh = births(context)
+        changed = replace(buffer, dims=(Dim(scope.size, True, next(fresh)), *buffer.dims))
+        body = map_accesses(program.body, longer, buffer.arrays)
+        return with_buffer(program, buffer, changed).edit(body=body)
+
+
+def _all_within(program: Program, buffer: Buffer, path: Path) -> bool:
+    return all(
+        leaf.path[: len(path)] == path
+        for leaf in program.leaves
+        if any(t.access.array in buffer.arrays for t in touches(leaf))
+    )
+
+
+def _indexed(program: Program, buffer: Buffer, path: Path) -> bool:
+    depth = len(path) - 1
+    return any(
+        all(
+            t.access.index[k] == Affine.iterator(depth) for a in buffer.arrays for t in touches_of(program, a)
+        )
+        for k in range(len(buffer.dims))
+    )
+
+
+@register
+class DropDim(BufferMove):
+    """Leave out a dimension whose indices all share one address, or that has only one index.
+
+    ``drop_dim B K``
+
+    Before::
+
+        t f32 [8:N] heap
+        8 t[{0}] = x[{0}]
+        | y[{0}] = t[{0}]
+
+    After ``drop_dim t 0``::
+
+        t f32 [] heap
+        8 t[] = x[{0}]
+        | y[{0}] = t[]
+
+    Legal iff
+      1. B holds no input or output;
+      2. K is a dimension of B that is :N, or of size 1 (the physical cells are the same then, and in a
+         valid program each read finds its value there).
+    """
+
+    name = "drop_dim"
+    parameters = (Parameter("buffer", "buffer"), Parameter("dim", "number"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for buffer in temporaries(context.program):
+            for k, dim in enumerate(buffer.dims):
+                if not dim.materialised or dim.size == 1:
+                    yield buffer.name, k
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        buffer = buffer_named(program, arguments[0])
+        k = arguments[1]
+        assert isinstance(k, int)
+        refusal = interface_refusal(program, buffer) or _no_dim(buffer, k)  # 1, 2
+        if refusal is not None:
+            return refusal
+        if buffer.dims[k].materialised and buffer.dims[k].size > 1:
+            return structural(
+                "dim-materialised", f"Dimension {k} of {buffer.name} has an address for each index."
+            )
+
+        def shorter(access: Access, *_: object) -> Access:
+            return Access(access.array, (*access.index[:k], *access.index[k + 1 :]))
+
+        changed = replace(buffer, dims=(*buffer.dims[:k], *buffer.dims[k + 1 :]))
+        body = map_accesses(program.body, shorter, buffer.arrays)
+        return with_buffer(program, buffer, changed).edit(body=body)
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        if refusal.code == "dim-materialised":
+            yield Move("reuse_dims", arguments)

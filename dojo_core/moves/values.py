@@ -1,0 +1,584 @@
+"""Moves on values: use a copy's source, compute again, fold a product into its sum, drop what nobody sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dojo_core.moves.core import (
+    Argument,
+    Context,
+    Move,
+    Parameter,
+    Refusal,
+    Transformation,
+    name_fault,
+    register,
+    structural,
+)
+from dojo_core.moves.nodes import births, without
+from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of
+from dojo_core.program.affine import Affine
+from dojo_core.program.dependence import Touch, Witness, may_regroup
+from dojo_core.program.flow import Definition, changed_since, definition, seen_by, touches_of
+from dojo_core.program.tree import (
+    Access,
+    Buffer,
+    Dim,
+    Leaf,
+    Number,
+    Op,
+    Operand,
+    Path,
+    Program,
+    Scope,
+    splice,
+)
+
+
+def _op(program: Program, argument: Argument) -> Leaf:
+    assert isinstance(argument, Place)
+    return leaf_at(program, argument)
+
+
+def _reads_of(leaf: Leaf, array: str) -> list[Access]:
+    return [a for a in leaf.op.reads if a.array == array]
+
+
+def _unsettled(read: Access, leaf: Leaf) -> Refusal:
+    return Refusal(
+        "not-one-definition",
+        f"No single write surely defines {read} in every iteration.",
+        (leaf.path,),
+    )
+
+
+def _changed(witness: Witness) -> Refusal:
+    return Refusal(
+        "changed-between",
+        f"{witness.cell} is written again before it would be read.",
+        tuple(dict.fromkeys(leaf.path for leaf, _ in witness.instances)),
+        witness,
+    )
+
+
+def _defined(program: Program, leaf: Leaf, access: Access) -> Definition | Refusal:
+    found = definition(program, Touch(leaf, access, "r"))
+    return _unsettled(access, leaf) if found is None else found
+
+
+def _replaced(op: Op, old: Access, new: Operand) -> Op:
+    return replace(op, operands=tuple(new if o == old else o for o in op.operands))
+
+
+def _exit(program: Program, array: str) -> list[Touch]:
+    """The read of an output at exit, every cell of it."""
+    if array not in program.outputs:
+        return []
+    dims = program.buffer_of[array].dims
+    access = Access(array, tuple(Affine.iterator(k) for k in range(len(dims))))
+    leaf = Leaf(Op(access, "", "", ()), (), tuple(Scope(d.size, ()) for d in dims))
+    return [Touch(leaf, access, "r")]
+
+
+class _OnRead(Transformation):
+    """Moves that name an operation and an array that it reads."""
+
+    family = "values"
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        leaf = _op(context.program, arguments[0])
+        paths = [leaf.path]
+        for access in _reads_of(leaf, str(arguments[1])):
+            found = definition(context.program, Touch(leaf, access, "r"))
+            if found is not None:
+                paths.append(found.write.leaf.path)
+        return tuple(dict.fromkeys(paths))
+
+
+@register
+class Forward(_OnRead):
+    """Read a copy's source in place of the copy (copy propagation).
+
+    ``forward OP T``: OP reads T, which a plain copy ``T = v`` sets.
+
+    Before::
+
+        8 t[{0}] = x[{0}]
+        | y[{0}] = t[{0}]*2
+
+    After ``forward y t``::
+
+        8 t[{0}] = x[{0}]
+        | y[{0}] = x[{0}]*2
+
+    Legal iff
+      1. OP reads T, with one index;
+      2. one write surely defines what it reads, and that is a plain copy of a number or an element of
+         the same dtype;
+      3. the source is not written between the copy and OP.
+    """
+
+    name = "forward"
+    parameters = (Parameter("operation", "op"), Parameter("array", "buffer"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        program = context.program
+        copied = {leaf.op.target.array for leaf in program.leaves if _is_copy(leaf.op)}
+        for leaf in program.leaves:
+            for array in dict.fromkeys(a.array for a in leaf.op.reads):
+                if array in copied:
+                    yield place_of(program, leaf.path), array
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        leaf, array = _op(program, arguments[0]), str(arguments[1])
+        reads = set(_reads_of(leaf, array))
+        if len(reads) != 1:  # 1
+            return structural("not-read", f"{arguments[0]} does not read {array} at one index.", leaf.path)
+        access = reads.pop()
+        found = _defined(program, leaf, access)
+        if isinstance(found, Refusal):  # 2
+            return found
+        origin = found.write.leaf.op
+        source = origin.operands[0] if origin.operands else None
+        if not _is_copy(origin) or isinstance(source, Affine) or source is None:
+            return structural(
+                "not-a-copy", f"{array} is computed there, not copied.", leaf.path, found.write.leaf.path
+            )
+        new: Operand = source
+        if isinstance(source, Access):
+            if program.buffer_of[source.array].dtype != program.buffer_of[array].dtype:
+                return structural("other-dtype", f"{source.array} has another dtype than {array}.", leaf.path)
+            witness = changed_since(program, found, source)
+            if witness is not None:  # 3
+                return _changed(witness)
+            new = found.here(source)
+        elif not _exact(
+            source, program.buffer_of[array].dtype, program.buffer_of[leaf.op.target.array].dtype
+        ):
+            return structural("inexact", f"{source} would be of another dtype than {array}.", leaf.path)
+        changed = _replaced(leaf.op, access, new)
+        return program.edit(body=splice(program.body, leaf.path, 1, (changed,)))
+
+
+def _is_copy(op: Op) -> bool:
+    return not op.accumulate and not op.function
+
+
+def _exact(number: Number, dtype: str, target: str) -> bool:
+    """Does a literal mean the same where it stands for an element of the dtype?"""
+    if dtype != target:
+        return False
+    return dtype in ("f32", "f64") or number.value in (0, 1)
+
+
+@register
+class Recompute(_OnRead):
+    """Compute a value again directly before it is used, in place of keeping it (rematerialisation).
+
+    ``recompute OP T NAME``: OP reads T; NAME gets the value, by the instruction that defines T.
+
+    Before::
+
+        8 t[{0}] = exp(x[{0}])
+        8 y[{0}] = t[{0}]*2
+
+    After ``recompute y t r``::
+
+        r f32 [8:N] stack
+        8 t[{0}] = exp(x[{0}])
+        8 r[{0}] = exp(x[{0}])
+        | y[{0}] = r[{0}]*2
+
+    NAME has a :N dimension for each scope around OP.
+
+    Legal iff
+      1. NAME is new, and OP reads T, with one index;
+      2. one write surely defines what it reads, and it does not accumulate;
+      3. nothing that this write reads is written between it and OP;
+      4. OP stands in no vectorised scope (which holds one operation).
+    """
+
+    name = "recompute"
+    parameters = (Parameter("operation", "op"), Parameter("array", "buffer"), Parameter("name", "name"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        program = context.program
+        made = {
+            leaf.op.target.array
+            for leaf in program.leaves
+            if not leaf.op.accumulate and leaf.op.target.array not in program.inputs
+        }
+        for leaf in program.leaves:
+            if any(s.mark == "v" for s in leaf.scopes):
+                continue
+            for array in dict.fromkeys(a.array for a in leaf.op.reads):
+                if array in made:
+                    yield place_of(program, leaf.path), array, fresh_name(program, f"r{array}")
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        leaf, array, name = _op(program, arguments[0]), str(arguments[1]), str(arguments[2])
+        taken = name_fault(program, name)
+        if taken is not None:  # 1
+            return taken
+        reads = set(_reads_of(leaf, array))
+        if len(reads) != 1:
+            return structural("not-read", f"{arguments[0]} does not read {array} at one index.", leaf.path)
+        access = reads.pop()
+        found = _defined(program, leaf, access)
+        if isinstance(found, Refusal):  # 2
+            return found
+        origin = found.write.leaf.op
+        if origin.accumulate:
+            return structural(
+                "accumulates", f"{array} is accumulated: one instruction does not make it again.", leaf.path
+            )
+        for operand in origin.reads:  # 3
+            witness = changed_since(program, found, operand)
+            if witness is not None:
+                return _changed(witness)
+        if any(s.mark == "v" for s in leaf.scopes):  # 4
+            return structural("marked", f"{arguments[0]} is vectorised: clear that mark first.", leaf.path)
+        fresh = births(context)
+        here = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
+        dims = tuple(Dim(s.size, False, next(fresh)) for s in leaf.scopes)
+        location = "stack" if leaf.scopes and "stack" in context.target.locations else "heap"
+        buffer = Buffer(name, program.buffer_of[array].dtype, dims, location, (name,), next(fresh))
+        again = Op(
+            here,
+            "",
+            origin.function,
+            tuple(o if isinstance(o, Number) else o.substitute(found.images) for o in origin.operands),
+            leaf.op.guard,
+            birth=next(fresh),
+        )
+        body = splice(program.body, leaf.path, 1, (again, _replaced(leaf.op, access, here)))
+        return program.edit(body=body, buffers=(*program.buffers, buffer))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("use_kept", (arguments[2], arguments[1]))
+
+
+@register
+class UseKept(Transformation):
+    """Use a value that is kept elsewhere, in place of computing it again: the inverse of recompute.
+
+    ``use_kept NAME T``: NAME is computed directly before its one use; T holds the same.
+
+    Before::
+
+        r f32 [8:N] stack
+        8 t[{0}] = exp(x[{0}])
+        8 r[{0}] = exp(x[{0}])
+        | y[{0}] = r[{0}]*2
+
+    After ``use_kept r t``::
+
+        8 t[{0}] = exp(x[{0}])
+        8 y[{0}] = t[{0}]*2
+
+    Legal iff
+      1. NAME is a temporary alone in its buffer, written by one operation and read by the next one only;
+      2. some write of T makes the same value, and recomputing the result gives this program back.
+    """
+
+    name = "use_kept"
+    family = "values"
+    parameters = (Parameter("name", "name"), Parameter("array", "buffer"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        program = context.program
+        for name in _computed_before_use(program):
+            op = next(leaf.op for leaf in program.leaves if leaf.op.target.array == name)
+            for leaf in program.leaves:
+                other = leaf.op
+                if other.target.array != name and _alike(other, op):
+                    yield name, other.target.array
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        name, array = str(arguments[0]), str(arguments[1])
+        if array not in program.buffer_of or name not in program.buffer_of:
+            raise NoSuchPlace(f"There is no array {name if name not in program.buffer_of else array}.")
+        found = _pair(program, name)
+        if found is None or program.buffer_of[name].arrays != (name,):  # 1
+            return structural("not-recomputed", f"{name} is not computed directly before its one use.")
+        made, user = found
+        for leaf in program.leaves:  # 2
+            if leaf.op.target.array != array or not _alike(leaf.op, made.op):
+                continue
+            result = self._with(context, leaf, made, user, name)
+            if result is not None:
+                return result
+        return structural("not-the-same", f"No write of {array} surely makes the value of {name}.", made.path)
+
+    def _with(self, context: Context, kept: Leaf, made: Leaf, user: Leaf, name: str) -> Program | None:
+        program = context.program
+        images = _match(kept.op, made.op)
+        if images is None:
+            return None
+        try:
+            access = kept.op.target.substitute(images)
+        except KeyError:
+            return None
+        if any(d >= len(user.scopes) for form in access.index for d in form.depths):
+            return None
+        used = next(a for a in user.op.reads if a.array == name)
+        body = splice(program.body, user.path, 1, (_replaced(user.op, used, access),))
+        body = splice(body, made.path, 1, ())
+        result = program.edit(body=body, buffers=tuple(b for b in program.buffers if b.name != name))
+        place = next((leaf for leaf in result.leaves if leaf.op == _replaced(user.op, used, access)), None)
+        if place is None:
+            return None
+        arguments = (place_of(result, place.path), kept.op.target.array, name)
+        redone = Recompute().plan(replace(context, program=result), arguments)
+        if not isinstance(redone, Program) or redone.body != program.body:
+            return None
+        buffer = redone.buffer_of[name]
+        mine = program.buffer_of[name]
+        return result if replace(buffer, location=mine.location) == mine else None
+
+
+def _computed_before_use(program: Program) -> list[str]:
+    return [b.name for b in program.buffers if b.arrays == (b.name,) and _pair(program, b.name) is not None]
+
+
+def _pair(program: Program, name: str) -> tuple[Leaf, Leaf] | None:
+    """(what computes a temporary, what uses it), where these two stand side by side and are alone."""
+    found = [leaf for leaf in program.leaves if leaf.op.target.array == name or _reads_of(leaf, name)]
+    if len(found) != 2 or name in program.interface:
+        return None
+    made, user = found
+    fits = (
+        made.op.target.array == name
+        and not made.op.accumulate
+        and user.path == (*made.path[:-1], made.path[-1] + 1)
+        and user.op.target.array != name
+        and len(set(_reads_of(user, name))) == 1
+    )
+    return (made, user) if fits else None
+
+
+def _alike(a: Op, b: Op) -> bool:
+    """The same instruction on the same arrays, whatever the indices."""
+    if a.function != b.function or a.accumulate or b.accumulate or len(a.operands) != len(b.operands):
+        return False
+    return all(
+        (isinstance(x, Access) and isinstance(y, Access) and x.array == y.array)
+        or (not isinstance(x, Access) and type(x) is type(y))
+        for x, y in zip(a.operands, b.operands, strict=True)
+    )
+
+
+def _match(kept: Op, made: Op) -> dict[int, Affine] | None:
+    """The iterators of ``kept`` in those of ``made``, read off operands indexed by single iterators."""
+    images: dict[int, Affine] = {}
+    for ours, theirs in zip(kept.operands, made.operands, strict=True):
+        pairs = []
+        if isinstance(ours, Access) and isinstance(theirs, Access):
+            pairs = list(zip(ours.index, theirs.index, strict=True))
+        elif isinstance(ours, Affine) and isinstance(theirs, Affine):
+            pairs = [(ours, theirs)]
+        for form, wanted in pairs:
+            if len(form.terms) == 1 and form.terms[0][1] == 1:
+                images.setdefault(form.terms[0][0], wanted - form.const)
+    needed = {d for form in kept.target.index for d in form.depths}
+    return images if needed <= images.keys() else None
+
+
+@register
+class Contract(Transformation):
+    """Make a product part of the accumulation that uses it: one instruction, rounded once.
+
+    ``contract OP T``: OP is ``a += T``, T a product set directly before.
+
+    Before::
+
+        8 t[] = x[{0}]*w[{0}]
+        | y[] += t[]
+
+    After ``contract y t``::
+
+        8 y[] += x[{0}]*w[{0}]
+
+    Legal iff
+      1. OP accumulates T by +, and the policy is not strict;
+      2. T is a temporary; one write surely defines what OP reads, and it is a product;
+      3. nothing that the product reads is written between it and OP;
+      4. nothing else reads T.
+    """
+
+    name = "contract"
+    family = "values"
+    parameters = (Parameter("operation", "op"), Parameter("array", "buffer"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        program = context.program
+        if context.policy == "strict":
+            return
+        products = {leaf.op.target.array for leaf in program.leaves if leaf.op.function == "*"}
+        for leaf in program.leaves:
+            op = leaf.op
+            if op.accumulate == "+" and not op.function and op.reads and op.reads[0].array in products:
+                yield place_of(program, leaf.path), op.reads[0].array
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        leaf, array = _op(program, arguments[0]), str(arguments[1])
+        op = leaf.op
+        if op.accumulate != "+" or op.function or not _reads_of(leaf, array):  # 1
+            return structural("not-a-sum", f"{arguments[0]} does not add up {array}.", leaf.path)
+        if not may_regroup(program, leaf, context.policy):
+            return Refusal(
+                "policy",
+                "The policy strict keeps every rounding: the product has one of its own.",
+                (leaf.path,),
+            )
+        found = _defined(program, leaf, op.reads[0])
+        if isinstance(found, Refusal):  # 2
+            return found
+        origin = found.write.leaf
+        if origin.op.function != "*" or origin.op.accumulate or array in program.interface:
+            return structural("not-a-product", f"{array} is no product of its own.", leaf.path, origin.path)
+        dtypes = {program.buffer_of[a.array].dtype for a in (op.target, origin.op.target, *origin.op.reads)}
+        if len(dtypes) > 1:
+            return structural("other-dtype", "The product and the sum have different dtypes.", leaf.path)
+        for operand in origin.op.reads:  # 3
+            witness = changed_since(program, found, operand)
+            if witness is not None:
+                return _changed(witness)
+        others = [t for t in touches_of(program, array) if t.leaf.path not in (leaf.path, origin.path)]
+        if others or program.buffer_of[array].arrays != (array,):  # 4
+            return structural(
+                "used-elsewhere", f"{array} is used elsewhere too.", *(t.leaf.path for t in others)
+            )
+        factors = tuple(
+            o if isinstance(o, Number) else o.substitute(found.images) for o in origin.op.operands
+        )
+        folded = replace(op, function="*", operands=factors)
+        body = splice(program.body, leaf.path, 1, (folded,))
+        return program.edit(body=without(body, origin.path))
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        leaf = _op(context.program, arguments[0])
+        found = [t.leaf.path for t in touches_of(context.program, str(arguments[1])) if t.kind == "w"]
+        return tuple(dict.fromkeys([leaf.path, *found]))
+
+
+@register
+class Expand(Transformation):
+    """Give the product in an accumulation an instruction of its own: the inverse of contract.
+
+    ``expand OP NAME``
+
+    Before::
+
+        8 y[] += x[{0}]*w[{0}]
+
+    After ``expand y t``::
+
+        t f32 [8:N] stack
+        8 t[{0}] = x[{0}]*w[{0}]
+        | y[] += t[{0}]
+
+    Legal iff
+      1. OP accumulates a product by +, and the policy is not strict;
+      2. NAME is new;
+      3. OP stands in no vectorised scope.
+    """
+
+    name = "expand"
+    family = "values"
+    parameters = (Parameter("operation", "op"), Parameter("name", "name"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        program = context.program
+        for leaf in program.leaves:
+            op = leaf.op
+            if op.accumulate == "+" and op.function == "*" and not any(s.mark == "v" for s in leaf.scopes):
+                yield place_of(program, leaf.path), fresh_name(program, f"t{op.target.array}")
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        leaf, name = _op(program, arguments[0]), str(arguments[1])
+        op = leaf.op
+        if op.accumulate != "+" or op.function != "*":  # 1
+            return structural("not-a-product", f"{arguments[0]} does not add up a product.", leaf.path)
+        if not may_regroup(program, leaf, context.policy):
+            return Refusal("policy", "The policy strict keeps this instruction's one rounding.", (leaf.path,))
+        taken = name_fault(program, name)
+        if taken is not None:  # 2
+            return taken
+        if any(s.mark == "v" for s in leaf.scopes):  # 3
+            return structural("marked", f"{arguments[0]} is vectorised: clear that mark first.", leaf.path)
+        fresh = births(context)
+        here = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
+        dims = tuple(Dim(s.size, False, next(fresh)) for s in leaf.scopes)
+        location = "stack" if leaf.scopes and "stack" in context.target.locations else "heap"
+        dtype = program.buffer_of[op.target.array].dtype
+        buffer = Buffer(name, dtype, dims, location, (name,), next(fresh))
+        product = Op(here, "", "*", op.operands, op.guard, birth=next(fresh))
+        body = splice(program.body, leaf.path, 1, (product, replace(op, function="", operands=(here,))))
+        return program.edit(body=body, buffers=(*program.buffers, buffer))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+        leaf = _op(context.program, arguments[0])
+        if leaf.op.prefetches:
+            return None
+        after = (*leaf.path[:-1], leaf.path[-1] + 1)
+        return Move("contract", (place_of(result, after), arguments[1]))
+
+
+@register
+class DropDead(Transformation):
+    """Leave out an operation whose values nobody sees, and the scopes and buffers that it leaves empty.
+
+    ``drop_dead OP``
+
+    Before::
+
+        y f32 [8] heap
+        8 y[{0}] = 0
+        8 y[{0}] = x[{0}]
+
+    After ``drop_dead y``::
+
+        y f32 [8] heap
+        8 y[{0}] = x[{0}]
+
+    Legal iff
+      1. OP is not the only operation;
+      2. no read, and no output at exit, sees a value that it writes.
+    """
+
+    name = "drop_dead"
+    family = "values"
+    parameters = (Parameter("operation", "op"),)
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        program = context.program
+        written = [leaf.op.target.array for leaf in program.leaves]
+        for leaf in program.leaves:
+            array = leaf.op.target.array
+            unread = all(t.leaf.path == leaf.path for t in touches_of(program, array) if t.kind == "r")
+            if (unread and array not in program.outputs) or written.count(array) > 1:
+                yield (place_of(program, leaf.path),)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        leaf = _op(program, arguments[0])
+        if len(program.leaves) == 1:  # 1
+            return structural("last-operation", "It is the kernel's only operation.", leaf.path)
+        array = leaf.op.target.array
+        own = Touch(leaf, leaf.op.target, "w")
+        readers = [
+            t for t in touches_of(program, array) if t.kind != "w" and t.leaf.path != leaf.path
+        ] + _exit(program, array)
+        reader = seen_by(program, own, readers)
+        if reader is not None:  # 2
+            who = "the caller" if not reader.leaf.path else f"'{reader.access}'"
+            nodes = (leaf.path, reader.leaf.path) if reader.leaf.path else (leaf.path,)
+            return Refusal("seen", f"A value of {array} that it writes may be read by {who}.", nodes)
+        return program.edit(body=without(program.body, leaf.path))

@@ -1,0 +1,162 @@
+"""Where a value comes from: the one write that defines a read, and what happens between the two.
+
+Moves that put one expression in another's place (forward, recompute, contract) ask here; the answers rest
+on coverage.py and on the integer solver, and are None where a question is not decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dojo_core.program.affine import Affine
+from dojo_core.program.coverage import coverage, shared_depth
+from dojo_core.program.dependence import Order, System, Touch, Witness, cell_text, touches
+from dojo_core.program.tree import Access, Program
+
+
+@dataclass(frozen=True)
+class Definition:
+    """``write`` defines every instance of ``read``, in the same iteration of the first ``depth`` scopes.
+
+    ``images`` gives the write's iterators as affine forms of the read's.
+    """
+
+    read: Touch
+    write: Touch
+    depth: int
+    images: dict[int, Affine]
+
+    def here(self, access: Access) -> Access:
+        """An access of the writing operation as the reading one would spell the same cell."""
+        return access.substitute(self.images)
+
+
+def touches_of(program: Program, array: str) -> tuple[Touch, ...]:
+    """All accesses to an array, in tree order."""
+    return tuple(t for leaf in program.leaves for t in touches(leaf) if t.access.array == array)
+
+
+def definition(program: Program, read: Touch) -> Definition | None:
+    """The only write whose value every instance of the read finds, where there is one for certain."""
+    found = touches_of(program, read.access.array)
+    near = coverage(read, found)
+    if near is None or len(near[1]) != 1:
+        return None
+    depth, (write,) = near
+    images = _instance(write, read, depth)
+    if images is None:
+        return None
+    result = Definition(read, write, depth, images)
+    return None if changed_since(program, result, write.access) else result
+
+
+def _instance(write: Touch, read: Touch, depth: int) -> dict[int, Affine] | None:
+    """The write's iterators, from ``depth`` on, in those of the read, solved from the equal cells."""
+    images: dict[int, Affine] = {}
+    theirs = [s.size for s in read.leaf.scopes]
+    for form, wanted in zip(write.access.index, read.access.index, strict=True):
+        local = [(d, c) for d, c in form.terms if d >= depth]
+        rest = wanted - Affine(tuple((d, c) for d, c in form.terms if d < depth), form.const)
+        for d, c in sorted(local, key=lambda term: -abs(term[1])):
+            if c <= 0 or d in images:
+                return None
+            whole = Affine(tuple((k, n // c) for k, n in rest.terms if n % c == 0), rest.const // c)
+            rest = rest - whole * c
+            low, high = rest.bounds(theirs)
+            if low < 0 or high >= c:
+                return None
+            images[d] = whole
+        # What is left over must vanish: coverage has shown that the cells are equal for some instance.
+        if rest.terms or rest.const:
+            return None
+    for d in range(depth, len(write.leaf.scopes)):
+        # The cell does not depend on this iterator: its last iteration is the one that stays.
+        images.setdefault(d, Affine(const=write.leaf.scopes[d].size - 1))
+    return images
+
+
+def changed_since(program: Program, found: Definition, source: Access) -> Witness | None:
+    """A write to a cell of ``source`` (an access of the defining operation) between definition and read.
+
+    The defining write itself counts where a later instance of it hits the cell again.
+    """
+    for write in touches_of(program, source.array):
+        if write.kind != "r":
+            witness = _between(found, write, source)
+            if witness is not None:
+                return witness
+    return None
+
+
+def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
+    read, origin, depth = found.read, found.write, found.depth
+    if shared_depth(write, read) < depth or shared_depth(write, origin) < depth:
+        return None
+    for before in orders(origin, write, depth):
+        for after in orders(write, read, depth):
+            system = System()
+            r = system.instance(read.leaf)
+            share = r[:depth]
+            d = system.instance(origin.leaf, share)
+            for k in range(depth, len(d)):
+                system.equal(Affine.iterator(k), d, found.images[k], r)
+            w = system.instance(write.leaf, share)
+            for ours, wanted in zip(write.access.index, source.index, strict=True):
+                system.equal(ours, w, wanted, d)
+            for order in before:
+                system.order(d, w, order)
+            for order in after:
+                system.order(w, r, order)
+            point = system.solve()
+            if point is not None:
+                values = system.values(point, w)
+                told = ((write.leaf, values), (read.leaf, system.values(point, r)))
+                return Witness(told, cell_text(write.access, values))
+    return None
+
+
+def orders(a: Touch, b: Touch, depth: int) -> Iterator[list[Order]]:
+    """How an instance of ``a`` can come before one of ``b`` in one iteration of ``depth`` scopes."""
+    common = shared_depth(a, b)
+    for level in range(depth, common):
+        yield [*(Order(d, "=") for d in range(depth, level)), Order(level, "<")]
+    if not b.leaf.path or (a.leaf.path and a.leaf.path < b.leaf.path):
+        yield [Order(d, "=") for d in range(depth, common)]
+
+
+def seen_by(program: Program, write: Touch, readers: Sequence[Touch]) -> Touch | None:
+    """The first of ``readers`` that may see a value of ``write``; None where surely none does.
+
+    A reader is safe where another write surely defines what it reads, and ``write`` comes before that
+    one in every iteration that they share.
+    """
+    others = tuple(t for t in touches_of(program, write.access.array) if t.leaf.path != write.leaf.path)
+    for read in readers:
+        near = coverage(read, others)
+        if near is None:
+            if _may_meet(write, read):
+                return read
+            continue
+        depth, definitions = near
+        if shared_depth(write, read) < depth:
+            continue
+        for one in definitions:
+            if shared_depth(write, one) > depth or write.leaf.path > one.leaf.path:
+                return read
+    return None
+
+
+def _may_meet(write: Touch, read: Touch) -> bool:
+    """Can an instance of the read come after one of the write and touch its cell?"""
+    for order in orders(write, read, 0):
+        system = System()
+        w = system.instance(write.leaf)
+        r = system.instance(read.leaf)
+        for a, b in zip(write.access.index, read.access.index, strict=True):
+            system.equal(a, w, b, r)
+        for one in order:
+            system.order(w, r, one)
+        if system.solve() is not None:
+            return True
+    return False
