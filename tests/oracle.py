@@ -168,7 +168,7 @@ class _Run:
             if isinstance(node, Op):
                 self.one(node, iterators)
             elif node.mark == "v" and len(node.body) == 1 and isinstance(node.body[0], Op):
-                self.lanes(node.body[0], node, iterators)
+                self.lanes(node.body[0], node, here, iterators)
             else:
                 self.scope(node, here, iterators)
 
@@ -195,8 +195,10 @@ class _Run:
                 self.touch(evaluated.target, evaluated.before, False)
             self.store(evaluated)
 
-    def lanes(self, op: Op, scope: Scope, iterators: Indices) -> None:
+    def lanes(self, op: Op, scope: Scope, path: Path, iterators: Indices) -> None:
         """All lanes read, then all write; a reduction into one cell is one operation."""
+        for name in self.owned.get(path, ()):
+            self.memory[name] = {}
         found = [self.evaluate(op, (*iterators, lane)) for lane in range(scope.size)]
         active = [e for e in found if e is not None]
         for evaluated in active:
