@@ -125,6 +125,6 @@ KERNELS = (
         shapes=((1, 256, 4096, 448),),
         text=_swiglu_text,
         result=_swiglu,
-        flops=lambda shape: 4 * cells(shape) + 6 * shape[1] * shape[3],
+        flops=lambda shape: 4 * cells(shape) + 3 * shape[1] * shape[3],
     ),
 )
