@@ -24,12 +24,18 @@ from pathlib import Path
 
 from dojo_core.game import Game, Replay, Step, read_births
 from dojo_core.moves.notation import MoveSyntax, parse_move
+from dojo_core.program.dependence import POLICIES
 from dojo_core.program.text import TextError
 
 LINES_FOLDER = Path(__file__).resolve().parent.parent / "lines"
 
 _MOVE = re.compile(r"(?:(\d{1,6}):)?\s*([^;]+?)\s*(?:;\s*([\d. ]*))?\Z")
 _LET = re.compile(r"let\s+([a-z][a-z0-9_]*)\s*=\s*(\d{1,9})\Z")
+_FACTS = {
+    "kernel": (r"\w+", "kernel softmax"),
+    "shape": (r"\d+(x\d+)*", "shape 24576x512"),
+    "policy": ("|".join(POLICIES), f"policy {POLICIES[0]} (or {', '.join(POLICIES[1:])})"),
+}
 _PARAMETER = re.compile(r"\$([a-z][a-z0-9_]*)")
 
 
@@ -83,8 +89,7 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
     """Read a line file. Raises TextError with the line and what to do."""
     if len(text) > 256 * 1024:
         raise TextError("the line is longer than 256 KiB", "Split it.")
-    kernel: str | None = None
-    facts = {"shape": "", "policy": "reassoc"}
+    facts = {"kernel": "", "shape": "", "policy": "reassoc"}
     settings: dict[str, int] = {}
     moves: list[tuple[int, str, str]] = []
     numbers: list[int] = []
@@ -98,9 +103,10 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
             if match is None:
                 raise TextError("a parameter reads: let block = 32", "Correct the line.", number, 1, raw)
             settings[match.group(1)] = int(match.group(2))
-        elif word == "kernel":
-            kernel = rest.strip()
-        elif word in facts:
+        elif word in _FACTS:
+            pattern, form = _FACTS[word]
+            if not re.fullmatch(pattern, rest.strip()):
+                raise TextError(f"this is no {word}", f"The line reads: {form}", number, 1, raw)
             facts[word] = rest.strip()
         else:
             found = _MOVE.match(line)
@@ -112,7 +118,13 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
             if len(moves) > 500:
                 raise TextError("more than 500 moves", "Split the line.", number)
     return RecordedLine(
-        title, kernel, facts["shape"], facts["policy"], settings, tuple(moves), tuple(numbers)
+        title,
+        facts["kernel"] or None,
+        facts["shape"],
+        facts["policy"],
+        settings,
+        tuple(moves),
+        tuple(numbers),
     )
 
 

@@ -1,0 +1,108 @@
+"""Recorded lines: the softmax line at three shapes, the numbers at its end, and what a bad line says."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dojo_core import TextError, kernels
+from dojo_core.game import Game
+from dojo_core.line import read_line, recorded_lines, with_births
+from dojo_core.targets.cpu.limits import cpu
+from tests.compiled import random_inputs, run_program
+from tests.conftest import WIDE
+
+GOLDEN = Path(__file__).parent / "golden"
+LANES = cpu().vector_widths["f32"][0]  # of the machine that runs the C
+
+
+@pytest.fixture
+def wide_cpu(monkeypatch):
+    """The line's vectors have 16 lanes; whether it replays must not hang on this machine's."""
+    monkeypatch.setattr("dojo_core.moves.legality.target_named", lambda name: WIDE)
+
+
+def played(shape: str, **settings: int) -> Game:
+    line, kernel = recorded_lines()["softmax"], kernels.get("softmax")
+    game = Game.new(kernel.program(kernel.shape(shape)), "softmax", shape, policy=line.policy)
+    report = line.play(game, settings)
+    assert [(e.move, e.outcome, e.reason) for e in report.entries if e.outcome != "same"] == []
+    assert len(report.entries) == len(line.moves)
+    return game
+
+
+def test_the_softmax_line_replays_to_its_golden_end(wide_cpu):
+    assert (
+        played(recorded_lines()["softmax"].shape).current.program.text == (GOLDEN / "softmax.txt").read_text()
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "settings", "inner"),
+    [("4096x240", {"block": 48}, "5 3:u 16:v"), ("1000x96", {}, "3 2:u 16:v")],
+)
+def test_it_replays_at_other_shapes(wide_cpu, shape, settings, inner):
+    text = played(shape, **settings).current.program.text
+    assert f"| {inner} pm[" in text
+    assert text.count("\n") == (GOLDEN / "softmax.txt").read_text().count("\n")
+
+
+@pytest.mark.parametrize(
+    ("shape", "block"), [("24576x512", 2 * LANES), ("1000x96", 2 * LANES), (f"7x{15 * LANES}", 3 * LANES)]
+)
+def test_its_end_computes_softmax(shape, block):
+    program = played(shape, block=block, lanes=LANES).current.program
+    x = random_inputs(program)["x"] * 3
+    x[0], x[1, 0], x[2] = 0, 80, 1e30
+    got = run_program(program, {"x": x}, "algebraic")["y"]
+    expected = kernels.get("softmax").reference({"x": x}, x.shape)["y"]
+    np.testing.assert_allclose(got, expected, rtol=2e-5, atol=1e-30)
+
+
+def test_recording_the_line_again_changes_nothing():
+    text = (Path(__file__).parents[1] / "lines" / "softmax.line").read_text()
+    game = played("64x64", block=2 * LANES, lanes=LANES)
+    assert with_births(text, game) == text
+
+
+def test_a_parameter_that_does_not_divide_the_row_stops_the_line_with_a_reason():
+    kernel = kernels.get("softmax")
+    game = Game.new(kernel.program((8, 100)), "softmax", policy="algebraic")
+    report = recorded_lines()["softmax"].play(game, {"block": 32, "lanes": 4})
+    stopped = [e for e in report.entries if not e.applies]
+    assert stopped[0].move == "split_scope m#1@1 32"
+    assert "32 does not" in stopped[0].reason
+    assert {e.reason for e in stopped[1:]} == {"comes after a move that no longer applies"}
+    assert len(game.line()) == len(report.entries) - len(stopped) + 1
+
+
+HEADER = "kernel softmax\nshape 4x8\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message", "remedy"),
+    [
+        (HEADER + "let block 32", 3, "a parameter reads: let block = 32", "Correct the line."),
+        (HEADER + "let Block = 32", 3, "a parameter reads", "Correct the line."),
+        (HEADER + "split_scope m@0 $block", 3, "no parameter block", "Add a line: let block = 16"),
+        (HEADER + "jump m@0", 3, "there is no move 'jump'", "Correct the move."),
+        (HEADER + "split_scope m@0", 3, "split_scope", "Correct the move."),
+        (HEADER + "join_scopes m@0\n\n# more\n3: !", 6, "no move", "Correct the move."),
+        (HEADER + "policy fast", 3, "this is no policy", "The line reads: policy strict (or "),
+        (HEADER + "shape 4 by 8", 3, "this is no shape", "The line reads: shape 24576x512"),
+        ("kernel\nshape 4x8", 1, "this is no kernel", "The line reads: kernel softmax"),
+        (HEADER + "unroll m@0\n" * 501, 503, "more than 500 moves", "Split the line."),
+    ],
+)  # fmt: skip
+def test_a_bad_line_file_names_the_line_and_what_to_do(text, line, message, remedy):
+    with pytest.raises(TextError) as raised:
+        read_line(text).steps()
+    error = raised.value
+    assert (error.line, message in error.message.lower(), remedy in error.remedy) == (line, True, True), error
+    assert f"line {line}, column 1:" in str(error)
+
+
+def test_a_parameter_that_the_line_has_not_is_refused_with_those_it_has():
+    with pytest.raises(TextError, match="no parameter size") as raised:
+        recorded_lines()["softmax"].steps({"size": 3})
+    assert raised.value.remedy == "Its parameters: block, lanes."
