@@ -15,6 +15,7 @@ import pytest
 
 from dojo_core.measure.measurement import Workload
 from dojo_core.measure.records import Records
+from dojo_core.moves import Move, legal_moves
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.service import KernelCard, Player, Service
@@ -413,6 +414,22 @@ def test_a_replay_that_stops_half_way_is_saved_as_far_as_it_came(
     table = page.player.table
     assert table is not None
     assert service._games._store.load_game(table.game.id) == table.game.to_text()
+
+
+def test_a_position_whose_moves_fail_can_be_left(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails_when_joined(program: Program, *where: str) -> tuple[Move, ...]:
+        if len(program.body) == 1:
+            raise IndexError("a fault of ours")
+        return legal_moves(program, *where)
+
+    monkeypatch.setattr("dojo_core.service.analysis.legal_moves", fails_when_joined)
+    page = Page(service)
+    page.start()
+    page.send("play", move="join_scopes t@0")
+    assert page.board["moves"] == []
+    assert "Take back" in page.feed["notice"]["text"]
+    page.send("take_back")
+    assert page.board["moves"]
 
 
 def test_nonsense_from_a_page_is_no_fault(service: Service) -> None:

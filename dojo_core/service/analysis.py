@@ -21,6 +21,10 @@ log = logging.getLogger(__name__)
 KEPT = 48  # positions whose analysis stays in memory
 BLOCKED_SHOWN = 400  # refusals sent to a page
 
+NO_MOVES = (
+    "The moves of this position were not found: a fault of ours, noted in the log. Take back and play on."
+)
+
 
 # Kinds of moves by how much they usually bring at once: a guess that orders the table and the queue.
 LIKELY = (
@@ -85,12 +89,18 @@ class Analysis:
         self._code: Code | None = None
         self._code_view: Json | None = None
         self.assembly: Json | None = None
+        self.fault = ""  # a sentence, where the moves could not be found
 
     @property
     def moves(self) -> tuple[Move, ...]:
         with self._lock:
             if self._moves is None:
-                found = legal_moves(self.program, self.target, self.policy)
+                found: tuple[Move, ...] = ()
+                try:
+                    found = legal_moves(self.program, self.target, self.policy)
+                except Exception:  # one faulty move must not lock a game up
+                    log.exception("no moves for\n%s", self.program.text)
+                    self.fault = NO_MOVES
                 self._moves = tuple(sorted(found, key=lambda move: likelihood(move.name)))
             return self._moves
 

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 LEASE = 6.0  # seconds without a poll until a player counts as gone
 FIRST, LEAST, MOST = 2, 4, 16  # candidates per batch: the first one of a player, then by their speed
-KEPT_RESULTS = 50_000  # in memory (some 20 MB); those that nobody asked for longest are in the records
+KEPT_RESULTS = 20_000  # in memory; those that nobody asked for longest are in the records
 BATCH_SECONDS = 2.5  # what a batch should take: other players wait for it, cancelled work may run on in it
 
 

@@ -220,7 +220,10 @@ class Service:
                 return {"view": "start", "start": board.start_screen(self._games, player.error)}
             with table.lock:
                 analysis = self._attention.attend(player, table)
-                return {"view": "play", **board.position(player, table, analysis)}
+                position = board.position(player, table, analysis)
+                if analysis.fault and (player.notice or {}).get("text") != analysis.fault:
+                    self._tell(player, analysis.fault)
+                return {"view": "play", **position}
 
     def feed(self, player: Player) -> Json:
         """The times: small, asked for twice a second while there is work. Renews the player's lease."""
