@@ -61,12 +61,13 @@ def prove(seconds: float, seed: int) -> tuple[Tally, list[Finding]]:
 
 
 def table(tally: Tally) -> str:
-    """Rows per transformation: moves played, results judged, inverses, refusals, and needless refusals."""
-    rows = [("transformation", "played", "judged", "inverted", "refused", "needlessly")]
+    """Rows per transformation: moves played, results judged, inverses that restore the program and that do
+    not, refusals for reasons of meaning, and needless ones."""
+    rows = [("transformation", "played", "judged", "inverted", "not", "refused", "needlessly")]
     for name in (*REGISTRY, "(storage of random programs)"):
-        counts = tally.played, tally.judged, tally.inverted, tally.refused, tally.cautious
+        counts = tally.played, tally.judged, tally.inverted, tally.lost, tally.refused, tally.cautious
         rows.append((name, *(str(c[name]) for c in counts)))
-    totals = tally.played, tally.judged, tally.inverted, tally.refused, tally.cautious
+    totals = tally.played, tally.judged, tally.inverted, tally.lost, tally.refused, tally.cautious
     rows.append(("all", *(str(sum(c.values())) for c in totals)))
     widths = [max(len(r[k]) for r in rows) for k in range(len(rows[0]))]
     return "\n".join(

@@ -52,6 +52,7 @@ class Tally:
     played: Counter[str] = field(default_factory=Counter)  # moves of the walks
     judged: Counter[str] = field(default_factory=Counter)  # legal moves whose result the oracle saw
     inverted: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)  # an inverse that would not restore the program
     refused: Counter[str] = field(default_factory=Counter)  # for reasons of meaning
     cautious: Counter[str] = field(default_factory=Counter)  # of these: the oracle would have let through
     causes: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -100,6 +101,9 @@ def judge(
             return found("text", "the move's text is another move")
         back = inverse(program, move, SMALL, policy)
         if back is None:
+            here = context(program, SMALL, policy)
+            if tally is not None and REGISTRY[move.name].inverse(here, move.arguments, result) is not None:
+                tally.lost[move.name] += 1
             return None
         if tally is not None:
             tally.inverted[move.name] += 1

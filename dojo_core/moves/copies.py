@@ -519,6 +519,9 @@ def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]
     def change(access: Access, *_: object) -> Access:
         return theirs.substitute({d: access.index[k] for d, k in images.items()})
 
+    depth = sum(1 for d in program.buffer_of[name].dims if not d.materialised)
+    if any(d >= depth and d not in images for form in theirs.index for d in form.depths):
+        return None
     gone = [leaf for leaf in (load, store) if leaf is not None]
     body = program.body
     for leaf in sorted(gone, key=lambda leaf: leaf.path, reverse=True):
@@ -529,7 +532,6 @@ def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]
     except (AssertionError, IndexError):
         return None
     again: Transformation = StageRead() if store is None else StageWrite()
-    depth = sum(1 for d in program.buffer_of[name].dims if not d.materialised)
     region = kept.path[:depth]
     place: Argument = ROOT
     if region:

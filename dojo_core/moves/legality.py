@@ -7,6 +7,7 @@ V2 and V3 (validity.py, marks.py) are checked here, on the result, for every tra
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dojo_core.moves.core import REGISTRY, Context, IllegalMove, Move, Refusal, Verdict, structural
 from dojo_core.moves.notation import parse_move
@@ -180,10 +181,17 @@ def places(program: Program, move: Move | str) -> tuple[Path, ...]:
 def inverse(
     program: Program, move: Move | str, target: str | Target = "cpu", policy: str = "reassoc"
 ) -> Move | None:
-    """The move that undoes a legal move, legal at once on its result; None where there is none."""
+    """The move that undoes a legal move: legal at once on its result, and gives the program back exactly.
+
+    None where there is none: the table of moves has none, or the text has lost what would be needed (an
+    iterator of one iteration, say).
+    """
     here = context(program, target, policy)
     played = as_move(move)
     result = outcome(here, played)
     if isinstance(result, Refusal):
         raise IllegalMove(str(played), result)
-    return REGISTRY[played.name].inverse(here, played.arguments, result)
+    back = REGISTRY[played.name].inverse(here, played.arguments, result)
+    if back is None or outcome(replace(here, program=result), back) != program:
+        return None
+    return back

@@ -20,7 +20,7 @@ from dojo_core.moves.nodes import births, without
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Touch, Witness, may_regroup
-from dojo_core.program.flow import Definition, changed_since, definition, seen_by, touches_of
+from dojo_core.program.flow import Definition, changed_since, definition, overwritten, seen_by, touches_of
 from dojo_core.program.tree import (
     Access,
     Buffer,
@@ -33,6 +33,7 @@ from dojo_core.program.tree import (
     Program,
     Scope,
     splice,
+    substituted,
 )
 
 
@@ -196,7 +197,7 @@ class Recompute(_OnRead):
     Legal iff
       1. NAME is new, and OP reads T, with one index;
       2. one write surely defines what it reads, and it does not accumulate;
-      3. nothing that this write reads is written between it and OP;
+      3. nothing that this write reads is written by it, or between it and OP;
       4. OP stands in no vectorised scope (which holds one operation).
     """
 
@@ -236,7 +237,7 @@ class Recompute(_OnRead):
                 "accumulates", f"{array} is accumulated: one instruction does not make it again.", leaf.path
             )
         for operand in origin.reads:  # 3
-            witness = changed_since(program, found, operand)
+            witness = overwritten(program, found, operand)
             if witness is not None:
                 return _changed(witness)
         if any(s.mark == "v" for s in leaf.scopes):  # 4
@@ -250,7 +251,7 @@ class Recompute(_OnRead):
             here,
             "",
             origin.function,
-            tuple(o if isinstance(o, Number) else o.substitute(found.images) for o in origin.operands),
+            tuple(substituted(o, found.images) for o in origin.operands),
             leaf.op.guard,
             birth=next(fresh),
         )
@@ -406,7 +407,7 @@ class Contract(Transformation):
     Legal iff
       1. OP accumulates T by +, and the policy is not strict;
       2. T is a temporary; one write surely defines what OP reads, and it is a product;
-      3. nothing that the product reads is written between it and OP;
+      3. nothing that the product reads is written by it, or between it and OP;
       4. nothing else reads T.
     """
 
@@ -446,7 +447,7 @@ class Contract(Transformation):
         if len(dtypes) > 1:
             return structural("other-dtype", "The product and the sum have different dtypes.", leaf.path)
         for operand in origin.op.reads:  # 3
-            witness = changed_since(program, found, operand)
+            witness = overwritten(program, found, operand)
             if witness is not None:
                 return _changed(witness)
         others = [t for t in touches_of(program, array) if t.leaf.path not in (leaf.path, origin.path)]
@@ -454,9 +455,7 @@ class Contract(Transformation):
             return structural(
                 "used-elsewhere", f"{array} is used elsewhere too.", *(t.leaf.path for t in others)
             )
-        factors = tuple(
-            o if isinstance(o, Number) else o.substitute(found.images) for o in origin.op.operands
-        )
+        factors = tuple(substituted(o, found.images) for o in origin.op.operands)
         folded = replace(op, function="*", operands=factors)
         body = splice(program.body, leaf.path, 1, (folded,))
         return program.edit(body=without(body, origin.path))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import coverage, shared_depth
-from dojo_core.program.dependence import Order, System, Touch, Witness, cell_text, touches
+from dojo_core.program.dependence import Order, System, Touch, Witness, cell_text, meeting, touches
 from dojo_core.program.tree import Access, Program
 
 
@@ -87,6 +87,16 @@ def changed_since(program: Program, found: Definition, source: Access) -> Witnes
             if witness is not None:
                 return witness
     return None
+
+
+def overwritten(program: Program, found: Definition, source: Access) -> Witness | None:
+    """The same, where the defining operation is to be repeated at the read: its own write counts too."""
+    leaf = found.write.leaf
+    if source.array == leaf.op.target.array:
+        own = meeting(found.write, Touch(leaf, source, "r"), len(leaf.scopes), ())
+        if own is not None:
+            return own
+    return changed_since(program, found, source)
 
 
 def _between(found: Definition, write: Touch, source: Access) -> Witness | None:

@@ -32,6 +32,7 @@ from dojo_core.program.tree import (
     Operand,
     Program,
     Scope,
+    substituted,
 )
 
 MARKS = {"": "", "u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp"}
@@ -300,7 +301,8 @@ class _Reader:
         for access in (target, *(o for o in value.operands if isinstance(o, Access))):
             if guard:
                 self.check_guarded(access, guard, target_tree)
-        return Op(target, accumulate, value.function, value.operands, guard, tuple(prefetches), stream)
+        operands = tuple(substituted(o, {}) for o in value.operands)
+        return Op(target, accumulate, value.function, operands, guard, tuple(prefetches), stream)
 
     def negated(self, value: Operand | _Call, where: Any) -> Operand | _Call:
         if isinstance(value, Number):

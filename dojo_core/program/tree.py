@@ -70,6 +70,14 @@ def number_text(value: int | float) -> str:
     return repr(value)
 
 
+def substituted(operand: Operand, images: Mapping[int, Affine]) -> Operand:
+    """An operand with its iterators replaced; an iterator expression without iterators is a number."""
+    if isinstance(operand, Number):
+        return operand
+    result = operand.substitute(images)
+    return Number(result.const) if isinstance(result, Affine) and result.is_constant else result
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """One condition of a guard, ``form relation bound``; relation is ``<``, ``>=`` or ``==``."""
@@ -121,7 +129,7 @@ class Op:
             self.target.substitute(images),
             self.accumulate,
             self.function,
-            tuple(o if isinstance(o, Number) else o.substitute(images) for o in self.operands),
+            tuple(substituted(o, images) for o in self.operands),
             tuple(c.substitute(images) for c in self.guard) if self.guard else (),
             tuple(a.substitute(images) for a in self.prefetches) if self.prefetches else (),
             self.stream,
