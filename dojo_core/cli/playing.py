@@ -9,8 +9,8 @@ import typer
 from rich.markup import escape
 
 from dojo_core.cli.listing import print_assembly, print_code
-from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, played
-from dojo_core.cli.terminal import err, out, read_file, write_file
+from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, line_text, played
+from dojo_core.cli.terminal import Failure, err, out, write_file
 from dojo_core.line import with_births
 
 
@@ -41,7 +41,10 @@ def play(
         write_file(save, game.to_text())
         err.print(f"Saved {save}.", style="dim")
     if record is not None:
-        write_file(record, with_births(read_file(line), game))
+        written = line_text(line)
+        if written.startswith("dojo game"):
+            raise Failure(f"{line} is a game, which has the births in its text already: use --save.")
+        write_file(record, with_births(written, game))
         err.print(f"Recorded {record}.", style="dim")
     program = game.current.program
     if text or not (code or asm):

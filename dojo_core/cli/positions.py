@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from rich.markup import escape
 from dojo_core import kernels
 from dojo_core.cli.terminal import Failure, err, read_file
 from dojo_core.game import Game
-from dojo_core.line import RecordedLine, read_line, recorded_lines
+from dojo_core.line import LINES_FOLDER, RecordedLine, read_line, recorded_lines
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
@@ -55,16 +56,19 @@ def played(
     """A game with a line played from the start. Raises Failure where a move does not apply."""
     recorded: RecordedLine | None = None
     if line is not None:
-        recorded = None if line.exists() else recorded_lines().get(str(line))
-        if recorded is None:
-            text = read_file(line)
-            if text.startswith("dojo game"):
-                if settings or shape or policy:
-                    raise Failure(
-                        "A game has its shape and policy in its text: leave --set, --shape and --policy out."
-                    )
-                return Game.from_text(text)
-            recorded = read_line(text, line.stem)
+        text = line_text(line)
+        if text.startswith("dojo game"):
+            if settings or shape or policy:
+                raise Failure(
+                    "A game has its shape and policy in its text: leave --set, --shape and --policy out."
+                )
+            game = Game.from_text(text)
+            if game.kernel not in (None, kernel):
+                raise Failure(f"{line} is a game of {game.kernel}, not of {kernel}.")
+            return game
+        recorded = read_line(text, line.stem)
+        if recorded.kernel not in (None, kernel) and kernel in kernels.names():
+            raise Failure(f"{line} is a line of {recorded.kernel}, not of {kernel}.")
     program, name, sizes = start_of(kernel, shape or (recorded.shape if recorded else None))
     chosen = _policy(policy, recorded.policy if recorded else "reassoc")
     game = Game.new(program, name, sizes, "cpu", chosen)
@@ -80,6 +84,12 @@ def played(
     return game
 
 
+def line_text(line: Path) -> str:
+    """The text of a line file or a game; of a recorded line, where it is the name of one and no file."""
+    known = not line.exists() and str(line) in recorded_lines()
+    return read_file(LINES_FOLDER / f"{line}.line" if known else line)
+
+
 def _policy(given: str | None, default: str) -> str:
     policy = default if given is None else given
     if policy not in POLICIES:
@@ -91,7 +101,7 @@ def _parameters(given: list[str]) -> dict[str, int]:
     parameters: dict[str, int] = {}
     for each in given:
         name, equals, value = each.partition("=")
-        if not equals or not value.isdigit():
+        if not equals or not re.fullmatch("[0-9]{1,9}", value):
             raise Failure(f"A parameter is set as --set name=number, not {each!r}.")
         parameters[name] = int(value)
     return parameters

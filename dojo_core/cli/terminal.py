@@ -47,11 +47,15 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             GameFull,
             UnknownTarget,
         ) as error:
-            err.print(escape(str(error)), style="red")
+            err.print(escape(str(error)), style="red", soft_wrap=True)
             raise typer.Exit(1) from None
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
+        except OSError as error:  # a folder that is full, or not ours; no compiler
+            told = f"{error.filename}: {error.strerror}." if error.strerror else str(error)
+            err.print(escape(told), style="red", soft_wrap=True)
+            raise typer.Exit(1) from None
         except KeyboardInterrupt:
             err.print("Stopped. What was finished is kept.", style="yellow")
             raise typer.Exit(130) from None
