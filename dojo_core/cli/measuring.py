@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,7 +42,11 @@ def time_moves(
     game = played(kernel, shape, policy, line, settings)
     program = game.current.program
     workload = Workload(game.start, game.kernel, game.policy)
-    with Records() as records, Measurer(records) as measurer:
+    try:
+        opened = Records()
+    except (ValueError, sqlite3.DatabaseError) as error:  # a newer Dojo's; or no database at all
+        raise Failure(f"The records cannot be opened: {error} (DOJO_HOME names another folder.)") from None
+    with opened as records, Measurer(records) as measurer:
         own = measurer.measure(workload, [program], Effort.NORMAL)[0]
         rows: list[tuple[str, Measurement]] = [("this position", own)]
         if all_moves:

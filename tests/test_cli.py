@@ -1,0 +1,304 @@
+"""The command line: what each command prints, what it says when it cannot, and how it stops."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dojo_core import kernels, legal_moves, parse
+from dojo_core.cli import app
+from dojo_core.game import Game
+from dojo_core.measure.records import Records
+from dojo_core.targets.cpu.codegen import generate
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMANDS = ("kernels", "show", "moves", "why", "play", "check", "time", "bench", "app")
+LINE = (
+    "kernel softmax\nshape 8x16\nlet lanes = 4\njoin_scopes m@0\nsplit_scope m#1@1 $lanes\nvectorize m#1@2\n"
+)
+OWN = "kernel mine\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = x[{0}]*2\n"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    Path("a.line").write_text(LINE)
+    Path("own.txt").write_text(OWN)
+    return tmp_path / "home"
+
+
+def dojo(*words: str, code: int = 0):
+    """Run a command in this process; its result, whose exit code was as expected."""
+    result = CliRunner().invoke(app, list(words))
+    assert isinstance(result.exception, SystemExit | None), result.exc_info
+    assert result.exit_code == code, result.output
+    return result
+
+
+def said(text: str) -> str:
+    """The words, wherever a terminal breaks its lines."""
+    return " ".join(text.split())
+
+
+# ------------------------------------------------------------------------------- what they print
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(command):
+    assert f"Example: dojo {command}" in said(dojo(command, "--help").stdout)
+
+
+def test_without_a_command_there_is_help_that_names_them_all():
+    told = CliRunner().invoke(app, []).output
+    assert all(re.search(rf"\b{command}\b", told) for command in COMMANDS)
+
+
+def test_kernels():
+    told = dojo("kernels").stdout
+    assert all(name in told for name in kernels.names())
+    listed = json.loads(dojo("kernels", "--json").stdout)
+    assert [k["name"] for k in listed] == list(kernels.names())
+    assert {"title", "formula", "group"} < set(listed[0])
+    assert listed[list(kernels.names()).index("softmax")]["shapes"] == ["24576x512"]
+
+
+def test_show_prints_the_text_and_the_c():
+    start = kernels.get("softmax").program((8, 16))
+    assert dojo("show", "softmax", "--shape", "8x16").stdout == start.text
+    assert dojo("show", "own.txt").stdout == OWN
+    both = dojo("show", "softmax", "--shape", "8x16", "--code").stdout
+    assert both == start.text + generate(start).text + "\n"
+
+
+def test_moves_lists_what_is_legal_and_what_is_not():
+    legal = [str(m) for m in legal_moves(kernels.get("softmax").program((8, 16)))]
+    result = dojo("moves", "softmax", "--shape", "8x16")
+    assert result.stdout.splitlines() == legal
+    assert f"{len(legal)} legal moves." in result.stderr
+    listed = json.loads(dojo("moves", "softmax", "--shape", "8x16", "--json").stdout)
+    assert [m["move"] for m in listed] == legal
+    assert {
+        "move": "join_scopes m@0",
+        "name": "join_scopes",
+        "family": "scopes",
+        "arguments": ["m@0"],
+    } in listed
+    blocked = json.loads(dojo("moves", "softmax", "--shape", "8x16", "--blocked", "--json").stdout)
+    assert not {m["move"] for m in blocked} & set(legal)
+    assert all(m["code"] and m["sentence"].endswith(".") for m in blocked)
+    assert "refused. dojo why softmax 'MOVE' tells more." in said(
+        dojo("moves", "softmax", "--shape", "8x16", "--blocked").output
+    )
+
+
+def test_moves_after_a_line_are_those_of_its_end():
+    listed = [m["move"] for m in json.loads(dojo("moves", "softmax", "--line", "a.line", "--json").stdout)]
+    assert "clear_mark m#1@2" in listed
+
+
+def test_why():
+    assert "join_scopes m@0 is legal" in dojo("why", "softmax", "join_scopes m@0").stdout
+    told = dojo("why", "softmax", "reuse_dims d 0").stdout
+    assert "reuse_dims d 0 is not legal." in told
+
+
+def test_play_prints_the_end_its_c_and_its_assembly():
+    result = dojo("play", "softmax", "--line", "a.line")
+    assert "| 4 4:v m[{0}] max= x[{0},{1}*4+{2}]" in result.stdout
+    assert result.stderr.strip() == "3 moves."
+    assert dojo("play", "softmax", "--line", "a.line", "--text").stdout == result.stdout
+    code = dojo("play", "softmax", "--line", "a.line", "--code").stdout
+    assert code == generate(parse(result.stdout)).text + "\n"
+    both = dojo("play", "softmax", "--line", "a.line", "--text", "--code").stdout
+    assert both == result.stdout + code
+    assert re.search(r"^\s+ret", dojo("play", "softmax", "--line", "a.line", "--asm").stdout, re.MULTILINE)
+
+
+def test_play_takes_parameters_shapes_and_recorded_lines():
+    wide = dojo("play", "softmax", "--line", "a.line", "--set", "lanes=4", "--shape", "8x32").stdout
+    assert "| 8 4:v m[{0}] max= x[{0},{1}*4+{2}]" in wide
+    end = dojo(
+        "play", "softmax", "--line", "softmax", "--shape", "8x16", "--set", "block=8", "--set", "lanes=4"
+    )
+    assert end.stdout.startswith("kernel softmax\n") and ":p m[{0}] = -inf" in end.stdout
+
+
+def test_a_recorded_line_and_a_saved_game_replay_to_the_same_end():
+    end = dojo("play", "softmax", "--line", "a.line", "--record", "b.line", "--save", "b.game").stdout
+    assert "2: split_scope m#1@1 $lanes  ; 0.2" in Path("b.line").read_text()
+    assert dojo("play", "softmax", "--line", "b.line").stdout == end
+    assert Game.from_text(Path("b.game").read_text()).current.program.text == end
+    assert dojo("play", "softmax", "--line", "b.game").stdout == end
+
+
+def test_check_says_what_is_valid_and_whether_it_is_canonical():
+    told = said(dojo("check", "own.txt").stdout)
+    assert told == f"own.txt: valid. Kernel mine, 1 operation, 2 buffers, hash {parse(OWN).hash}."
+    Path("own.txt").write_text(OWN.replace("*", " * "))
+    assert "canonical text differs" in dojo("check", "own.txt").stdout
+
+
+def test_time_measures_a_position_and_its_moves(home):
+    own = json.loads(dojo("time", "own.txt", "--json").stdout)
+    assert [(row["move"], row["status"], row["verified"]) for row in own] == [("this position", "ok", True)]
+    assert own[0]["seconds"] == min(own[0]["samples_ns"]) / 1e9
+    rows = json.loads(dojo("time", "own.txt", "--moves", "--json").stdout)
+    assert [row["move"] for row in rows[1:]] == [str(m) for m in legal_moves(parse(OWN))]
+    assert {row["status"] for row in rows} == {"ok"}
+    table = dojo("time", "own.txt", "--moves").stdout
+    assert "1.00×" in table and "unroll y@0" in table
+    assert (home / "records.sqlite").exists()
+
+
+def test_bench_takes_our_line_and_a_baseline_in_rounds():
+    words = ("softmax", "--shape", "8x32", "--line", "a.line", "--rounds", "2")
+    table = dojo("bench", *words, "--against", "torch", "--json", "b.json").stdout
+    assert "ours: line" in table and "PyTorch" in table
+    (report,) = json.loads(Path("b.json").read_text())["reports"]
+    assert (report["kernel"], report["shape"], report["rounds"]) == ("softmax", "8x32", 2)
+    assert report["line"] == ["join_scopes m@0", "split_scope m#1@1 4", "vectorize m#1@2"]
+    ours, torch = report["entries"]
+    for entry in (ours, torch):
+        assert (entry["status"], entry["verified"]) == ("ok", True)
+        assert [len(r) for r in entry["samples_ns"]] == [report["samples"]] * 2
+    best = [min(b) / min(o) for b, o in zip(torch["samples_ns"], ours["samples_ns"], strict=True)]
+    assert torch["ratio"]["rounds"] == pytest.approx(best)
+
+
+# ------------------------------------------------------------------------------- what they refuse
+
+REFUSED = [
+    (("show", "softmx"), "There is no kernel 'softmx'. The kernels: add,"),
+    (("show", "softmax", "--shape", "12"), "softmax takes 2 sizes, MxN, for example 24576x512; 12 has 1."),
+    (("show", "softmax", "--shape", "big"), "'big' is no shape"),
+    (("show", "softmax", "--shape", "900000x900000"), "Use a smaller shape."),
+    (("show", "gone.txt"), "There is no file gone.txt."),
+    (("show", "own.txt", "--shape", "4x4"), "leave --shape out."),
+    (("show", "."), ". cannot be read as text"),
+    (("moves", "softmax", "--policy", "fast"), "There is no policy 'fast'. The policies: strict,"),
+    (("moves", "softmax", "--line", "gone.line"), "There is no file gone.line."),
+    (("why", "softmax", "jump m@0"), "jump"),
+    (("why", "softmax", "split_scope m@0"), "split_scope"),
+    (("play", "softmax", "--line", "bad.line"), "line 2, column 1: a parameter reads: let block = 32"),
+    (("play", "softmax", "--line", "unknown.line"), "line 1, column 1: There is no move 'jump'"),
+    (("play", "softmax", "--line", "illegal.line"), "Move 1, reuse_dims d 0, does not apply (refused)"),
+    (("play", "softmax", "--line", "bad.game"), "the game names no kernel"),
+    (("play", "matmul", "--line", "a.line"), "a.line is a line of softmax, not of matmul."),
+    (("play", "softmax", "--line", "a.line", "--set", "size=3"), "the line has no parameter size"),
+    (("play", "softmax", "--line", "a.line", "--set", "lanes=²"), "A parameter is set as --set name=number"),
+    (("play", "softmax", "--line", "a.line", "--set", "lanes=3"), "Move 2, split_scope m#1@1 3, does"),
+    (("play", "softmax", "--line", "a.line", "--save", "no/where"), "no/where cannot be written"),
+    (("check", "gone.txt"), "There is no file gone.txt."),
+    (("check", "bad.txt"), "line 6, column 14: index 0 of x runs from 1 to 8"),
+    (("check", "clobbered.txt"), "8 y[{0}] = t[{0}]"),
+    (("check", "binary.txt"), "binary.txt cannot be read as text"),
+    (("time", "shared.txt"), "t lies in shared"),
+    (("bench", "softmax", "--against", "abacus"), "There is no baseline 'abacus'. The baselines: torch"),
+    (("bench", "softmx"), "There is no kernel 'softmx'."),
+]  # fmt: skip
+
+
+@pytest.fixture
+def bad_files():
+    Path("bad.line").write_text("kernel softmax\nlet block\n")
+    Path("unknown.line").write_text("jump m@0\n")
+    Path("illegal.line").write_text("reuse_dims d 0\n")
+    Path("bad.game").write_text("dojo game 1\ntitle: t\nstart:\n")
+    Path("bad.txt").write_text(OWN.replace("x[{0}]", "x[{0}+1]").replace("*2", ""))
+    two = "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]"
+    clobbered = OWN.replace("8 y[{0}] = x[{0}]*2", "t f32 [8:N] heap\n" + two)
+    Path("clobbered.txt").write_text(clobbered)
+    Path("shared.txt").write_text(clobbered.replace("[8:N] heap", "[8] shared"))
+    Path("binary.txt").write_bytes(b"\xff\xfe\x00kernel")
+
+
+@pytest.mark.parametrize(("words", "sentence"), REFUSED, ids=[" ".join(r[0]) for r in REFUSED])
+def test_what_cannot_be_done_is_a_sentence_and_a_code(bad_files, words, sentence):
+    result = dojo(*words, code=1)
+    assert sentence.lower() in said(result.output).lower()
+    assert "Traceback" not in result.output
+
+
+def test_an_option_that_does_not_exist_says_how_it_is_used():
+    assert "No such option" in dojo("show", "softmax", "--colour", code=2).stderr
+
+
+def test_records_that_cannot_be_opened_are_a_sentence(home, monkeypatch):
+    home.mkdir()
+    (home / "records.sqlite").write_text("these are no records\n" * 100)
+    assert "The records cannot be opened" in said(dojo("time", "own.txt", code=1).stderr)
+    monkeypatch.setenv("DOJO_HOME", "/dev/null/home")
+    assert "/dev/null/home" in dojo("time", "own.txt", code=1).stderr
+
+
+# ------------------------------------------------------------------------------- how they stop
+
+
+def processes_with(home: Path) -> list[int]:
+    """Processes whose environment names this test's folder: the command and whatever it started."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and f"DOJO_HOME={home}\0".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_ctrl_c_ends_everything_and_keeps_what_was_measured(home):
+    def measured() -> int:
+        if not (home / "records.sqlite").exists():
+            return 0
+        with Records(home / "records.sqlite") as records:
+            return len(records.measurements())
+
+    command = subprocess.Popen(
+        [sys.executable, "-m", "dojo_core.cli", "time", "softmax", "--shape", "512x512", "--moves"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        wait_until(lambda: measured() >= 2)
+        assert command.poll() is None, "it ended before it was stopped"
+        os.killpg(command.pid, signal.SIGINT)
+        _, told = command.communicate(timeout=20)
+    finally:
+        command.kill()
+    assert command.returncode == 130
+    assert "Stopped. What was finished is kept." in told
+    assert "Traceback" not in told
+    wait_until(lambda: not processes_with(home))
+    assert measured() >= 2
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    listing = subprocess.Popen(
+        [sys.executable, "-m", "dojo_core.cli", "moves", "softmax", "--json"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert listing.stdout is not None and listing.stderr is not None
+    listing.stdout.close()
+    assert listing.stderr.read() == b""
+    listing.wait(30)
