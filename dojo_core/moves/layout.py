@@ -28,7 +28,8 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import coverage
 from dojo_core.program.dependence import touches
 from dojo_core.program.flow import touches_of
-from dojo_core.program.tree import Access, Buffer, Dim, Path, Program
+from dojo_core.program.integers import Constraint, solve
+from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Path, Program
 
 
 def _no_dim(buffer: Buffer, *dims: Argument) -> Refusal | None:
@@ -211,9 +212,9 @@ class UnpadDim(BufferMove):
             return refusal
         if not 0 < size < buffer.dims[k].size:
             return structural("pad-size", f"{size} is not shorter than dimension {k} of {buffer.name}.")
-        end = _end(program, buffer, k)
-        if end > size:  # 3
-            return structural("dim-used", f"Dimension {k} of {buffer.name} is used up to index {end - 1}.")
+        user = _beyond(program, buffer, k, size)
+        if user is not None:  # 3
+            return structural("dim-used", f"An index {k} of {buffer.name} may reach {size}.", user.path)
         return _resized(program, buffer, k, size)
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
@@ -221,6 +222,19 @@ class UnpadDim(BufferMove):
         assert isinstance(k, int)
         size = buffer_named(context.program, arguments[0]).dims[k].size
         return Move("pad_dim", (*arguments[:2], size))
+
+
+def _beyond(program: Program, buffer: Buffer, k: int, size: int) -> Leaf | None:
+    """An operation that uses an index ``k`` of ``size`` or more."""
+    for leaf in program.leaves:
+        box = [(0, s.size - 1) for s in leaf.scopes]
+        held = [Constraint.of(c) for c in leaf.op.guard]
+        for access in (leaf.op.target, *leaf.op.reads):
+            if access.array in buffer.arrays:
+                beyond = Constraint.at_least(access.index[k] - size)
+                if solve(box, [*held, beyond]).possible:
+                    return leaf
+    return None
 
 
 def _end(program: Program, buffer: Buffer, k: int) -> int:
