@@ -82,13 +82,13 @@ GOLDEN = {
 0.0               {
 0.0                   f32 t[1] __attribute__((aligned(64)));
 0.0.0                 // t[{0}*2+{1}] = x[{0}*2+{1}]*{1}
-0.0.0                 t[0] = x[i0*2] * (f32)(0);
+0.0.0                 t[0] = x[i0*2] * 0.0f;
 0.0.1                 // y[{0}*2+{1}] = t[{0}*2+{1}] if {0}*2+{1} < 3
 0.0.1                 if (i0*2 < 3) y[i0*2] = t[0];
 0.0               }
 0.0               {
 0.0                   f32 t[1] __attribute__((aligned(64)));
-0.0.0                 t[0] = x[i0*2 + 1] * (f32)(1);
+0.0.0                 t[0] = x[i0*2 + 1] * 1.0f;
 0.0.1                 if (i0*2 < 2) y[i0*2 + 1] = t[0];
 0.0               }
 0             }
@@ -344,7 +344,17 @@ FORMS = [
     *(f"x[{{0}}] {sign} {n}" for sign in ("+", "*", "<", "==") for n in (2, 2.5)),
     *("x[{0}] / ({0}+1)", "7 / ({0}+1)", "max(x[{0}],w[{0}])", "min(x[{0}],{0}*99)", "fma(x[{0}],w[{0}],3)"),
     *("-x[{0}]", "abs(x[{0}])", "floor(x[{0}])", "round(x[{0}])", "select(x[{0}],w[{0}],3)", "x[{0}]"),
-    *("bool(x[{0}])", "f64(x[{0}])", "i32(x[{0}])", "sigmoid(x[{0}])", "{0}*{0}", "2", "2.5"),
+    *(
+        "bool(x[{0}])",
+        "f64(x[{0}])",
+        "i32(x[{0}])",
+        "sigmoid(x[{0}])",
+        "{0}*{0}",
+        "2",
+        "2.5",
+        "x[{0}] < 300",
+        "max(x[{0}],-200)",
+    ),
 ]
 TYPES = [(d, d, d) for d in STORED] + [
     *(("u8", "i8", "i16"), ("u8", "i8", "i8"), ("i32", "i64", "f32"), ("i8", "f32", "f64"), ("bool", "i8", "i32")),
@@ -419,7 +429,7 @@ REFUSED = [
     (X, "2 4:v y[{0}*4+{1}] = x[{1}*2+{0}]", "are 2 cells apart; they must be neighbours or one cell."),
     (X, "2 4:v y[{1}*2+{0}] = x[{0}*4+{1}]", "must be neighbours to be written at once."),
     (X, "8 y[{0}] = 0\n2 4:v y[{0}] = x[{0}*4+{1}]", "All lanes would write the same cell y[{0}]."),
-    (X.replace("f32", "i8"), "8 y[{0}] = x[{0}] + 300", "300 does not fit i8."),
+    (X.replace("f32", "i32"), "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}] + 3000000000", "3000000000 does not fit i32."),
     (X.replace("f32", "i32"), "8 y[{0}] = nan", "NaN has no value in i32."),
     ("x f32 [20000] heap\ny f32 [20000] heap", "20000:u y[{0}] = x[{0}]", "The C would be longer than 8192 lines: unroll less or a smaller scope."),
 ]  # fmt: skip

@@ -356,10 +356,14 @@ class _Generator:
         if widest in _FLOATS:
             return widest
         # Infinities stand for the extreme values of an integer type, other than in a comparison.
-        numbers = [o.value for o in op.operands if isinstance(o, Number) and isinstance(o.value, float)]
-        if op.function in _OF_REALS or any(comparison or math.isfinite(n) for n in numbers):
+        numbers = [o.value for o in op.operands if isinstance(o, Number)]
+        fractions = [n for n in numbers if isinstance(n, float) and (comparison or math.isfinite(n))]
+        if op.function in _OF_REALS or fractions:
             return "f64"
-        if widest == "bool" and op.function not in ("", "select"):
+        if widest == "bool":
+            return widest if op.function in ("", "select") else "i64"
+        low, high = _extremes(widest)
+        if any(math.isfinite(n) and not low <= n <= high for n in numbers):
             return "i64"
         return "i16" if widest == "i8" and "u8" in dtypes else widest
 
@@ -560,8 +564,7 @@ def _literal(value: int | float, dtype: str) -> str:
         if math.isinf(value) or (dtype == "f32" and abs(value) > 3.4028235677973366e38):
             return f"{'-' if value < 0 else ''}__builtin_inf{suffix}()"
         return f"{float(value)!r}{suffix}"
-    bits = 8 * DTYPE_BYTES[dtype]
-    low, high = (0, 2**bits - 1) if dtype == "u8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    low, high = _extremes(dtype)
     # The identity of max is -inf: the least value of an integer type.
     if math.isinf(value):
         value = low if value < 0 else high
@@ -572,7 +575,13 @@ def _literal(value: int | float, dtype: str) -> str:
         raise NotGeneratable(f"{value} does not fit {dtype}.")
     if whole == -(2**63):
         return "(-__INT64_MAX__ - 1)"
-    return str(whole) if bits < 64 else f"{whole}ll"
+    return str(whole) if dtype != "i64" else f"{whole}ll"
+
+
+def _extremes(dtype: str) -> tuple[int, int]:
+    """The least and the greatest value of an integer dtype."""
+    bits = 8 * DTYPE_BYTES[dtype]
+    return (0, 2**bits - 1) if dtype == "u8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def _index(form: Affine, scopes: Sequence[Scope], wide: bool = False) -> str:
