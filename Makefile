@@ -1,6 +1,7 @@
 # make setup   a virtual environment with everything pinned in requirements.txt, and the native module
 # make run     the app, on http://127.0.0.1:8501
 # make test    ruff, mypy and the tests
+# make prove SECONDS=600   random legal walks, each position judged by the exact oracle, for as long as asked
 # make benchmark  the core's speed, candidates a second, softmax against PyTorch (nothing else should run)
 
 PYTHON ?= python3
@@ -9,7 +10,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 NATIVE := $(wildcard native/*.toml native/*.txt native/*.pyi native/src/*)
 
-.PHONY: setup run test benchmark
+SECONDS ?= 600
+
+.PHONY: setup run test prove benchmark
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.requirements $(VENV)/.native $(VENV)/.project
@@ -47,3 +50,6 @@ benchmark: setup
 	$(BIN)/python -m pytest benchmarks -n 0 --benchmark-enable --benchmark-columns=min,median,rounds
 	$(BIN)/python -m benchmarks.rates
 	$(BIN)/dojo bench softmax --against torch --json build/softmax-bench.json
+
+prove: setup
+	$(BIN)/python -m tests.prove $(SECONDS) $(SEED)

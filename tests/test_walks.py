@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from dojo_core import kernels, parse
+from dojo_core import apply, kernels, parse, why
+from dojo_core.moves import inverse, parse_move
 from dojo_core.program.interpret import interpret, interpret_physical
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import definition_fault, storage_fault
 from dojo_core.targets.cpu.codegen import generate
 from tests import compiled, oracle
-from tests.programs import programs, storage_steps
-from tests.walks import KERNELS, Tally, start, walk_from
+from tests.programs import SMALL, programs, storage_steps
+from tests.walks import KERNELS, Tally, judge, start, walk_from
 
 FIXED = settings(
     max_examples=40, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
@@ -78,6 +79,155 @@ def test_what_is_undefined_shows_in_the_output():
     assert outcome("4 y[{0}] = x[{0}]", "x f32 [4] heap\ny f32 [4] heap").defined
 
 
+# ---------------------------------------------------------------------------- what the walks have found
+
+
+def program_of(body: str, buffers: str) -> Program:
+    names = [line.split()[0] for line in buffers.splitlines()]
+    inputs = ", ".join(n for n in names if n[0] in "xw")
+    return parse(f"kernel k\nin {inputs}\nout y\n{buffers}\n{body}\n")
+
+
+FOUND = {
+    "an index of both merged dimensions is divided again": (
+        "merge_dims x 0",
+        "2 y[{0}] = x[{0},{0}]",
+        "x f32 [2, 2] heap\ny f32 [2] heap",
+    ),
+    "an index that only the guard keeps in bounds is divided again": (
+        "merge_dims t 0",
+        "2 3 t[{0},{1}] = x[{0}]\n2 4 y[{0},{1}] = 0\n2 4 y[{0},{1}] = t[{0},{1}] if {1} < 3",
+        "x f32 [2] heap\ny f32 [2, 4] heap\nt f32 [2, 3] heap",
+    ),
+    "partial sums beside an accumulation that is alike": (
+        "split_reduction y#2@1 p",
+        "3 y[{0}] = 2\n3 3 y[{0}] += x[{0}]*x[{0}]\n| 2 y[{0}] += x[{0}]*x[{0}]",
+        "x f32 [3] heap\ny f32 [3] heap",
+    ),
+    "a copy of a copy, moved along another iterator": (
+        "stage_read w root p",
+        "8 6 t[{0},{1}] = w[{0}]\n8 6 y[{0},{1}] = t[{0},{1}]",
+        "w f64 [8] heap\ny f64 [8, 6] heap\nt f64 [8, 6] heap",
+    ),
+    "a dimension that only a guard keeps in bounds": (
+        "pad_dim t 0 4",
+        "6 t[{0}] = 2 if {0} < 3\n3 y[{0}] = t[{0}] + x[{0}]",
+        "x f32 [3] heap\ny f32 [3] heap\nt f32 [3] heap",
+    ),
+}
+
+
+@pytest.mark.parametrize("story", FOUND)
+def test_the_inverse_restores(story):
+    move, body, buffers = FOUND[story]
+    program = program_of(body, buffers)
+    back = inverse(program, move, SMALL)
+    assert back is not None
+    assert apply(apply(program, move, SMALL), back, SMALL) == program
+    assert judge(program, parse_move(move), "reassoc") is None
+
+
+def test_an_inverse_that_would_not_restore_the_program_is_not_told():
+    twice = program_of(
+        "4 4 y[{0},{1}] = x[{1}] !prefetch(x[{0}]) !prefetch(x[{1}])", "x f32 [4] heap\ny f32 [4, 4] heap"
+    )
+    assert inverse(twice, "clear_prefetch y x[{0}]", SMALL) is None
+    assert str(inverse(twice, "clear_prefetch y x[{1}]", SMALL)) == "prefetch y x[{1}]"
+    single = program_of("1 3 y[{0},{1}] = x[{0},{1}]", "x f32 [1, 3] heap\ny f32 [1, 3] heap")
+    assert inverse(single, "stage_read x root p", SMALL) is None  # the copy has no dimension of size 1
+
+
+def test_an_operation_that_overwrites_its_operand_is_not_computed_again():
+    program = program_of(
+        "4 t[{0}] = x[{0}]\n4 t[{0}] = t[{0}]*3\n4 y[{0}] = t[{0}]",
+        "x f32 [4] heap\ny f32 [4] heap\nt f32 [4] heap",
+    )
+    assert why(program, "recompute y t r", SMALL).refusal.code == "changed-between"
+    assert why(program, "recompute t#1 t r", SMALL).legal
+    product = program_of(
+        "4 t[{0}] = x[{0}]\n4 y[{0}] = 0\n4 t[{0}] = t[{0}]*3\n4 y[{0}] += t[{0}]",
+        "x f32 [4] heap\ny f32 [4] heap\nt f32 [4] heap",
+    )
+    assert why(product, "contract y#1 t", SMALL).refusal.code == "changed-between"
+
+
+def test_the_last_iteration_under_a_guard_is_not_the_last_of_the_scope():
+    program = program_of(
+        "4 3 t[{0}] = x[{1}] if {1} < 2\n4 y[{0}] = t[{0}]", "x f32 [3] heap\ny f32 [4] heap\nt f32 [4] heap"
+    )
+    assert not why(program, "forward y t", SMALL).legal
+    assert not why(program, "recompute y t r", SMALL).legal
+
+
+def test_an_iterator_expression_without_iterators_is_a_number():
+    program = program_of("3 y[{0}] = {0}-{0}\n1 y[{0}+3] = {0}+3", "x f32 [4] heap\ny f32 [4] heap")
+    assert parse(program.text) == program
+    unwrapped = apply(program, "unwrap y#1@0", SMALL)
+    assert unwrapped.text.endswith("y[3] = 3\n")
+    assert parse(unwrapped.text) == unwrapped
+
+
+def test_a_lane_may_read_what_a_later_lane_writes():
+    buffers = "x f32 [5] heap\ny f32 [5] heap"
+    assert why(program_of("5 y[{0}] = x[{0}]\n4 y[{0}] = y[{0}+1]", buffers), "vectorize y#1@0", SMALL).legal
+    earlier = program_of("5 y[{0}] = x[{0}]\n4 y[{0}+1] = y[{0}]", buffers)
+    assert why(earlier, "vectorize y#1@0", SMALL).refusal.code == "vector-flow"
+
+
+def test_a_reciprocal_in_a_shared_buffer_is_not_taken_away():
+    """Its buffer's line may carry its name and hold another array."""
+    program = program_of(
+        "4 q[{0}] = w[{0}]\n4 t[{0}] = q[{0}]\n4 r[{0}] = 1 / w[{0}]\n| 2 y[{0},{1}] = t[{0}]*r[{0}]",
+        "w f32 [4] heap\ny f32 [4, 2] heap\nt f32 [4] heap\nr f32 [4] heap -> q, r",
+    )
+    assert why(program, "divide_again r", SMALL, "algebraic").refusal.code == "no-reciprocal"
+
+
+def test_an_enabler_that_would_join_an_operation_is_left_out():
+    program = program_of(
+        "t[] = x[0]\n4 u[{0}] = t[]\nt[] = x[1]\n4 y[{0}] = u[{0}] + t[]",
+        "x f32 [4] heap\ny f32 [4] heap\nt f32 [] heap\nu f32 [4] heap",
+    )
+    assert why(program, "reuse_dims u 0", SMALL).refusal.code == "clobber"
+
+
+# ---------------------------------------------------------------------------- traps of the design
+
+
+def test_cutting_a_scope_of_private_storage_lifts_its_owner():
+    """t would live at the root: then its two threads share it."""
+    program = program_of(
+        "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "x f32 [8] heap\ny f32 [8] heap\nt f32 [8:N] stack"
+    )
+    assert why(program, "parallelize t@0", SMALL).legal
+    halves = apply(program, "cut_scope t@0 4", SMALL)
+    assert why(halves, "parallelize t@0", SMALL).refusal.code == "race"
+    threads = apply(program, "parallelize t@0", SMALL)
+    assert why(threads, "cut_scope t@0 4", SMALL).refusal.code in ("marked", "race")
+
+
+def test_staging_a_write_by_its_hull_would_overwrite_other_threads():
+    program = program_of("4:p 4 y[{0}+{1}*4] = x[{0}]", "x f32 [4] heap\ny f32 [16] heap")
+    assert why(program, "stage_write y y@0 t", SMALL).refusal.code == "not-dense"
+
+
+def test_a_copy_whose_source_is_overwritten_stays():
+    program = program_of(
+        "8 a[{0}] = x[{0}]\n8 t[{0}] = a[{0}]\n8 a[{0}] = a[{0}]*2\n8 y[{0}] = t[{0}] + a[{0}]",
+        "x f32 [8] heap\ny f32 [8] heap\na f32 [8] heap\nt f32 [8] heap",
+    )
+    assert not why(program, "elide_copy t", SMALL).legal
+    assert why(program, "forward y t", SMALL).refusal.code == "changed-between"
+
+
+def test_sharing_an_inputs_buffer_would_overwrite_the_callers_data():
+    program = program_of(
+        "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap"
+    )
+    for move in ("share_buffer t x", "share_buffer x t"):
+        assert why(program, move, SMALL).refusal.code == "interface"
+
+
 # ---------------------------------------------------------------------------- random programs
 
 
@@ -118,7 +268,7 @@ def walked(seed: int, length: int, others: int) -> tuple[Program, str, Program]:
     return first, policy, last
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(18))
 def test_a_random_walk_keeps_the_meaning(seed):
     """Each move's outputs by the oracle, text, inverse; a sample of the other legal moves; the lists."""
     walked(seed, 10 + seed % 4 * 10, 3)
@@ -133,7 +283,7 @@ def test_a_walk_from_a_kernel_keeps_the_meaning(name):
 
 def test_generated_code_agrees_after_walks():
     """One C file of all last positions, run, against the interpreter on the start programs."""
-    pairs = [walked(seed, 14, 0) for seed in range(100, 120)]
+    pairs = [walked(seed, 14, 0) for seed in range(100, 114)]
     codes = [generate(replace(last, name=f"k{n}"), policy) for n, (_, policy, last) in enumerate(pairs)]
     library = compiled.load("\n".join(code.text for code in codes))
     for (first, policy, last), code in zip(pairs, codes, strict=True):

@@ -11,20 +11,26 @@ from collections.abc import Sequence
 from itertools import product
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.dependence import Touch, common_depth
+from dojo_core.program.dependence import System, Touch, common_depth, renamed
 from dojo_core.program.integers import Constraint, solve
+from dojo_core.program.tree import Comparison
 
 
 def shared_depth(a: Touch, b: Touch) -> int:
     return common_depth(a.leaf, b.leaf) if a.leaf.path and b.leaf.path else 0
 
 
-def coverage(read: Touch, found: Sequence[Touch]) -> tuple[int, tuple[Touch, ...]] | None:
+def coverage(
+    read: Touch, found: Sequence[Touch], any_value: bool = False
+) -> tuple[int, tuple[Touch, ...]] | None:
     """How near the write that defines a read surely is.
 
     Returns (depth, writes): every instance of the read is defined within the same iteration of the
     first ``depth`` scopes around it, by one of ``writes`` or a later write. None: not decided.
+    With ``any_value``, instances whose cell no write ever touches are left out: padding, whose value
+    reaches no output.
     """
+    writes = [w for w in found if w.kind != "r" and w.access.array == read.access.array] if any_value else []
     before = [
         w
         for w in found
@@ -39,7 +45,7 @@ def coverage(read: Touch, found: Sequence[Touch]) -> tuple[int, tuple[Touch, ...
     partial: list[tuple[Touch, list[Constraint]]] = []
     for depth in sorted(by_depth, reverse=True):
         for write in reversed(by_depth[depth]):
-            sides = _uncovered_sides(write, read, depth)
+            sides = _uncovered_sides(write, read, depth, writes)
             if sides is None:
                 continue
             if not sides:
@@ -50,13 +56,17 @@ def coverage(read: Touch, found: Sequence[Touch]) -> tuple[int, tuple[Touch, ...
     return None
 
 
-def _uncovered_sides(write: Touch, read: Touch, depth: int) -> list[Constraint] | None:
+def _uncovered_sides(
+    write: Touch, read: Touch, depth: int, writes: Sequence[Touch]
+) -> list[Constraint] | None:
     """Half-spaces of the read's iterators that this write does not reach; None: it reaches nothing surely.
 
     In one iteration of the common scopes the write's cells form, per dimension, either an interval
     without gaps or a set of digits that must match the read's own.
     """
-    sizes = [s.size for s in write.leaf.scopes]
+    lows, sizes, guard = _within_guard(write, depth)
+    if any(n < 1 for n in sizes):
+        return None
     box = [(0, s.size - 1) for s in read.leaf.scopes]
     held = [Constraint.of(c) for c in read.leaf.op.guard]
     seen: set[int] = set()
@@ -64,7 +74,7 @@ def _uncovered_sides(write: Touch, read: Touch, depth: int) -> list[Constraint] 
     sides: list[Constraint] = []
 
     def uncovered(side: Constraint) -> None:
-        if solve(box, [side, *held]).possible:
+        if solve(box, [side, *held]).possible and (not writes or _ever_written(read, side, writes)):
             sides.append(side)
 
     for form, wanted in zip(write.access.index, read.access.index, strict=True):
@@ -72,11 +82,12 @@ def _uncovered_sides(write: Touch, read: Touch, depth: int) -> list[Constraint] 
         if seen & {d for d, _ in local}:
             return None
         seen |= {d for d, _ in local}
-        outer = Affine(tuple((d, c) for d, c in form.terms if d < depth), form.const)
+        begin = form.const + sum(c * lows[d] for d, c in local)
+        outer = Affine(tuple((d, c) for d, c in form.terms if d < depth), begin)
         low, high = Affine(tuple(local)).bounds(sizes)
         rest = wanted - outer
         if len(local) == 1 and local[0][1] == 1:
-            forced[local[0][0]] = rest
+            forced[local[0][0]] = rest + lows[local[0][0]]
         if is_dense([(abs(c), sizes[d]) for d, c in local]):
             uncovered(Constraint.at_least(-rest + (low - 1)))
             uncovered(Constraint.at_least(rest - (high + 1)))
@@ -91,7 +102,7 @@ def _uncovered_sides(write: Touch, read: Touch, depth: int) -> list[Constraint] 
         theirs = digits([(c, read.leaf.scopes[d].size) for d, c in rest.terms])
         if mine is None or theirs is None or any(mine.get(c, 1) < n for c, n in theirs.items()):
             return None
-    for comparison in write.leaf.op.guard:
+    for comparison in guard:
         if any(d >= depth and d not in forced for d in comparison.form.depths):
             return None
         form = comparison.form.substitute(forced) - comparison.bound
@@ -100,6 +111,37 @@ def _uncovered_sides(write: Touch, read: Touch, depth: int) -> list[Constraint] 
         if comparison.relation in (">=", "=="):
             uncovered(Constraint.at_least(-form - 1))
     return sides
+
+
+def _within_guard(write: Touch, depth: int) -> tuple[list[int], list[int], list[Comparison]]:
+    """(first value, count) of each iterator of a write under its guard, and the comparisons left over:
+    those of one iterator, ``{3} < 5``, cut its range; the scopes above ``depth`` stay as they are."""
+    lows = [0] * len(write.leaf.scopes)
+    highs = [s.size for s in write.leaf.scopes]
+    rest: list[Comparison] = []
+    for comparison in write.leaf.op.guard:
+        terms = comparison.form.terms
+        if len(terms) != 1 or terms[0][0] < depth or terms[0][1] != 1 or comparison.relation == "==":
+            rest.append(comparison)
+        elif comparison.relation == "<":
+            highs[terms[0][0]] = min(highs[terms[0][0]], comparison.bound)
+        else:
+            lows[terms[0][0]] = max(lows[terms[0][0]], comparison.bound)
+    return lows, [high - low for low, high in zip(lows, highs, strict=True)], rest
+
+
+def _ever_written(read: Touch, side: Constraint, writes: Sequence[Touch]) -> bool:
+    """May some write touch a cell that the read, on this side, reads?"""
+    for write in writes:
+        system = System()
+        r = system.instance(read.leaf)
+        system.constraints.append(Constraint(renamed(side.form, r), side.equality))
+        w = system.instance(write.leaf)
+        for a, b in zip(write.access.index, read.access.index, strict=True):
+            system.equal(a, w, b, r)
+        if system.solve() is not None:
+            return True
+    return False
 
 
 def is_dense(terms: Sequence[tuple[int, int]]) -> bool:
