@@ -203,7 +203,7 @@ def _check(program: Program, buffer: Buffer) -> Fault | None:
     reads += [_exit_read(a, buffer) for a in buffer.arrays if a in program.outputs]
     writes = [t for t in view.touches if t.kind != "r"]
     for read in reads:
-        covered = coverage(read, view.touches)
+        covered = coverage(read, view.touches, any_value=bool(read.leaf.path))
         if covered is None:
             if private or shared or collapsed:
                 return _undefined(read, buffer, view.owner if private else 0)
