@@ -423,7 +423,8 @@ class UnshareBuffer(BufferMove):
             return structural(
                 "name-taken", f"A buffer is named {array}: another array of it must leave instead."
             )
-        own = replace(buffer, name=array, arrays=(array,), birth=context.birth(0))
+        dims = tuple(replace(d, birth=context.birth(1 + k)) for k, d in enumerate(buffer.dims))
+        own = replace(buffer, name=array, arrays=(array,), dims=dims, birth=context.birth(0))
         rest = replace(buffer, arrays=tuple(a for a in buffer.arrays if a != array))
         return with_buffer(program, buffer, rest, own)
 
