@@ -2,11 +2,13 @@
 
 import inspect
 import re
+from pathlib import Path
 
 import pytest
 
 from dojo_core import apply, parse
 from dojo_core.moves import REGISTRY, inverse
+from dojo_core.moves.reference import FAMILIES, page
 from tests.conftest import WIDE
 
 ALL = 128  # a dimension that the docstring leaves open
@@ -72,3 +74,9 @@ def test_every_docstring_has_its_numbered_conditions(name):
     assert f"``{name} " in doc
     numbers = [int(n) for n in re.findall(r"^  (\d)\. ", doc.split("Legal iff")[1], re.MULTILINE)]
     assert numbers == list(range(1, len(numbers) + 1)) and numbers
+
+
+def test_the_reference_page_is_up_to_date():
+    assert {t.family for t in REGISTRY.values()} == set(FAMILIES)
+    written = Path(__file__).parent.parent / "docs" / "moves.md"
+    assert written.read_text() == page(), "run: python -m dojo_core.moves.reference > docs/moves.md"

@@ -42,8 +42,12 @@ def _no_dim(buffer: Buffer, *dims: Argument) -> Refusal | None:
     return None
 
 
+class _LayoutMove(BufferMove):
+    family = "layout"
+
+
 @register
-class SwapDims(BufferMove):
+class SwapDims(_LayoutMove):
     """Exchange two dimensions of a temporary: another layout in memory.
 
     ``swap_dims B K L``
@@ -101,7 +105,7 @@ class SwapDims(BufferMove):
 
 
 @register
-class PadDim(BufferMove):
+class PadDim(_LayoutMove):
     """Make a dimension of a temporary longer: room for padded iterations, or another stride.
 
     ``pad_dim B K M``
@@ -167,7 +171,7 @@ class PadDim(BufferMove):
 
 
 @register
-class UnpadDim(BufferMove):
+class UnpadDim(_LayoutMove):
     """Cut off the end of a dimension that nothing uses: the inverse of pad_dim.
 
     ``unpad_dim B K N``
@@ -254,7 +258,7 @@ def _resized(program: Program, buffer: Buffer, k: int, size: int) -> Program:
 
 
 @register
-class ExpandDim(BufferMove):
+class ExpandDim(_LayoutMove):
     """Give a temporary a dimension of its own for each iteration of a scope (scalar or array expansion).
 
     ``expand_dim B S``: the new dimension is the first, indexed by S. It removes false dependences.
@@ -346,7 +350,7 @@ def _indexed(program: Program, buffer: Buffer, path: Path) -> bool:
 
 
 @register
-class DropDim(BufferMove):
+class DropDim(_LayoutMove):
     """Leave out a dimension whose indices all share one address, or that has only one index.
 
     ``drop_dim B K``
