@@ -1,4 +1,7 @@
-"""The reference of all moves, made from their docstrings: ``python -m dojo_core.moves.reference > docs/moves.md``."""
+"""The reference of all moves, made from their docstrings: docs/moves.md.
+
+Made anew by ``python -m dojo_core.moves.reference > docs/moves.md``.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +48,8 @@ def _block(match: re.Match[str]) -> str:
 def page() -> str:
     """The whole reference."""
     parts = [
-        "# The moves\n\nMade from the docstrings of `dojo_core/moves/` by `python -m dojo_core.moves.reference`; "
-        "a test keeps it so, and plays every example.\nBeside the conditions listed, every result must keep "
+        "# The moves\n\nMade from the docstrings of `dojo_core/moves/` by "
+        "`python -m dojo_core.moves.reference`; a test keeps it so, and plays every example.\nBeside the conditions listed, every result must keep "
         "its storage sound (V2) and its marks and limits (V3): [legality.md](legality.md).\n"
     ]
     for family, title in FAMILIES.items():
