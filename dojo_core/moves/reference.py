@@ -23,6 +23,13 @@ FAMILIES = {
     "marks": "Marks",
 }
 
+INTRODUCTION = """# The moves
+
+Made from the docstrings of `dojo_core/moves/` by `python -m dojo_core.moves.reference`; a test keeps it so, and
+plays every example. Beside the conditions listed, every result must keep its storage sound (V2) and its marks
+and limits (V3): [legality.md](legality.md).
+"""
+
 
 def summary(name: str) -> str:
     """The first sentence of a move's docstring."""
@@ -47,11 +54,7 @@ def _block(match: re.Match[str]) -> str:
 
 def page() -> str:
     """The whole reference."""
-    parts = [
-        "# The moves\n\nMade from the docstrings of `dojo_core/moves/` by "
-        "`python -m dojo_core.moves.reference`; a test keeps it so, and plays every example.\nBeside the conditions listed, every result must keep "
-        "its storage sound (V2) and its marks and limits (V3): [legality.md](legality.md).\n"
-    ]
+    parts = [INTRODUCTION]
     for family, title in FAMILIES.items():
         names = [n for n, t in REGISTRY.items() if t.family == family]
         parts.append(f"## {title}\n\n" + "\n".join(f"- `{n}`: {summary(n)}" for n in names) + "\n")
