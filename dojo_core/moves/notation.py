@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Protocol
 
-from dojo_core.moves.core import REGISTRY, Argument, Move, Transformation
+from dojo_core.moves.core import REGISTRY, Argument, Move, Parameter
 from dojo_core.moves.places import Place
 
 _PLACE = re.compile(r"([A-Za-z_]\w{0,63})(?:#(\d{1,4}))?(?:@(\d{1,2}))?\Z", re.ASCII)
@@ -38,8 +40,23 @@ def parse_move(text: str) -> Move:
             f"There is no move {name!r}.{f' Did you mean {near}?' if near else ''} "
             f"The moves are: {', '.join(REGISTRY)}."
         )
+    return Move(name, read_arguments(transformation, words[1:]))
+
+
+class Described(Protocol):
+    """What has a name and parameters: a transformation, or a recipe."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]: ...
+
+
+def read_arguments(transformation: Described, words: Sequence[str]) -> tuple[Argument, ...]:
+    """The words behind the name, by the parameters' kinds. Raises MoveSyntax."""
     arguments: list[Argument] = []
-    rest = words[1:]
+    rest = list(words)
     for parameter in transformation.parameters:
         if parameter.kind == "numbers":
             if not rest or not rest[0].isdigit():
@@ -71,7 +88,7 @@ def parse_move(text: str) -> Move:
             arguments.append(word)
     if rest:
         raise MoveSyntax(f"{usage(transformation)} {rest[0]!r} is too much.")
-    return Move(name, tuple(arguments))
+    return tuple(arguments)
 
 
 def _nearest(name: str) -> str | None:
@@ -81,20 +98,20 @@ def _nearest(name: str) -> str | None:
     return found[0] if found else None
 
 
-def usage(transformation: Transformation) -> str:
+def usage(transformation: Described) -> str:
     """One sentence on how the move is written."""
     shown = " ".join(f"[{p.name}]" if p.optional else p.name.upper() for p in transformation.parameters)
     words = "; ".join(f"{p.name.upper()} is {_KIND_WORDS[p.kind]}" for p in transformation.parameters)
     return f"The move is written: {transformation.name} {shown} ({words})."
 
 
-def _number(word: str, transformation: Transformation) -> int:
+def _number(word: str, transformation: Described) -> int:
     if not word.isdigit() or len(word) > 12:
         raise MoveSyntax(usage(transformation))
     return int(word)
 
 
-def _place(word: str, kind: str, transformation: Transformation) -> Place:
+def _place(word: str, kind: str, transformation: Described) -> Place:
     match = _PLACE.match(word)
     wrong = (
         match is None

@@ -25,9 +25,9 @@ FAMILIES = {
 
 INTRODUCTION = """# The moves
 
-Made from the docstrings of `dojo_core/moves/` by `python -m dojo_core.moves.reference`; a test keeps it so, and
-plays every example. Beside the conditions listed, every result must keep its storage sound (V2) and its marks
-and limits (V3): [legality.md](legality.md).
+Made from the docstrings of `dojo_core/moves/` by `python -m dojo_core.moves.reference`; a test keeps it so,
+and plays every example. Beside the conditions listed, every result must keep its storage sound (V2) and its
+marks and limits (V3): [legality.md](legality.md).
 """
 
 
