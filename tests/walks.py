@@ -207,8 +207,8 @@ def walk_from(
     others: int | None,
     caution: bool = False,
 ) -> tuple[Program, Finding | None]:
-    """Play ``length`` random legal moves. Each position's results are judged too: all of them, or a sample
-    of ``others``. Returns the last position and the first finding."""
+    """Play ``length`` random legal moves. Other legal moves of each position are judged too: some of each
+    transformation, or ``others`` in all. Returns the last position and the first finding."""
     terms = oracle.Terms()
     reference = list(oracle.run(program, policy, terms).outputs.values())
     seen: set[str] = set()
@@ -229,7 +229,10 @@ def walk_from(
             else:
                 by_name.setdefault(move.name, []).append(move)
         listed = [m for moves in by_name.values() for m in moves]
-        tried = listed if others is None else rng.sample(listed, min(others, len(listed)))
+        if others is None:  # of each transformation a few, so that those with many moves leave time
+            tried = [m for moves in by_name.values() for m in rng.sample(moves, min(3, len(moves)))]
+        else:
+            tried = rng.sample(listed, min(others, len(listed)))
         wild = off_the_grid(program, rng)
         tried = [*tried, *(next(wild) for _ in range(4 if others is not None else 12))]
         if number % 6 == 0:
