@@ -387,6 +387,14 @@ def test_every_function_agrees_with_the_interpreter_in_every_dtype(sign):
     )
 
 
+@pytest.mark.parametrize(
+    ("form", "expected"), [("max(x[0],w[0])", 200), ("x[0] < w[0]", 0), ("x[0] / w[0]", -200)]
+)
+def test_bytes_with_and_without_a_sign_meet_in_a_wider_dtype(form, expected):
+    found = program(f"y[0] = {form}", "x u8 [1] heap\nw i8 [1] heap\ny i16 [1] heap")
+    assert run_program(found, {"x": np.uint8([200]), "w": np.int8([-1])})["y"] == [expected]
+
+
 def test_vectors_of_every_dtype_agree_with_the_interpreter():
     found = []
     for dtype in ("f64", "f32", "i64", "i32", "i16", "i8", "u8"):
@@ -395,7 +403,8 @@ def test_vectors_of_every_dtype_agree_with_the_interpreter():
         buffers = "\n".join(f"{name} {dtype} [{2 * lanes}] heap" for name in "xwy")
         for form in ("x + w", "x - w", "-x", "abs(x)", "max(x,w)", "min(x,{1}*2+1)", "fma(x,w,2)", "x*3"):
             body = re.sub(r"\b([xw])\b", rf"\1{at}", form)
-            found.append(program(f"2 {lanes}:v y{at} = {body}", buffers))
+            for sign in ("=", "*="):
+                found.append(program(f"2 {lanes}:v y{at} = 3\n2 {lanes}:v y{at} {sign} {body}", buffers))
     agree_all(found)
 
 
