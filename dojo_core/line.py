@@ -10,9 +10,11 @@ A line file::
     1: join_scopes m@0 ; 0.0 0.3
     2: split_scope m#1@1 $block
     unroll m#1@2
+    tile d@1 64 16
 
-The number and the births after ``;`` (what the move named when it was recorded) are optional; where they
-stand, replay compares them. ``$name`` stands for a parameter, which a caller may set.
+The last one is a recipe: it is played as the moves that it comes to. The number and the births after ``;``
+(what the move named when it was recorded) are optional; where they stand, replay compares them. ``$name``
+stands for a parameter, which a caller may set.
 """
 
 from __future__ import annotations
@@ -20,12 +22,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
-from dojo_core.game import Game, Replay, Step, read_births
+from dojo_core.game import Entry, Game, Replay, Step, read_births
+from dojo_core.moves.core import IllegalMove
 from dojo_core.moves.notation import MoveSyntax, parse_move
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.text import TextError
+from dojo_core.recipes import RECIPES, play
 
 LINES_FOLDER = Path(__file__).resolve().parent.parent / "lines"
 
@@ -51,15 +56,18 @@ class RecordedLine:
     moves: tuple[tuple[int, str, str], ...]  # (line in the file, move with $parameters, births)
     numbers: tuple[int, ...]
 
-    def steps(self, settings: Mapping[str, int] | None = None) -> list[Step]:
-        """The moves with parameters filled in. Raises TextError for a bad move or an unknown parameter."""
+    def steps(self, settings: Mapping[str, int] | None = None) -> list[Step | str]:
+        """The moves with parameters filled in, and recipes by their text.
+
+        Raises TextError for a bad move or an unknown parameter.
+        """
         values = dict(self.settings)
         for name, value in (settings or {}).items():
             if name not in values:
                 known = ", ".join(values) or "none"
                 raise TextError(f"the line has no parameter {name}", f"Its parameters: {known}.")
             values[name] = value
-        found: list[Step] = []
+        found: list[Step | str] = []
         for origin, (number, words, births) in zip(self.numbers, self.moves, strict=True):
 
             def filled(match: re.Match[str], number: int = number, words: str = words) -> str:
@@ -73,8 +81,12 @@ class RecordedLine:
                     )
                 return str(values[match.group(1)])
 
+            text = _PARAMETER.sub(filled, words)
+            if text.split()[0] in RECIPES:
+                found.append(text)
+                continue
             try:
-                move = parse_move(_PARAMETER.sub(filled, words))
+                move = parse_move(text, RECIPES)
             except MoveSyntax as error:
                 raise TextError(str(error), "Correct the move.", number, 1, words) from error
             found.append(Step(move, origin, read_births(births)))
@@ -82,7 +94,26 @@ class RecordedLine:
 
     def play(self, game: Game, settings: Mapping[str, int] | None = None) -> Replay:
         """Play the line from the game's cursor on; stops at the first move that does not apply."""
-        return game.replay(game.cursor, self.steps(settings))
+        entries: list[Entry] = []
+        for atomic, group in groupby(self.steps(settings), lambda call: isinstance(call, Step)):
+            if atomic:
+                entries += game.replay(game.cursor, [s for s in group if isinstance(s, Step)]).entries
+            else:
+                entries += _cooked(game, [str(call) for call in group])
+            if not all(entry.applies for entry in entries):
+                break
+        return Replay(tuple(entries), game.cursor)
+
+
+def _cooked(game: Game, calls: list[str]) -> list[Entry]:
+    """Recipes played one after the other, up to the first that is refused."""
+    entries: list[Entry] = []
+    for call in calls:
+        try:
+            entries += [Entry(str(move), "same", str(move)) for move in play(game, call)]
+        except (IllegalMove, MoveSyntax) as refusal:
+            return [*entries, Entry(call, "refused", call, str(refusal))]
+    return entries
 
 
 def read_line(text: str, title: str = "line") -> RecordedLine:
@@ -134,7 +165,10 @@ def recorded_lines() -> dict[str, RecordedLine]:
 
 
 def with_births(line_text: str, game: Game) -> str:
-    """The text of a line file with number and births beside each move, as played in ``game``'s main line."""
+    """The text of a line file with number and births beside each move, as played in ``game``'s main line.
+
+    Raises TextError where a recipe stands in the line: a game's own text has the births of what it came to.
+    """
     played = iter(game.main_line(0)[1:])
     told: list[str] = []
     for raw in line_text.splitlines():
@@ -144,6 +178,8 @@ def with_births(line_text: str, game: Game) -> str:
             continue
         match = _MOVE.match(line)
         assert match is not None
+        if match.group(2).split()[0] in RECIPES:
+            raise TextError("a recipe has no births of its own", "Save the game instead.", source=line)
         position = next(played)
         told.append(
             f"{position.origin}: {match.group(2)}  ; {' '.join(map(str, position.anchors))}".rstrip(" ;")

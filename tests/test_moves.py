@@ -216,11 +216,11 @@ def test_a_move_has_a_text_form_and_bad_ones_say_how_it_is_written():
     for text, told in [
         ("", "An empty line is no move."),
         ("splt_scope y@0 4", "Did you mean split_scope?"),
-        ("split_scope y 4", "The move is written: split_scope SCOPE FACTOR"),
-        ("split_scope y@0 four", "The move is written"),
+        ("split_scope y 4", "It is written: split_scope SCOPE FACTOR"),
+        ("split_scope y@0 four", "It is written"),
         ("unroll y@0 4", "is too much"),
-        ("reuse_dims t", "The move is written"),
-        ("set_location t ../../etc", "The move is written"),
+        ("reuse_dims t", "It is written"),
+        ("set_location t ../../etc", "It is written"),
     ]:
         with pytest.raises(MoveSyntax, match=told.replace("?", r"\?")):
             parse_move(text)

@@ -12,7 +12,7 @@ import typer
 
 from dojo_core.cli.looking import check, explain, moves, show, show_kernels
 from dojo_core.cli.measuring import bench, time_moves
-from dojo_core.cli.playing import play
+from dojo_core.cli.playing import play, show_recipes
 from dojo_core.cli.terminal import plain_errors
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -42,6 +42,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "moves": moves,
     "why": explain,
     "play": play,
+    "recipes": show_recipes,
     "check": check,
     "time": time_moves,
     "bench": bench,

@@ -1,4 +1,4 @@
-"""Playing: a line of moves replayed, each checked."""
+"""Playing: a line, moves and recipes, each move checked."""
 
 from __future__ import annotations
 
@@ -10,15 +10,25 @@ from rich.markup import escape
 
 from dojo_core.cli.listing import print_assembly, print_code
 from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, line_text, played
-from dojo_core.cli.terminal import Failure, err, out, write_file
+from dojo_core.cli.terminal import Failure, columns, err, out, read_file, write_file
 from dojo_core.line import with_births
+from dojo_core.moves import IllegalMove, MoveSyntax
+from dojo_core.moves.notation import form
+from dojo_core.recipes import RECIPES, read_recipe
+from dojo_core.recipes import play as play_call
 
 
 def play(
     kernel: KernelArgument,
     line: Annotated[
-        Path, typer.Option("--line", help="A line file, a game, or the name of a recorded line.")
-    ],
+        Path | None, typer.Option("--line", help="A line file, a game, or the name of a recorded line.")
+    ] = None,
+    calls: Annotated[
+        list[str] | None, typer.Option("--do", help="A move or a recipe to play then; may be repeated.")
+    ] = None,
+    own: Annotated[
+        list[Path] | None, typer.Option("--recipe", help="A file with a recipe of your own; may be repeated.")
+    ] = None,
     shape: ShapeOption = None,
     policy: PolicyOption = None,
     settings: Annotated[
@@ -32,15 +42,30 @@ def play(
         Path | None, typer.Option("--record", help="Write the line with the births of what its moves name.")
     ] = None,
 ) -> None:
-    """Replay a line of moves, each checked.
+    """Play a line, moves or recipes, each move checked.
 
     Example: [bold]dojo play softmax --line softmax --code[/bold]
+    or [bold]dojo play softmax --do 'fuse m@0' --do 'tile d@1 32 16'[/bold]
     """
+    if line is None and not calls:
+        raise Failure("Nothing to play: give --line, or --do with a move or a recipe (see: dojo recipes).")
     game = played(kernel, shape, policy, line, settings)
+    recipes = {**RECIPES, **{r.name: r for r in (read_recipe(read_file(p)) for p in own or [])}}
+    for call in calls or []:
+        try:
+            moves = play_call(game, call, recipes)
+        except (IllegalMove, MoveSyntax) as refusal:
+            raise Failure(str(refusal)) from None
+        if len(moves) > 1:
+            err.print(f"{escape(call)}: {len(moves)} moves.", style="dim")
     if save is not None:
         write_file(save, game.to_text())
         err.print(f"Saved {save}.", style="dim")
     if record is not None:
+        if line is None or calls:
+            raise Failure(
+                "--record writes the births into the line of --line: use --save for what you played."
+            )
         written = line_text(line)
         if written.startswith("dojo game"):
             raise Failure(f"{line} is a game, which has the births in its text already: use --save.")
@@ -54,3 +79,14 @@ def play(
     if asm:
         print_assembly(program, game.policy)
     err.print(f"{len(game.line()) - 1} moves.", style="dim")
+
+
+def show_recipes() -> None:
+    """List the recipes: named ways of making several moves.
+
+    Example: [bold]dojo recipes[/bold]
+    """
+    table = columns("recipe", "what it does")
+    for each in RECIPES.values():
+        table.add_row(f"[bold]{escape(form(each))}[/bold]", escape(each.about))
+    out.print(table)

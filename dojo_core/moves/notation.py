@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Protocol
 
 from dojo_core.moves.core import REGISTRY, Argument, Move, Parameter
@@ -11,13 +12,14 @@ from dojo_core.moves.places import Place
 
 _PLACE = re.compile(r"([A-Za-z_]\w{0,63})(?:#(\d{1,4}))?(?:@(\d{1,2}))?\Z", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w{0,63}\Z", re.ASCII)
+_WORD = re.compile(r"[A-Za-z0-9_#@]{1,80}\Z", re.ASCII)
 _KIND_WORDS = {
     "scope": "a scope such as t@0", "op": "an operation such as t or t#1",
     "reduction": "an operation and a scope above it, such as s#1@2",
     "node": "a scope or an operation, such as t@1 or t", "buffer": "a buffer's name", "name": "a new name",
     "location": "a location such as stack", "access": "an access such as x[{0}+1,{1}]",
     "number": "a whole number", "numbers": "whole numbers", "mode": "guard or free",
-    "region": "root or a scope such as t@0",
+    "region": "root or a scope such as t@0", "word": "a place, a name or a number",
 }  # fmt: skip
 
 
@@ -25,8 +27,8 @@ class MoveSyntax(ValueError):
     """A text that is no move; the message says what would be."""
 
 
-def parse_move(text: str) -> Move:
-    """Read a move's text form. Raises MoveSyntax with a sentence."""
+def parse_move(text: str, others: Iterable[str] = ()) -> Move:
+    """Read a move's text form. Raises MoveSyntax with a sentence, which names ``others`` beside the moves."""
     if len(text) > 500:
         raise MoveSyntax("A move is one short line.")
     words = text.split()
@@ -35,11 +37,10 @@ def parse_move(text: str) -> Move:
     name = words[0]
     transformation = REGISTRY.get(name)
     if transformation is None:
-        near = _nearest(name)
-        raise MoveSyntax(
-            f"There is no move {name!r}.{f' Did you mean {near}?' if near else ''} "
-            f"The moves are: {', '.join(REGISTRY)}."
-        )
+        known = [*REGISTRY, *others]
+        near = get_close_matches(name, known, 1)
+        told = f"Did you mean {near[0]}?" if near else f"The moves are: {', '.join(known)}."
+        raise MoveSyntax(f"There is no move {name!r}. {told}")
     return Move(name, read_arguments(transformation, words[1:]))
 
 
@@ -79,6 +80,10 @@ def read_arguments(transformation: Described, words: Sequence[str]) -> tuple[Arg
             if word not in ("guard", "free"):
                 raise MoveSyntax(usage(transformation))
             arguments.append(word)
+        elif parameter.kind == "word":
+            if not _WORD.match(word):
+                raise MoveSyntax(usage(transformation))
+            arguments.append(word)
         elif parameter.kind == "access":
             arguments.append("".join([word, *rest]))
             rest = []
@@ -91,18 +96,16 @@ def read_arguments(transformation: Described, words: Sequence[str]) -> tuple[Arg
     return tuple(arguments)
 
 
-def _nearest(name: str) -> str | None:
-    from difflib import get_close_matches
+def form(described: Described) -> str:
+    """How a move or recipe is written: ``split_scope SCOPE FACTOR``."""
+    shown = [f"[{p.name.upper()}]" if p.optional else p.name.upper() for p in described.parameters]
+    return " ".join([described.name, *shown])
 
-    found = get_close_matches(name, REGISTRY, 1)
-    return found[0] if found else None
 
-
-def usage(transformation: Described) -> str:
-    """One sentence on how the move is written."""
-    shown = " ".join(f"[{p.name}]" if p.optional else p.name.upper() for p in transformation.parameters)
-    words = "; ".join(f"{p.name.upper()} is {_KIND_WORDS[p.kind]}" for p in transformation.parameters)
-    return f"The move is written: {transformation.name} {shown} ({words})."
+def usage(described: Described) -> str:
+    """One sentence on how the move or recipe is written."""
+    words = "; ".join(f"{p.name.upper()} is {_KIND_WORDS[p.kind]}" for p in described.parameters)
+    return f"It is written: {form(described)} ({words})."
 
 
 def _number(word: str, transformation: Described) -> int:

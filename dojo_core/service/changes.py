@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
+from dojo_core import recipes
 from dojo_core.game import Game
 from dojo_core.service.players import Refused
 from dojo_core.service.view import Json
@@ -20,7 +21,7 @@ def change(game: Game, kind: str, event: Json) -> None:
     at_start = game.current.parent is None
     match kind:
         case "play":
-            game.play(str(event.get("move", "")))
+            recipes.play(game, str(event.get("move", "")))
         case "take_back":
             game.back()
         case "goto":

@@ -1,0 +1,382 @@
+"""Recipes: named ways from a place to a line of atomic moves.
+
+``tile y@1 32 16`` is two splits, ``lanes m#1@3 qm pm`` two split reductions. A recipe has no power of its
+own: it is expanded to moves, each checked like any other, and only those are recorded. A user writes one as
+a text of moves with parameters (``read_recipe``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from dojo_core.game import MAX_MOVES, Game, GameFull
+from dojo_core.moves.core import Argument, Context, IllegalMove, Move, Parameter, Refusal, structural
+from dojo_core.moves.legality import context, outcome, with_enablers
+from dojo_core.moves.notation import MoveSyntax, parse_move, read_arguments
+from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, place_of, resolve, scope_at
+from dojo_core.moves.storage import buffer_named
+from dojo_core.program.text import TextError
+from dojo_core.program.tree import Birth, Op, Path, Program, Scope, walk
+from dojo_core.targets.target import Target
+
+MOST_MOVES = 200  # that one recipe may make
+DEEPEST = 8
+UNROLLED = 24  # copies of a vector operation that vectorize_all makes at most
+
+
+class Sketch:
+    """A line in the making: a position, and the moves that led there from where it began."""
+
+    def __init__(self, begin: Context, recipes: Mapping[str, Recipe] | None = None) -> None:
+        self.context = begin
+        self.recipes = RECIPES if recipes is None else recipes
+        self.moves: list[Move] = []
+        self._within = 0  # how deep recipes use recipes
+
+    @property
+    def program(self) -> Program:
+        return self.context.program
+
+    def play(self, name: str, *arguments: Argument) -> None:
+        """One move. Raises IllegalMove with the refusal."""
+        move = Move(name, arguments)
+        if len(self.moves) >= MOST_MOVES:
+            raise IllegalMove(
+                str(move), structural("too-many", f"A recipe makes at most {MOST_MOVES} moves.")
+            )
+        result = outcome(self.context, move)
+        if isinstance(result, Refusal):
+            raise IllegalMove(str(move), with_enablers(self.context, move, result))
+        self.moves.append(move)
+        self.context = replace(self.context, program=result, born=self.context.born + 1)
+
+    def may(self, name: str, *arguments: Argument) -> bool:
+        """Play a move if it is legal."""
+        try:
+            self.play(name, *arguments)
+        except IllegalMove:
+            return False
+        return True
+
+    def do(self, text: str) -> None:
+        """A move or a recipe by its text."""
+        words = text.split()
+        recipe = self.recipes.get(words[0]) if words else None
+        if recipe is None:
+            move = parse_move(text, self.recipes)
+            self.play(move.name, *move.arguments)
+            return
+        if self._within == DEEPEST:
+            raise MoveSyntax(f"Recipes use each other more than {DEEPEST} deep.")
+        self._within += 1
+        recipe.run(self, read_arguments(recipe, words[1:]))
+        self._within -= 1
+
+    def birth(self, path: Path) -> Birth:
+        return self.program.node(path).birth
+
+    def path(self, birth: Birth) -> Path:
+        """Where a node stands now. Raises NoSuchPlace where it is gone."""
+        for node, path, _ in walk(self.program.body):
+            if node.birth == birth:
+                return path
+        raise NoSuchPlace("A node that the recipe works on is gone.")
+
+    def place(self, path: Path) -> Place:
+        return place_of(self.program, path)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A named way of making moves: ``run`` plays them on a sketch."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    about: str
+    run: Callable[[Sketch, tuple[Argument, ...]], None]
+
+
+RECIPES: dict[str, Recipe] = {}
+
+
+def recipe(
+    *parameters: Parameter,
+) -> Callable[[Callable[[Sketch, tuple[Argument, ...]], None]], Callable[..., None]]:
+    """Registers a function as a recipe of its name; its docstring's first line tells people."""
+
+    def registered(run: Callable[[Sketch, tuple[Argument, ...]], None]) -> Callable[..., None]:
+        about = (run.__doc__ or "").strip().split("\n")[0]
+        RECIPES[run.__name__] = Recipe(run.__name__, parameters, about, run)
+        return run
+
+    return registered
+
+
+def expand(
+    program: Program,
+    text: str,
+    target: str | Target = "cpu",
+    policy: str = "reassoc",
+    recipes: Mapping[str, Recipe] | None = None,
+) -> tuple[Move, ...]:
+    """The moves that a recipe (or a move) by its text comes to at a position.
+
+    Raises MoveSyntax for a bad text, IllegalMove where a move is refused or a name means nothing; nothing
+    has been played then.
+    """
+    sketch = Sketch(context(program, target, policy), recipes)
+    try:
+        sketch.do(text)
+    except NoSuchPlace as missing:
+        raise IllegalMove(text, structural("no-such-place", str(missing))) from missing
+    return tuple(sketch.moves)
+
+
+def play(game: Game, text: str, recipes: Mapping[str, Recipe] | None = None) -> tuple[Move, ...]:
+    """Play a move or a recipe at the game's cursor, all of it or nothing; raises as ``expand`` does."""
+    moves = expand(game.current.program, text, game.target, game.policy, recipes)
+    if len(game.positions) + len(moves) > MAX_MOVES:
+        raise GameFull(f"A game has at most {MAX_MOVES} moves: start a new one from this position.")
+    for move in moves:
+        game.play(move)
+    return moves
+
+
+def _numbers(arguments: Iterable[Argument]) -> list[int]:
+    return [a for a in arguments if isinstance(a, int)]
+
+
+# ---------------------------------------------------------------------------- scopes
+
+
+@recipe(Parameter("scope", "scope"), Parameter("times", "number", optional=True))
+def fuse(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+    """Join a scope with its next siblings, so many times (default: while it is legal)."""
+    scope = arguments[0]
+    if len(arguments) > 1:
+        for _ in range(_numbers(arguments)[0]):
+            sketch.play("join_scopes", scope)
+    else:
+        sketch.play("join_scopes", scope)
+        while sketch.may("join_scopes", scope):
+            pass
+
+
+@recipe(Parameter("scope", "scope"), Parameter("sizes", "numbers"))
+def tile(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+    """Split a scope, and what is left inside again: ``tile y@1 32 16`` makes N/32, 2, 16."""
+    path, _, _ = scope_at(sketch.program, arguments[0])
+    for factor in _numbers(arguments):
+        sketch.play("split_scope", sketch.place(path), factor)
+        path = (*path, 0)
+
+
+@recipe(Parameter("operation", "op"), Parameter("depths", "numbers"))
+def permute(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+    """Bring the scopes around an operation into an order, given by their depths, by interchanges."""
+    assert isinstance(arguments[0], Place)
+    leaf = leaf_at(sketch.program, arguments[0])
+    wanted = _numbers(arguments)
+    if len(set(wanted)) < len(wanted) or max(wanted) >= len(leaf.scopes):
+        raise NoSuchPlace(f"{arguments[0]} stands in {len(leaf.scopes)} scopes: name each depth once.")
+    order = [leaf.scopes[d].birth for d in wanted]
+    places = sorted(wanted)
+    for place, birth in zip(places, order, strict=True):
+        while (path := sketch.path(birth))[place:] and len(path) - 1 > place:
+            sketch.play("interchange", sketch.place(path[:-1]))
+
+
+@recipe(Parameter("scope", "scope"))
+def peel(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+    """Take the first iteration of a scope out of it; and what is left, where that is one iteration."""
+    path, scope, _ = scope_at(sketch.program, arguments[0])
+    sketch.play("cut_scope", arguments[0], 1)
+    rest = (*path[:-1], path[-1] + 1)
+    if scope.size == 2:
+        sketch.play("unwrap", sketch.place(rest))
+    sketch.play("unwrap", sketch.place(path))
+
+
+# ---------------------------------------------------------------------------- vectors and reductions
+
+
+@recipe(Parameter("reduction", "reduction"), Parameter("inner", "name"), Parameter("outer", "name"))
+def lanes(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+    """Partial results for a reduction's lanes, and for the scope around them: two split reductions."""
+    place = arguments[0]
+    assert isinstance(place, Place) and place.depth is not None
+    sketch.play("split_reduction", place, arguments[1])
+    sketch.play("split_reduction", Place(str(arguments[1]), 1, place.depth - 1), arguments[2])
+
+
+@recipe(Parameter("node", "node"), Parameter("copies", "number", optional=True))
+def vectorize_all(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+    """Vectorise each innermost scope below that allows it, and unroll around it, so many copies at most."""
+    assert isinstance(arguments[0], Place)
+    most = _numbers(arguments)[0] if len(arguments) > 1 else UNROLLED
+    root = resolve(sketch.program, arguments[0])
+    inner = [
+        node.birth
+        for node, path, _ in walk(sketch.program.body)
+        if path[: len(root)] == root and _wraps_one(node) and isinstance(node, Scope) and not node.mark
+    ]
+    found = 0
+    for birth in inner:
+        path = sketch.path(birth)
+        if not sketch.may("vectorize", sketch.place(path)):
+            continue
+        found += 1
+        copies = 1
+        while len(path) > max(1, len(root)):
+            path = path[:-1]
+            around = sketch.program.node(path)
+            assert isinstance(around, Scope)
+            if len(around.body) > 1 or around.mark or copies * around.size > most:
+                break
+            sketch.play("unroll", sketch.place(path))
+            copies *= around.size
+    if not found:
+        raise NoSuchPlace(
+            f"No scope in {arguments[0]} can be vectorised: split one by the vector width first."
+        )
+
+
+def _wraps_one(node: object) -> bool:
+    return isinstance(node, Scope) and len(node.body) == 1 and isinstance(node.body[0], Op)
+
+
+# ---------------------------------------------------------------------------- storage and copies
+
+
+@recipe(
+    Parameter("buffer", "buffer"),
+    Parameter("dims", "numbers"),
+    Parameter("location", "location", optional=True),
+)
+def private(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+    """Stop materialising dimensions of a buffer, then move it (default: to registers)."""
+    location = arguments[-1] if isinstance(arguments[-1], str) and len(arguments) > 2 else "register"
+    for k in _numbers(arguments[1:]):
+        sketch.play("reuse_dims", arguments[0], k)
+    if buffer_named(sketch.program, arguments[0]).location != location:
+        sketch.play("set_location", arguments[0], location)
+
+
+@recipe(Parameter("buffer", "buffer"), Parameter("dim", "number"), Parameter("sizes", "numbers"))
+def match_dims(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+    """Split a dimension as its scope was tiled: ``match_dims d 1 32 16`` follows ``tile d@1 32 16``."""
+    dim, *factors = _numbers(arguments)
+    for factor in factors:
+        sketch.play("split_dim", arguments[0], dim, factor)
+        dim += 1
+
+
+@recipe(
+    Parameter("array", "buffer"),
+    Parameter("scope", "region"),
+    Parameter("name", "name"),
+    Parameter("width", "number"),
+)
+def accum(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+    """Accumulate in a copy whose last dimension is split by a vector width, load and store loops with it."""
+    array, region, name, width = arguments
+    assert isinstance(width, int)
+    sketch.play("stage_write", array, region, name)
+    copies = [
+        leaf.path
+        for leaf in sketch.program.leaves
+        if not leaf.op.function
+        and not leaf.op.accumulate
+        and {leaf.op.target.array, *(a.array for a in leaf.op.reads)} == {array, name}
+    ]
+    for birth in [sketch.birth(path[:-1]) for path in copies]:
+        sketch.play("split_scope", sketch.place(sketch.path(birth)), width)
+    last = len(buffer_named(sketch.program, name).dims) - 1
+    sketch.play("split_dim", name, last, width)
+
+
+@recipe(
+    Parameter("array", "buffer"),
+    Parameter("scope", "region"),
+    Parameter("name", "name"),
+    Parameter("dim", "number"),
+    Parameter("width", "number"),
+)
+def pack(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+    """Copy what a scope reads into panels: one dimension of the copy split, its inner part innermost."""
+    array, region, name, dim, width = arguments
+    assert isinstance(dim, int) and isinstance(width, int)
+    sketch.play("stage_read", array, region, name)
+    if dim >= len(buffer_named(sketch.program, name).dims):
+        raise NoSuchPlace(f"{name} has {len(buffer_named(sketch.program, name).dims)} dimensions.")
+    copy = next(leaf for leaf in sketch.program.leaves if leaf.op.target.array == name)
+    uses = copy.op.target.index[dim].depths
+    if len(uses) != 1:
+        raise NoSuchPlace(f"Dimension {dim} of {name} has no copy loop to split.")
+    sketch.play("split_scope", sketch.place(copy.path[: uses[0] + 1]), width)
+    sketch.play("split_dim", name, dim, width)
+    last = len(buffer_named(sketch.program, name).dims) - 1
+    for k in range(dim + 1, last):
+        sketch.play("swap_dims", name, k, k + 1)
+    inner = uses[0] + 1
+    copy = next(leaf for leaf in sketch.program.leaves if leaf.op.target.array == name)
+    for depth in range(inner, len(copy.scopes) - 1):
+        sketch.play("interchange", sketch.place(copy.path[: depth + 1]))
+
+
+# ---------------------------------------------------------------------------- recipes of a user's own
+
+_HEAD = re.compile(r"recipe\s+([a-z][a-z0-9_]*)((?:\s+[A-Za-z][A-Za-z0-9_]*)*)\s*\Z")
+_USE = re.compile(r"\$([A-Za-z][A-Za-z0-9_]*)")
+
+
+def read_recipe(text: str) -> Recipe:
+    """A recipe from its text: a head line with parameters, then moves and recipes that use them.
+
+    ::
+
+        recipe row A S
+        # comments and empty lines are left out
+        fuse $A@0
+        tile $A@1 $S 16
+
+    Raises TextError with the line and what to do.
+    """
+    if len(text) > 16 * 1024:
+        raise TextError("the recipe is longer than 16 KiB", "Split it.")
+    lines = [(n, raw.strip()) for n, raw in enumerate(text.splitlines(), 1)]
+    lines = [(n, line) for n, line in lines if line and not line.startswith("#")]
+    head = _HEAD.match(lines[0][1]) if lines else None
+    if head is None:
+        number, found = lines[0] if lines else (1, "")
+        raise TextError(
+            "a recipe begins: recipe NAME PARAMETER…", "For example: recipe row A S", number, 1, found
+        )
+    name, names = head.group(1), head.group(2).split()
+    for number, line in lines[1:]:
+        for used in _USE.findall(line):
+            if used not in names:
+                raise TextError(
+                    f"no parameter {used}",
+                    f"Name it in the first line: recipe {name} … {used}",
+                    number,
+                    1,
+                    line,
+                )
+    if len(lines) < 2:
+        raise TextError("the recipe has no moves", "Write one a line below the first.", 1, 1, lines[0][1])
+
+    def run(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+        values = dict(zip(names, map(str, arguments), strict=True))
+        for number, line in lines[1:]:
+            filled = _USE.sub(lambda m: values[m.group(1)], line)
+            if filled.split()[0] == name:
+                raise MoveSyntax(f"Line {number} of {name}: a recipe does not use itself.")
+            try:
+                sketch.do(filled)
+            except MoveSyntax as error:
+                raise MoveSyntax(f"Line {number} of {name}: {error}") from error
+
+    return Recipe(name, tuple(Parameter(n.lower(), "word") for n in names), f"{len(lines) - 1} lines", run)

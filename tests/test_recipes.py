@@ -1,0 +1,135 @@
+"""Recipes: what each comes to, the recorded lines made of them, a recipe of one's own, and refusals."""
+
+import pytest
+
+from dojo_core import IllegalMove, MoveSyntax, TextError, kernels, parse
+from dojo_core.game import Game
+from dojo_core.line import read_line, recorded_lines
+from dojo_core.recipes import RECIPES, expand, play, read_recipe
+from tests.conftest import WIDE
+
+NEST = "kernel k\nin x\nout y\nx f32 [8, 64] heap\ny f32 [8, 64] heap\n"
+COPY = NEST + "8 64 y[{0},{1}] = x[{0},{1}]\n"
+SUM = "kernel k\nin x\nout y\nx f32 [8, 64] heap\ny f32 [8] heap\n8 y[{0}] = 0\n8 64 y[{0}] += x[{0},{1}]\n"
+TEMPORARY = (
+    "kernel k\nin x\nout y\nx f32 [8, 64] heap\ny f32 [8, 64] heap\nt f32 [8, 64] heap\n"
+    "8 64 t[{0},{1}] = x[{0},{1}]\n| | y[{0},{1}] = t[{0},{1}]\n"
+)
+MATMUL = (
+    "kernel k\nin a, b\nout c\na f32 [12, 8] heap\nb f32 [8, 32] heap\nc f32 [12, 32] heap\n"
+    "12 32 c[{0},{1}] = 0\n12 32 8 c[{0},{1}] += a[{0},{2}]*b[{2},{1}]\n"
+)
+TILED = MATMUL.replace(
+    "12 32 8 c[{0},{1}] += a[{0},{2}]*b[{2},{1}]",
+    "12 2 16 2 4 c[{0},{1}*16+{2}] += a[{0},{3}*4+{4}]*b[{3}*4+{4},{1}*16+{2}]",
+)
+
+CASES = [
+    ("fuse y@0", SUM, "join_scopes y@0"),
+    ("tile y@1 32 16", COPY, "split_scope y@1 32 / split_scope y@2 16"),
+    ("permute c#1 2 0 1", MATMUL, "interchange c#1@1 / interchange c#1@0"),
+    ("peel y@0", COPY, "cut_scope y@0 1 / unwrap y@0"),
+    ("lanes y#1@2 q p", SUM.replace("8 64 y[{0}] += x[{0},{1}]", "8 4 16 y[{0}] += x[{0},{1}*16+{2}]"),
+     "split_reduction y#1@2 q / split_reduction q#1@1 p"),
+    ("vectorize_all y@0", NEST + "8 4 16 y[{0},{1}*16+{2}] = x[{0},{1}*16+{2}]\n",
+     "vectorize y@2 / unroll y@1"),
+    ("private t 0 1 stack", TEMPORARY, "reuse_dims t 0 / reuse_dims t 1 / set_location t stack"),
+    ("match_dims t 1 32 16", TEMPORARY.replace("8 64", "8 2 2 16").replace("{1}", "{1}*32+{2}*16+{3}")
+     .replace("| |", "| | | |"), "split_dim t 1 32 / split_dim t 2 16"),
+    ("accum c c#1@0 t 16", TILED,
+     "stage_write c c#1@0 t / split_scope t@1 16 / split_scope c#1@1 16 / split_dim t 1 16"),
+    ("pack a c#1@0 p 1 4", TILED, "stage_read a c#1@0 p / split_scope p@1 4 / split_dim p 1 4"),
+    ("pack b root p 0 4", TILED,
+     "stage_read b root p / split_scope p@0 4 / split_dim p 0 4 / swap_dims p 1 2 / interchange p@1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "text", "moves"), CASES, ids=[c[0] for c in CASES])
+def test_what_a_recipe_comes_to(call, text, moves):
+    assert [str(m) for m in expand(parse(text), call, WIDE)] == moves.split(" / ")
+
+
+def test_every_recipe_is_shown_here():
+    assert {call.split()[0] for call, _, _ in CASES} == set(RECIPES)
+
+
+SOFTMAX = """
+    fuse m@0 4 / tile m#1@1 32 16 / tile d@1 32 16 / tile e@1 32 16 / tile s#1@1 32 16 / tile y@1 32 16
+    join_scopes d@1 / reorder d@1 / join_scopes d@1 / lanes m#1@3 qm pm / lanes s#1@3 qs ps
+    use_reciprocal y@1 r / share_buffer e y / vectorize_all m@0 / match_dims d 1 32 16
+    private d 0 1 / private m 0 / private s 0 / set_location r register / set_location pm register
+    set_location qm register / set_location ps register / set_location qs register
+    prefetch d x[{0}+1,{1}*32+{2}*16+{3}] / prefetch e e[{0}+1,{1}*32+{2}*16+{3}] / parallelize m@0
+"""
+MATMUL_LINE = """
+    tile c@0 384 6 / tile c@3 64 16 / tile c#1@0 384 6 / tile c#1@3 64 16 / split_scope c#1@6 512
+    permute c 3 1 2 / permute c#1 6 3 1 7 2 4 5 / pack a c#1@1 pa 2 6 / unroll pa@4 / pack b c#1@2 pb 4 16
+    vectorize_all pb@1 / prefetch pb b[{1}*512+{3}+16,{2}*64+{4}*16+{5}] / peel c#1@1
+    join_scopes c@0 / reorder c@1 / join_scopes c@1 / reorder c@2 / join_scopes c@2 / vectorize_all c@2
+    accum c c@2 acc0 16 / vectorize_all c@3 / set_location acc0 register
+    accum c c#1@2 acc1 16 / vectorize_all acc1@3 / vectorize_all c#1@3 / set_location acc1 register
+    parallelize pa@0
+"""
+
+
+@pytest.mark.parametrize(("kernel", "calls"), [("softmax", SOFTMAX), ("matmul", MATMUL_LINE)])
+def test_a_recorded_line_is_a_few_recipes(kernel, calls, monkeypatch):
+    monkeypatch.setattr("dojo_core.moves.legality.target_named", lambda name: WIDE)
+    line, found = recorded_lines()[kernel], kernels.get(kernel)
+    start = found.program(found.shape(line.shape))
+    by_hand = Game.new(start, kernel, policy=line.policy)
+    line.play(by_hand)
+    cooked = Game.new(start, kernel, policy=line.policy)
+    for call in calls.replace("/", "\n").strip().splitlines():
+        play(cooked, call.strip())
+    assert cooked.current.program.text == by_hand.current.program.text
+
+
+def test_a_line_may_hold_recipes():
+    game = Game.new(parse(COPY))
+    report = read_line("let width = 16\ntile y@1 32 $width\nunroll y@2").play(game)
+    assert [e.move for e in report.entries] == ["split_scope y@1 32", "split_scope y@2 16", "unroll y@2"]
+    stopped = read_line("tile y@1 24\nunroll y@2").play(Game.new(parse(COPY)))
+    assert [(e.outcome, "24 does not cut 64" in e.reason) for e in stopped.entries] == [("refused", True)]
+
+
+def test_a_recipe_of_ones_own():
+    own = read_recipe("# rows in vectors\nrecipe rows A W\ntile $A@1 $W\nvectorize_all $A@1\n")
+    moves = expand(parse(COPY), "rows y 16", WIDE, recipes={**RECIPES, "rows": own})
+    assert [str(m) for m in moves] == ["split_scope y@1 16", "vectorize y@2", "unroll y@1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "a recipe begins: recipe NAME"),
+        ("tile y@1 16", "a recipe begins: recipe NAME"),
+        ("recipe rows A", "no moves"),
+        ("recipe rows A\ntile $B@1 16", "no parameter B"),
+    ],
+)
+def test_a_bad_recipe_is_told_with_its_line(text, told):
+    with pytest.raises(TextError, match=told):
+        read_recipe(text)
+
+
+def test_a_recipe_is_played_whole_or_not_at_all():
+    game = Game.new(parse(COPY))
+    with pytest.raises(IllegalMove, match="24 does not cut 32"):
+        play(game, "tile y@1 32 24")
+    assert game.current.id == 0 and len(game.positions) == 1
+    with pytest.raises(MoveSyntax, match="tile SCOPE SIZES"):
+        play(game, "tile y 32")
+    with pytest.raises(MoveSyntax, match="Did you mean tile"):
+        play(game, "tiel y@1 32")
+    with pytest.raises(IllegalMove, match="name each depth once"):
+        play(game, "permute y 1 1")
+
+
+def test_recipes_that_use_each_other_without_end_are_stopped():
+    loop = {
+        name: read_recipe(f"recipe {name} A\n{other} $A")
+        for name, other in (("ping", "pong"), ("pong", "ping"))
+    }
+    with pytest.raises(MoveSyntax, match="deep"):
+        expand(parse(COPY), "ping y", WIDE, recipes=loop)
