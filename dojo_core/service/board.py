@@ -8,7 +8,7 @@ from datetime import datetime
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.games import POLICIES, Games
 from dojo_core.service.players import Player, Table
-from dojo_core.service.view import Json, difference, history, program_lines
+from dojo_core.service.view import Json, commands, difference, history, program_lines
 
 
 def start_screen(games: Games, error: str) -> Json:
@@ -59,6 +59,7 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
         "history": history(game),
         "drop": player.drop,
         "measuring": player.measuring,
+        "commands": commands(),
     }  # fmt: skip
 
 

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 from dojo_core.game import Game, Position
+from dojo_core.moves import REGISTRY
+from dojo_core.moves.notation import form
+from dojo_core.moves.reference import summary
 from dojo_core.program.tree import Birth, Path, Program
+from dojo_core.recipes import RECIPES
 
 Json = dict[str, Any]
 
@@ -52,6 +57,14 @@ def program_lines(program: Program, hues: dict[Birth, int]) -> Json:
             {"path": path_text(leaf.path), "slots": slots, "op": parts[-1], "hue": hue, "text": line}
         )
     return {"head": head, "lines": lines}
+
+
+@cache
+def commands() -> Json:
+    """Every move and recipe that can be typed: how it is written, and what it does in a sentence."""
+    told: Json = {name: [form(move), summary(name)] for name, move in REGISTRY.items()}
+    told.update({name: [form(recipe), recipe.about] for name, recipe in RECIPES.items()})
+    return told
 
 
 def difference(before: str, after: str, context: bool = True) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 const KEYS = [
   ["← →", "one move back, forward"], ["U", "take back"], ["B", "next branch"], ["↑ ↓", "up, down in a list"],
-  ["Enter", "play the selected move"], ["/", "filter the moves"], ["Esc", "clear the filter, the selection"],
+  ["Enter", "play the selected move"], ["/", "filter the moves, or type one"], ["Esc", "clear the filter, the selection"],
   ["M", "measure, pause"], ["?", "these keys"],
 ];
 

@@ -26,16 +26,18 @@ class MovesPane {
     this.order = [];
     this.chosen = null;
     this.playing = null;
+    this.typed = null;
     this.fresh = 0;
     this.tabs = tabBar("Groups of moves",
       [["all", "All"], ["selection", "At the selection"], ["enablers", "Enablers"], ["blocked", "Blocked"]],
       (id) => this.open(id));
     this.tabs.buttons.get("enablers").title = "Moves that make other, now blocked, moves legal";
     this.tabs.buttons.get("blocked").title = "Moves that are refused here, each with its reason";
-    this.search = el("input", { type: "search", class: "field", placeholder: "Filter  /", "aria-label": "Filter moves",
-      oninput: () => { this.filter = this.search.value; this.arrange(); } });
+    this.search = el("input", { type: "search", class: "field", placeholder: "Filter, or type a move  /", "aria-label": "Filter moves, or type one",
+      oninput: () => { this.filter = this.search.value; this.arrange(); this.draw(); } });
     this.search.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") { this.search.value = ""; this.filter = ""; this.arrange(); this.search.blur(); }
+      if (event.key === "Escape") { this.search.value = ""; this.filter = ""; this.arrange(); this.draw(); this.search.blur(); }
+      if (event.key === "Enter" && this.command()) this.playTyped();
       if (event.key === "ArrowDown") { this.list.focus(); this.walk(1); event.preventDefault(); }
     });
     this.sorter = el("select", { class: "field", "aria-label": "Order of the moves",
@@ -79,6 +81,8 @@ class MovesPane {
       this.playing = null;
       this.list.scrollTop = 0;
     }
+    if (changed && this.typed && this.typed === this.filter.trim()) this.search.value = this.filter = "";
+    if (changed) this.typed = null;
     this.moves = new Map(moves.map((move, index) => [move.text, { ...move, index }]));
     if (changed) this.reorder();
     else this.arrange();
@@ -144,10 +148,22 @@ class MovesPane {
     this.fill();
   }
 
+  /** What is typed as a move or recipe: [how it is written, what it does]; null: a mere filter. */
+  command() {
+    return (this.board.data.commands || {})[this.filter.trim().split(/\s+/)[0]] || null;
+  }
+
+  /** It stays typed until it has been played: a refusal costs nobody their text. */
+  playTyped() {
+    this.typed = this.filter.trim();
+    this.play(this.typed);
+  }
+
   emptySentence() {
     if (this.group === "selection" && this.board.selection === null) {
       return "Nothing is selected. Click a line, or a number in front of it (a scope), in the program on the left.";
     }
+    if (this.command()) return "Enter plays what you typed: any legal parameter will do, also one not listed.";
     if (this.filter) return "No move matches the filter. Escape clears it.";
     if (this.group === "selection") return "No legal move touches the selection.";
     if (this.group === "enablers") return this.board.data.enablers ? "No legal move here opens a blocked one." : "Looking for moves that open others…";
@@ -318,6 +334,16 @@ class MovesPane {
   drawDrawer() {
     const text = this.chosen;
     this.drawer.classList.toggle("open", text !== null);
+    const command = text === null ? this.command() : null;
+    if (command) {
+      const shown = `command ${command[0]}`;
+      if (this.drawer.dataset.shown === shown) return;
+      this.drawer.dataset.shown = shown;
+      this.drawer.replaceChildren(el("div", { class: "drawer-head" }, el("code", {}, command[0]),
+        el("button", { class: "small", type: "button", onclick: () => this.playTyped() }, "Play what I typed")),
+      el("p", {}, command[1]));
+      return;
+    }
     if (text === null) {
       const hint = this.group === "blocked"
         ? "These moves are well formed but would break the program here. Select one to see why, where, and what would unblock it."

@@ -132,6 +132,23 @@ def test_two_tabs_are_two_players(page: Any, server: Any) -> None:
     assert page.url != other.url
 
 
+def test_a_typed_move_or_recipe_is_played_and_a_wrong_one_is_kept(page: Any) -> None:
+    open_softmax(page)
+    page.keyboard.press("/")
+    page.keyboard.type("tile m#1@1 8 2")
+    assert "tile SCOPE SIZES" in page.locator(".drawer").inner_text()
+    page.keyboard.press("Enter")
+    wait_for_entries(page, 3)
+    assert page.input_value("input[type=search]") == ""
+    assert entries(page)[1:] == ["1. split_scope m#1@1 8", "2. split_scope m#1@2 2"]
+    page.fill("input[type=search]", "tile m#1@1 3")
+    page.locator("input[type=search]").press("Enter")
+    page.wait_for_selector(".notice.error")
+    assert "3 does not cut" in page.locator(".notice").inner_text()
+    assert page.input_value("input[type=search]") == "tile m#1@1 3"
+    assert len(entries(page)) == 3
+
+
 def test_typing_c_and_r_reaches_the_filter_and_not_streamlit(page: Any) -> None:
     open_softmax(page)
     page.keyboard.press("/")
