@@ -167,6 +167,24 @@ def test_an_iterator_expression_without_iterators_is_a_number():
     assert parse(unwrapped.text) == unwrapped
 
 
+def test_prefetches_of_an_array_leave_with_it():
+    program = program_of(
+        "4 t[{0}] = x[{0}]\n4 y[{0}] = x[{0}] !prefetch(t[{0}]) !prefetch(x[{0}+1])",
+        "x f32 [4] heap\ny f32 [4] heap\nt f32 [4] heap",
+    )
+    dropped = apply(program, "drop_dead t", SMALL)
+    assert dropped.text.endswith("4 y[{0}] = x[{0}] !prefetch(x[{0}+1])\n")
+    assert parse(dropped.text) == dropped
+
+
+def test_a_guard_on_iterators_that_the_cell_does_not_use_need_only_hold_once():
+    buffers = "x f32 [3, 5] heap\ny f32 [3, 5] heap\nt f32 [5] heap"
+    body = "3 3 2 5 t[{3}] = x[{0},{3}] if {1}*2+{2} < 5\n| 5 y[{0},{1}] = t[{1}]"
+    assert why(program_of(body, buffers), "set_location t stack", SMALL).legal
+    never = program_of(body.replace("< 5", ">= 6"), buffers)
+    assert not why(never, "set_location t stack", SMALL).legal
+
+
 def test_a_lane_may_read_what_a_later_lane_writes():
     buffers = "x f32 [5] heap\ny f32 [5] heap"
     assert why(program_of("5 y[{0}] = x[{0}]\n4 y[{0}] = y[{0}+1]", buffers), "vectorize y#1@0", SMALL).legal

@@ -102,7 +102,11 @@ def _uncovered_sides(
         theirs = digits([(c, read.leaf.scopes[d].size) for d, c in rest.terms])
         if mine is None or theirs is None or any(mine.get(c, 1) < n for c, n in theirs.items()):
             return None
+    free: list[Comparison] = []
     for comparison in guard:
+        if all(d >= depth and d not in seen for d in comparison.form.depths):
+            free.append(comparison)  # the same for every cell: it need only hold once
+            continue
         if any(d >= depth and d not in forced for d in comparison.form.depths):
             return None
         form = comparison.form.substitute(forced) - comparison.bound
@@ -110,6 +114,10 @@ def _uncovered_sides(
             uncovered(Constraint.at_least(form + (0 if comparison.relation == "<" else -1)))
         if comparison.relation in (">=", "=="):
             uncovered(Constraint.at_least(-form - 1))
+    if free:
+        ranges = [(low, low + size - 1) for low, size in zip(lows, sizes, strict=True)]
+        if solve(ranges, [Constraint.of(c) for c in free]).point is None:
+            return None
     return sides
 
 

@@ -236,17 +236,23 @@ class Program:
     ) -> Program:
         """A program with buffers in canonical order: inputs, outputs, temporaries by first access.
 
-        A buffer that no operation touches and that is no input or output leaves.
+        A buffer that no operation touches and that is no input or output leaves, and prefetches of its
+        arrays with it.
         """
         home = {a: b for b in buffers for a in b.arrays}
         ordered: dict[str, Buffer] = {}
         for array in inputs + outputs:
             if array in home:
                 ordered.setdefault(home[array].name, home[array])
+        prefetched: set[str] = set()
         for leaf in leaves(body):
             for access in (leaf.op.target, *leaf.op.reads):
                 if access.array in home:
                     ordered.setdefault(home[access.array].name, home[access.array])
+            prefetched.update(a.array for a in leaf.op.prefetches)
+        gone = {a for a in prefetched if a not in home or home[a].name not in ordered}
+        if gone:
+            body = tuple(_without_prefetches(n, gone) for n in body)
         return Program(name, inputs, outputs, tuple(ordered.values()), body, age)
 
     def edit(
@@ -331,6 +337,12 @@ def splice(body: tuple[Node, ...], path: Path, count: int, nodes: tuple[Node, ..
     assert isinstance(scope, Scope)
     changed = replace(scope, body=splice(scope.body, path[1:], count, nodes))
     return (*body[:first], changed, *body[first + 1 :])
+
+
+def _without_prefetches(node: Node, arrays: set[str]) -> Node:
+    if isinstance(node, Scope):
+        return replace(node, body=tuple(_without_prefetches(c, arrays) for c in node.body))
+    return replace(node, prefetches=tuple(a for a in node.prefetches if a.array not in arrays))
 
 
 def leaves(body: tuple[Node, ...], path: Path = (), scopes: tuple[Scope, ...] = ()) -> Iterator[Leaf]:
