@@ -1,0 +1,86 @@
+"""A second judge of dependences: the same questions as integer sets, answered by isl.
+
+Where ``meeting`` finds nothing, the set must be empty, or a move could be accepted that changes a result;
+where it finds a point, the point must lie in the set. Both are exact here, so they agree.
+"""
+
+import random
+
+import islpy as isl
+import pytest
+
+from dojo_core import kernels
+from dojo_core.program.dependence import Order, common_depth, meeting, touches
+from tests.programs import random_program
+
+
+def form_text(form, names):
+    return " + ".join([*(f"{c}*{names[d]}" for d, c in form.terms), str(form.const)])
+
+
+def conflict_set(a, b, equal, orders):
+    """Pairs of instances of two accesses in a relative order that touch one cell, as isl reads it."""
+    first = [f"i{d}" for d in range(len(a.leaf.scopes))]
+    second = [f"i{d}" if d < equal else f"j{d}" for d in range(len(b.leaf.scopes))]
+    conditions = []
+    for names, touch in ((first, a), (second, b)):
+        conditions += [f"0 <= {n} < {s.size}" for n, s in zip(names, touch.leaf.scopes, strict=True)]
+        for c in touch.leaf.op.guard:
+            sign = "=" if c.relation == "==" else c.relation
+            conditions.append(f"{form_text(c.form, names)} {sign} {c.bound}")
+    for x, y in zip(a.access.index, b.access.index, strict=True):
+        conditions.append(f"{form_text(x, first)} = {form_text(y, second)}")
+    for order in orders:
+        conditions.append(f"{first[order.depth]} {order.relation} {second[order.depth]}")
+    variables = list(dict.fromkeys(first + second))
+    return isl.Set(f"{{ [{', '.join(variables)}] : {' and '.join(conditions) or 'true'} }}"), variables
+
+
+def questions(program, rng, most):
+    """Pairs of accesses to one array with the relative orders that legality asks about."""
+    found = [t for leaf in program.leaves for t in touches(leaf)]
+    pairs = [(a, b) for a in found for b in found if a.access.array == b.access.array]
+    rng.shuffle(pairs)
+    for a, b in pairs[:most]:
+        shared = common_depth(a.leaf, b.leaf)
+        for depth in range(shared):
+            for relation in ("<", ">"):
+                yield a, b, depth, [Order(depth, relation)]
+            if depth + 1 < shared:
+                yield a, b, depth, [Order(depth, "<"), Order(depth + 1, ">")]
+        yield a, b, shared, []
+
+
+def compare(program, rng, most):
+    asked = 0
+    for a, b, equal, orders in questions(program, rng, most):
+        mine = meeting(a, b, equal, orders)
+        theirs, variables = conflict_set(a, b, equal, orders)
+        assert (mine is None) == theirs.is_empty(), (
+            program.text,
+            str(a.access),
+            str(b.access),
+            equal,
+            orders,
+        )
+        if mine is not None and mine.instances[0][1] and min(mine.instances[0][1]) >= 0:
+            values = {}
+            for prefix, (_, point) in zip("ij", mine.instances, strict=True):
+                for depth, value in enumerate(point):
+                    values.setdefault(f"i{depth}" if prefix == "i" or depth < equal else f"j{depth}", value)
+            held = " and ".join(f"{name} = {values[name]}" for name in variables)
+            assert not theirs.intersect(isl.Set(f"{{ [{', '.join(variables)}] : {held} }}")).is_empty()
+        asked += 1
+    return asked
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_both_judges_agree_on_random_programs(seed):
+    rng = random.Random(f"isl {seed}")
+    assert sum(compare(random_program(rng), rng, 60) for _ in range(4)) > 50
+
+
+@pytest.mark.parametrize("name", kernels.names())
+def test_both_judges_agree_on_the_kernels(name):
+    kernel = kernels.get(name)
+    assert compare(kernel.program(kernel.shapes[0]), random.Random(name), 40)
