@@ -22,19 +22,33 @@ def wide_cpu(monkeypatch):
     monkeypatch.setattr("dojo_core.moves.legality.target_named", lambda name: WIDE)
 
 
-def played(shape: str, **settings: int) -> Game:
-    line, kernel = recorded_lines()["softmax"], kernels.get("softmax")
-    game = Game.new(kernel.program(kernel.shape(shape)), "softmax", shape, policy=line.policy)
+def played(shape: str, name: str = "softmax", **settings: int) -> Game:
+    line, kernel = recorded_lines()[name], kernels.get(name)
+    game = Game.new(kernel.program(kernel.shape(shape)), name, shape, policy=line.policy)
     report = line.play(game, settings)
     assert [(e.move, e.outcome, e.reason) for e in report.entries if e.outcome != "same"] == []
     assert len(report.entries) == len(line.moves)
     return game
 
 
-def test_the_softmax_line_replays_to_its_golden_end(wide_cpu):
-    assert (
-        played(recorded_lines()["softmax"].shape).current.program.text == (GOLDEN / "softmax.txt").read_text()
-    )
+@pytest.mark.parametrize("name", recorded_lines())
+def test_each_line_replays_to_its_golden_end(wide_cpu, name):
+    game = played(recorded_lines()[name].shape, name)
+    assert game.current.program.text == (GOLDEN / f"{name}.txt").read_text()
+
+
+@pytest.mark.parametrize("name", [n for n in recorded_lines() if n != "softmax"])
+def test_each_end_computes_what_its_kernel_is(name):
+    line, kernel = recorded_lines()[name], kernels.get(name)
+    program = played(line.shape, name, lanes=LANES).current.program
+    inputs = random_inputs(program)
+    (output,) = program.outputs
+    got = run_program(program, inputs, line.policy)[output]
+    # merged dimensions change no byte: the reference sees the kernel's own shapes
+    start = kernel.program(kernel.shape(line.shape))
+    shaped = {a: v.reshape([d.size for d in start.buffer_of[a].dims]) for a, v in inputs.items()}
+    expected = kernel.reference(shaped, kernel.shape(line.shape))[output]
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize(

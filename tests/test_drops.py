@@ -1,0 +1,72 @@
+"""Dropping any one move of any recorded line: later moves keep to what they named, or are told why not."""
+
+import copy
+from collections import Counter
+
+import pytest
+
+from dojo_core import kernels
+from dojo_core.game import Game
+from dojo_core.line import recorded_lines
+from dojo_core.moves.anchors import anchors
+from tests import oracle
+from tests.conftest import WIDE
+
+LINES = recorded_lines()
+
+
+@pytest.fixture(autouse=True)
+def wide_cpu(monkeypatch):
+    monkeypatch.setattr("dojo_core.moves.legality.target_named", lambda name: WIDE)
+
+
+def played(name: str, shape: str | None = None, **settings: int) -> Game:
+    line, kernel = LINES[name], kernels.get(name)
+    sizes = kernel.shape(shape or line.shape)
+    game = Game.new(kernel.program(sizes), name, policy=line.policy)
+    assert all(entry.applies for entry in line.play(game, settings).entries)
+    return game
+
+
+def without(game: Game, number: int):
+    """(report, the game with the branch that lacks that move)"""
+    other = copy.copy(game)
+    other.positions = {p.id: copy.copy(p) for p in game.positions.values()}
+    for position in other.positions.values():
+        position.children = list(position.children)
+    return other.drop(number, skip_invalid=True), other
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_no_later_move_silently_moves_to_another_node(name):
+    game = played(name)
+    original = game.main_line(0)
+    outcomes: Counter[str] = Counter()
+    for dropped in original[1:]:
+        report, branch = without(game, dropped.id)
+        later = [p for p in original if p.id > dropped.id]
+        assert len(report.entries) == len(later)
+        applied = iter(branch.line()[dropped.id :])
+        for entry, before in zip(report.entries, later, strict=True):
+            outcomes[entry.outcome] += 1
+            assert entry.outcome in ("same", "readdressed", "place changed", "refused")
+            if not entry.applies:
+                assert len(entry.reason) > 10
+                continue
+            now = next(applied)
+            assert str(now.move) == entry.new and (now.origin, now.anchors) == (before.origin, before.anchors)
+            # and these are what the move names where it was played now
+            here = branch.context(now.parent, now.origin)
+            assert anchors(here, now.move) == before.anchors
+    assert outcomes["same"] and outcomes["place changed"] + outcomes["refused"]
+
+
+def test_what_is_left_computes_the_same():
+    """A line with one move dropped is a line of legal moves: the oracle agrees, whatever move it was."""
+    game = played("softmax", "2x64")
+    terms = oracle.Terms()
+    wanted = oracle.run(game.start, "algebraic", terms).outputs
+    for dropped in game.main_line(0)[1:]:
+        _, branch = without(game, dropped.id)
+        seen = oracle.run(branch.current.program, "algebraic", terms)
+        assert seen.fault is None and seen.outputs == wanted, dropped.move
