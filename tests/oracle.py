@@ -81,8 +81,11 @@ class Terms:
             return POISON
         if not function:
             return operands[0]
+        one = self.number(1)
+        if function == "*" and one in operands:  # exact
+            return operands[1] if operands[0] == one else operands[0]
         if function == "/" and policy == "algebraic":
-            one, inverse = self.number(1), self.make("reciprocal", operands[1])
+            inverse = self.make("reciprocal", operands[1])
             return inverse if operands[0] == one else self.make("*", operands[0], inverse)
         return self.make(function, *operands)
 

@@ -185,6 +185,16 @@ def test_a_guard_on_iterators_that_the_cell_does_not_use_need_only_hold_once():
     assert not why(never, "set_location t stack", SMALL).legal
 
 
+def test_a_guard_on_the_index_itself_bounds_what_is_covered():
+    """As it stands after padding a scope and splitting it."""
+    buffers = "x f32 [6] heap\ny f32 [6] heap\nt f32 [6] heap"
+    body = "2 4 t[{0}*4+{1}] = x[{0}*4+{1}] if {0}*4+{1} < 6\n6 y[{0}] = t[{0}]"
+    assert why(program_of(body, buffers), "set_location t stack", SMALL).legal
+    assert definition_fault(program_of(body, buffers)) is None
+    short = program_of(body.replace("< 6", "< 5"), buffers)
+    assert definition_fault(short).code == "undefined"
+
+
 def test_a_lane_may_read_what_a_later_lane_writes():
     buffers = "x f32 [5] heap\ny f32 [5] heap"
     assert why(program_of("5 y[{0}] = x[{0}]\n4 y[{0}] = y[{0}+1]", buffers), "vectorize y#1@0", SMALL).legal

@@ -71,6 +71,7 @@ def _uncovered_sides(
     held = [Constraint.of(c) for c in read.leaf.op.guard]
     seen: set[int] = set()
     forced: dict[int, Affine] = {}  # iterators of the write that its cell fixes, in those of the read
+    indexed: dict[tuple[tuple[int, int], ...], Affine] = {}  # the same for each index as a whole
     sides: list[Constraint] = []
 
     def uncovered(side: Constraint) -> None:
@@ -86,8 +87,9 @@ def _uncovered_sides(
         outer = Affine(tuple((d, c) for d, c in form.terms if d < depth), begin)
         low, high = Affine(tuple(local)).bounds(sizes)
         rest = wanted - outer
+        indexed[tuple(local)] = rest + sum(c * lows[d] for d, c in local)
         if len(local) == 1 and local[0][1] == 1:
-            forced[local[0][0]] = rest + lows[local[0][0]]
+            forced[local[0][0]] = indexed[tuple(local)]
         if is_dense([(abs(c), sizes[d]) for d, c in local]):
             uncovered(Constraint.at_least(-rest + (low - 1)))
             uncovered(Constraint.at_least(rest - (high + 1)))
@@ -107,9 +109,14 @@ def _uncovered_sides(
         if all(d >= depth and d not in seen for d in comparison.form.depths):
             free.append(comparison)  # the same for every cell: it need only hold once
             continue
-        if any(d >= depth and d not in forced for d in comparison.form.depths):
+        inner = tuple((d, c) for d, c in comparison.form.terms if d >= depth)
+        if inner in indexed:
+            form = Affine(tuple((d, c) for d, c in comparison.form.terms if d < depth)) + indexed[inner]
+        elif all(d in forced for d, _ in inner):
+            form = comparison.form.substitute(forced)
+        else:
             return None
-        form = comparison.form.substitute(forced) - comparison.bound
+        form = form - comparison.bound
         if comparison.relation in ("<", "=="):
             uncovered(Constraint.at_least(form + (0 if comparison.relation == "<" else -1)))
         if comparison.relation in (">=", "=="):
