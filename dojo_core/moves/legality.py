@@ -15,7 +15,7 @@ from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
-from dojo_core.program.tree import Path, Program, walk
+from dojo_core.program.tree import Path, Program, Scope, walk
 from dojo_core.program.validity import Fault, storage_fault
 from dojo_core.targets.target import Target
 from dojo_core.targets.target import target as target_named
@@ -58,13 +58,13 @@ def _refused(fault: Fault, before: Program, after: Program) -> Refusal:
 
 
 def _too_large(program: Program) -> bool:
-    count = 0
-    for node, path, _ in walk(program.body):
-        count += 1
-        if len(path) > KERNEL_LIMITS["depth"] + 1:
-            return True
-        del node
-    return count > KERNEL_LIMITS["nodes"] or len(program.buffers) > KERNEL_LIMITS["buffers"]
+    nodes = sum(n.nodes if isinstance(n, Scope) else 1 for n in program.body)
+    height = max((n.height if isinstance(n, Scope) else 1 for n in program.body), default=0)
+    return (
+        nodes > KERNEL_LIMITS["nodes"]
+        or height > KERNEL_LIMITS["depth"] + 1
+        or len(program.buffers) > KERNEL_LIMITS["buffers"]
+    )
 
 
 def context(

@@ -34,7 +34,15 @@ class Definition:
 
 def touches_of(program: Program, array: str) -> tuple[Touch, ...]:
     """All accesses to an array, in tree order."""
-    return tuple(t for leaf in program.leaves for t in touches(leaf) if t.access.array == array)
+    kept: dict[str, tuple[Touch, ...]] | None = program.__dict__.get("_touches")
+    if kept is None:
+        found: dict[str, list[Touch]] = {}
+        for leaf in program.leaves:
+            for touch in touches(leaf):
+                found.setdefault(touch.access.array, []).append(touch)
+        kept = {name: tuple(each) for name, each in found.items()}
+        program.__dict__["_touches"] = kept
+    return kept.get(array, ())
 
 
 def definition(program: Program, read: Touch) -> Definition | None:

@@ -147,19 +147,56 @@ class Scope:
     birth: Birth = field(default=Birth(), compare=False)
 
     @cached_property
+    def first_accessed(self) -> tuple[str, ...]:
+        """Names of all arrays accessed below, by first access (prefetches, which touch nothing, aside)."""
+        return _first_accessed(self.body)
+
+    @cached_property
     def arrays(self) -> frozenset[str]:
-        """Names of all arrays accessed below (prefetches, which touch nothing, not counted)."""
-        names: set[str] = set()
-        for child in self.body:
-            if isinstance(child, Scope):
-                names |= child.arrays
-            else:
-                names.add(child.target.array)
-                names.update(a.array for a in child.reads)
-        return frozenset(names)
+        """The same names as a set."""
+        return frozenset(self.first_accessed)
+
+    @cached_property
+    def prefetched(self) -> frozenset[str]:
+        """Names of all arrays that an operation below prefetches."""
+        return _prefetched(self.body)
+
+    @cached_property
+    def nodes(self) -> int:
+        """How many nodes the subtree has, this one included."""
+        return 1 + sum(c.nodes if isinstance(c, Scope) else 1 for c in self.body)
+
+    @cached_property
+    def height(self) -> int:
+        """How many nodes the longest path down has, this one included."""
+        return 1 + max((c.height if isinstance(c, Scope) else 1 for c in self.body), default=0)
 
 
 Node = Scope | Op
+
+
+def _prefetched(body: tuple[Node, ...]) -> frozenset[str]:
+    names: set[str] = set()
+    for child in body:
+        if isinstance(child, Scope):
+            names |= child.prefetched
+        else:
+            names.update(a.array for a in child.prefetches)
+    return frozenset(names)
+
+
+def _first_accessed(body: tuple[Node, ...]) -> tuple[str, ...]:
+    """Arrays in the order in which operations name them first: the target, then what is read."""
+    names: dict[str, None] = {}
+    for child in body:
+        if isinstance(child, Scope):
+            names.update(dict.fromkeys(child.first_accessed))
+        else:
+            names[child.target.array] = None
+            for operand in child.operands:
+                if isinstance(operand, Access):
+                    names[operand.array] = None
+    return tuple(names)
 
 
 def substitute(node: Node, images: Mapping[int, Affine]) -> Node:
@@ -244,13 +281,10 @@ class Program:
         for array in inputs + outputs:
             if array in home:
                 ordered.setdefault(home[array].name, home[array])
-        prefetched: set[str] = set()
-        for leaf in leaves(body):
-            for access in (leaf.op.target, *leaf.op.reads):
-                if access.array in home:
-                    ordered.setdefault(home[access.array].name, home[access.array])
-            prefetched.update(a.array for a in leaf.op.prefetches)
-        gone = {a for a in prefetched if a not in home or home[a].name not in ordered}
+        for array in _first_accessed(body):
+            if array in home:
+                ordered.setdefault(home[array].name, home[array])
+        gone = {a for a in _prefetched(body) if a not in home or home[a].name not in ordered}
         if gone:
             body = tuple(_without_prefetches(n, gone) for n in body)
         return Program(name, inputs, outputs, tuple(ordered.values()), body, age)
