@@ -102,6 +102,7 @@ class Transformation:
     name: ClassVar[str]
     family: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]]
+    hint: ClassVar[bool] = False  # changes nothing that V2 and V3 look at: prefetches, streaming stores
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
         """Every place and parameter that is well formed, numbers from a documented finite grid."""

@@ -26,10 +26,10 @@ from dojo_core.moves.storage import (
 )
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import coverage
-from dojo_core.program.dependence import touches
 from dojo_core.program.flow import touches_of
 from dojo_core.program.integers import Constraint, solve
-from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Path, Program
+from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Path, Program, Scope
+from dojo_core.program.validity import owner_path
 
 
 def _no_dim(buffer: Buffer, *dims: Argument) -> Refusal | None:
@@ -287,12 +287,12 @@ class ExpandDim(_LayoutMove):
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
         program = context.program
         for buffer in temporaries(program):
-            for path, scope, _ in scopes(program):
-                if (
-                    scope.size > 1
-                    and _all_within(program, buffer, path)
-                    and not _indexed(program, buffer, path)
-                ):
+            owner = owner_path(program, buffer)
+            for depth in range(len(owner)):
+                path = owner[: depth + 1]
+                scope = program.node(path)
+                assert isinstance(scope, Scope)
+                if scope.size > 1 and not _indexed(program, buffer, path):
                     yield buffer.name, place_of(program, path)
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
@@ -332,11 +332,8 @@ class ExpandDim(_LayoutMove):
 
 
 def _all_within(program: Program, buffer: Buffer, path: Path) -> bool:
-    return all(
-        leaf.path[: len(path)] == path
-        for leaf in program.leaves
-        if any(t.access.array in buffer.arrays for t in touches(leaf))
-    )
+    found = (t for array in buffer.arrays for t in touches_of(program, array))
+    return all(t.leaf.path[: len(path)] == path for t in found)
 
 
 def _indexed(program: Program, buffer: Buffer, path: Path) -> bool:

@@ -30,7 +30,7 @@ def outcome(context: Context, move: Move) -> Program | Refusal:
         planned = transformation.plan(context, move.arguments)
     except NoSuchPlace as missing:
         return structural("no-such-place", str(missing))
-    if isinstance(planned, Refusal):
+    if isinstance(planned, Refusal) or transformation.hint:
         return planned
     fault = storage_fault(planned) or mark_fault(planned, context.target, context.policy)
     if fault is not None:

@@ -219,6 +219,7 @@ class ClearMark(Transformation):
 
 class _PrefetchMove(Transformation):
     family = "marks"
+    hint = True
     parameters = (Parameter("operation", "op"), Parameter("access", "access"))
 
     def read(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Leaf, Access] | Refusal:
@@ -343,6 +344,7 @@ def _with_prefetches(op: Op, prefetches: tuple[Access, ...]) -> Op:
 
 class _StreamMove(Transformation):
     family = "marks"
+    hint = True
     parameters = (Parameter("operation", "op"),)
     on: ClassVar[bool]
 

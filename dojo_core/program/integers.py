@@ -125,7 +125,7 @@ def _solve(box: Box, constraints: tuple[Constraint, ...]) -> Solution:
     outcome = _eliminate(rows, width)
     if outcome is None:
         return _IMPOSSIBLE
-    if not outcome:
+    if not outcome and width:
         return _UNDECIDED
     values = outcome
     for k, image in reversed(undo):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path as FilePath
 from typing import Any, NoReturn
 
@@ -560,8 +560,15 @@ def with_births(program: Program) -> Program:
 
 def parse_access(program: Program, leaf: Leaf, text: str) -> Access:
     """Read an access as it could stand in a prefetch of that operation (out of bounds is allowed)."""
+    array = text.split("[", 1)[0].strip()
+    home = program.buffer_of.get(array)
+    return _access(text, array, home.dims if home else None, tuple(s.size for s in leaf.scopes))
+
+
+@lru_cache(maxsize=10_000)
+def _access(text: str, array: str, dims: tuple[Dim, ...] | None, sizes: tuple[int, ...]) -> Access:
     reader = _Reader(text or " ")
     reader.number = 1
-    reader.dims = {a: b.dims for b in program.buffers for a in b.arrays}
-    reader.open = [_Frame(s.size, s.mark) for s in leaf.scopes]
+    reader.dims = {} if dims is None else {array: dims}
+    reader.open = [_Frame(size, "") for size in sizes]
     return reader.access(reader.read("access", reader.lines[0], 0), within_bounds=False)

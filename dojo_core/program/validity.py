@@ -27,6 +27,7 @@ from dojo_core.program.dependence import (
     renamed,
     touches,
 )
+from dojo_core.program.flow import touches_of
 from dojo_core.program.integers import Constraint
 from dojo_core.program.tree import Access, Birth, Buffer, Leaf, Node, Op, Path, Program, Scope
 
@@ -89,7 +90,7 @@ def definition_fault(program: Program) -> Fault | None:
 
 def owner_path(program: Program, buffer: Buffer) -> Path:
     """The innermost scope that holds all accesses of a buffer; () is the root."""
-    paths = [leaf.path[:-1] for leaf in program.leaves if _touches_any(leaf, buffer.arrays)]
+    paths = [t.leaf.path[:-1] for array in buffer.arrays for t in touches_of(program, array)]
     if not paths:
         return ()
     first = paths[0]
