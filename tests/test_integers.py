@@ -61,3 +61,10 @@ def test_tiles_are_told_apart_exactly():
 
 def test_a_gap_that_only_divisibility_shows():
     assert not solve([(0, 10**9), (0, 10**9)], [Constraint(Affine.make([(0, 6), (1, -4)], 3), True)]).possible
+
+
+def test_a_system_without_unknowns_has_a_point():
+    """Two instances of accesses without an index always meet; the witness shows where."""
+    assert solve([(2, 5)], []).point == (2,)
+    assert solve([(2, 5)], [Constraint.at_least(Affine(const=1))]).point == (2,)
+    assert not solve([(2, 5)], [Constraint.at_least(Affine(const=-1))]).possible

@@ -1,9 +1,9 @@
 # ruff: noqa: E501  (before and after stand side by side)
-"""Each move: before, the move, after; its inverse; and a refusal for each of its conditions."""
+"""Each move: before, the move, after, and its inverse. Refusals stand in test_refusals.py."""
 
 import pytest
 
-from dojo_core import IllegalMove, MoveSyntax, apply, legal_moves, parse, why
+from dojo_core import MoveSyntax, apply, legal_moves, parse, why
 from dojo_core.moves import REGISTRY, inverse, parse_move
 from tests.conftest import WIDE
 
@@ -112,84 +112,6 @@ def test_reciprocal_needs_the_policy_algebraic():
     result = apply(program, "use_reciprocal y@1 r", WIDE, "algebraic")
     assert body_of(result) == ["8 r[{0}] = 1 / w[{0}]", "| 16 y[{0},{1}] = x[{0},{1}]*r[{0}]"]
     assert apply(result, "divide_again r", WIDE, "algebraic") == program
-
-
-REFUSED = [
-    # move, buffers, body, code, enabler
-    ("split_scope y@0 5", XY, "64 y[{0}] = x[{0}]", "split-factor", None),
-    ("split_scope y@0 64", XY, "64 y[{0}] = x[{0}]", "split-factor", None),
-    ("split_scope y@0 4", XY, "64:p y[{0}] = x[{0}]", "marked", "clear_mark y@0"),
-    ("split_scope y@3 4", XY, "64 y[{0}] = x[{0}]", "no-such-place", None),
-    ("split_scope q@0 4", XY, "64 y[{0}] = x[{0}]", "no-such-place", None),
-    ("split_scope y#1@0 4", XY, "64 y[{0}] = x[{0}]", "no-such-place", None),
-    ("merge_scopes y@0", XY, "64 y[{0}] = x[{0}]", "not-perfect", None),
-    ("merge_scopes y@0", XY, "4:p 16 y[{0}*16+{1}] = x[{0}*16+{1}]", "marked", "clear_mark y@0"),
-    ("merge_scopes y@0", X2, "8 16 y[{0},{1}] = x[{0},{1}]", "not-flat", None),
-    ("merge_scopes y@0", "x f32 [8] heap\ny f32 [8] heap", "2 4 y[{0}*4+{1}] = x[{0}*4+{1}]*{1}", "not-flat", None),
-    ("join_scopes y@0", XY, "64 y[{0}] = x[{0}]", "no-partner", None),
-    ("join_scopes t@0", XTY, "8 t[{0}] = x[{0}]\n2 4 y[{0}*4+{1}] = t[{0}*4+{1}]", "unlike-partner", "split_scope t@0 4"),
-    ("join_scopes t@0", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[-{0}+7]", "order", None),
-    ("fission_scope t@0 t", XTY, "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "not-a-later-child", None),
-    ("fission_scope t@0 y", XTY.replace("t f32 [8]", "t f32 [8:N]"), "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "clobber", "materialise_dims t 0"),
-    ("interchange y@0", XY, "64 y[{0}] = x[{0}]", "not-perfect", None),
-    ("interchange t@0", "x f32 [5, 5] heap\ny f32 [5, 5] heap\nt f32 [5, 5] heap", "5 5 t[{0},{1}] = x[{0},{1}]\n4 4 t[{0}+1,{1}] = t[{0},{1}+1]\n5 5 y[{0},{1}] = t[{0},{1}]", None, None),
-    ("interchange t#1@0", "x f32 [5, 5] heap\ny f32 [5, 5] heap\nt f32 [5, 5] heap", "5 5 t[{0},{1}] = x[{0},{1}]\n4 4 t[{0}+1,{1}] = t[{0},{1}+1]\n5 5 y[{0},{1}] = t[{0},{1}]", "order", None),
-    ("reorder t@0", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "order", None),
-    ("reorder y@0", XY, "64 y[{0}] = x[{0}]", "no-next", None),
-    ("split_reduction y@0 p", XY, "64 y[{0}] = x[{0}]", "no-reduction", None),
-    ("split_reduction y#1@0 p", SUM, "8 y[{0}] = 0\n8 64 y[{0}] += x[{0},{1}]", "target-uses", None),
-    ("split_reduction y#1@1 x", SUM, "8 y[{0}] = 0\n8 64 y[{0}] += x[{0},{1}]", "name-taken", None),
-    ("parallelize y#1@0", "x f32 [64] heap\ny f32 [1] heap", "y[0] = 0\n64 y[0] += x[{0}]", "race", "split_reduction y#1@0 py"),
-    ("parallelize y@1", X2, "8:p 16 y[{0},{1}] = x[{0},{1}]", "parallel-nested", None),
-    ("parallelize y@0", XY, "64:u y[{0}] = x[{0}]", "marked", "clear_mark y@0"),
-    ("vectorize y@0", XY, "64 y[{0}] = x[{0}]", "vector-width", "split_scope y@0 16"),
-    ("vectorize y@0", "x f32 [16] heap\ny f32 [16] heap\nt f32 [16] heap", "16 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", None, None),
-    ("vectorize t@0", "x f32 [16] heap\ny f32 [16] heap\nt f32 [16] heap", "16 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "vector-body", "fission_scope t@0 y"),
-    ("vectorize y@1", "x f32 [16, 8] heap\ny f32 [8, 16] heap", "8 16 y[{0},{1}] = x[{1},{0}]", "vector-stride", None),
-    ("vectorize y@1", "x f32 [16, 8] heap\ny f32 [16, 8] heap", "8 16 y[{1},{0}] = x[{1},{0}]", "vector-stride", None),
-    ("vectorize y@0", XY.replace("64", "16"), "16 y[{0}] = x[{0}] if {0} < 9", "vector-guard", None),
-    ("vectorize y@0", XY.replace("64", "16"), "16 y[{0}] = pow(x[{0}],2)", "vector-form", None),
-    ("vectorize y#1@0", "x f32 [17] heap\ny f32 [17] heap", "17 y[{0}] = x[{0}]\n16 y[{0}+1] = y[{0}]", "vector-flow", None),
-    ("clear_mark y@0", XY, "64 y[{0}] = x[{0}]", "unmarked", None),
-    ("prefetch y x[{0}]", X2, "8 16 y[{0},{1}] = x[{0},{1}]", "bad-access", None),
-    ("prefetch y x[{5},0]", X2, "8 16 y[{0},{1}] = x[{0},{1}]", "bad-access", None),
-    ("clear_prefetch y x[{0},{1}]", X2, "8 16 y[{0},{1}] = x[{0},{1}]", "not-prefetched", None),
-    ("reuse_dims x 0", XTY, "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "interface", None),
-    ("reuse_dims t 1", XTY, "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "no-such-dim", None),
-    ("reuse_dims t 0", XTY, "8:p t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "race", "reuse_dims t 0 stack"),
-    ("materialise_dims t 0", XTY, "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "not-reused", None),
-    ("set_location t heap", XTY, "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "same-location", None),
-    ("set_location t shared", XTY, "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "location-unknown", None),
-    ("set_location t register", XTY, "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "register-index", "unroll t@0"),
-    ("set_location y stack", XTY, "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "interface", None),
-    ("share_buffer t x", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "interface", None),
-    ("share_buffer t y", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = x[{0}]\n8 y[{0}] += t[{0}]", "clobber", None),
-    ("share_buffer t u", XTY + "\nu f32 [8] stack", "8 t[{0}] = x[{0}]\n8 u[{0}] = t[{0}]\n8 y[{0}] = u[{0}]", "unlike-buffers", None),
-    ("unshare_buffer t", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "not-shared", None),
-    ("split_dim t 0 3", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "split-factor", None),
-    ("split_dim t 0 4", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "not-decomposed", None),
-    ("merge_dims t 0", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "no-such-dim", None),
-    ("merge_reduction t", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "no-partials", None),
-    ("divide_again t", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "no-reciprocal", None),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("move", "buffers", "body", "code", "enabler"), REFUSED, ids=[f"{r[0]}: {r[3]}" for r in REFUSED]
-)
-def test_each_condition_refuses(move, buffers, body, code, enabler):
-    program = parse(kernel(body, buffers))
-    verdict = why(program, move, WIDE)
-    if code is None:  # the neighbour of a refusal: this one is legal, or refused for the place alone
-        return
-    assert not verdict.legal
-    assert verdict.refusal.code == code
-    assert verdict.sentence.endswith(".")
-    if enabler is not None:
-        assert enabler in verdict.refusal.enablers
-        apply(program, enabler, WIDE)
-    with pytest.raises(IllegalMove):
-        apply(program, move, WIDE)
 
 
 def test_strict_keeps_the_order_of_a_sum():

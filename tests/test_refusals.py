@@ -1,0 +1,561 @@
+# ruff: noqa: E501  (program, move and refusal stand side by side)
+"""Each numbered condition of each move refuses: a program, the move, the refusal, and what would enable it.
+
+The numbers are those of the move's docstring (docs/moves.md); 0 stands for what every move asks: that the
+places it names exist. ``tests/mutate.py`` switches every condition off in turn and looks here first.
+"""
+
+import inspect
+import re
+from dataclasses import replace
+from typing import NamedTuple
+
+import pytest
+
+from dojo_core import IllegalMove, Move, apply, parse, why
+from dojo_core.moves import REGISTRY
+from dojo_core.moves.places import Place
+from dojo_core.moves.reference import FAMILIES
+from dojo_core.program.marks import mark_fault
+from tests.conftest import WIDE
+
+
+class Case(NamedTuple):
+    """``buffers`` whose names begin with x or w are inputs; y (and z, where there is one) are outputs."""
+
+    condition: int
+    move: str
+    buffers: str
+    body: str
+    code: str
+    enabler: str | None = None  # a legal move that the refusal tells
+    policy: str = "reassoc"
+
+
+def heap(**shapes: str) -> str:
+    """``heap(x="8", t="8:N stack")``: f32 buffers, on the heap where nothing else is said."""
+    lines = []
+    for name, shape in shapes.items():
+        sizes, *where = shape.split(" ")
+        lines.append(f"{name} f32 [{sizes.replace(',', ', ')}] {' '.join(where) or 'heap'}")
+    return "\n".join(lines)
+
+
+XY = heap(x="64", y="64")
+XTY = heap(x="8", y="8", t="8")
+XTUY = heap(x="8", y="8", t="8", u="8")
+X2 = heap(x="8,16", y="8,16")
+SUM = heap(x="8,64", y="8")
+COPY = "64 y[{0}] = x[{0}]"
+APART = "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]"
+JOINED = "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]"
+TWICE = "8 t[{0}] = x[{0}]*2\n8 y[{0}] = t[{0}]"
+ROWS = "8 16 y[{0},{1}] = x[{0},{1}]"
+ROWSUM = "8 y[{0}] = 0\n8 64 y[{0}] += x[{0},{1}]"
+SQUARE = heap(x="5,5", y="5,5", t="5,5")
+SKEWED = "5 5 t[{0},{1}] = x[{0},{1}]\n4 4 t[{0}+1,{1}] = t[{0},{1}+1]\n5 5 y[{0},{1}] = t[{0},{1}]"
+TILE = heap(x="4,16", w="8", y="4,8,16", p="4:N,16 stack")
+TILED = "4 16 p[{0},{1}] = x[{0},{1}]\n| 8 16 y[{0},{1},{2}] = p[{0},{2}]*w[{1}]"
+PARTIALS = heap(x="8,64", s="8", y="8", p="8:N,16 stack")
+START = "8 s[{0}] = 0\n"
+PARTIAL = (
+    START
+    + "8 16 p[{0},{1}] = 0\n| 4 16 p[{0},{2}] += x[{0},{1}*16+{2}]\n| 16 s[{0}] += p[{0},{1}]\n8 y[{0}] = s[{0}]"
+)
+RATIO = heap(x="8,16", w="8", y="8,16")
+RATIOS = "8 16 y[{0},{1}] = x[{0},{1}] / w[{0}]"
+INVERSE = heap(x="8,16", w="8", y="8,16", r="8:N stack")
+INVERTED = "8 r[{0}] = 1 / w[{0}]\n| 16 y[{0},{1}] = x[{0},{1}]*r[{0}]"
+AGAIN = heap(x="8", y="8", t="8", r="8:N stack")
+REMADE = "8 t[{0}] = exp(x[{0}])\n8 r[{0}] = exp(x[{0}])\n| y[{0}] = r[{0}] + t[{0}]"
+DOT = heap(x="8", w="8", y="", t="")
+PRODUCT = "y[] = 0\n8 t[] = x[{0}]*w[{0}]\n| y[] += t[]"
+
+SCOPES = [
+    Case(1, "split_scope y@0 5", XY, COPY, "split-factor"),
+    Case(1, "split_scope y@0 64", XY, COPY, "split-factor"),
+    Case(1, "split_scope y@0 1", XY, COPY, "split-factor"),
+    Case(2, "split_scope y@0 4", XY, "64:p y[{0}] = x[{0}]", "marked", "clear_mark y@0"),
+    Case(0, "split_scope y@3 4", XY, COPY, "no-such-place"),
+    Case(0, "split_scope q@0 4", XY, COPY, "no-such-place"),
+    Case(0, "split_scope y#1@0 4", XY, COPY, "no-such-place"),
+    Case(1, "merge_scopes y@0", XY, COPY, "not-perfect"),
+    Case(1, "merge_scopes y@0", heap(x="2,4", y="2,4", z="2,4"), "2 4 y[{0},{1}] = x[{0},{1}]\n| 4 z[{0},{1}] = x[{0},{1}]", "not-perfect"),
+    Case(2, "merge_scopes y@0", XY, "4:p 16 y[{0}*16+{1}] = x[{0}*16+{1}]", "marked", "clear_mark y@0"),
+    Case(2, "merge_scopes y@0", XY, "4 16:v y[{0}*16+{1}] = x[{0}*16+{1}]", "marked", "clear_mark y@1"),
+    Case(3, "merge_scopes y@0", X2, ROWS, "not-flat"),
+    Case(3, "merge_scopes y@0", heap(x="8", y="8"), "2 4 y[{0}*4+{1}] = x[{0}*4+{1}]*{1}", "not-flat"),
+    Case(3, "merge_scopes y@0", heap(x="8", y="8"), "2 4 y[{0}*4+{1}] = x[{0}+{1}]", "not-flat"),
+    Case(3, "merge_scopes y@0", heap(x="8", y="8"), "2 4 y[{0}*4+{1}] = x[{0}*4+{1}] if {1} < 3", "not-flat"),
+    Case(3, "merge_scopes y@0", heap(x="8", y="8"), "2 4 y[{0}*4+{1}] = x[{0}*4+{1}] !prefetch(x[{0}])", "not-flat"),
+    Case(1, "join_scopes y@0", XY, COPY, "no-partner"),
+    Case(1, "join_scopes y@0", heap(x="8", y="8", z=""), "8 y[{0}] = x[{0}]\nz[] = x[0]", "no-partner"),
+    Case(2, "join_scopes t@0", XTY, "8 t[{0}] = x[{0}]\n2 4 y[{0}*4+{1}] = t[{0}*4+{1}]", "unlike-partner", "split_scope t@0 4"),
+    Case(2, "join_scopes t@0", XTY, "8:p t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "unlike-partner", "clear_mark t@0"),
+    Case(3, "join_scopes t@0", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[-{0}+7]", "order"),
+    Case(3, "join_scopes t@0", XTY, "8:p t[{0}] = x[{0}]\n8:p y[{0}] = t[0]", "order"),
+    Case(1, "fission_scope t@0 t", XTY, JOINED, "not-a-later-child"),
+    Case(1, "fission_scope t@0 y", XTY, APART, "not-a-later-child"),
+    Case(2, "fission_scope t#1@0 y", XTY, "8 t[{0}] = x[{0}]\n7 t[{0}] = x[{0}]*2\n| y[{0}] = t[{0}+1]\n1 y[{0}+7] = t[7]", "order"),
+    Case(2, "fission_scope t@0 y", heap(x="8", y="8", t="8:N"), JOINED, "clobber", "materialise_dims t 0"),
+    Case(2, "fission_scope t@0 y", heap(x="8", y="8", t="8:N stack"), JOINED, "clobber", "materialise_dims t 0"),
+    Case(1, "interchange y@0", XY, COPY, "not-perfect"),
+    Case(1, "interchange y@0", heap(x="2,4", y="2,4", z="2,4"), "2 4 y[{0},{1}] = x[{0},{1}]\n| 4 z[{0},{1}] = x[{0},{1}]", "not-perfect", "fission_scope y@0 z@1"),
+    Case(2, "interchange t#1@0", SQUARE, SKEWED, "order"),
+    Case(2, "interchange y#1@0", heap(x="8,4", y=""), "y[] = 0\n8 4 y[] += x[{0},{1}]", "order", policy="strict"),
+    Case(3, "interchange y@0", X2, "8:p 16:u y[{0},{1}] = x[{0},{1}]", "parallel-unrolled"),
+    Case(3, "interchange y@0", X2, "8 16:v y[{0},{1}] = x[{0},{1}]", "vector-body"),
+    Case(1, "reorder y@0", XY, COPY, "no-next"),
+    Case(2, "reorder t@0", XTY, APART, "order"),
+    Case(2, "reorder t", XTY, JOINED, "order"),
+    Case(2, "reorder y#1", heap(x="8", y=""), "y[] = 0\n8 y[] += x[{0}]\n| y[] *= 2", "order"),
+    Case(2, "reorder y#1", heap(x="8", y=""), "y[] = 0\n8 y[] += x[{0}]\n| y[] += 2", "order", policy="strict"),
+]  # fmt: skip
+
+EXTENT = [
+    Case(1, "cut_scope y@0 64", XY, COPY, "cut-point"),
+    Case(1, "cut_scope y@0 0", XY, COPY, "cut-point"),
+    Case(2, "cut_scope y@0 32", XY, "64:u y[{0}] = x[{0}]", "marked", "clear_mark y@0"),
+    Case(3, "cut_scope t@0 2", heap(x="4,8", y="4,8", t=" stack"), "4 8:p t[] = x[{0},{1}]\n| | y[{0},{1}] = t[]", "race"),
+    Case(1, "uncut_scope y@0", XY, COPY, "no-partner"),
+    Case(1, "uncut_scope y@0", heap(x="8", y="8"), "7 y[{0}] = x[{0}]\ny[7] = x[7]", "no-partner"),
+    Case(1, "uncut_scope y@0", XY, "48:p y[{0}] = x[{0}]\n16 y[{0}+48] = x[{0}+48]", "marked", "clear_mark y@0"),
+    Case(1, "uncut_scope y@0", XY, "48 y[{0}] = x[{0}]\n16:p y[{0}+48] = x[{0}+48]", "marked", "clear_mark y#1@0"),
+    Case(2, "uncut_scope y@0", XY, "48 y[{0}] = x[{0}]\n16 y[{0}+48] = x[{0}]", "not-continued"),
+    Case(2, "uncut_scope y@0", heap(x="8", y="8", z="8"), "4 y[{0}] = x[{0}]\n| z[{0}] = x[{0}]\n4 y[{0}+4] = x[{0}+4]\n4 z[{0}+4] = x[{0}+4]", "not-continued"),
+    Case(1, "wrap y 0", heap(x="", y=""), "y[] = x[]", "wrap-size"),
+    Case(1, "wrap y 2147483648", heap(x="", y=""), "y[] = x[]", "wrap-size"),
+    Case(2, "wrap y#1 2", heap(x="", y=""), "y[] = 0\ny[] += x[]", "not-repeatable"),
+    Case(2, "wrap y#1 2", heap(x="", y=""), "y[] = x[]\ny[] = y[]*2", "not-repeatable"),
+    Case(2, "wrap t#1@0 2", XTY, "8 t[{0}] = x[{0}]\n7 t[{0}+1] = t[{0}]*2\n8 y[{0}] = t[{0}]", "not-repeatable"),
+    Case(1, "unwrap y@0", XY, "64:u y[{0}] = x[{0}]", "marked", "clear_mark y@0"),
+    Case(2, "unwrap y@0", XY, COPY, "iterator-used"),
+    Case(2, "unwrap y@0", heap(x="", y=""), "4 y[] = x[]*{0}", "iterator-used"),
+    Case(2, "unwrap y@0", heap(x="", y=""), "4 y[] = x[] if {0} < 2", "iterator-used"),
+    Case(2, "unwrap y#1@0", heap(x="", y=""), "y[] = 0\n4 y[] += x[]", "not-repeatable"),
+    Case(1, "pad_scope y@0 64 guard", XY, COPY, "pad-size"),
+    Case(1, "pad_scope y@0 2147483648 guard", XY, COPY, "pad-size"),
+    Case(2, "pad_scope y@0 128 guard", XY, "64:u y[{0}] = x[{0}]", "marked", "clear_mark y@0"),
+    Case(3, "pad_scope t@0 12 free", heap(x="12", y="8", t="8"), APART, "pad-bounds", "pad_dim t 0 12"),
+    Case(3, "pad_scope t@0 12 free", heap(x="8", y="8", t="12"), APART, "pad-bounds"),
+    Case(3, "pad_scope t@0 12 free", heap(x="8", y="8", t="12"), "8 t[{0}] = x[-{0}+7]\n8 y[{0}] = t[{0}]", "pad-bounds"),
+    Case(4, "pad_scope y@0 12 free", heap(x="12", y="12"), "8 y[{0}] = x[{0}]", "pad-output"),
+    Case(4, "pad_scope t#1@0 12 free", heap(x="12", y="12", t="12"), "12 t[{0}] = 0\n8 t[{0}] = x[{0}]\n12 y[{0}] = t[{0}]", "pad-touches"),
+    Case(4, "pad_scope t#1@0 12 free", heap(x="12", y="8", t="8"), "8 t[{0}] = 0\n8 t[0] += x[{0}]\n8 y[{0}] = t[{0}]", "pad-touches"),
+    Case(4, "pad_scope t#1@0 6 free", heap(x="8", y="8", t="8", u="8"), "8 t[{0}] = x[{0}]\n4 t[{0}] = 3\n| u[{0}] = t[{0}+2]\n4 y[{0}] = u[{0}]", "pad-touches"),
+    Case(1, "unpad_scope y@0 64", XY, COPY, "pad-size"),
+    Case(1, "unpad_scope y@0 0", XY, COPY, "pad-size"),
+    Case(2, "unpad_scope y@0 32", XY, "64:u y[{0}] = x[{0}] if {0} < 32", "marked", "clear_mark y@0"),
+    Case(3, "unpad_scope y@0 32", XY, COPY, "pad-output"),
+    Case(3, "unpad_scope t@0 4", XTY, APART, "pad-touches"),
+    Case(1, "drop_guard y", XY, COPY, "no-guard"),
+    Case(2, "drop_guard y", XY, "64 y[{0}] = x[{0}] if {0} < 48", "guard-holds-not", "cut_scope y@0 48"),
+    Case(2, "drop_guard y", XY, "64 y[{0}] = x[{0}] if {0} >= 48", "guard-holds-not"),
+    Case(2, "drop_guard y", XY, "64 y[{0}] = x[{0}] if {0} == 0", "guard-holds-not"),
+    Case(2, "drop_guard y", XY, "64 y[{0}] = x[{0}] if {0} < 64 and {0} < 48", "guard-holds-not"),
+]  # fmt: skip
+
+SHARED = "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap -> t, u"
+CHAIN = "8 t[{0}] = x[{0}]\n8 u[{0}] = t[{0}]\n8 y[{0}] = u[{0}]"
+STORAGE = [
+    Case(1, "reuse_dims y 0", XTY, APART, "interface"),
+    Case(1, "reuse_dims x 0", XTY, APART, "interface"),
+    Case(2, "reuse_dims t 3", XTY, APART, "no-such-dim"),
+    Case(2, "reuse_dims t 0", heap(x="8", y="8", t="8:N"), JOINED, "not-materialised"),
+    Case(3, "reuse_dims t 0", XTY, APART, "clobber", "join_scopes t@0"),
+    Case(3, "reuse_dims t 0", heap(x="8", y="8", t="8 stack"), APART, "clobber", "join_scopes t@0"),
+    Case(3, "reuse_dims t 0", XTY, "8:p t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "race", "reuse_dims t 0 stack"),
+    Case(3, "reuse_dims t 0 stack", XTY, "8 t[{0}] = x[{0}]\n| 8 y[{1}] = t[{1}]", "lifetime"),
+    Case(3, "reuse_dims t 0", heap(x="8", y="8", t="8", u="8"), "8 t[{0}] = x[{0}] if {0} >= 4\n| y[{0}] = t[{0}]*2 if {0} >= 3\n| t[{0}] = x[{0}]", "undefined"),
+    Case(0, "reuse_dims q 0", XTY, APART, "no-such-place"),
+    Case(0, "reuse_dims u 0", SHARED, CHAIN, "no-such-place"),
+    Case(1, "materialise_dims t 0", XTY, APART, "not-reused"),
+    Case(1, "materialise_dims t 1", XTY, APART, "not-reused"),
+    Case(2, "materialise_dims t 0", heap(x="8", y="8", t="8:N register"), JOINED, "register-index"),
+    Case(2, "materialise_dims t 0", heap(x="600000", y="600000", t="600000:N stack"), "600000 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "stack-size"),
+    Case(1, "set_location y stack", XTY, APART, "interface"),
+    Case(2, "set_location t heap", XTY, APART, "same-location"),
+    Case(2, "set_location t shared", XTY, APART, "location-unknown"),
+    Case(3, "set_location t register", XTY, JOINED, "register-index", "unroll t@0"),
+    Case(3, "set_location t register", XTY, JOINED, "register-index", "reuse_dims t 0"),
+    Case(3, "set_location t register", heap(x="2048", y="2048", t="2048"), "2048 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "register-size", "reuse_dims t 0"),
+    Case(3, "set_location t stack", heap(x="300000", y="300000", t="300000"), "300000 t[{0}] = x[{0}]\n300000 y[{0}] = t[{0}]", "stack-size"),
+    Case(4, "set_location t stack", XTY, "8 t[{0}] = x[{0}]\n| y[{0}] = t[0]", "lifetime"),
+    Case(4, "set_location t heap", heap(x="8", y="8", t="8:N stack"), "8:p t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "race"),
+    Case(1, "share_buffer t t", XTY, APART, "unlike-buffers"),
+    Case(1, "share_buffer t u", XTY + "\nu f32 [8] stack", CHAIN, "unlike-buffers"),
+    Case(1, "share_buffer t u", XTY + "\nu f64 [8] heap", CHAIN, "unlike-buffers"),
+    Case(1, "share_buffer t u", XTY + "\nu f32 [9] heap", CHAIN, "unlike-buffers"),
+    Case(2, "share_buffer t x", XTY, APART, "interface"),
+    Case(2, "share_buffer y x", XTY, APART, "interface"),
+    Case(2, "share_buffer y z", heap(x="8", y="8", z="8"), "8 y[{0}] = x[{0}]\n8 z[{0}] = y[{0}]", "interface"),
+    Case(3, "share_buffer t u", heap(x="8", w="8", y="8", t="8", u="8"), "8 t[{0}] = x[{0}]\n8 u[{0}] = w[{0}]\n8 y[{0}] = t[{0}] + u[{0}]", "clobber"),
+    Case(3, "share_buffer t y", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[-{0}+7]", "clobber"),
+    Case(3, "share_buffer t y", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = x[{0}]\n8 y[{0}] += t[{0}]", "clobber"),
+    Case(1, "unshare_buffer t", XTY, APART, "not-shared"),
+    Case(1, "unshare_buffer y", "x f32 [8] heap\ny f32 [8] heap -> t, y", APART, "not-shared"),
+    Case(1, "unshare_buffer q", XTY, APART, "not-shared"),
+    Case(2, "unshare_buffer t", SHARED, CHAIN, "name-taken"),
+    Case(3, "unshare_buffer u", "x f32 [200000] heap\ny f32 [200000] heap\nt f32 [200000] stack -> t, u", CHAIN.replace("8", "200000"), "stack-size"),
+    Case(0, "split_dim t 1 4", XTY, APART, "no-such-dim"),
+    Case(1, "split_dim t 0 3", XTY, APART, "split-factor"),
+    Case(1, "split_dim t 0 1", XTY, APART, "split-factor"),
+    Case(1, "split_dim t 0 8", XTY, APART, "split-factor"),
+    Case(2, "split_dim t 0 4", XTY, APART, "not-decomposed"),
+    Case(2, "split_dim x 0 4", heap(x="16", y="2,4"), "2 4 y[{0},{1}] = x[{0}*4+{1}+2]", "not-decomposed"),
+    Case(2, "split_dim x 0 4", heap(x="16", y="2,4"), "2 4 y[{0},{1}] = x[{0}*4-{1}+4]", "not-decomposed"),
+    Case(1, "merge_dims t 0", XTY, APART, "no-such-dim"),
+    Case(2, "merge_dims t 0", heap(x="8,16", y="8,16", t="8:N,16"), "8 16 t[{0},{1}] = x[{0},{1}]\n| 16 y[{0},{1}] = t[{0},{1}]", "unlike-dims"),
+]  # fmt: skip
+
+XTY2 = heap(x="8,16", y="8,16", t="8,16")
+APART2 = "8 16 t[{0},{1}] = x[{0},{1}]\n8 16 y[{0},{1}] = t[{0},{1}]"
+LAYOUT = [
+    Case(1, "swap_dims x 0 1", XTY2, APART2, "interface"),
+    Case(2, "swap_dims t 2 1", XTY2, APART2, "no-such-dim"),
+    Case(2, "swap_dims t 0 2", XTY2, APART2, "no-such-dim"),
+    Case(2, "swap_dims t 1 1", XTY2, APART2, "same-dim"),
+    Case(3, "swap_dims t 0 1", XTY2, APART2.replace("16 t[", "16:v t["), "vector-stride"),
+    Case(3, "swap_dims t 0 1", heap(x="2,16", y="2,16", t="2,16 register"), "2:u 16:v t[{0},{1}] = x[{0},{1}]\n| 16:v y[{0},{1}] = t[{0},{1}]", "vector-stride"),
+    Case(1, "pad_dim y 0 9", XTY, APART, "interface"),
+    Case(2, "pad_dim t 1 9", XTY, APART, "no-such-dim"),
+    Case(2, "pad_dim t 0 8", XTY, APART, "pad-size"),
+    Case(2, "pad_dim t 0 2147483648", XTY, APART, "pad-size"),
+    Case(3, "pad_dim t 0 300000", heap(x="8", y="8", t="8 stack"), APART, "stack-size"),
+    Case(3, "pad_dim t 0 2000", heap(x="8", y="8", t="8 register"), APART.replace("8 t", "8:u t").replace("8 y", "8:u y"), "register-size"),
+    Case(1, "unpad_dim x 0 8", heap(x="9", y="8"), "8 y[{0}] = x[{0}]", "interface"),
+    Case(2, "unpad_dim t 1 7", XTY, APART, "no-such-dim"),
+    Case(2, "unpad_dim t 0 8", XTY, APART, "pad-size"),
+    Case(2, "unpad_dim t 0 0", XTY, APART, "pad-size"),
+    Case(3, "unpad_dim t 0 7", XTY, APART, "dim-used"),
+    Case(3, "unpad_dim t 0 7", XTY, "8 t[{0}] = x[{0}] if {0} < 7\n8 y[{0}] = t[{0}]", "dim-used"),
+    Case(1, "expand_dim y y@0", XTY, APART, "interface"),
+    Case(2, "expand_dim t t@0", XTY, APART, "used-outside"),
+    Case(3, "expand_dim t t@0", heap(x="8", y="8", t="9"), "8 t[{0}+1] = x[{0}]\n| y[{0}] = t[1]", "carried"),
+    Case(3, "expand_dim t t@0", heap(x="8", y="8", t=""), "8 t[] = x[{0}] if {0} < 1\n| y[{0}] = t[]", "carried"),
+    Case(0, "expand_dim t q@0", XTY, APART, "no-such-place"),
+    Case(1, "drop_dim x 0", heap(x="1,8", y="8"), "8 y[{0}] = x[0,{0}]", "interface"),
+    Case(2, "drop_dim t 1", XTY, APART, "no-such-dim"),
+    Case(2, "drop_dim t 0", XTY, JOINED, "dim-materialised", "reuse_dims t 0"),
+]  # fmt: skip
+
+STAGED = heap(x="8", y="4,8", t="8")
+COPIES = [
+    Case(1, "stage_read x y@0 w", RATIO, RATIOS, "name-taken"),
+    Case(1, "stage_read x y@0 b", "x f32 [8] heap\ny f32 [8] heap\nb f32 [8] heap -> t, u", CHAIN, "name-taken"),
+    Case(0, "stage_read q y@0 p", XTY, APART, "no-such-place"),
+    Case(0, "stage_read x q@0 p", XTY, APART, "no-such-place"),
+    Case(2, "stage_read x y@0 p", XTY, APART, "not-read"),
+    Case(3, "stage_read x y@0 p", heap(x="8,8", y="8,8"), "8 8 y[{0},{1}] = x[{0},{1}] + x[{1},{0}]", "unlike-accesses"),
+    Case(4, "stage_read x y@0 p", heap(x="8", y="4,8"), "4 8 y[{0},{1}] = x[{0}*4+{1}] if {0} < 1", "hull-bounds"),
+    Case(4, "stage_read x y@0 p", heap(x="8", y="4,8"), "4 8 y[{0},{1}] = x[{0}*4+{1}-12] if {0} >= 3", "hull-bounds"),
+    Case(5, "stage_read t y@0 p", STAGED, "8 t[{0}] = x[{0}]\n4 t[{0}] = 2\n| 8 y[{0},{1}] = t[{1}]", "stale"),
+    Case(5, "stage_read t t#1@0 p", XTY, "8 t[{0}] = x[{0}]\n1 7 t[{1}+1] = t[{1}]\n8 y[{0}] = t[{0}]", "stale"),
+    Case(1, "stage_write y y@0 x", SUM, ROWSUM, "name-taken"),
+    Case(1, "stage_write x y@0 t", SUM, ROWSUM, "interface"),
+    Case(0, "stage_write q y@0 t", SUM, ROWSUM, "no-such-place"),
+    Case(2, "stage_write t y@0 u", XTY, APART, "not-written"),
+    Case(3, "stage_write t t#1@0 u", heap(x="4,4", y="4,4", t="4,4"), "4 4 t[{0},{1}] = x[{0},{1}]\n4 4 t[{0},{1}] = t[{1},{0}]\n4 4 y[{0},{1}] = t[{0},{1}]", "unlike-accesses"),
+    Case(4, "stage_write y y@0 t", heap(x="4", y="16"), "4 4 y[{0}+{1}*4] = x[{0}]", "not-dense"),
+    Case(4, "stage_write y y#1@0 t", heap(x="8,8", y="8,8"), "8 8 y[{0},{1}] = x[{0},{1}]\n8 8 y[{0},{1}] = 0 if {1} < {0}", "not-dense"),
+    Case(4, "stage_write y y#1@0 t", heap(x="8,8", y="8,8"), "8 8 y[{0},{1}] = x[{0},{1}]\n8 4 y[{0},{1}] = y[{0},{1}+4]", "not-dense"),
+    Case(4, "stage_write y y#1@0 t", heap(x="4,4,4", y="4,4,4"), "4 4 4 y[{0},{1},{2}] = x[{0},{1},{2}]\n4 4 y[{0},{1},{1}] = 0", "not-dense"),
+    Case(0, "elide_copy q", TILE, TILED, "no-such-place"),
+    Case(1, "elide_copy y", TILE, TILED, "no-copy"),
+    Case(1, "elide_copy t", XTY, TWICE + "*2", "no-copy"),
+    Case(1, "elide_copy t", SHARED, CHAIN, "no-copy"),
+    Case(1, "elide_copy t", XTY, "8 t[{0}] = 0\n8 y[{0}] = t[{0}]*x[{0}]", "no-copy"),
+    Case(2, "elide_copy p", TILE, "4 16 p[{0},{1}] = x[{0},{1}]\n| 16 p[{0},{1}] = p[{0},{1}]*2\n| 8 16 y[{0},{1},{2}] = p[{0},{2}]*w[{1}]", "changed-since"),
+    Case(2, "elide_copy p", TILE, "4 8 p[{0},{1}] = x[{0},{1}]\n| 8 p[{0},{1}+8] = x[{0},{1}+8]\n| 8 16 y[{0},{1},{2}] = p[{0},{2}]*w[{1}]", "changed-since"),
+    Case(2, "elide_copy t", XTUY, "8 u[{0}] = x[{0}]\n8 t[{0}] = u[{0}]\n8 u[{0}] = x[{0}]*2\n8 y[{0}] = t[{0}] + u[{0}]", "changed-since"),
+    Case(2, "elide_copy t", heap(x="8", y="8", t="8:N"), "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}] + x[{0}]", "changed-since"),
+    Case(2, "elide_copy t", XTY, "8 t[-{0}+7] = x[{0}]\n8 y[{0}] = t[{0}]*2", "changed-since"),
+    Case(2, "elide_copy t", heap(x="8", y="8", t="8"), "2 4 t[{0}*4+{1}] = x[{0}*4+{1}]\n8 y[{0}] = t[{0}]*2", "changed-since"),
+    Case(2, "elide_copy t", heap(x="8", y="8", t="9"), APART, "changed-since"),
+]  # fmt: skip
+
+VALUES = [
+    Case(1, "forward y t", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = x[{0}]", "not-read"),
+    Case(1, "forward y t", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}] + t[0]", "not-read"),
+    Case(2, "forward y t", XTY, "4 t[{0}] = x[{0}]\n4 t[{0}+4] = x[{0}]\n8 y[{0}] = t[{0}]", "not-one-definition"),
+    Case(2, "forward y t", XTY, TWICE, "not-a-copy"),
+    Case(2, "forward y t", XTY, "8 t[{0}] = {0}\n8 y[{0}] = t[{0}]*x[{0}]", "not-a-copy"),
+    Case(2, "forward y t", XTY, "8 t[{0}] = 0\n8 t[{0}] += x[{0}]\n8 y[{0}] = t[{0}]", "not-a-copy"),
+    Case(2, "forward y t", "x f32 [8] heap\ny f32 [8] heap\nt f64 [8] heap", APART, "other-dtype"),
+    Case(2, "forward y t", "x i32 [8] heap\ny f32 [8] heap\nt i32 [8] heap", "8 t[{0}] = 1\n8 y[{0}] = t[{0}]", "inexact"),
+    Case(2, "forward y t", "x i32 [8] heap\ny i32 [8] heap\nt i32 [8] heap", "8 t[{0}] = 2\n8 y[{0}] = t[{0}]*x[{0}]", "inexact"),
+    Case(3, "forward y t", XTUY, "8 u[{0}] = x[{0}]\n8 t[{0}] = u[{0}]\n8 u[{0}] = 2\n8 y[{0}] = t[{0}] + u[{0}]", "changed-between"),
+    Case(0, "forward q t", XTY, APART, "no-such-place"),
+    Case(1, "recompute y t x", XTY, APART, "name-taken"),
+    Case(1, "recompute y t r", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}] + t[0]", "not-read"),
+    Case(2, "recompute y t r", XTY, "4 t[{0}] = x[{0}]\n4 t[{0}+4] = x[{0}]\n8 y[{0}] = t[{0}]", "not-one-definition"),
+    Case(2, "recompute y t r", XTY, "8 t[{0}] = 0\n8 t[{0}] += x[{0}]\n8 y[{0}] = t[{0}]", "accumulates"),
+    Case(3, "recompute y t r", XTY, "8 t[{0}] = x[{0}]\n8 t[{0}] = t[{0}]*3\n8 y[{0}] = t[{0}]", "changed-between"),
+    Case(3, "recompute y t r", XTUY, "8 u[{0}] = x[{0}]\n8 t[{0}] = exp(u[{0}])\n8 u[{0}] = 2\n8 y[{0}] = t[{0}] + u[{0}]", "changed-between"),
+    Case(4, "recompute y t r", XTY, "8 t[{0}] = x[{0}]*2\n8:v y[{0}] = t[{0}]", "marked"),
+    Case(0, "use_kept r q", AGAIN, REMADE, "no-such-place"),
+    Case(0, "use_kept q t", AGAIN, REMADE, "no-such-place"),
+    Case(1, "use_kept r t", AGAIN, "8 t[{0}] = exp(x[{0}])\n8 r[{0}] = exp(x[{0}])\n| t[{0}] = x[{0}]\n| y[{0}] = r[{0}] + t[{0}]", "not-recomputed"),
+    Case(1, "use_kept t x", XTY, "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]\n8 y[{0}] += t[{0}]", "not-recomputed"),
+    Case(1, "use_kept y t", heap(x="8", y="8", z="8", t="8"), "8 t[{0}] = exp(x[{0}])\n8 y[{0}] = exp(x[{0}])\n| z[{0}] = y[{0}] + t[{0}]", "not-recomputed"),
+    Case(1, "use_kept r t", heap(x="8", y="8", t="8", r="8:N stack"), "8 t[{0}] = exp(x[{0}])\n8 r[{0}] += exp(x[{0}])\n| y[{0}] = r[{0}] + t[{0}]", "not-recomputed"),
+    Case(1, "use_kept r t", AGAIN, "8 t[{0}] = exp(x[{0}])\n8 r[{0}] = exp(x[{0}])\n| y[{0}] = r[{0}] + r[0]", "not-recomputed"),
+    Case(1, "use_kept r t", "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap\nr f32 [8] heap -> q, r", "8 q[{0}] = x[{0}]\n8 t[{0}] = exp(q[{0}])\n8 r[{0}] = exp(x[{0}])\n| y[{0}] = r[{0}] + t[{0}]", "not-recomputed"),
+    Case(2, "use_kept r x", AGAIN, REMADE, "not-the-same"),
+    Case(2, "use_kept r t", AGAIN, REMADE.replace("exp", "tanh", 1), "not-the-same"),
+    Case(2, "use_kept r t", AGAIN, REMADE.replace("exp(x[{0}])", "exp(x[-{0}+7])", 1).replace("t[{0}] = exp(x[-{0}+7])", "t[-{0}+7] = exp(x[-{0}+7])"), "not-the-same"),
+    Case(2, "use_kept r t", heap(x="8", y="8", t="8", r="8:N stack"), "7 t[{0}] = exp(x[{0}])\n8 r[{0}] = exp(x[{0}])\n| y[{0}] = r[{0}]", "not-the-same"),
+    Case(2, "use_kept r t", AGAIN, "8 t[{0}] = exp(x[{0}])\n8 t[{0}] = 2\n8 r[{0}] = exp(x[{0}])\n| y[{0}] = r[{0}] + t[{0}]", "not-the-same"),
+    Case(1, "contract y#1 t", DOT, PRODUCT.replace("+=", "max="), "not-a-sum"),
+    Case(1, "contract y#1 t", DOT, PRODUCT.replace("+= t[]", "+= t[]*2"), "not-a-sum"),
+    Case(1, "contract y#1 t", DOT, PRODUCT.replace("+= t[]", "+= x[{0}]"), "not-a-sum"),
+    Case(1, "contract y#1 t", DOT, PRODUCT, "policy", policy="strict"),
+    Case(2, "contract y#1 t", heap(x="8", w="8", y="", t="8"), "y[] = 0\n4 t[{0}] = x[{0}]*w[{0}]\n4 t[{0}+4] = x[{0}]*w[{0}]\n8 y[] += t[{0}]", "not-one-definition"),
+    Case(2, "contract y#1 t", DOT, PRODUCT.replace("*w", " + w"), "not-a-product"),
+    Case(2, "contract y#1 t", DOT, "y[] = 0\nt[] = 1\n8 t[] *= x[{0}]*w[{0}]\n| y[] += t[]", "not-a-product"),
+    Case(2, "contract y#1 z", heap(x="8", w="8", y="", z=""), PRODUCT.replace("t[", "z["), "not-a-product"),
+    Case(2, "contract y#1 t", DOT.replace("t f32", "t f64"), PRODUCT, "other-dtype"),
+    Case(3, "contract y#1 t", heap(x="4", y="4", t="4"), "4 t[{0}] = x[{0}]\n4 y[{0}] = 0\n4 t[{0}] = t[{0}]*3\n4 y[{0}] += t[{0}]", "changed-between"),
+    Case(3, "contract y#1 t", heap(x="8", w="8", y="8", t="8", u="8"), "8 u[{0}] = x[{0}]\n8 y[{0}] = 0\n8 t[{0}] = u[{0}]*w[{0}]\n8 u[{0}] = 2\n8 y[{0}] += t[{0}]\n8 y[{0}] += u[{0}]", "changed-between"),
+    Case(4, "contract y#1 t", heap(x="8", w="8", y="", t="", z="8"), PRODUCT + "\n| z[{0}] = t[]", "used-elsewhere"),
+    Case(4, "contract y#1 t", "x f32 [8] heap\nw f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap -> t, u", "8 u[{0}] = x[{0}]\n8 y[{0}] = u[{0}]\n8 t[{0}] = x[{0}]*w[{0}]\n8 y[{0}] += t[{0}]", "used-elsewhere"),
+    Case(1, "expand y#1 t", SUM, ROWSUM, "not-a-product"),
+    Case(1, "expand y#1 t", heap(x="8", w="8", y=""), "y[] = 0\n8 y[] max= x[{0}]*w[{0}]", "not-a-product"),
+    Case(1, "expand y#1 t", heap(x="8", w="8", y=""), "y[] = 0\n8 y[] += x[{0}]*w[{0}]", "policy", policy="strict"),
+    Case(2, "expand y#1 x", heap(x="8", w="8", y=""), "y[] = 0\n8 y[] += x[{0}]*w[{0}]", "name-taken"),
+    Case(3, "expand y#1 t", heap(x="8", w="8", y=""), "y[] = 0\n8:v y[] += x[{0}]*w[{0}]", "marked"),
+    Case(1, "drop_dead y", XY, COPY, "last-operation"),
+    Case(2, "drop_dead t", XTY, APART, "seen"),
+    Case(2, "drop_dead y", XTY, APART, "seen"),
+    Case(2, "drop_dead t", XTY, "8 t[{0}] = x[{0}]\n4 t[{0}] = 2\n8 y[{0}] = t[{0}]", "seen"),
+    Case(2, "drop_dead t#1", XTY, "8 t[{0}] = x[{0}]\n8 t[{0}] = 2\n8 y[{0}] = t[{0}]", "seen"),
+    Case(2, "drop_dead t", XTY, "8 t[{0}] = x[{0}]\n8 t[{0}] += 2\n8 y[{0}] = t[{0}]", "seen"),
+]  # fmt: skip
+
+REDUCTIONS = [
+    Case(1, "split_reduction y@0 p", XY, COPY, "no-reduction"),
+    Case(1, "split_reduction y#1@1 p", SUM, ROWSUM, "policy", policy="strict"),
+    Case(2, "split_reduction y#1@0 p", SUM, ROWSUM, "target-uses"),
+    Case(3, "split_reduction y#1@1 p", heap(x="8,64", y="8"), "8 64 y[{0}] += x[{0},{1}]\n| | y[{0}] += x[{0},{1}]", "touched"),
+    Case(3, "split_reduction y#1@0 p", heap(x="8", y="", z="8"), "y[] = 0\n8 y[] += x[{0}]\n| z[{0}] = y[]", "touched"),
+    Case(3, "split_reduction y#1@0 p", heap(x="8", y="", z=""), "y[] = 0\n8 y[] += x[{0}]\n| z[] = y[]", "touched"),
+    Case(4, "split_reduction y#1@1 p", heap(x="8,4,16", y="8"), "8 y[{0}] = 0\n8 4 16 y[{0}] += x[{0},{1},{2}] if {2} < 5", "guard"),
+    Case(5, "split_reduction y#1@1 x", SUM, ROWSUM, "name-taken"),
+    Case(0, "split_reduction y#1@2 p", SUM, ROWSUM, "no-such-place"),
+    Case(0, "merge_reduction q", PARTIALS, PARTIAL, "no-such-place"),
+    Case(1, "merge_reduction t", XTY, APART, "no-partials"),
+    Case(1, "merge_reduction p", PARTIALS, PARTIAL.replace("p[{0},{1}] = 0", "p[{0},{1}] = 1"), "no-partials"),
+    Case(1, "merge_reduction p", PARTIALS, PARTIAL.replace("p[{0},{1}] = 0", "p[{0},{1}] = exp(0)"), "no-partials"),
+    Case(1, "merge_reduction p", PARTIALS, PARTIAL.replace("s[{0}] += p", "s[{0}] max= p"), "no-partials"),
+    Case(1, "merge_reduction p", PARTIALS, PARTIAL.replace("s[{0}] += p[{0},{1}]", "s[{0}] += p[{0},{1}]*2"), "no-partials"),
+    Case(1, "merge_reduction p", PARTIALS, PARTIAL.replace("p[{0},{2}] += x", "p[{0},{2}] = x"), "no-partials"),
+    Case(1, "merge_reduction p", PARTIALS.replace("stack", "stack -> p, q"), "8 16 q[{0},{1}] = 2\n| 16 p[{0},{1}] = 0\n" + PARTIAL.split("\n", 2)[2] + "\n", "no-partials"),
+    Case(1, "merge_reduction p", PARTIALS, PARTIAL.replace("| 4 16 p", "| | y[{0}] = 2\n| 4 16 p"), "changed-since"),
+    Case(2, "merge_reduction p", PARTIALS, PARTIAL.replace("4 16 p[{0},{2}]", "4 16 p[{0},-{2}+15]"), "changed-since"),
+    Case(2, "merge_reduction p", PARTIALS, PARTIAL.replace("| 16 s[{0}] += p[{0},{1}]", "| 15 s[{0}] += p[{0},{1}]"), "changed-since"),
+    Case(2, "merge_reduction p", PARTIALS, PARTIAL, "changed-since", policy="strict"),
+]  # fmt: skip
+
+ALGEBRA = [
+    Case(1, "use_reciprocal y@1 r", RATIO, RATIOS, "policy"),
+    Case(1, "use_reciprocal y@1 r", RATIO, RATIOS, "policy", policy="strict"),
+    Case(2, "use_reciprocal y@1 r", RATIO, RATIOS.replace(" / ", "*"), "no-division", policy="algebraic"),
+    Case(2, "use_reciprocal y@1 r", RATIO, RATIOS + " if {1} < 5", "no-division", policy="algebraic"),
+    Case(2, "use_reciprocal y@1 r", RATIO, RATIOS.replace("w[{0}]", "2"), "no-division", policy="algebraic"),
+    Case(2, "use_reciprocal y#1@1 r", RATIO, "8 16 y[{0},{1}] = 0\n" + RATIOS.replace(" = ", " += "), "no-division", policy="algebraic"),
+    Case(2, "use_reciprocal y@1 r", RATIO.replace("f32", "i32"), RATIOS, "no-division", policy="algebraic"),
+    Case(3, "use_reciprocal y@0 r", RATIO, RATIOS, "not-invariant", policy="algebraic"),
+    Case(4, "use_reciprocal y@1 r", heap(x="8,16", y="8,16", s="8"), "8 s[{0}] = 3\n8 16 y[{0},{1}] = x[{0},{1}] / s[{0}]\n| | s[{0}] = x[{0},{1}]", "written-inside", policy="algebraic"),
+    Case(5, "use_reciprocal y@1 x", RATIO, RATIOS, "name-taken", policy="algebraic"),
+    Case(0, "use_reciprocal y@2 r", RATIO, RATIOS, "no-such-place", policy="algebraic"),
+    Case(1, "divide_again q", INVERSE, INVERTED, "no-reciprocal", policy="algebraic"),
+    Case(1, "divide_again r", INVERSE, INVERTED.replace("1 / w", "2 / w"), "no-reciprocal", policy="algebraic"),
+    Case(1, "divide_again r", INVERSE, INVERTED.replace("]*r", "] + r"), "no-reciprocal", policy="algebraic"),
+    Case(1, "divide_again r", INVERSE, INVERTED.replace("1 / w[{0}]", "1*w[{0}]"), "no-reciprocal", policy="algebraic"),
+    Case(1, "divide_again r", INVERSE, INVERTED.replace("x[{0},{1}]*r[{0}]", "r[{0}]*x[{0},{1}]"), "no-reciprocal", policy="algebraic"),
+    Case(1, "divide_again r", INVERSE, INVERTED + "\n| 16 y[{0},{1}] += r[{0}]", "no-reciprocal", policy="algebraic"),
+    Case(1, "divide_again r", INVERSE.replace("stack", "stack -> q, r"), "8 q[{0}] = w[{0}]\n| r[{0}] = 1 / q[{0}]\n| 16 y[{0},{1}] = x[{0},{1}]*r[{0}]", "no-reciprocal", policy="algebraic"),
+    Case(2, "divide_again r", INVERSE, "8 r[{0}] = 1 / w[-{0}+7] if {0} < 4\n| 16 y[{0},{1}] = x[{0},{1}]*r[{0}]", "changed-since", policy="algebraic"),
+    Case(2, "divide_again r", INVERSE, INVERTED, "changed-since"),
+    Case(2, "divide_again r", INVERSE.replace("8:N stack", "8 heap"), "8 r[{0}] = 1 / w[{0}]\n8 16 y[{0},{1}] = x[{0},{1}]*r[{0}]", "changed-since", policy="algebraic"),
+]  # fmt: skip
+
+LONG = heap(x="64,64", y="64,64")
+MARKS = [
+    Case(1, "unroll y@0", XY, "64:p y[{0}] = x[{0}]", "marked", "clear_mark y@0"),
+    Case(2, "unroll y@0", LONG, "64 64:u y[{0},{1}] = x[{0},{1}]", "unrolled-size"),
+    Case(1, "parallelize y@0", XY, "64:p y[{0}] = x[{0}]", "marked", "clear_mark y@0"),
+    Case(2, "parallelize y#1@1", SUM, ROWSUM, "race", "split_reduction y#1@1 py"),
+    Case(2, "parallelize y@0", heap(x="8", y=""), "8 y[] = x[{0}]", "race"),
+    Case(2, "parallelize t@0", heap(x="8", y="8", t="8:N"), JOINED, "race", "materialise_dims t 0"),
+    Case(2, "parallelize t@0", heap(x="8", y="8", t="8:N"), JOINED, "race", "set_location t stack"),
+    Case(2, "parallelize t#1@0", XTY, "8 t[{0}] = x[{0}]\n7 t[{0}+1] = t[{0}]\n8 y[{0}] = t[{0}]", "race"),
+    Case(2, "parallelize y#1@0", heap(x="8", y="10"), "10 y[{0}] = 0\n8 3 y[{0}+{1}] += x[{0}]", "race"),
+    Case(3, "parallelize y@1", X2, "8:p 16 y[{0},{1}] = x[{0},{1}]", "parallel-nested"),
+    Case(3, "parallelize y@0", X2, "8 16:p y[{0},{1}] = x[{0},{1}]", "parallel-nested"),
+    Case(3, "parallelize y@1", X2, "8:u 16 y[{0},{1}] = x[{0},{1}]", "parallel-unrolled"),
+    Case(1, "vectorize y@1", X2, "8 16:u y[{0},{1}] = x[{0},{1}]", "marked", "clear_mark y@1"),
+    Case(1, "vectorize y@0", X2, ROWS, "vector-body", "interchange y@0"),
+    Case(1, "vectorize t@0", XTY, JOINED, "vector-body", "fission_scope t@0 y"),
+    Case(1, "vectorize y@0", "x f32 [8] heap\ny f64 [8] heap", "8 y[{0}] = x[{0}]", "vector-dtype"),
+    Case(2, "vectorize y@0", heap(x="64,16", y="64,16"), "64 y[{0},0] = x[{0},0]", "vector-width", "split_scope y@0 16"),
+    Case(2, "vectorize y@0", heap(x="5", y="5"), "5 y[{0}] = x[{0}]", "vector-width"),
+    Case(3, "vectorize y@0", X2, "16 8 y[{1},{0}] = x[{1},{0}]", "vector-body", "interchange y@0"),
+    Case(3, "vectorize y@1", X2, "16 8 y[{1},{0}] = x[{1},{0}]", "vector-stride"),
+    Case(3, "vectorize y@1", heap(x="16,8", y="8,16"), "8 16 y[{0},{1}] = x[{1},{0}]", "vector-stride"),
+    Case(3, "vectorize y@0", heap(x="16", y="8"), "8 y[{0}] = x[{0}*2]", "vector-stride"),
+    Case(3, "vectorize y@0", heap(x="8", y="8"), "8 y[{0}] = x[-{0}+7]", "vector-stride"),
+    Case(3, "vectorize y@0", heap(x="8", y=""), "8 y[] = x[{0}]", "vector-stride"),
+    Case(4, "vectorize y#1@0", heap(x="8", y=""), "y[] = 0\n8 y[] += x[{0}]", "vector-regroup", policy="strict"),
+    Case(5, "vectorize y#1@0", heap(x="9", y="9"), "9 y[{0}] = x[{0}]\n8 y[{0}+1] = y[{0}]", "vector-flow"),
+    Case(6, "vectorize y@0", heap(x="8", y="8"), "8 y[{0}] = x[{0}] if {0} < 5", "vector-guard"),
+    Case(7, "vectorize y@0", heap(x="8", y="8"), "8 y[{0}] = pow(x[{0}],2)", "vector-form"),
+    Case(7, "vectorize y@0", heap(x="8", y="8"), "8 y[{0}] = x[{0}] < 2", "vector-form"),
+    Case(1, "clear_mark y@0", XY, COPY, "unmarked"),
+    Case(2, "clear_mark t@0", heap(x="8", y="8", t="8 register"), "8:u t[{0}] = x[{0}]\n8:u y[{0}] = t[{0}]", "register-index", "set_location t stack"),
+    Case(2, "clear_mark t@0", heap(x="8", y="8", t="8 register"), "8:v t[{0}] = x[{0}]\n8:v y[{0}] = t[{0}]", "register-index", "set_location t heap"),
+    Case(1, "prefetch y x[{2}]", XY, COPY, "bad-access"),
+    Case(1, "prefetch y x[{0},{0}]", XY, COPY, "bad-access"),
+    Case(1, "prefetch y q[{0}]", XY, COPY, "bad-access"),
+    Case(2, "prefetch y x[{0}+1]", XY, COPY + " !prefetch(x[{0}+1])", "prefetched"),
+    Case(0, "prefetch q x[{0}+1]", XY, COPY, "no-such-place"),
+    Case(0, "clear_prefetch y x[{2}]", XY, COPY, "bad-access"),
+    Case(1, "clear_prefetch y x[{0}+1]", XY, COPY, "not-prefetched"),
+    Case(1, "clear_prefetch y x[{0}+1]", XY, COPY + " !prefetch(x[{0}+2])", "not-prefetched"),
+    Case(1, "stream_store y#1", SUM, ROWSUM, "no-stream"),
+    Case(1, "stream_store y", XY, COPY + " !stream", "no-stream"),
+    Case(2, "stream_store t", heap(x="8", y="8", t="8 stack"), APART, "no-stream", None),
+    Case(1, "clear_stream y", XY, COPY, "no-stream"),
+]  # fmt: skip
+
+CASES = {
+    "scopes": SCOPES, "extent": EXTENT, "storage": STORAGE, "layout": LAYOUT, "copies": COPIES,
+    "values": VALUES, "reductions": REDUCTIONS, "algebra": ALGEBRA, "marks": MARKS,
+}  # fmt: skip
+EVERY = [case for cases in CASES.values() for case in cases]
+# What these refusals rest on is two instances that meet, so they show them.
+WITNESSED = {"order", "clobber", "race", "stale", "changed-between", "pad-touches"}
+
+
+def program_of(body: str, buffers: str):
+    names = [line.split()[0] for line in buffers.splitlines()]
+    held = [
+        a.strip() for line in buffers.splitlines() for a in line.partition("->")[2].split(",") if a.strip()
+    ]
+    outputs = [n for n in "yz" if n in names + held]
+    head = f"kernel k\nin {', '.join(n for n in names if n[0] in 'xw')}\nout {', '.join(outputs)}"
+    return parse(f"{head}\n{buffers}\n{body.strip()}\n")
+
+
+def shown_cell(witness) -> list[set[str]]:
+    """For each instance of a witness, the cells it touches; its iterators must be within their scopes."""
+    found = []
+    for leaf, values in witness.instances:
+        assert len(values) == len(leaf.scopes)
+        assert all(0 <= v < s.size for v, s in zip(values, leaf.scopes, strict=True))
+        cells = set()
+        for access in (leaf.op.target, *leaf.op.reads):
+            cells.add(f"{access.array}[{','.join(str(f.value(values)) for f in access.index)}]")
+        found.append(cells)
+    return found
+
+
+def refused(case: Case) -> None:
+    """The move is refused for the reason that the case says, and the enabler it tells is legal."""
+    program = program_of(case.body, case.buffers)
+    verdict = why(program, case.move, WIDE, case.policy)
+    assert not verdict.legal, "it is legal"
+    refusal = verdict.refusal
+    assert refusal.code == case.code
+    assert verdict.sentence.endswith(".") or case.code == "bad-access"  # that shows a line to add
+    if case.enabler is not None:
+        assert case.enabler in refusal.enablers
+        apply(program, case.enabler, WIDE, case.policy)
+    for path in refusal.nodes:
+        program.node(path)
+    if not refusal.structural:
+        assert refusal.nodes
+    if case.code in WITNESSED:
+        cells = shown_cell(refusal.witness)
+        assert refusal.witness.cell in cells[0]
+        if case.code in ("order", "stale", "pad-touches"):  # the others meet at an address, or in an operand
+            assert refusal.witness.cell in cells[-1]
+        assert refusal.witness.cell in str(refusal.witness)
+    try:
+        apply(program, case.move, WIDE, case.policy)
+    except IllegalMove as error:
+        assert error.refusal.code == case.code
+    else:
+        raise AssertionError("why refuses it, apply does not")
+
+
+@pytest.mark.parametrize("case", EVERY, ids=[f"{c.move}: {c.code}" for c in EVERY])
+def test_each_condition_refuses(case):
+    refused(case)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_condition_of_a_move_has_a_case(name):
+    doc = inspect.cleandoc(type(REGISTRY[name]).__doc__ or "")
+    numbered = {int(n) for n in re.findall(r"^  (\d)\. ", doc.split("Legal iff")[1], re.MULTILINE)}
+    cases = [c for c in CASES[REGISTRY[name].family] if c.move.split()[0] == name]
+    assert {c.condition for c in cases} - {0} == numbered
+    assert set(CASES) == set(FAMILIES)
+
+
+# ---------------------------------------------------------------------------- what a target does not have
+
+
+def test_a_target_without_a_mark_refuses_it():
+    plain = replace(WIDE, name="plain", marks=frozenset("uv"))
+    assert why(program_of(COPY, XY), "parallelize y@0", plain).refusal.code == "mark-unknown"
+
+
+def test_a_target_without_a_location_refuses_it():
+    plain = replace(WIDE, name="plain", locations=("heap",))
+    assert why(program_of(JOINED, XTY), "set_location t stack", plain).refusal.code == "location-unknown"
+    assert why(program_of(JOINED, XTY), "reuse_dims t 0 stack", plain).refusal.code == "location-unknown"
+    start = program_of("4 8 16 y[{0},{1},{2}] = x[{0},{2}]*w[{1}]", heap(x="4,16", w="8", y="4,8,16"))
+    copy = apply(start, "stage_read x y@0 p", plain)
+    assert "p f32 [4:N, 16] heap" in copy.text
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "size", "alright"),
+    [
+        ("16:v t[{0},{1}]", "16:v y[{0},{1}] = t[{0},{1}]", 16, True),
+        ("8:v t[{0},{1}]", "8:v y[{0},{1}] = t[{0},{1}+8]", 16, True),
+        ("8:v t[{0},{1}]", "16:v y[{0},{1}] = t[{0},{1}]", 16, False),  # of different widths
+        ("8:v t[{0},{1}]", "8:v y[{0},{1}] = t[{0},{1}+4]", 16, False),  # of two registers
+        ("8:v t[{0},{1}]", "8:v y[{0},{1}] = t[{0},{0}*4+{1}]", 40, False),
+        ("8:v t[{0},{1}]", "8:v y[{0},{1}] = t[{0},{1}]", 20, False),  # a register and a half
+        ("8:v t[{1},{0}]", "8:v y[{1},{0}] = t[{1},{0}]", 16, False),
+    ],
+)
+def test_a_register_is_one_vector(first, second, size, alright):
+    buffers = heap(x="8,16", y="8,16", t=f"8,{size} register")
+    program = program_of(f"8:u {first} = x[{{0}},{{1}}]\n8:u {second}", buffers)
+    fault = mark_fault(program, replace(WIDE, vector_widths={"f32": (16, 8)}), "reassoc")
+    assert (fault is None) == alright
+    assert alright or fault.code in ("register-index", "vector-stride")
+
+
+def test_a_program_grows_only_to_the_limits_of_a_text():
+    many = "\n".join(f"1 y[{n}] = x[{n}]" for n in range(250))  # 500 nodes
+    full = program_of(many, heap(x="250", y="250"))
+    assert why(full, "wrap y 2", WIDE).refusal.code == "too-large"
+    deep = program_of("1 " * 16 + "y[] = x[]", heap(x="", y=""))
+    assert why(deep, "wrap y 2", WIDE).refusal.code == "too-large"
+    buffers = heap(x="64", **{f"y{n}": "64" for n in range(63)})
+    body = "\n".join(f"y{n}[{n}] = x[{n}]" for n in range(63))
+    crowded = parse(f"kernel k\nin x\nout {', '.join(f'y{n}' for n in range(63))}\n{buffers}\n{body}\n")
+    assert why(crowded, "stage_read x root p", WIDE).refusal.code == "too-large"
+
+
+def test_a_name_that_is_no_move():
+    verdict = why(program_of(COPY, XY), Move("fly"), WIDE)
+    assert verdict.refusal.code == "unknown-move" and verdict.refusal.structural
+
+
+def test_an_operation_is_no_scope():
+    assert why(program_of(COPY, XY), Move("unroll", (Place("y"),)), WIDE).refusal.code == "no-such-place"
