@@ -1,7 +1,7 @@
 """How the core's speed grows with the program: ``python -m benchmarks.scaling``.
 
-Prints, for every kernel's start position, the ends of the recorded lines, and chains of 10 to 300 operations: legal
-moves, milliseconds to list them all (minimum of 5), moves applied a second.
+Prints, for every kernel's start position, the ends of the recorded lines, and chains of 10 to 300 operations:
+legal moves, milliseconds to list them all (the first time, and the minimum of 5), moves applied a second.
 """
 
 from __future__ import annotations

@@ -1,0 +1,385 @@
+"""Algebraic rewrites that need one pass over the data where the program takes two.
+
+Both are right for any value that the first pass leaves (a mean, a maximum), so they recognise no kernel: what
+they add corrects for the difference. They change rounding; the policy ``algebraic`` alone allows them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from dojo_core.moves.core import (
+    Argument,
+    Context,
+    Parameter,
+    Refusal,
+    Transformation,
+    name_fault,
+    register,
+    structural,
+)
+from dojo_core.moves.nodes import births
+from dojo_core.moves.places import Place, fresh_name, leaf_at, place_of, scope_at
+from dojo_core.program.affine import Affine
+from dojo_core.program.dependence import Touch
+from dojo_core.program.flow import Definition, changed_since, definition
+from dojo_core.program.tree import (
+    Access,
+    Buffer,
+    Dim,
+    Leaf,
+    Node,
+    Number,
+    Op,
+    Operand,
+    Path,
+    Program,
+    Scope,
+)
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """An accumulation alone in its nest, and where its terms come from."""
+
+    leaf: Leaf
+    path: Path  # of the nest
+    depth: int  # of its outermost scope
+    x: Access  # what varies, as the accumulation would read it
+    shift: Access  # what is taken off it, the same throughout the nest
+    count: int  # terms
+
+
+def _alone(program: Program, leaf: Leaf, depth: int) -> bool:
+    """Do the scopes from ``depth`` inwards hold this operation only, and no mark?"""
+    return all(len(s.body) == 1 and not s.mark for s in leaf.scopes[depth:])
+
+
+def _source(program: Program, leaf: Leaf, access: Access, function: str) -> Definition | Refusal:
+    """The instruction ``access = function(...)`` that surely defines a read, its operands unchanged since."""
+    found = definition(program, Touch(leaf, access, "r"))
+    if found is None:
+        return Refusal("not-one-definition", f"No single write surely defines {access}.", (leaf.path,))
+    origin = found.write.leaf
+    if origin.op.function != function or origin.op.accumulate or origin.op.guard:
+        wanted = (
+            f"a difference {access.array} = x - u" if function == "-" else f"{access.array} = {function}(…)"
+        )
+        return structural("other-form", f"{access} is not made as {wanted}.", leaf.path, origin.path)
+    for operand in origin.op.reads:
+        witness = changed_since(program, found, operand)
+        if witness is not None:
+            return Refusal(
+                "changed-between",
+                f"{witness.cell} is written again before it would be read.",
+                tuple(dict.fromkeys(leaf.path for leaf, _ in witness.instances)),
+                witness,
+            )
+    return found
+
+
+class _OnePass(Transformation):
+    family = "algebra"
+    parameters = (Parameter("sum", "reduction"), Parameter("name", "name"))
+    suffixes: tuple[str, ...]  # of the arrays that it makes: NAME and one of these
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        if context.policy != "algebraic":
+            return
+        program = context.program
+        for leaf in program.leaves:
+            if not self.fits(leaf.op):
+                continue
+            used = [d for form in leaf.op.target.index for d in form.depths]
+            first = max(used, default=-1) + 1
+            if first < len(leaf.scopes) and _alone(program, leaf, first):
+                own = place_of(program, leaf.path)
+                yield Place(own.array, own.number, first), fresh_name(program, "o")
+
+    def fits(self, op: Op) -> bool:
+        raise NotImplementedError
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        assert isinstance(arguments[0], Place)
+        path, _, _ = scope_at(context.program, arguments[0])
+        return leaf_at(context.program, arguments[0]).path, path
+
+    def found(self, context: Context, arguments: tuple[Argument, ...]) -> _Sum | Refusal:
+        """The conditions that both rewrites share."""
+        program = context.program
+        place, name = arguments
+        assert isinstance(place, Place) and place.depth is not None
+        path, _, _ = scope_at(program, place)
+        leaf = leaf_at(program, place)
+        if context.policy != "algebraic":  # 1
+            return Refusal("policy", "Only the policy algebraic lets a sum be rewritten.", (leaf.path,))
+        dtypes = {program.buffer_of[a.array].dtype for a in (leaf.op.target, *leaf.op.reads)}
+        if not self.fits(leaf.op) or leaf.op.guard or not dtypes <= {"f32", "f64"} or len(dtypes) > 1:  # 2
+            return structural("other-form", f"{Place(place.array, place.number)} is no such sum.", leaf.path)
+        depth = place.depth
+        outside = all(d < depth for form in leaf.op.target.index for d in form.depths)
+        if not outside or not _alone(program, leaf, depth):  # 3
+            return structural(
+                "not-alone",
+                f"The scope at depth {depth} must hold this sum alone, unmarked, into one element.",
+                path,
+            )
+        chain = self.difference(program, leaf)  # 4
+        if isinstance(chain, Refusal):
+            return chain
+        x, shift = chain
+        if any(d >= depth for form in shift.index for d in form.depths):  # 5
+            return structural("not-invariant", f"{shift} changes within the scope at depth {depth}.", path)
+        if {program.buffer_of[a.array].dtype for a in (x, shift)} != dtypes:
+            return structural("other-form", "The arrays have different dtypes.", leaf.path)
+        for suffix in self.suffixes:  # 6
+            taken = name_fault(program, f"{name}{suffix}")
+            if taken is not None:
+                return taken
+        return _Sum(leaf, path, depth, x, shift, math.prod(s.size for s in leaf.scopes[depth:]))
+
+    def difference(self, program: Program, leaf: Leaf) -> tuple[Access, Access] | Refusal:
+        """(x, shift) of the difference behind the sum's terms, as the sum would read them."""
+        raise NotImplementedError
+
+
+def _taken_apart(found: Definition) -> tuple[Access, Access] | Refusal:
+    x, shift = found.write.leaf.op.operands
+    if not isinstance(x, Access) or not isinstance(shift, Access):
+        return structural(
+            "other-form", "The difference is not one of two array elements.", found.read.leaf.path
+        )
+    return found.here(x), found.here(shift)
+
+
+class _Writer:
+    """Makes the arrays and instructions of a rewrite."""
+
+    def __init__(self, context: Context, found: _Sum, name: Argument) -> None:
+        self.fresh = births(context)
+        self.found, self.name = found, str(name)
+        self.dtype = context.program.buffer_of[found.x.array].dtype
+        self.buffers: list[Buffer] = []
+        stack = "stack" in context.target.locations
+        self.inside = "stack" if stack else "heap"
+        self.outside = "stack" if stack and found.depth else "heap"
+
+    def array(self, suffix: str, inner: bool = False) -> Access:
+        """A scalar for each iteration of the scopes around the nest, or around the operation."""
+        scopes = self.found.leaf.scopes if inner else self.found.leaf.scopes[: self.found.depth]
+        dims = tuple(Dim(s.size, False, next(self.fresh)) for s in scopes)
+        name = f"{self.name}{suffix}"
+        location = self.inside if inner else self.outside
+        self.buffers.append(Buffer(name, self.dtype, dims, location, (name,), next(self.fresh)))
+        return Access(name, tuple(Affine.iterator(d) for d in range(len(scopes))))
+
+    def op(self, target: Access, function: str, *operands: Operand, accumulate: str = "") -> Op:
+        return Op(target, accumulate, function, operands, birth=next(self.fresh))
+
+    def nest(self, *body: Node) -> Node:
+        """The scopes of the old nest around a new body."""
+        nodes = body
+        for scope in reversed(self.found.leaf.scopes[self.found.depth :]):
+            nodes = (Scope(scope.size, nodes, "", next(self.fresh)),)
+        return nodes[0]
+
+    def first(self) -> Access:
+        """The first element that the nest reads."""
+        zero = {d: Affine() for d in range(self.found.depth, len(self.found.leaf.scopes))}
+        return self.found.x.substitute(zero)
+
+    def program(self, program: Program, nodes: tuple[Node, ...]) -> Program:
+        widened = replace(program, buffers=(*program.buffers, *self.buffers))
+        return widened.splice(self.found.path, 1, nodes)
+
+
+@register
+class ExpandMoment(_OnePass):
+    """Sum squares about the first element, not about a mean: the mean need not be known first.
+
+    ``expand_moment OP@S NAME``: OP is ``v += d*d`` with ``d = x - u``.
+
+    Before::
+
+        d f32 [8, 64] heap
+        8 64 d[{0},{1}] = x[{0},{1}] - u[{0}]
+        8 v[{0}] = 0
+        | 64 v[{0}] += d[{0},{1}]*d[{0},{1}]
+        8 y[{0}] = v[{0}]
+
+    After ``expand_moment v#1@1 o``::
+
+        d f32 [8, 64] heap
+        8 64 d[{0},{1}] = x[{0},{1}] - u[{0}]
+        8 v[{0}] = 0
+        | o[{0}] = x[{0},0]
+        | oq[{0}] = 0
+        | ot[{0}] = 0
+        | 64 oe[{0},{1}] = x[{0},{1}] - o[{0}]
+        | | oq[{0}] += oe[{0},{1}]*oe[{0},{1}]
+        | | ot[{0}] += oe[{0},{1}]
+        | ow[{0}] = u[{0}] - o[{0}]
+        | ot[{0}] = ot[{0}]*(-2)
+        | oq[{0}] += ow[{0}]*ot[{0}]
+        | ow[{0}] = ow[{0}]*ow[{0}]
+        | oq[{0}] += ow[{0}]*64
+        | v[{0}] += oq[{0}]
+        8 y[{0}] = v[{0}]
+
+    The sum of (x-u)² is the sum of (x-c)² - 2(u-c) times the sum of (x-c) + n(u-c)², for any c; c is the
+    first element, since with c = 0 all digits are lost where the mean is large against the deviation.
+
+    Legal iff
+      1. the policy is algebraic;
+      2. OP is an unguarded ``v += d*d`` in f32 or f64;
+      3. S and the scopes in it hold OP alone, unmarked, and v uses none of their iterators;
+      4. one ``d = x - u`` surely defines what OP reads, x and u unchanged in between;
+      5. u uses none of these iterators either;
+      6. NAME, NAMEq, NAMEt, NAMEe and NAMEw are new.
+
+    Source: B. P. Welford, Technometrics 1962, and T. F. Chan et al., The American Statistician 1983.
+    """
+
+    name = "expand_moment"
+    suffixes = ("", "q", "t", "e", "w")
+
+    def fits(self, op: Op) -> bool:
+        squared = op.function == "*" and op.operands[0] == op.operands[1]
+        return op.accumulate == "+" and squared and isinstance(op.operands[0], Access)
+
+    def difference(self, program: Program, leaf: Leaf) -> tuple[Access, Access] | Refusal:
+        found = _source(program, leaf, leaf.op.reads[0], "-")
+        return found if isinstance(found, Refusal) else _taken_apart(found)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        found = self.found(context, arguments)
+        if isinstance(found, Refusal):
+            return found
+        make = _Writer(context, found, arguments[1])
+        c, q, t, w = (make.array(suffix) for suffix in ("", "q", "t", "w"))
+        e = make.array("e", inner=True)
+        nodes = (
+            make.op(c, "", make.first()),
+            make.op(q, "", Number(0)),
+            make.op(t, "", Number(0)),
+            make.nest(
+                make.op(e, "-", found.x, c),
+                make.op(q, "*", e, e, accumulate="+"),
+                make.op(t, "", e, accumulate="+"),
+            ),
+            make.op(w, "-", found.shift, c),
+            make.op(t, "*", t, Number(-2)),
+            make.op(q, "*", w, t, accumulate="+"),
+            make.op(w, "*", w, w),
+            make.op(q, "*", w, Number(found.count), accumulate="+"),
+            make.op(found.leaf.op.target, "", q, accumulate="+"),
+        )
+        return make.program(context.program, nodes)
+
+
+@register
+class OnlineRescale(_OnePass):
+    """Sum exponentials about a running maximum: the maximum need not be known first (online softmax).
+
+    ``online_rescale OP@S NAME``: OP is ``s += e`` with ``e = exp(d)`` and ``d = x - m``.
+
+    Before::
+
+        8 64 d[{0},{1}] = x[{0},{1}] - m[{0}]
+        8 64 e[{0},{1}] = exp(d[{0},{1}])
+        8 s[{0}] = 0
+        | 64 s[{0}] += e[{0},{1}]
+        8 y[{0}] = s[{0}]
+
+    After ``online_rescale s#1@1 o``::
+
+        8 64 d[{0},{1}] = x[{0},{1}] - m[{0}]
+        8 64 e[{0},{1}] = exp(d[{0},{1}])
+        8 s[{0}] = 0
+        | o[{0}] = x[{0},0]
+        | os[{0}] = 0
+        | 64 on[{0},{1}] = max(o[{0}],x[{0},{1}])
+        | | of[{0},{1}] = o[{0}] - on[{0},{1}]
+        | | of[{0},{1}] = exp(of[{0},{1}])
+        | | os[{0}] = os[{0}]*of[{0},{1}]
+        | | of[{0},{1}] = x[{0},{1}] - on[{0},{1}]
+        | | of[{0},{1}] = exp(of[{0},{1}])
+        | | os[{0}] = os[{0}] + of[{0},{1}]
+        | | o[{0}] = on[{0},{1}]
+        | o[{0}] = o[{0}] - m[{0}]
+        | o[{0}] = exp(o[{0}])
+        | s[{0}] += os[{0}]*o[{0}]
+        8 y[{0}] = s[{0}]
+
+    The sum about the running maximum is scaled each time that it grows, and at the end from the maximum
+    found to m, whatever m is.
+
+    Legal iff
+      1. the policy is algebraic;
+      2. OP is an unguarded ``s += e`` in f32 or f64;
+      3. S and the scopes in it hold OP alone, unmarked, and s uses none of their iterators;
+      4. one ``e = exp(d)`` surely defines what OP reads, one ``d = x - m`` what that reads, x and m unchanged
+         in between;
+      5. m uses none of these iterators either;
+      6. NAME, NAMEs, NAMEn and NAMEf are new.
+
+    Source: M. Milakov and N. Gimelshein, Online normalizer calculation for softmax, 2018.
+    """
+
+    name = "online_rescale"
+    suffixes = ("", "s", "n", "f")
+
+    def fits(self, op: Op) -> bool:
+        return op.accumulate == "+" and not op.function and isinstance(op.operands[0], Access)
+
+    def difference(self, program: Program, leaf: Leaf) -> tuple[Access, Access] | Refusal:
+        outer = _source(program, leaf, leaf.op.reads[0], "exp")
+        if isinstance(outer, Refusal):
+            return outer
+        exponent = outer.write.leaf
+        if not exponent.op.reads:
+            return structural("other-form", "The exponent is no array element.", leaf.path)
+        inner = _source(program, exponent, exponent.op.reads[0], "-")
+        if isinstance(inner, Refusal):
+            return inner
+        parts = _taken_apart(inner)
+        if isinstance(parts, Refusal):
+            return parts
+        for part in parts:  # unchanged from the exponential on as well
+            witness = changed_since(program, outer, part)
+            if witness is not None:
+                return Refusal(
+                    "changed-between",
+                    f"{witness.cell} is written again before it would be read.",
+                    (leaf.path,),
+                )
+        x, shift = parts
+        return outer.here(x), outer.here(shift)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        found = self.found(context, arguments)
+        if isinstance(found, Refusal):
+            return found
+        make = _Writer(context, found, arguments[1])
+        o, s = make.array(""), make.array("s")
+        n, f = make.array("n", inner=True), make.array("f", inner=True)
+        nodes = (
+            make.op(o, "", make.first()),
+            make.op(s, "", Number(0)),
+            make.nest(
+                make.op(n, "max", o, found.x),
+                make.op(f, "-", o, n),
+                make.op(f, "exp", f),
+                make.op(s, "*", s, f),
+                make.op(f, "-", found.x, n),
+                make.op(f, "exp", f),
+                make.op(s, "+", s, f),
+                make.op(o, "", n),
+            ),
+            make.op(o, "-", o, found.shift),
+            make.op(o, "exp", o),
+            make.op(found.leaf.op.target, "*", s, o, accumulate="+"),
+        )
+        return make.program(context.program, nodes)
