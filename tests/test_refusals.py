@@ -380,6 +380,59 @@ ALGEBRA = [
     Case(2, "divide_again r", INVERSE.replace("8:N stack", "8 heap"), "8 r[{0}] = 1 / w[{0}]\n8 16 y[{0},{1}] = x[{0},{1}]*r[{0}]", "changed-since", policy="algebraic"),
 ]  # fmt: skip
 
+MOMENT = heap(x="8,64", w="8", y="8", d="8,64", v="8")
+DIFFERENCE = "8 64 d[{0},{1}] = x[{0},{1}] - w[{0}]\n"
+SQUARES = "8 v[{0}] = 0\n| 64 v[{0}] += d[{0},{1}]*d[{0},{1}]\n8 y[{0}] = v[{0}]"
+MOMENTS = DIFFERENCE + SQUARES
+SOFT = heap(x="8,64", w="8", y="8", d="8,64", e="8,64", s="8")
+EXPONENTIAL = "8 64 e[{0},{1}] = exp(d[{0},{1}])\n"
+RISEN = "8 s[{0}] = 0\n| 64 s[{0}] += e[{0},{1}]\n8 y[{0}] = s[{0}]"
+SOFTS = DIFFERENCE + EXPONENTIAL + RISEN
+HELD = heap(x="8,64", w="8", y="8", d="8,64", e="8,64", s="8", h="8,64")
+HOLD = "8 64 h[{0},{1}] = x[{0},{1}]\n" + DIFFERENCE.replace("x[", "h[")
+AFTER = "8 64 h[{0},{1}] = 2\n"
+USED = "\n8 y[{0}] += h[{0},0]"
+ALGEBRA += [
+    Case(1, "expand_moment v#1@1 o", MOMENT, MOMENTS, "policy"),
+    Case(2, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace("*d[{0},{1}]", "*x[{0},{1}]"), "other-form", policy="algebraic"),
+    Case(2, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace("v[{0}] += d", "v[{0}] max= d"), "other-form", policy="algebraic"),
+    Case(2, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace("]*d", "] + d"), "other-form", policy="algebraic"),
+    Case(2, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace("*d[{0},{1}]", "*d[{0},{1}] if {1} < 5"), "other-form", policy="algebraic"),
+    Case(2, "expand_moment v#1@1 o", MOMENT.replace("f32", "i32"), MOMENTS, "other-form", policy="algebraic"),
+    Case(2, "expand_moment v#1@1 o", MOMENT.replace("v f32", "v f64"), MOMENTS, "other-form", policy="algebraic"),
+    Case(2, "expand_moment v#1@1 o", MOMENT.replace("x f32", "x f64"), MOMENTS, "other-form", policy="algebraic"),
+    Case(3, "expand_moment v#1@0 o", MOMENT, MOMENTS, "not-alone", policy="algebraic"),
+    Case(3, "expand_moment v#1@0 o", MOMENT, MOMENTS.replace("8 v[{0}] = 0\n| 64 v", "8 v[{0}] = 0\n8 64 v"), "not-alone", policy="algebraic"),
+    Case(3, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace("| 64 v", "| 64:u v"), "not-alone", policy="algebraic"),
+    Case(3, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace("\n8 y[{0}] =", "\n| | y[{0}] ="), "not-alone", policy="algebraic"),
+    Case(4, "expand_moment v#1@1 o", MOMENT, DIFFERENCE.replace("64", "60") + "8 4 d[{0},{1}+60] = x[{0},{1}] - w[{0}]\n" + SQUARES, "not-one-definition", policy="algebraic"),
+    Case(4, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace(" - ", " + "), "other-form", policy="algebraic"),
+    Case(4, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace(" - w[{0}]", " - 2"), "other-form", policy="algebraic"),
+    Case(4, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace("x[{0},{1}] -", "2 -"), "other-form", policy="algebraic"),
+    Case(4, "expand_moment v#1@1 o", MOMENT, "8 64 d[{0},{1}] = 0\n" + MOMENTS.replace("} = x", "} += x").replace("] = x", "] += x"), "other-form", policy="algebraic"),
+    Case(4, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace("w[{0}]\n", "w[{0}] if {0} >= 0\n"), "other-form", policy="algebraic"),
+    Case(4, "expand_moment v#1@1 o", HELD.replace("s f32", "v f32"), HOLD + AFTER + SQUARES + USED, "changed-between", policy="algebraic"),
+    Case(5, "expand_moment v#1@1 o", MOMENT.replace("w f32 [8]", "w f32 [64]"), MOMENTS.replace("w[{0}]", "w[{1}]"), "not-invariant", policy="algebraic"),
+    Case(6, "expand_moment v#1@1 x", MOMENT, MOMENTS, "name-taken", policy="algebraic"),
+    Case(6, "expand_moment v#1@1 o", MOMENT + "\now f32 [8] heap", "8 ow[{0}] = 0\n" + MOMENTS + "\n8 y[{0}] += ow[{0}]", "name-taken", policy="algebraic"),
+    Case(1, "online_rescale s#1@1 o", SOFT, SOFTS, "policy"),
+    Case(2, "online_rescale s#1@1 o", SOFT, SOFTS.replace("s[{0}] += e", "s[{0}] max= e"), "other-form", policy="algebraic"),
+    Case(2, "online_rescale s#1@1 o", SOFT, SOFTS.replace("+= e[{0},{1}]", "+= e[{0},{1}]*2"), "other-form", policy="algebraic"),
+    Case(2, "online_rescale s#1@1 o", SOFT, SOFTS.replace("+= e[{0},{1}]", "+= 2").replace("= s[{0}]", "= s[{0}] + e[{0},0]"), "other-form", policy="algebraic"),
+    Case(3, "online_rescale s#1@0 o", SOFT, SOFTS, "not-alone", policy="algebraic"),
+    Case(4, "online_rescale s#1@1 o", SOFT, SOFTS.replace("exp", "tanh"), "other-form", policy="algebraic"),
+    Case(4, "online_rescale s#1@1 o", SOFT, SOFTS.replace(" - ", " + "), "other-form", policy="algebraic"),
+    Case(4, "online_rescale s#1@1 o", SOFT, SOFTS.replace("exp(d[{0},{1}])", "exp(2)").replace("= s[{0}]", "= s[{0}] + d[{0},0]"), "other-form", policy="algebraic"),
+    Case(4, "online_rescale s#1@1 o", SOFT, SOFTS.replace(" - w[{0}]", " - 2"), "other-form", policy="algebraic"),
+    Case(4, "online_rescale s#1@1 o", SOFT, DIFFERENCE + EXPONENTIAL.replace("64", "60") + "8 4 e[{0},{1}+60] = exp(d[{0},{1}])\n" + RISEN, "not-one-definition", policy="algebraic"),
+    Case(4, "online_rescale s#1@1 o", SOFT, DIFFERENCE.replace("64", "60") + "8 4 d[{0},{1}+60] = x[{0},{1}] - w[{0}]\n" + EXPONENTIAL + RISEN, "not-one-definition", policy="algebraic"),
+    Case(4, "online_rescale s#1@1 o", HELD, HOLD + AFTER + EXPONENTIAL + RISEN + USED, "changed-between", policy="algebraic"),
+    Case(4, "online_rescale s#1@1 o", HELD, HOLD + EXPONENTIAL + AFTER + RISEN + USED, "changed-between", policy="algebraic"),
+    Case(4, "online_rescale s#1@1 o", SOFT, DIFFERENCE + EXPONENTIAL + DIFFERENCE.replace("x[{0},{1}] -", "x[{0},{1}]*").replace("* w", "*w") + RISEN + "\n8 y[{0}] += d[{0},0]", "changed-between", policy="algebraic"),
+    Case(5, "online_rescale s#1@1 o", SOFT.replace("w f32 [8]", "w f32 [64]"), SOFTS.replace("w[{0}]", "w[{1}]"), "not-invariant", policy="algebraic"),
+    Case(6, "online_rescale s#1@1 x", SOFT, SOFTS, "name-taken", policy="algebraic"),
+]  # fmt: skip
+
 LONG = heap(x="64,64", y="64,64")
 MARKS = [
     Case(1, "unroll y@0", XY, "64:p y[{0}] = x[{0}]", "marked", "clear_mark y@0"),

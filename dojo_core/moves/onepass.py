@@ -353,7 +353,8 @@ class OnlineRescale(_OnePass):
                 return Refusal(
                     "changed-between",
                     f"{witness.cell} is written again before it would be read.",
-                    (leaf.path,),
+                    tuple(dict.fromkeys(leaf.path for leaf, _ in witness.instances)),
+                    witness,
                 )
         x, shift = parts
         return outer.here(x), outer.here(shift)
