@@ -1,6 +1,16 @@
 """The app's door: ``streamlit run app.py``. Pages are thin views of one service per process."""
 
 import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
 
+from pages.play import page as play
+
+if PagesManager.uses_pages_directory:
+    # Streamlit takes a folder named pages for its older kind of app until st.navigation has run once in the
+    # process: a tab that was open while the server started again would be drawn by that kind.
+    PagesManager.uses_pages_directory = False
+    st.rerun()
+
+# Views are packages, not files in pages/: the older kind of app would find those and run them by themselves.
 st.set_page_config(page_title="The Dojo", page_icon="🥋", layout="wide", initial_sidebar_state="collapsed")
-st.navigation([st.Page("pages/play.py", title="Play", default=True)], position="hidden").run()
+st.navigation([st.Page(play, title="Play", url_path="play", default=True)], position="hidden").run()

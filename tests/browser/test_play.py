@@ -245,3 +245,17 @@ def test_kill_9_loses_no_saved_game(page: Any, server: Any) -> None:
     page.goto(url)
     page.wait_for_selector(".entry.here[data-id='1']")
     assert len(entries(page)) == 2
+
+
+def test_a_tab_left_open_goes_on_after_the_server_was_killed_and_started_again(
+    page: Any, server: Any
+) -> None:
+    open_softmax(page)
+    server.stop(signal.SIGKILL)
+    server.start()
+    page.wait_for_timeout(3000)  # the tab connects again by itself
+    apply(page, "join_scopes m@0")
+    wait_for_entries(page, 2)
+    assert page.locator("[data-testid=stSidebar]").count() == 0
+    page.reload()
+    page.wait_for_selector(".entry.here[data-id='1']")

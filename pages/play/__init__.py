@@ -55,8 +55,12 @@ def _page() -> None:
     st.fragment(run_every=POLL if polling else None)(times)()
 
 
-try:
-    _page()
-except Exception:
-    log.exception("the Play page failed")
-    st.error("The page could not be drawn: a fault of the app, noted in its log. Your game is saved: reload.")
+def page() -> None:
+    """What ``st.navigation`` runs."""
+    try:
+        _page()
+    except Exception:
+        log.exception("the Play page failed")
+        st.error(
+            "The page could not be drawn: a fault of the app, noted in its log. Your game is saved: reload."
+        )
