@@ -20,7 +20,7 @@ from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.service import KernelCard, Player, Service
 from dojo_core.service.analysis import Analysis, Successor
-from dojo_core.service.queue import MeasuringQueue, Outcome, Task
+from dojo_core.service.queue import FINALISTS, MeasuringQueue, Outcome, Task
 from dojo_core.service.wiring import RecordStore
 
 TEXT = """kernel pair
@@ -40,6 +40,7 @@ class Bench:
     def __init__(self) -> None:
         self.measured: list[str] = []
         self.batches: list[tuple[int, bool]] = []
+        self.again: list[str] = []  # what was timed once more
         self.gate = threading.Event()
         self.gate.set()
         self.broken = ""
@@ -51,7 +52,13 @@ class Bench:
         careful: bool,
         on_result: Callable[[str, Outcome], None],
         cancelled: Callable[[], bool],
+        again: bool = False,
     ) -> None:
+        if again:
+            for program in programs:
+                self.again.append(program.hash)
+                on_result(program.hash, Outcome("ok", 0.0005, 0.0005, 5))
+            return
         self.batches.append((len(programs), careful))
         for program in programs:
             self.gate.wait(10)
@@ -532,6 +539,24 @@ def test_a_finished_result_is_not_measured_again() -> None:
     queue.want("one", tasks(3))
     settle(lambda: queue.open_tasks("one") == 0)
     assert len(bench.measured) == 2
+    queue.close()
+
+
+def test_the_board_and_the_finalists_are_timed_again_and_the_shorter_time_counts() -> None:
+    bench = Bench()
+    queue = MeasuringQueue(lambda: bench)
+    board, candidates = tasks(1, 2, rank=0), tasks(20, 1)
+    queue.want("one", board + candidates)
+    settle(lambda: queue.open_tasks("one") == 0)
+    own = board[0][1].hash
+    assert own in bench.again[: -FINALISTS - 1], "timed again between the batches"
+    refined = [h for h in bench.again if h != own]
+    assert refined == [t.hash for _, t in candidates[:FINALISTS]]
+    assert [o.seconds for o in queue.results("w", [own, refined[0]]) if o] == [0.0005, 0.0005]
+    before = list(bench.again)
+    queue.want("one", board + candidates)
+    settle(lambda: queue.open_tasks("one") == 0)
+    assert bench.again == before, "but only once"
     queue.close()
 
 

@@ -44,10 +44,11 @@ class Witness:
     def __str__(self) -> str:
         from dojo_core.program.printing import op_text
 
-        told = [
-            f"'{op_text(leaf.op)}' at ({', '.join(map(str, values))})" if values else f"'{op_text(leaf.op)}'"
-            for leaf, values in self.instances
-        ]
+        told = []
+        for leaf, values in self.instances:
+            known = values and min(values) >= 0  # the solver may know that there is a point, and not which
+            at = f" at ({', '.join(map(str, values))})" if known else ""
+            told.append(f"'{op_text(leaf.op)}'{at}")
         return (
             f"{' and then '.join(told)}: all touch {self.cell}"
             if len(told) > 2

@@ -5,6 +5,10 @@ batch; within a player the ranks decide. A want holds as long as its *lease*: wh
 results renews it, and what nobody looks at any more is dropped. Playing a move replaces a player's
 wants, which cancels the open ones; a result once found stays, for everybody.
 
+A machine has slow minutes, and noise only ever adds to a time. So the program on a player's board (and
+the start program, which speed-ups refer to) is timed again after each batch, and the fastest candidates
+once all are known; the shortest time counts.
+
 One thread owns the measurer. It never calls back into a page: whoever wants to know asks.
 """
 
@@ -22,8 +26,10 @@ from dojo_core.program.tree import Program
 
 log = logging.getLogger(__name__)
 
+RANKED = 2  # the first ranks are for the program on the board and the start program
 LEASE = 6.0  # seconds without a poll until a player counts as gone
 FIRST, LEAST, MOST = 2, 4, 16  # candidates per batch: the first one of a player, then by their speed
+FINALISTS = 5  # the fastest candidates of a position, timed again when all are known
 KEPT_RESULTS = 20_000  # in memory; those that nobody asked for longest are in the records
 BATCH_SECONDS = 2.5  # what a batch should take: other players wait for it, cancelled work may run on in it
 
@@ -41,6 +47,10 @@ class Outcome:
     @property
     def ok(self) -> bool:
         return self.status == "ok"
+
+    def shorter(self, other: Outcome | None) -> Outcome:
+        """The one with the shorter time, where both have one; else this one, which is newer."""
+        return other if other is not None and other.ok and self.ok and other.seconds < self.seconds else self
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,10 @@ class Bench(Protocol):
         careful: bool,
         on_result: Callable[[str, Outcome], None],
         cancelled: Callable[[], bool],
-    ) -> None: ...
+        again: bool = False,
+    ) -> None:
+        """``careful``: with more runs; ``again``: also what is known already."""
+        ...
 
     def close(self) -> None: ...
 
@@ -75,9 +88,24 @@ class Bench(Protocol):
 @dataclass
 class _Player:
     tasks: dict[tuple[str, str], tuple[int, int, Task]] = field(default_factory=dict)
+    references: list[Task] = field(
+        default_factory=list
+    )  # of rank below RANKED: what the others are held against
+    candidates: list[Task] = field(default_factory=list)  # all others, known or not
     renewed: float = 0.0
     served: int = 0
     begun: bool = False  # its first batch is small, so that something shows soon
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """What the measurer does in one go. ``references`` are timed again after it."""
+
+    player: str
+    tasks: list[Task]
+    careful: bool = False
+    again: bool = False
+    references: list[Task] = field(default_factory=list)
 
 
 class MeasuringQueue:
@@ -97,6 +125,7 @@ class MeasuringQueue:
         self._results: OrderedDict[tuple[str, str], Outcome] = OrderedDict()  # asked for last at the end
         self._running: dict[tuple[str, str], str] = {}  # task id to the player it runs for
         self._errands: list[tuple[str, Callable[[], None]]] = []
+        self._refined: OrderedDict[tuple[str, str], None] = OrderedDict()  # finalists timed again
         self._turn = 0
         self._speed: dict[str, float] = {}  # seconds per candidate, by workload
         self._down = ""
@@ -118,6 +147,8 @@ class MeasuringQueue:
             if not wanted.keys() & state.tasks.keys():
                 state.begun = False
             state.tasks = wanted
+            state.references = [task for rank, task in tasks if rank < RANKED]
+            state.candidates = [task for rank, task in tasks if rank >= RANKED]
             state.renewed = self._clock()
             self._start()
             self._lock.notify_all()
@@ -180,6 +211,15 @@ class MeasuringQueue:
                     self._results.move_to_end((key, h))
             return [self._results.get((key, h)) for h in hashes]
 
+    def _finalists(self, state: _Player) -> list[Task]:
+        """The fastest candidates that have not been timed twice."""
+        known = [(self._results.get(task.id), task) for task in state.candidates]
+        timed = [
+            (outcome.seconds, n, task) for n, (outcome, task) in enumerate(known) if outcome and outcome.ok
+        ]
+        fastest = [task for _, _, task in sorted(timed, key=lambda entry: entry[:2])[:FINALISTS]]
+        return [task for task in fastest if task.id not in self._refined]
+
     def _keep(self, task: tuple[str, str], outcome: Outcome) -> None:
         self._results[task] = outcome
         while len(self._results) > KEPT_RESULTS:
@@ -199,7 +239,7 @@ class MeasuringQueue:
         """How many programs the player still waits for."""
         with self._lock:
             state = self._players.get(player)
-            return 0 if state is None else len(state.tasks)
+            return 0 if state is None else len(state.tasks) or len(self._finalists(state))
 
     @property
     def down(self) -> str:
@@ -226,13 +266,12 @@ class MeasuringQueue:
                 continue
             if batch is None:
                 break
-            _, tasks, careful = batch
             begun = time.monotonic()
             try:
                 if bench is None:
                     bench = self._make_bench()
                     begun = time.monotonic()
-                self._measure(bench, tasks, careful)
+                self._measure(bench, batch)
                 self._faults = 0
             except Exception as fault:
                 log.exception("the measurer failed")
@@ -241,10 +280,10 @@ class MeasuringQueue:
             finally:
                 with self._lock:
                     self._running.clear()
-                    if len(tasks) >= LEAST:
-                        took = (time.monotonic() - begun) / len(tasks)
-                        old = self._speed.get(tasks[0].key, took)
-                        self._speed[tasks[0].key] = 0.5 * old + 0.5 * took
+                    if len(batch.tasks) >= LEAST:
+                        took = (time.monotonic() - begun) / len(batch.tasks)
+                        key = batch.tasks[0].key
+                        self._speed[key] = 0.5 * self._speed.get(key, took) + 0.5 * took
         if bench is not None:
             bench.close()
 
@@ -263,7 +302,7 @@ class MeasuringQueue:
 
     def _next(
         self,
-    ) -> tuple[Callable[[], None] | None, tuple[str, list[Task], bool] | None]:
+    ) -> tuple[Callable[[], None] | None, _Batch | None]:
         """Wait for the next errand or batch; (None, None) when the queue closes."""
         with self._lock:
             while not self._closed:
@@ -271,19 +310,18 @@ class MeasuringQueue:
                     return self._errands.pop(0)[1], None
                 batch = None if self._down else self._pick()
                 if batch is not None:
-                    player, tasks, _ = batch
-                    self._running = {task.id: player for task in tasks}
+                    self._running = {task.id: batch.player for task in batch.tasks}
                     return None, batch
                 # leases run out and come back without a notice: look again now and then
                 self._lock.wait(timeout=None if not self._players else self._lease)
             return None, None
 
-    def _pick(self) -> tuple[str, list[Task], bool] | None:
+    def _pick(self) -> _Batch | None:
         now = self._clock()
         live = [
             (state.served, name)
             for name, state in self._players.items()
-            if state.tasks and now - state.renewed <= self._lease
+            if now - state.renewed <= self._lease and (state.tasks or self._finalists(state))
         ]
         if not live:
             return None
@@ -291,6 +329,10 @@ class MeasuringQueue:
         state = self._players[player]
         self._turn += 1
         state.served = self._turn
+        if not state.tasks:
+            return _Batch(
+                player, self._finalists(state), careful=True, again=True, references=state.references
+            )
         queued = sorted(state.tasks.values(), key=lambda entry: entry[:2])
         careful = queued[0][0] == 0
         if careful:  # the position itself: alone, and with more runs
@@ -302,11 +344,14 @@ class MeasuringQueue:
             count = max(LEAST, min(MOST, int(BATCH_SECONDS / max(speed, 1e-3))))
         key = queued[0][2].key
         tasks = [task for _, _, task in queued if task.key == key][:count]
-        return player, tasks, careful
+        # One of the two references a batch, in turns; none while a player waits for the first results.
+        turn = self._turn % max(1, len(state.references))
+        due = state.references[turn : turn + 1] if count >= LEAST else []
+        return _Batch(player, tasks, careful, references=due)
 
-    def _measure(self, bench: Bench, tasks: list[Task], careful: bool) -> None:
-        by_hash = {task.hash: task for task in tasks}
+    def _measure(self, bench: Bench, batch: _Batch) -> None:
         answered: set[str] = set()
+        by_hash = {task.hash: task for task in (*batch.tasks, *batch.references)}
 
         def on_result(program_hash: str, outcome: Outcome) -> None:
             answered.add(program_hash)
@@ -314,7 +359,11 @@ class MeasuringQueue:
                 self._store(by_hash[program_hash], outcome)
 
         def cancelled() -> bool:
+            if batch.again and not self._present(batch.player):
+                return True
             with self._lock:
+                if batch.again:
+                    return batch.tasks[0] not in self._players[batch.player].candidates
                 if self._closed:
                     return True
                 now = self._clock()
@@ -323,16 +372,34 @@ class MeasuringQueue:
                     for state in self._players.values()
                 )
 
-        bench.measure(tasks[0].workload, [task.program for task in tasks], careful, on_result, cancelled)
-        if cancelled():
-            return
-        for task in tasks:  # never ask again for what gave no answer: it would be asked for ever
-            if task.hash not in answered:
-                self._store(task, Outcome("crash", message="The measurer gave no result for this program."))
+        workload = batch.tasks[0].workload
+        programs = [task.program for task in batch.tasks]
+        bench.measure(workload, programs, batch.careful, on_result, cancelled, batch.again)
+        if batch.again:
+            with self._lock:
+                self._refined.update(dict.fromkeys(task.id for task in batch.tasks))
+                while len(self._refined) > KEPT_RESULTS:
+                    self._refined.popitem(last=False)
+        elif not cancelled():
+            for task in batch.tasks:  # never ask again for what gave no answer: it would be asked for ever
+                if task.hash not in answered:
+                    self._store(
+                        task, Outcome("crash", message="The measurer gave no result for this program.")
+                    )
+        known = [t for t in batch.references if self.results(t.key, [t.hash]) != [None]]
+        if known and self._present(batch.player):
+            programs = [task.program for task in known]
+            bench.measure(workload, programs, False, on_result, lambda: not self._present(batch.player), True)
+
+    def _present(self, player: str) -> bool:
+        """Does the player still look at the results?"""
+        with self._lock:
+            state = self._players.get(player)
+            return not self._closed and state is not None and self._clock() - state.renewed <= self._lease
 
     def _store(self, task: Task, outcome: Outcome) -> None:
         with self._lock:
-            self._keep(task.id, outcome)
+            self._keep(task.id, outcome.shorter(self._results.get(task.id)))
             self._running.pop(task.id, None)
             for state in self._players.values():
                 state.tasks.pop(task.id, None)

@@ -95,11 +95,14 @@ class MeasurerBench:
         careful: bool,
         on_result: Callable[[str, Outcome], None],
         cancelled: Callable[[], bool],
+        again: bool = False,
     ) -> None:
         effort = Effort.NORMAL if careful else Effort.QUICK
-        self._measurer.measure(
-            workload, programs, effort, lambda m: on_result(m.program_hash, outcome(m)), cancelled
-        )
+
+        def told(m: Measurement) -> None:
+            on_result(m.program_hash, outcome(m))
+
+        self._measurer.measure(workload, programs, effort, told, cancelled, fresh=again)
 
     def close(self) -> None:
         self._measurer.close()
