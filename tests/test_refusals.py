@@ -96,6 +96,7 @@ SCOPES = [
     Case(3, "join_scopes t@0", XTY, "8:p t[{0}] = x[{0}]\n8:p y[{0}] = t[0]", "order"),
     Case(1, "fission_scope t@0 t", XTY, JOINED, "not-a-later-child"),
     Case(1, "fission_scope t@0 y", XTY, APART, "not-a-later-child"),
+    Case(1, "fission_scope t@0 y", XTUY, "8 t[{0}] = x[{0}]\n8 u[{0}] = t[{0}]\n| y[{0}] = u[{0}]", "not-a-later-child"),
     Case(2, "fission_scope t#1@0 y", XTY, "8 t[{0}] = x[{0}]\n7 t[{0}] = x[{0}]*2\n| y[{0}] = t[{0}+1]\n1 y[{0}+7] = t[7]", "order"),
     Case(2, "fission_scope t@0 y", heap(x="8", y="8", t="8:N"), JOINED, "clobber", "materialise_dims t 0"),
     Case(2, "fission_scope t@0 y", heap(x="8", y="8", t="8:N stack"), JOINED, "clobber", "materialise_dims t 0"),
@@ -243,6 +244,7 @@ STAGED = heap(x="8", y="4,8", t="8")
 COPIES = [
     Case(1, "stage_read x y@0 w", RATIO, RATIOS, "name-taken"),
     Case(1, "stage_read x y@0 b", "x f32 [8] heap\ny f32 [8] heap\nb f32 [8] heap -> t, u", CHAIN, "name-taken"),
+    Case(1, "stage_read x t@0 u", SHARED, CHAIN, "name-taken"),
     Case(0, "stage_read q y@0 p", XTY, APART, "no-such-place"),
     Case(0, "stage_read x q@0 p", XTY, APART, "no-such-place"),
     Case(2, "stage_read x y@0 p", XTY, APART, "not-read"),
@@ -262,11 +264,14 @@ COPIES = [
     Case(4, "stage_write y y#1@0 t", heap(x="4,4,4", y="4,4,4"), "4 4 4 y[{0},{1},{2}] = x[{0},{1},{2}]\n4 4 y[{0},{1},{1}] = 0", "not-dense"),
     Case(0, "elide_copy q", TILE, TILED, "no-such-place"),
     Case(1, "elide_copy y", TILE, TILED, "no-copy"),
+    Case(1, "elide_copy y", XTY, APART, "no-copy"),
     Case(1, "elide_copy t", XTY, TWICE + "*2", "no-copy"),
     Case(1, "elide_copy t", SHARED, CHAIN, "no-copy"),
     Case(1, "elide_copy t", XTY, "8 t[{0}] = 0\n8 y[{0}] = t[{0}]*x[{0}]", "no-copy"),
     Case(2, "elide_copy p", TILE, "4 16 p[{0},{1}] = x[{0},{1}]\n| 16 p[{0},{1}] = p[{0},{1}]*2\n| 8 16 y[{0},{1},{2}] = p[{0},{2}]*w[{1}]", "changed-since"),
     Case(2, "elide_copy p", TILE, "4 8 p[{0},{1}] = x[{0},{1}]\n| 8 p[{0},{1}+8] = x[{0},{1}+8]\n| 8 16 y[{0},{1},{2}] = p[{0},{2}]*w[{1}]", "changed-since"),
+    Case(2, "elide_copy t", heap(x="8", y="8", t="1"), "t[0] = x[0]\n8 y[{0}] = t[0]*x[{0}]", "changed-since"),
+    Case(2, "elide_copy p", heap(x="8", y="", p="8:N"), "8 p[{0}] = x[{0}]\ny[] = p[7]", "changed-since"),
     Case(2, "elide_copy t", XTUY, "8 u[{0}] = x[{0}]\n8 t[{0}] = u[{0}]\n8 u[{0}] = x[{0}]*2\n8 y[{0}] = t[{0}] + u[{0}]", "changed-since"),
     Case(2, "elide_copy t", heap(x="8", y="8", t="8:N"), "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}] + x[{0}]", "changed-since"),
     Case(2, "elide_copy t", XTY, "8 t[-{0}+7] = x[{0}]\n8 y[{0}] = t[{0}]*2", "changed-since"),
@@ -301,6 +306,9 @@ VALUES = [
     Case(1, "use_kept r t", heap(x="8", y="8", t="8", r="8:N stack"), "8 t[{0}] = exp(x[{0}])\n8 r[{0}] += exp(x[{0}])\n| y[{0}] = r[{0}] + t[{0}]", "not-recomputed"),
     Case(1, "use_kept r t", AGAIN, "8 t[{0}] = exp(x[{0}])\n8 r[{0}] = exp(x[{0}])\n| y[{0}] = r[{0}] + r[0]", "not-recomputed"),
     Case(1, "use_kept r t", "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap\nr f32 [8] heap -> q, r", "8 q[{0}] = x[{0}]\n8 t[{0}] = exp(q[{0}])\n8 r[{0}] = exp(x[{0}])\n| y[{0}] = r[{0}] + t[{0}]", "not-recomputed"),
+    Case(1, "use_kept r x", heap(x="8", y="8", z="8", r="8"), "8 y[{0}] = r[{0}]\n| z[{0}] = r[{0}] + x[{0}]", "not-recomputed"),
+    Case(1, "use_kept r t", AGAIN, "8 t[{0}] = exp(x[{0}])\n8 r[{0}] = exp(x[{0}])\n| r[{0}] = r[{0}]*2\n8 y[{0}] = t[{0}]", "not-recomputed"),
+    Case(2, "use_kept r t", heap(x="8", y="8", t="8", r="8 stack"), REMADE, "not-the-same"),
     Case(2, "use_kept r x", AGAIN, REMADE, "not-the-same"),
     Case(2, "use_kept r t", AGAIN, REMADE.replace("exp", "tanh", 1), "not-the-same"),
     Case(2, "use_kept r t", AGAIN, REMADE.replace("exp(x[{0}])", "exp(x[-{0}+7])", 1).replace("t[{0}] = exp(x[-{0}+7])", "t[-{0}+7] = exp(x[-{0}+7])"), "not-the-same"),
@@ -353,6 +361,10 @@ REDUCTIONS = [
     Case(1, "merge_reduction p", PARTIALS, PARTIAL.replace("| 4 16 p", "| | y[{0}] = 2\n| 4 16 p"), "changed-since"),
     Case(2, "merge_reduction p", PARTIALS, PARTIAL.replace("4 16 p[{0},{2}]", "4 16 p[{0},-{2}+15]"), "changed-since"),
     Case(2, "merge_reduction p", PARTIALS, PARTIAL.replace("| 16 s[{0}] += p[{0},{1}]", "| 15 s[{0}] += p[{0},{1}]"), "changed-since"),
+    Case(2, "merge_reduction p", PARTIALS.replace("8:N,", "8,").replace("8:N", "8"), PARTIAL, "changed-since"),
+    Case(1, "merge_reduction p", PARTIALS, PARTIAL.replace("+=", "="), "no-partials"),
+    Case(1, "merge_reduction p", PARTIALS, PARTIAL.replace("s[{0}] += p[{0},{1}]", "p[{0},{1}] += p[{0},{1}]"), "no-partials"),
+    Case(1, "merge_reduction p", PARTIALS, PARTIAL.replace("p[{0},{2}] += x[{0},{1}*16+{2}]", "y[{0}] += p[{0},{2}]"), "no-partials"),
     Case(2, "merge_reduction p", PARTIALS, PARTIAL, "changed-since", policy="strict"),
 ]  # fmt: skip
 
@@ -375,6 +387,8 @@ ALGEBRA = [
     Case(1, "divide_again r", INVERSE, INVERTED.replace("x[{0},{1}]*r[{0}]", "r[{0}]*x[{0},{1}]"), "no-reciprocal", policy="algebraic"),
     Case(1, "divide_again r", INVERSE, INVERTED + "\n| 16 y[{0},{1}] += r[{0}]", "no-reciprocal", policy="algebraic"),
     Case(1, "divide_again r", INVERSE.replace("stack", "stack -> q, r"), "8 q[{0}] = w[{0}]\n| r[{0}] = 1 / q[{0}]\n| 16 y[{0},{1}] = x[{0},{1}]*r[{0}]", "no-reciprocal", policy="algebraic"),
+    Case(1, "divide_again w", heap(x="8,16", w="8", y="8,16", z="8"), "8 z[{0}] = 1 / w[{0}]\n| 16 y[{0},{1}] = x[{0},{1}]*w[{0}]", "no-reciprocal", policy="algebraic"),
+    Case(1, "divide_again r", INVERSE, INVERTED.replace("x[{0},{1}]*r[{0}]", "r[{0}]*2"), "no-reciprocal", policy="algebraic"),
     Case(2, "divide_again r", INVERSE, "8 r[{0}] = 1 / w[-{0}+7] if {0} < 4\n| 16 y[{0},{1}] = x[{0},{1}]*r[{0}]", "changed-since", policy="algebraic"),
     Case(2, "divide_again r", INVERSE, INVERTED, "changed-since"),
     Case(2, "divide_again r", INVERSE.replace("8:N stack", "8 heap"), "8 r[{0}] = 1 / w[{0}]\n8 16 y[{0},{1}] = x[{0},{1}]*r[{0}]", "changed-since", policy="algebraic"),
@@ -401,6 +415,8 @@ ALGEBRA += [
     Case(2, "expand_moment v#1@1 o", MOMENT.replace("f32", "i32"), MOMENTS, "other-form", policy="algebraic"),
     Case(2, "expand_moment v#1@1 o", MOMENT.replace("v f32", "v f64"), MOMENTS, "other-form", policy="algebraic"),
     Case(2, "expand_moment v#1@1 o", MOMENT.replace("x f32", "x f64"), MOMENTS, "other-form", policy="algebraic"),
+    Case(2, "expand_moment v#1@1 o", MOMENT.replace("v f32", "v f64").replace("w f32", "w f64"), MOMENTS, "other-form", policy="algebraic"),
+    Case(2, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace("d[{0},{1}]*d[{0},{1}]", "2*2").replace("= v[{0}]", "= v[{0}] + d[{0},0]"), "other-form", policy="algebraic"),
     Case(3, "expand_moment v#1@0 o", MOMENT, MOMENTS, "not-alone", policy="algebraic"),
     Case(3, "expand_moment v#1@0 o", MOMENT, MOMENTS.replace("8 v[{0}] = 0\n| 64 v", "8 v[{0}] = 0\n8 64 v"), "not-alone", policy="algebraic"),
     Case(3, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace("| 64 v", "| 64:u v"), "not-alone", policy="algebraic"),
@@ -443,6 +459,7 @@ MARKS = [
     Case(2, "parallelize t@0", heap(x="8", y="8", t="8:N"), JOINED, "race", "materialise_dims t 0"),
     Case(2, "parallelize t@0", heap(x="8", y="8", t="8:N"), JOINED, "race", "set_location t stack"),
     Case(2, "parallelize t#1@0", XTY, "8 t[{0}] = x[{0}]\n7 t[{0}+1] = t[{0}]\n8 y[{0}] = t[{0}]", "race"),
+    Case(2, "parallelize t#1@0", XTY, "8 t[{0}] = 0\n8 t[{0}] = x[{0}]\n| y[{0}] = t[0]", "race"),
     Case(2, "parallelize y#1@0", heap(x="8", y="10"), "10 y[{0}] = 0\n8 3 y[{0}+{1}] += x[{0}]", "race"),
     Case(3, "parallelize y@1", X2, "8:p 16 y[{0},{1}] = x[{0},{1}]", "parallel-nested"),
     Case(3, "parallelize y@0", X2, "8 16:p y[{0},{1}] = x[{0},{1}]", "parallel-nested"),
@@ -612,3 +629,15 @@ def test_a_name_that_is_no_move():
 
 def test_an_operation_is_no_scope():
     assert why(program_of(COPY, XY), Move("unroll", (Place("y"),)), WIDE).refusal.code == "no-such-place"
+
+
+@pytest.mark.parametrize(
+    ("move", "buffers", "body", "told"),
+    [
+        ("unroll q@0", XY, COPY, "No operation writes q."),
+        ("reuse_dims u 0", SHARED, CHAIN, "The array u lives in the buffer t: name that."),
+        ("vectorize y@0", heap(x="8", y=""), "8 y[] = x[{0}]", "All lanes would write the same cell y[]."),
+    ],
+)
+def test_the_sentence_says_which(move, buffers, body, told):
+    assert told in why(program_of(body, buffers), move, WIDE).sentence

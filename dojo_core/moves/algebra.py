@@ -185,8 +185,7 @@ def _pair(program: Program, name: str) -> tuple[Leaf, Leaf] | None:
         for leaf in program.leaves
         if leaf.op.target.array == name or any(a.array == name for a in leaf.op.reads)
     ]
-    buffer = program.buffer_of.get(name)
-    if len(found) != 2 or buffer is None or buffer.arrays != (name,):
+    if len(found) != 2 or program.buffer_of[name].arrays != (name,):
         return None
     invert, product = found
     one = (
@@ -196,6 +195,5 @@ def _pair(program: Program, name: str) -> tuple[Leaf, Leaf] | None:
         and product.op.function == "*"
         and isinstance(product.op.operands[1], Access)
         and product.op.operands[1].array == name
-        and invert.path < product.path
     )
     return (invert, product) if one else None

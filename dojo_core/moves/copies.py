@@ -424,6 +424,7 @@ def _fills(write: Touch, box: _Box, depth: int) -> bool:
 
 def _needs_load(touch: Touch, inside: Sequence[Touch], depth: int) -> bool:
     near = coverage(touch, [t for t in inside if t.kind == "w" or t.leaf.path == touch.leaf.path])
+    # implied: all of them share the region's scopes, so coverage looks no further out
     return near is None or near[0] < depth
 
 
@@ -512,6 +513,7 @@ def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]
     )
     images: dict[int, int] = {}  # which dimension of the copy an iterator of the copy loops selects
     for k, form in enumerate(mine.index):
+        # implied: staging again would index the copy by the loops alone
         if len(form.terms) != 1 or form.terms[0][1] != 1 or form.const:
             return None
         images[form.terms[0][0]] = k

@@ -168,7 +168,8 @@ class UncutScope(_OnScope):
 
 
 def _continues(first: Scope, second: Scope, depth: int) -> bool:
-    if len(first.body) != len(second.body) or first.mark or second.mark:
+    # implied: the move itself asks for marks first; this is for the list
+    if first.mark or second.mark:
         return False
     later = {depth: Affine.iterator(depth) + first.size}
     return tuple(substitute(c, later) for c in first.body) == second.body

@@ -314,6 +314,7 @@ class ExpandDim(_LayoutMove):
                 if touch.kind == "w":
                     continue
                 near = coverage(touch, found)
+                # implied: all accesses stand in S, so coverage looks no further out
                 if near is None or near[0] < len(path):
                     return Refusal(
                         "carried",

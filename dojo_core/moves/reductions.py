@@ -256,10 +256,7 @@ class MergeReduction(Transformation):
         direct = replace(main.op, target=target)
         body = splice(program.body, main.path, 1, (direct,))
         for gone in (combine, start):
-            nest = _nest_of(program, gone)
-            if nest is None:
-                return structural("no-partials", f"The loops of {name} hold other operations.", gone.path)
-            body = splice(body, nest, 1, ())
+            body = splice(body, _nest_of(program, gone), 1, ())
         try:
             result = with_buffer(program, program.buffer_of[name]).edit(body=body)
         except (AssertionError, IndexError):
@@ -287,15 +284,12 @@ def _same_but_location(a: Program, b: Program, name: str) -> bool:
 
 def _three(program: Program, name: str) -> tuple[Leaf, Leaf, Leaf] | None:
     """(start, main, combine) of partial results, or None where the pattern is another."""
-    buffer = program.buffer_of.get(name)
-    if buffer is None or buffer.arrays != (name,):
-        return None
     found = [
         leaf
         for leaf in program.leaves
         if leaf.op.target.array == name or any(a.array == name for a in leaf.op.reads)
     ]
-    if len(found) != 3:
+    if len(found) != 3 or program.buffer_of[name].arrays != (name,):
         return None
     start, main, combine = found
     accumulate = main.op.accumulate
@@ -304,15 +298,16 @@ def _three(program: Program, name: str) -> tuple[Leaf, Leaf, Leaf] | None:
         and combine.op.accumulate == accumulate
         and combine.op.target.array != name
         and main.op.target.array == name
+        # implied: it touches NAME, and its one operand is a number
         and start.op.target.array == name
         and not start.op.function
-        and start.op.operands == (identity_of(accumulate, buffer.dtype),)
+        and start.op.operands == (identity_of(accumulate, program.buffer_of[name].dtype),)
         and not combine.op.function
     )
     return (start, main, combine) if right else None
 
 
-def _nest_of(program: Program, leaf: Leaf) -> Path | None:
+def _nest_of(program: Program, leaf: Leaf) -> Path:
     """The outermost node around an operation that holds nothing else."""
     path = leaf.path
     while len(path) > 1:

@@ -294,6 +294,7 @@ class SetLocation(BufferMove):
         refusal = interface_refusal(program, buffer)
         if refusal is not None:  # 1
             return refusal
+        # implied: V3 asks too; here the sentence can tell which there are
         if location not in context.target.locations:  # 2
             known = ", ".join(context.target.locations)
             return structural(

@@ -143,6 +143,7 @@ class Forward(_OnRead):
             return found
         origin = found.write.leaf.op
         source = origin.operands[0] if origin.operands else None
+        # implied: what has no function has an operand
         if not _is_copy(origin) or isinstance(source, Affine) or source is None:
             return structural(
                 "not-a-copy", f"{array} is computed there, not copied.", leaf.path, found.write.leaf.path
@@ -324,6 +325,7 @@ class UseKept(Transformation):
             access = kept.op.target.substitute(images)
         except KeyError:
             return None
+        # implied: what makes the value and what uses it stand side by side
         if any(d >= len(user.scopes) for form in access.index for d in form.depths):
             return None
         used = next(a for a in user.op.reads if a.array == name)
@@ -331,7 +333,7 @@ class UseKept(Transformation):
         body = splice(body, made.path, 1, ())
         result = program.edit(body=body, buffers=tuple(b for b in program.buffers if b.name != name))
         place = next((leaf for leaf in result.leaves if leaf.op == _replaced(user.op, used, access)), None)
-        if place is None:
+        if place is None:  # implied: it has just been put there
             return None
         arguments = (place_of(result, place.path), kept.op.target.array, name)
         redone = Recompute().plan(replace(context, program=result), arguments)
@@ -364,6 +366,7 @@ def _pair(program: Program, name: str) -> tuple[Leaf, Leaf] | None:
 
 def _alike(a: Op, b: Op) -> bool:
     """The same instruction on the same arrays, whatever the indices."""
+    # implied: recomputing the result must give the program back; this is for the list, and quicker
     if a.function != b.function or a.accumulate or b.accumulate or len(a.operands) != len(b.operands):
         return False
     return all(
@@ -386,6 +389,7 @@ def _match(kept: Op, made: Op) -> dict[int, Affine] | None:
             if len(form.terms) == 1 and form.terms[0][1] == 1:
                 images.setdefault(form.terms[0][0], wanted - form.const)
     needed = {d for form in kept.target.index for d in form.depths}
+    # implied: recomputing the result must give the program back
     return images if needed <= images.keys() else None
 
 

@@ -206,10 +206,9 @@ def _check(program: Program, buffer: Buffer) -> Fault | None:
     for read in reads:
         covered = coverage(read, view.touches, any_value=bool(read.leaf.path))
         if covered is None:
-            if private or shared or collapsed:
-                return _undefined(read, buffer, view.owner if private else 0)
-            continue
+            return _undefined(read, buffer, view.owner if private else 0)
         depth, definitions = covered
+        # implied: all accesses share the scopes of the owner, so coverage looks no further out
         if private and depth < view.owner:
             return Fault(
                 "lifetime",
