@@ -2,6 +2,7 @@
 # make run     the app, on http://127.0.0.1:8501
 # make test    ruff, mypy and the tests
 # make prove SECONDS=600   random legal walks, each position judged by the exact oracle, for as long as asked
+# make fuzz SECONDS=600    damaged texts at every door that reads one
 # make benchmark  the core's speed, candidates a second, softmax against PyTorch (nothing else should run)
 
 PYTHON ?= python3
@@ -12,7 +13,7 @@ NATIVE := $(wildcard native/*.toml native/*.txt native/*.pyi native/src/*)
 
 SECONDS ?= 600
 
-.PHONY: setup run test prove benchmark
+.PHONY: setup run test prove fuzz benchmark
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.requirements $(VENV)/.native $(VENV)/.project
@@ -48,8 +49,12 @@ test: setup
 benchmark: setup
 	@mkdir -p build
 	$(BIN)/python -m pytest benchmarks -n 0 --benchmark-enable --benchmark-columns=min,median,rounds
+	$(BIN)/python -m benchmarks.scaling
 	$(BIN)/python -m benchmarks.rates
 	$(BIN)/dojo bench softmax --against torch --json build/softmax-bench.json
 
 prove: setup
 	$(BIN)/python -m tests.prove $(SECONDS) $(SEED)
+
+fuzz: setup
+	$(BIN)/python -m tests.fuzz $(SECONDS) $(SEED)

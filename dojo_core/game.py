@@ -384,7 +384,9 @@ class Game:
             previous = int(own)
         game._renumber({new: old for old, new in numbers.items()})
         cursor = facts.get("cursor", "0")
-        game.cursor = int(cursor) if cursor.isdigit() and int(cursor) in game.positions else 0
+        game.cursor = (
+            int(cursor) if re.fullmatch("[0-9]{1,6}", cursor) and int(cursor) in game.positions else 0
+        )
         return game
 
     def _renumber(self, names: dict[int, int]) -> None:
@@ -397,7 +399,7 @@ class Game:
 
 
 _MOVE_LINE = re.compile(
-    r"\s*(\d{1,6})(?: after (\d{1,6}))?(?: as (\d{1,6}))?: ([^;]+?)\s*(?:;\s*([\d. ]*))?\Z"
+    r"\s*(\d{1,6})(?: after (\d{1,6}))?(?: as (\d{1,6}))?: ([^;]+?)\s*(?:;\s*([\d. ]*))?\Z", re.ASCII
 )
 _FACTS = ("title", "kernel", "shape", "target", "policy", "cursor")
 
@@ -407,7 +409,7 @@ def read_births(text: str | None) -> tuple[Birth, ...]:
     found = []
     for word in (text or "").split():
         move, _, ordinal = word.partition(".")
-        if move.isdigit() and ordinal.isdigit():
+        if re.fullmatch("[0-9]{1,6}", move) and re.fullmatch("[0-9]{1,6}", ordinal):
             found.append(Birth(int(move), int(ordinal)))
     return tuple(found)
 
@@ -436,7 +438,7 @@ class _Lines:
             if line.strip() and (not colon or name.strip() not in _FACTS):
                 raise self.fail(f"unknown line {line[:40]!r}", f"Here stand {', '.join(_FACTS)}, then start:")
             if line.strip():
-                facts[name.strip()] = value.strip()[:200]
+                facts[name.strip()] = value.strip()[:200].strip()
             self.at += 1
         for name in ("kernel", "shape", "target", "policy", "title"):
             if name not in facts:

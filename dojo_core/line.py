@@ -34,8 +34,8 @@ from dojo_core.recipes import RECIPES, play
 
 LINES_FOLDER = Path(__file__).resolve().parent.parent / "lines"
 
-_MOVE = re.compile(r"(?:(\d{1,6}):)?\s*([^;]+?)\s*(?:;\s*([\d. ]*))?\Z")
-_LET = re.compile(r"let\s+([a-z][a-z0-9_]*)\s*=\s*(\d{1,9})\Z")
+_MOVE = re.compile(r"(?:(\d{1,6}):)?\s*([^;]+?)\s*(?:;\s*([\d. ]*))?\Z", re.ASCII)
+_LET = re.compile(r"let\s+([a-z][a-z0-9_]*)\s*=\s*(\d{1,9})\Z", re.ASCII)
 _FACTS = {
     "kernel": (r"\w+", "kernel softmax"),
     "shape": (r"\d+(x\d+)*", "shape 24576x512"),
@@ -82,7 +82,7 @@ class RecordedLine:
                 return str(values[match.group(1)])
 
             text = _PARAMETER.sub(filled, words)
-            if text.split()[0] in RECIPES:
+            if text.partition(" ")[0] in RECIPES:
                 found.append(text)
                 continue
             try:

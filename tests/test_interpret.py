@@ -186,3 +186,10 @@ def test_steps_too_large_for_memory_are_cut(monkeypatch):
         matmul.reference(inputs, (3, 4, 5))["c"],
         rtol=1e-12,
     )
+
+
+def test_a_guarded_store_into_one_element_keeps_the_last():
+    text = "kernel k\nin x\nout y, z\nx f32 [4] heap\ny f32 [] heap\nz f32 [2] heap\n"
+    text += "4 2 y[] = x[{0}] if {0} < 3\n2 z[{0}] = 0\n4 2 z[1] = x[{0}]*{1} if {0} < 3\n"
+    found = interpret(parse(text), {"x": np.arange(4.0) + 1})
+    assert found["y"] == 3 and found["z"].tolist() == [0, 3]

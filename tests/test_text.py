@@ -4,6 +4,7 @@
 import pytest
 
 from dojo_core import TextError, parse
+from tests.fuzz import fuzz
 
 SOFTMAX = """\
 kernel softmax
@@ -160,3 +161,7 @@ def test_limits_and_structure_at_the_door(text, message):
 def test_a_terabyte_is_refused_without_taking_memory():
     with pytest.raises(TextError, match="more than"):
         parse("kernel k\nout y\ny f32 [1099511627775] heap\n4 y[{0}] = 1\n")
+
+
+def test_damaged_texts_raise_nothing_but_what_is_documented():
+    assert fuzz(seconds=60, seed=1, most=8_000) == []

@@ -12,6 +12,7 @@ from dojo_core.moves.places import Place
 
 _PLACE = re.compile(r"([A-Za-z_]\w{0,63})(?:#(\d{1,4}))?(?:@(\d{1,2}))?\Z", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w{0,63}\Z", re.ASCII)
+_DIGITS = re.compile(r"[0-9]+\Z")
 _WORD = re.compile(r"[A-Za-z0-9_#@]{1,80}\Z", re.ASCII)
 _KIND_WORDS = {
     "scope": "a scope such as t@0", "op": "an operation such as t or t#1",
@@ -60,9 +61,9 @@ def read_arguments(transformation: Described, words: Sequence[str]) -> tuple[Arg
     rest = list(words)
     for parameter in transformation.parameters:
         if parameter.kind == "numbers":
-            if not rest or not rest[0].isdigit():
+            if not rest or not _DIGITS.match(rest[0]):
                 raise MoveSyntax(usage(transformation))
-            while rest and rest[0].isdigit():
+            while rest and _DIGITS.match(rest[0]):
                 arguments.append(_number(rest.pop(0), transformation))
             continue
         if not rest:
@@ -109,7 +110,7 @@ def usage(described: Described) -> str:
 
 
 def _number(word: str, transformation: Described) -> int:
-    if not word.isdigit() or len(word) > 12:
+    if not _DIGITS.match(word) or len(word) > 12:
         raise MoveSyntax(usage(transformation))
     return int(word)
 

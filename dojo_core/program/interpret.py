@@ -344,12 +344,13 @@ class _Logical:
         dtype = self.program.buffer_of[op.target.array].dtype
         value = _computed(self.program, op, operands)
         array, index = self.arrays[op.target.array], cell(op.target)
-        if not op.accumulate:
-            array[index] = _wrap(value, dtype)
-            return
         count = points[0].shape if points else ()
         if index:
             index = tuple(np.broadcast_to(i, count) for i in index)
+        if not op.accumulate:
+            value = np.broadcast_to(_wrap(value, dtype), count)
+            array[index] = value if index or not count else value[-1]  # the last iteration's stays
+            return
         value = np.broadcast_to(_wrap_partial(value, dtype), count)
         if index:
             ACCUMULATIONS[op.accumulate].at(array, index, value)

@@ -7,6 +7,7 @@ operation (sizes and bars), gives names their meaning and enforces the limits at
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -221,7 +222,7 @@ class _Reader:
     def dim(self, tree: Tree[Token]) -> Dim:
         size, mark = tree.children[0], tree.children[1] if len(tree.children) > 1 else None
         assert isinstance(size, Token)
-        if not size.isdigit() or not 0 < int(size) < 2**40:
+        if not (size.isascii() and size.isdigit()) or not 0 < int(size) < 2**40:
             self.fail_at(size, f"{size} is no size of a dimension", "A size is a whole number, at least 1.")
         if mark is not None and mark != "N":
             self.fail_at(
@@ -318,7 +319,7 @@ class _Reader:
             raise AssertionError(tree)
         if tree.data == "number":
             text = str(tree.children[0])
-            return Number(int(text)) if text.isdigit() else Number(_float(text))
+            return Number(int(text)) if text.isascii() and text.isdigit() else Number(_float(text))
         if tree.data == "iterator":
             return Affine.iterator(self.depth(tree))
         if tree.data == "access":
@@ -498,6 +499,8 @@ def _expected(error: UnexpectedInput) -> str:
 
 def _float(text: str) -> int | float:
     value = float(text)
+    if math.isnan(value):
+        return math.nan  # one object: a NaN equals nothing but itself
     whole = value.is_integer() and abs(value) < 2**53
     return int(value) if whole else value
 
