@@ -210,7 +210,11 @@ class Measurer:
             if job.cancelled():
                 return
             if isinstance(made, CompileError):
-                self._settle(job, candidate, candidate.outcome("compile_error", made.message))
+                outcome = candidate.outcome("compile_error", made.message)
+                if made.settled:
+                    self._settle(job, candidate, outcome)
+                else:  # told, but not kept: another day it may compile
+                    self._tell(job, candidate, outcome)
                 continue
             with measuring(job.cancelled) as held:
                 if not held:

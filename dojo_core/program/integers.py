@@ -63,7 +63,7 @@ def solve(box: Sequence[tuple[int, int]], constraints: Sequence[Constraint]) -> 
     return _solve(tuple(box), tuple(constraints))
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=50_000)
 def _solve(box: Box, constraints: tuple[Constraint, ...]) -> Solution:
     if any(low > high for low, high in box):
         return _IMPOSSIBLE

@@ -120,7 +120,7 @@ def vector_fault(
     return None if told is None else _fault(told[0], told[1], (path,))
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=20_000)
 def _vector_sentence(
     op: Op, lanes: int, above: tuple[int, ...], buffers: tuple[Buffer, ...], target: Target, policy: str
 ) -> tuple[str, str] | None:

@@ -147,7 +147,7 @@ def _buffer_fault(program: Program, buffer: Buffer) -> Fault | None:
     return None if verdict is None else _located(program, buffer, verdict)
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=30_000)
 def _judge(projection: tuple[object, ...], buffer: Buffer, outputs: tuple[str, ...]) -> Fault | None:
     body = tuple(_rebuilt(p) for p in projection)
     program = Program(buffer.name, (), outputs, (buffer,), body)

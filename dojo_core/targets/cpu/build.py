@@ -49,10 +49,11 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class CompileError:
-    """What the compiler said (or that it took too long)."""
+    """What the compiler said. Not ``settled``: it was stopped, and another try may go well."""
 
     message: str
     code_hash: str
+    settled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def build(
                 for part in parts:
                     results.update(part)
             else:
-                results.update({key: CompileError(_CANCELLED, key) for key in missing})
+                results.update({key: CompileError(_CANCELLED, key, False) for key in missing})
         _prune(objects)
     return [results[key] for key in hashes]
 
@@ -166,7 +167,7 @@ def _compile(
 ) -> dict[str, Built | CompileError]:
     """Compile one file; where it fails, its halves, down to the kernels that are at fault."""
     if cancelled is not None and cancelled():
-        return {key: CompileError(_CANCELLED, key) for key in keys}
+        return {key: CompileError(_CANCELLED, key, False) for key in keys}
     with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as folder:
         source = "\n".join([preamble, *(_renamed(codes[key], _symbol(key)) for key in keys), ""])
         error = _run_compiler(source, ["-fPIC", "-shared", "-w"], Path(folder), "batch.so", timeout)
@@ -178,14 +179,17 @@ def _compile(
                 os.replace(link, objects / link.name)
             return {key: Built(str(objects / f"{key}.so"), _symbol(key), key) for key in keys}
     if len(keys) == 1:
-        return {keys[0]: CompileError(error.replace(_symbol(keys[0]), codes[keys[0]].symbol), keys[0])}
+        message = error.message.replace(_symbol(keys[0]), codes[keys[0]].symbol)
+        return {keys[0]: CompileError(message, keys[0], error.settled)}
     half = len(keys) // 2
     first = _compile(keys[:half], codes, preamble, objects, timeout, cancelled)
     return first | _compile(keys[half:], codes, preamble, objects, timeout, cancelled)
 
 
-def _run_compiler(source: str, options: list[str], folder: Path, output: str, timeout: float) -> str | None:
-    """Compile ``source`` to ``folder/output``. Gives the message where that fails."""
+def _run_compiler(
+    source: str, options: list[str], folder: Path, output: str, timeout: float
+) -> CompileError | None:
+    """Compile ``source`` to ``folder/output``. What the compiler said where that fails."""
     (folder / "kernels.c").write_text(source)
     command = [compiler(), "-std=gnu11", *compiler_flags(), *options, "kernels.c", "-o", output]
     limits = [str(int(timeout) + 5), str(COMPILE_MEMORY), str(COMPILE_FILE_BYTES)]
@@ -202,7 +206,7 @@ def _run_compiler(source: str, options: list[str], folder: Path, output: str, ti
         try:
             status = process.wait(timeout)
         except subprocess.TimeoutExpired:
-            return f"The compiler took more than {timeout:g} s and was stopped."
+            return CompileError(f"The compiler took more than {timeout:g} s and was stopped.", "", False)
         finally:
             if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -211,8 +215,10 @@ def _run_compiler(source: str, options: list[str], folder: Path, output: str, ti
             process.stdin.close()
     if status == 0:
         return None
-    text = (folder / "messages").read_text(errors="replace")
-    return text[:MESSAGE_CHARACTERS] or f"The compiler ended with status {status} and said nothing."
+    text = (folder / "messages").read_text(errors="replace")[:MESSAGE_CHARACTERS]
+    # Killed, as by a lack of memory: the driver ends with 4 then, with 1 after an error in the source.
+    settled = status == 1 and "Killed signal" not in text
+    return CompileError(text or f"The compiler ended with status {status} and said nothing.", "", settled)
 
 
 def _prune(objects: Path) -> None:
@@ -258,7 +264,7 @@ def assembly(code: Code, *, preamble: str | None = None, timeout: float = COMPIL
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="assembly-") as folder, compiling():
         error = _run_compiler(f"{prelude}\n{code.text}\n", options, Path(folder), "out.s", timeout)
         if error is not None:
-            raise ValueError(error)
+            raise ValueError(error.message)
         text = (Path(folder) / "out.s").read_text()
 
     kept: list[tuple[str, int | None]] = []
