@@ -2,6 +2,7 @@
 # make run     the app, on http://127.0.0.1:8501
 # make test    ruff, mypy and the tests
 # make prove SECONDS=600   random legal walks, each position judged by the exact oracle, for as long as asked
+# make mutate  switches off each legality condition by itself: the tests or the oracle must notice; docs/mutation.md
 # make fuzz SECONDS=600    damaged texts at every door that reads one
 # make benchmark  the core's speed, candidates a second, softmax against PyTorch (nothing else should run)
 
@@ -13,7 +14,7 @@ NATIVE := $(wildcard native/*.toml native/*.txt native/*.pyi native/src/*)
 
 SECONDS ?= 600
 
-.PHONY: setup run test prove fuzz benchmark
+.PHONY: setup run test prove fuzz benchmark mutate
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.requirements $(VENV)/.native $(VENV)/.project
@@ -58,3 +59,6 @@ prove: setup
 
 fuzz: setup
 	$(BIN)/python -m tests.fuzz $(SECONDS) $(SEED)
+
+mutate: setup
+	$(BIN)/python -m tests.mutate --write docs/mutation.md

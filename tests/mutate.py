@@ -62,14 +62,11 @@ ASIDE = {
 OBJECTIONS = ("Refusal", "Fault", "Witness")
 OBJECTING = {"_vector_sentence", "_register_sentence", "_uses", "_beyond", "seen_by"}
 TRUE_OBJECTS = {
-    "_out_of_bounds", "_too_large", "_may_meet", "_needs_load", "_runs", "_holds_parallel", "_marked",
-    "_touches_any",
+    "_out_of_bounds", "_too_large", "_may_meet", "_ever_written", "_needs_load", "_runs", "_holds_parallel",
+    "_marked", "_touches_any",
 }  # fmt: skip
 FILTERS = {"coverage", "_clobber"}  # whose comprehensions choose what is looked at
 NO_CONDITIONS = {"transformation.hint"}
-    "coverage": True,
-    "_clobber": False,
-}  # comprehensions that choose what is looked at, and how they err
 CHECKED_NAMES = {"fits", "right", "one"}  # a pattern's conditions, in one expression
 
 
@@ -200,6 +197,11 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         names = [t.id for t in node.targets if isinstance(t, ast.Name)]
+        if isinstance(node.value, ast.ListComp) and self.function in FILTERS:
+            for generator in node.value.generators:
+                for n, test in enumerate(generator.ifs):
+                    left_out = isinstance(test, ast.UnaryOp)  # if not (...): what makes no difference
+                    self.terms(generator.ifs, n, not left_out, self.function.strip("_"))
         if isinstance(node.value, ast.BoolOp) and names:
             values = node.value.values
             if names[0] in CHECKED_NAMES and isinstance(node.value.op, ast.And):
@@ -214,16 +216,6 @@ class _Finder(ast.NodeVisitor):
     def visit_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "uncovered":
             self.add(node.value, "uncovered", lambda: setattr(node, "value", ast.Constant(None)))
-        self.generic_visit(node)
-
-    def visit_ListComp(self, node: ast.ListComp) -> None:
-        if self.function in FILTERS:
-            for generator in node.generators:
-                for n in range(len(generator.ifs)):
-                    kept_out = isinstance(
-                        generator.ifs[n], ast.UnaryOp
-                    )  # if not (...): the fewer, the better
-                    self.terms(generator.ifs, n, not kept_out, self.function.strip("_"))
         self.generic_visit(node)
 
     def permit(self, node: ast.If, whole: bool) -> None:
@@ -468,8 +460,9 @@ def chosen(arguments: argparse.Namespace) -> list[Site]:
             if any(w in (str(s), s.file) or str(s).endswith(w) or s.file.endswith(w) for w in arguments.only)
         ]
     if arguments.sample and arguments.sample < len(every):
-        kept = set(random.Random(arguments.seed).sample(range(len(every)), arguments.sample))
-        every = [s for n, s in enumerate(every) if n in kept]
+        watched = [s for s in every if not s.implied]  # the others take all walks, and are not noticed
+        kept = random.Random(arguments.seed).sample(watched, arguments.sample)
+        every = [s for s in watched if s in kept]
     return every
 
 

@@ -190,7 +190,7 @@ STORAGE = [
     Case(4, "set_location t stack", heap(x="4", y="4", t="8"), "4 t[{0}*2] = x[{0}]\n4 y[{0}] = t[{0}*2+1]\n8 t[{0}] = 2", "undefined"),
     Case(4, "set_location t stack", heap(x="4", y="4", t="8"), "3 t[{0}*2] = x[{0}]\n4 y[{0}] = t[{0}*2]\n8 t[{0}] = 2", "undefined"),
     Case(4, "set_location t stack", heap(x="3", y="3", t="11"), "3 2 t[{0}*3+{1}*4] = x[{0}]\n3 y[{0}] = t[{0}*3]\n11 t[{0}] = 2", "undefined"),
-    Case(4, "set_location t stack", heap(x="4", y="3,2", t="12"), "4 t[{0}*3] = x[{0}]\n3 2 y[{0},{1}] = t[{0}*3+{1}*3]\n12 t[{0}] = 2", "undefined"),
+    Case(4, "set_location t stack", heap(x="4", y="3,2", t="12"), "3 t[{0}*3] = x[{0}]\n3 2 y[{0},{1}] = t[{0}*3+{1}*3]\n12 t[{0}] = 2", "undefined"),
     Case(4, "set_location t stack", heap(x="8", y="8", t="8"), "4 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]\n8 t[{0}] = 2", "undefined"),
     Case(4, "set_location t stack", heap(x="8", y="8", t="8"), "4 t[{0}+4] = x[{0}]\n8 y[{0}] = t[{0}]\n8 t[{0}] = 2", "undefined"),
     Case(4, "set_location t stack", heap(x="8", y="8", t="8"), "8 t[{0}] = x[{0}] if {0} == 3\n8 y[{0}] = t[{0}]\n8 t[{0}] = 2", "undefined"),
@@ -299,6 +299,8 @@ VALUES = [
     Case(1, "forward y t", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = x[{0}]", "not-read"),
     Case(1, "forward y t", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}] + t[0]", "not-read"),
     Case(2, "forward y t", XTY, "4 t[{0}] = x[{0}]\n4 t[{0}+4] = x[{0}]\n8 y[{0}] = t[{0}]", "not-one-definition"),
+    Case(2, "forward y t", heap(x="2,4", y="4", t="8"), "2 4 t[{0}*4+{1}] = x[{0},{1}]\n4 y[{0}] = t[{0}*2]", "not-one-definition"),
+    Case(2, "forward y t", heap(x="2,4", y="4", t="8"), "2 4 t[{0}*4+{1}] = x[{0},{1}]\n4 y[{0}] = t[-{0}+4]", "not-one-definition"),
     Case(2, "forward y t", XTY, TWICE, "not-a-copy"),
     Case(2, "forward y t", XTY, "8 t[{0}] = {0}\n8 y[{0}] = t[{0}]*x[{0}]", "not-a-copy"),
     Case(2, "forward y t", XTY, "8 t[{0}] = 0\n8 t[{0}] += x[{0}]\n8 y[{0}] = t[{0}]", "not-a-copy"),
@@ -353,6 +355,7 @@ VALUES = [
     Case(2, "drop_dead y", XTY, APART, "seen"),
     Case(2, "drop_dead t", XTY, "8 t[{0}] = x[{0}]\n4 t[{0}] = 2\n8 y[{0}] = t[{0}]", "seen"),
     Case(2, "drop_dead t#1", XTY, "8 t[{0}] = x[{0}]\n8 t[{0}] = 2\n8 y[{0}] = t[{0}]", "seen"),
+    Case(2, "drop_dead t", heap(x="8", y="7", t="9"), "8 t[{0}] = x[{0}]\n| t[{0}+1] = x[{0}]*2\n7 y[{0}] = t[{0}+1]", "seen"),
     Case(2, "drop_dead t", XTY, "8 t[{0}] = x[{0}]\n8 t[{0}] += 2\n8 y[{0}] = t[{0}]", "seen"),
 ]  # fmt: skip
 

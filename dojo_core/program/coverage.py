@@ -36,7 +36,6 @@ def coverage(
         for w in found
         if w.kind != "r"
         and w.access.array == read.access.array
-        and w.leaf.path != read.leaf.path
         and (not read.leaf.path or w.leaf.path < read.leaf.path)
     ]
     by_depth: dict[int, list[Touch]] = {}
@@ -51,6 +50,7 @@ def coverage(
             if not sides:
                 return depth, (write,)
             partial.append((write, sides))
+        # implied: one alone leaves its sides uncovered
         if len(partial) > 1 and _covers_together(read, [sides for _, sides in partial]):
             return depth, tuple(write for write, _ in partial)
     return None
@@ -95,7 +95,9 @@ def _uncovered_sides(
             uncovered(Constraint.at_least(rest - (high + 1)))
             continue
         if (
+            # implied: digits match only where they are the same
             any(d < depth for d, _ in rest.terms)
+            # implied: digits match only where they are the same
             or any(c < 0 for _, c in (*rest.terms, *local))
             or rest.const
         ):
@@ -191,6 +193,6 @@ def _covers_together(read: Touch, sides: Sequence[list[Constraint]], limit: int 
     count = 1
     for each in sides:
         count *= len(each)
-    if count > limit:
+    if count > limit:  # implied: a limit on the work, not on what is right
         return False
     return not any(solve(box, [*choice, *guard]).possible for choice in product(*sides))

@@ -215,6 +215,7 @@ def renamed(form: Affine, variables: Sequence[int]) -> Affine:
 
 def is_reduction(leaf: Leaf, depth: int) -> bool:
     """Does the operation accumulate over the scope at ``depth`` (its target ignores that iterator)?"""
+    # implied: lanes that add to cells of their own at one address would clobber what they start from (V2)
     return bool(leaf.op.accumulate) and not any(i.uses(depth) for i in leaf.op.target.index)
 
 

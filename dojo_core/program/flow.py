@@ -67,6 +67,7 @@ def _instance(write: Touch, read: Touch, depth: int) -> dict[int, Affine] | None
         local = [(d, c) for d, c in form.terms if d >= depth]
         rest = wanted - Affine(tuple((d, c) for d, c in form.terms if d < depth), form.const)
         for d, c in sorted(local, key=lambda term: -abs(term[1])):
+            # implied: high < c below asks for c > 0, and coverage is certain of no diagonal
             if c <= 0 or d in images:
                 return None
             whole = Affine(tuple((k, n // c) for k, n in rest.terms if n % c == 0), rest.const // c)
@@ -75,7 +76,7 @@ def _instance(write: Touch, read: Touch, depth: int) -> dict[int, Affine] | None
             if low < 0 or high >= c:
                 return None
             images[d] = whole
-        # What is left over must vanish: coverage has shown that the cells are equal for some instance.
+        # implied: coverage has shown that the cells are equal for some instance, so nothing is left over
         if rest.terms or rest.const:
             return None
     guarded = {d for c in write.leaf.op.guard for d in c.form.depths}

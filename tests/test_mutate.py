@@ -1,0 +1,29 @@
+"""A few legality conditions are switched off: each is noticed. All of them: ``make mutate``."""
+
+import subprocess
+import sys
+
+from tests import mutate
+
+
+def test_some_conditions_switched_off_are_noticed():
+    command = [sys.executable, "-m", "tests.mutate", "--sample", "12", "--seed", "7", "--walks", "3"]
+    done = subprocess.run(command, cwd=mutate.ROOT, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("| ") > 12
+
+
+def test_each_condition_of_several_terms_is_switched_off_term_by_term():
+    found = [s for s in mutate.sites() if s.function == "SplitScope.plan" and s.code == "split-factor"]
+    assert [s.text for s in found] == ["not 1 < factor", "not factor < scope.size", "scope.size % factor"]
+
+
+def test_every_mutant_differs_and_compiles():
+    for site in mutate.sites()[::25]:
+        compile(mutate.mutated(site), site.file, "exec")
+
+
+def test_every_family_of_moves_has_conditions():
+    assert {s.file for s in mutate.sites()} >= {
+        f"dojo_core/moves/{f}.py" for f in ("scopes", "values", "marks")
+    }
