@@ -48,7 +48,8 @@ FILES = [
     *(f"dojo_core/program/{name}.py" for name in ("validity", "marks", "dependence", "coverage", "flow")),
 ]
 TESTS = ("test_refusals", "test_moves", "test_docs_of_moves", "test_validity", "test_walks")
-WALKS, LENGTH, OTHERS = 60, 12, 4
+# Each costs about half a second, for conditions that no test watches.
+WALKS, LENGTH, OTHERS = 20, 12, 4
 SECONDS = 90  # for one mutant
 
 # What lists, names or describes moves decides nothing about legality.
@@ -191,7 +192,9 @@ class _Finder(ast.NodeVisitor):
         elif isinstance(value, ast.BoolOp) and isinstance(value.op, ast.Or) and "Refusal" in self.returns:
             for n, term in enumerate(value.values[:-1]):
                 self.add(
-                    term, "refusal", lambda n=n, value=value: value.values.__setitem__(n, ast.Constant(None))
+                    term,
+                    "passed on",
+                    lambda n=n, value=value: value.values.__setitem__(n, ast.Constant(None)),
                 )
         self.generic_visit(node)
 
@@ -209,7 +212,9 @@ class _Finder(ast.NodeVisitor):
             elif names[0] in ("refusal", "fault") and isinstance(node.value.op, ast.Or):
                 for n, term in enumerate(values):
                     self.add(
-                        term, names[0], lambda n=n, values=values: values.__setitem__(n, ast.Constant(None))
+                        term,
+                        "passed on",
+                        lambda n=n, values=values: values.__setitem__(n, ast.Constant(None)),
                     )
         self.generic_visit(node)
 
@@ -300,10 +305,14 @@ def _drop_link(chain: ast.Compare, k: int) -> None:
 
 
 def _code(statement: ast.AST) -> str:
+    """The code of the refusal that a statement makes, or what it answers."""
+    if isinstance(statement, ast.Raise):
+        return "no-such-place"
     for node in ast.walk(statement):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            return node.value if re.fullmatch(r"[a-z-]+", node.value) else "said"
-    return ast.unparse(statement).removeprefix("return ").split("(")[0]
+            return node.value if re.fullmatch(r"[a-z-]+", node.value) else "register-index"
+    told = ast.unparse(statement).removeprefix("return ").split("(")[0]
+    return told if told in ("None", "False", "True") else "passed on"
 
 
 def sites() -> list[Site]:

@@ -523,7 +523,7 @@ CASES = {
 }  # fmt: skip
 EVERY = [case for cases in CASES.values() for case in cases]
 # What these refusals rest on is two instances that meet, so they show them.
-WITNESSED = {"order", "clobber", "race", "stale", "changed-between", "pad-touches"}
+WITNESSED = {"order", "clobber", "race", "stale", "changed-between", "pad-touches", "vector-flow"}
 
 
 def program_of(body: str, buffers: str):
@@ -567,7 +567,12 @@ def refused(case: Case) -> None:
     if case.code in WITNESSED:
         cells = shown_cell(refusal.witness)
         assert refusal.witness.cell in cells[0]
-        if case.code in ("order", "stale", "pad-touches"):  # the others meet at an address, or in an operand
+        if case.code in (
+            "order",
+            "stale",
+            "pad-touches",
+            "vector-flow",
+        ):  # the others meet at an address, or in an operand
             assert refusal.witness.cell in cells[-1]
         assert refusal.witness.cell in str(refusal.witness)
     try:

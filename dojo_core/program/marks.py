@@ -7,6 +7,8 @@ from functools import lru_cache
 
 from dojo_core.program.dependence import (
     Order,
+    Touch,
+    Witness,
     has_vector_form,
     is_reduction,
     may_regroup,
@@ -117,7 +119,13 @@ def vector_fault(
     op = scope.body[0]
     buffers = tuple(program.buffer_of[a.array] for a in (op.target, *op.reads))
     told = _vector_sentence(op, scope.size, tuple(s.size for s in above), buffers, target, policy)
-    return None if told is None else _fault(told[0], told[1], (path,))
+    if told is None:
+        return None
+    witness = None
+    if told[0] == "vector-flow":
+        lane = Leaf(op, (*path, 0), (*above, scope))
+        witness = next((w for t in touches(lane) if (w := _flow(t, len(above))) is not None), None)
+    return Fault(told[0], "", "", told[1], (path,), witness)
 
 
 @lru_cache(maxsize=20_000)
@@ -160,12 +168,18 @@ def _vector_sentence(
             "(or one cell, where it is read).",
         )
     for touch in touches(leaf):
-        if touch.kind == "r" and touch.access.array == op.target.array:
-            # All lanes read before any writes: only what an earlier lane would have written is missed.
-            written = next(t for t in touches(leaf) if t.kind != "r")
-            if meeting(touch, written, lane, [Order(lane, ">")]) is not None:
-                return "vector-flow", f"A lane of {touch.access} reads what an earlier lane writes."
+        if _flow(touch, lane) is not None:
+            return "vector-flow", f"A lane of {touch.access} reads what an earlier lane writes."
     return None
+
+
+def _flow(read: Touch, lane: int) -> Witness | None:
+    """A lane that reads what an earlier one writes. All lanes read before any writes, so the read would
+    miss it; what a later lane writes is read in time."""
+    if read.kind != "r" or read.access.array != read.leaf.op.target.array:
+        return None
+    written = next(t for t in touches(read.leaf) if t.kind != "r")
+    return meeting(read, written, lane, [Order(lane, ">")])
 
 
 def lane_stride(access: Access, buffer: Buffer, depth: int) -> int:
