@@ -7,12 +7,23 @@ a text of moves with parameters (``read_recipe``).
 
 from __future__ import annotations
 
+import pathlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dojo_core.game import MAX_MOVES, Game, GameFull
-from dojo_core.moves.core import Argument, Context, IllegalMove, Move, Parameter, Refusal, structural
+from dojo_core.measure.places import data_directory
+from dojo_core.moves.core import (
+    REGISTRY,
+    Argument,
+    Context,
+    IllegalMove,
+    Move,
+    Parameter,
+    Refusal,
+    structural,
+)
 from dojo_core.moves.legality import context, outcome, with_enablers
 from dojo_core.moves.notation import MoveSyntax, parse_move, read_arguments
 from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, place_of, resolve, scope_at
@@ -327,6 +338,27 @@ def pack(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
 
 
 # ---------------------------------------------------------------------------- recipes of a user's own
+
+
+def known_recipes(faults: Callable[[pathlib.Path, TextError], None] | None = None) -> dict[str, Recipe]:
+    """The recipes that come with the Dojo and those in ``recipes/*.recipe`` of the data directory.
+
+    ``faults`` hears of a file that is no recipe; without it TextError is raised.
+    """
+    found = dict(RECIPES)
+    for file in sorted((data_directory() / "recipes").glob("*.recipe")):
+        try:
+            own = read_recipe(file.read_text(encoding="utf-8", errors="replace"))
+            if own.name in RECIPES or own.name in REGISTRY:
+                raise TextError(f"there is a move or recipe {own.name} already", "Choose another name.")
+        except TextError as fault:
+            if faults is None:
+                raise
+            faults(file, fault)
+        else:
+            found[own.name] = own
+    return found
+
 
 _HEAD = re.compile(r"recipe\s+([a-z][a-z0-9_]*)((?:\s+[A-Za-z][A-Za-z0-9_]*)*)\s*\Z")
 _USE = re.compile(r"\$([A-Za-z][A-Za-z0-9_]*)")

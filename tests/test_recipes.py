@@ -5,7 +5,7 @@ import pytest
 from dojo_core import IllegalMove, MoveSyntax, TextError, kernels, parse
 from dojo_core.game import Game
 from dojo_core.line import read_line, recorded_lines
-from dojo_core.recipes import RECIPES, expand, play, read_recipe
+from dojo_core.recipes import RECIPES, expand, known_recipes, play, read_recipe
 from tests.conftest import WIDE
 
 NEST = "kernel k\nin x\nout y\nx f32 [8, 64] heap\ny f32 [8, 64] heap\n"
@@ -97,6 +97,19 @@ def test_a_recipe_of_ones_own():
     own = read_recipe("# rows in vectors\nrecipe rows A W\ntile $A@1 $W\nvectorize_all $A@1\n")
     moves = expand(parse(COPY), "rows y 16", WIDE, recipes={**RECIPES, "rows": own})
     assert [str(m) for m in moves] == ["split_scope y@1 16", "vectorize y@2", "unroll y@1"]
+
+
+def test_recipes_in_the_data_directory_are_known(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "rows.recipe").write_text("recipe rows A W\ntile $A@1 $W\n")
+    assert set(known_recipes()) == {*RECIPES, "rows"}
+    (tmp_path / "recipes" / "tile.recipe").write_text("recipe tile A\nunroll $A@1\n")
+    with pytest.raises(TextError, match="there is a move or recipe tile already"):
+        known_recipes()
+    faults = []
+    assert "rows" in known_recipes(lambda file, fault: faults.append(file.name))
+    assert faults == ["tile.recipe"]
 
 
 @pytest.mark.parametrize(

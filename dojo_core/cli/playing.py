@@ -14,7 +14,7 @@ from dojo_core.cli.terminal import Failure, columns, err, out, read_file, write_
 from dojo_core.line import with_births
 from dojo_core.moves import IllegalMove, MoveSyntax
 from dojo_core.moves.notation import form
-from dojo_core.recipes import RECIPES, read_recipe
+from dojo_core.recipes import known_recipes, read_recipe
 from dojo_core.recipes import play as play_call
 
 
@@ -50,7 +50,7 @@ def play(
     if line is None and not calls:
         raise Failure("Nothing to play: give --line, or --do with a move or a recipe (see: dojo recipes).")
     game = played(kernel, shape, policy, line, settings)
-    recipes = {**RECIPES, **{r.name: r for r in (read_recipe(read_file(p)) for p in own or [])}}
+    recipes = {**known_recipes(), **{r.name: r for r in (read_recipe(read_file(p)) for p in own or [])}}
     for call in calls or []:
         try:
             moves = play_call(game, call, recipes)
@@ -87,6 +87,6 @@ def show_recipes() -> None:
     Example: [bold]dojo recipes[/bold]
     """
     table = columns("recipe", "what it does")
-    for each in RECIPES.values():
+    for each in known_recipes().values():
         table.add_row(f"[bold]{escape(form(each))}[/bold]", escape(each.about))
     out.print(table)
