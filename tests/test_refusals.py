@@ -182,6 +182,7 @@ STORAGE = [
     Case(3, "set_location t register", XTY, JOINED, "register-index", "unroll t@0"),
     Case(3, "set_location t register", XTY, JOINED, "register-index", "reuse_dims t 0"),
     Case(3, "set_location t register", heap(x="2048", y="2048", t="2048"), "2048 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "register-size", "reuse_dims t 0"),
+    Case(3, "set_location t register", heap(x="8", y="8", t="8,1"), "8:v t[{0},0] = x[{0}]\n8:v y[{0}] = t[{0},0]", "register-index"),
     Case(3, "set_location t stack", heap(x="300000", y="300000", t="300000"), "300000 t[{0}] = x[{0}]\n300000 y[{0}] = t[{0}]", "stack-size"),
     Case(4, "set_location t stack", XTY, "8 t[{0}] = x[{0}]\n| y[{0}] = t[0]", "lifetime"),
     # What is not surely set before it is read, and is written afterwards.

@@ -227,6 +227,7 @@ def _register_sentence(
             scope = scopes[depth]
             if scope.mark == "u":
                 continue
+            # implied: coefficient 1, since lanes are neighbours (vector-stride)
             if scope.mark == "v" and k == last and coefficient == 1:
                 rest = [c for d, c in form.terms if d != depth]
                 if (
