@@ -70,6 +70,35 @@ def operator(name: str, t: dict, shape: tuple[int, ...]) -> Run:
     if name == "swiglu":
         x, w, v = ordered[:3]
         return lambda: F.silu(x @ w) * (x @ v)
+    single = {
+        "gelu": lambda x: F.gelu(x),
+        "silu": lambda x: F.silu(x),
+        "log_softmax": lambda x: torch.log_softmax(x, -1),
+        "cross_entropy": lambda x, t: F.cross_entropy(x, t, reduction="none"),
+        "groupnorm": lambda x, g, b: F.group_norm(
+            x.flatten(1, 2), shape[1], g.flatten(), b.flatten(), 1e-5
+        ).view(x.shape),
+        "maxpool": lambda x: F.max_pool2d(x, shape[4], shape[5]),
+        "sumpool": lambda x: F.avg_pool2d(x, shape[4], shape[5], divisor_override=1),
+        "avgpool": lambda x: F.avg_pool2d(x, shape[4], shape[5]),
+        "dwconv": lambda x, w: F.conv2d(x, w[:, None], groups=shape[1]),
+        "attention": lambda q, k, v: F.scaled_dot_product_attention(q[None], k[None], v[None])[0],
+        "transpose": lambda x: x.T.contiguous(),
+    }
+    if name in single:
+        kernel = kernels.get(name)
+        inputs = [t[a] for a in kernel.program(shape).inputs]
+        return lambda: single[name](*inputs)
+    if name == "fill":
+        return lambda: t["y"].fill_(t["v"])
+    if name == "axpy":
+        return lambda: torch.addcmul(t["y"], t["a"], t["x"], out=t["z"])
+    if name == "dot":
+        return lambda: torch.dot(t["x"], t["y"], out=t["s"])
+    if name == "sum":
+        return lambda: torch.sum(t["x"], 0, out=t["s"])
+    if name == "gemv":
+        return lambda: torch.mv(t["a"], t["x"], out=t["y"])
     raise LookupError(f"PyTorch has no baseline for {name} here.")
 
 

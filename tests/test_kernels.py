@@ -14,7 +14,10 @@ from tests.compiled import random_inputs, run_program
 TINY = {
     "add": "6x8", "mul": "6x8", "relu": "6x8", "relu_ffn": "2x3x4x5", "reducemean": "6x8", "softmax": "6x8",
     "layernorm": "6x8", "rmsnorm": "6x8", "batchnorm": "2x3x4x5", "matmul": "4x6x8", "bmm": "2x4x6x8",
-    "conv": "2x3x2x6x7x3", "swiglu": "1x4x6x8",
+    "conv": "2x3x2x6x7x3", "swiglu": "1x4x6x8", "gelu": "6x8", "silu": "6x8", "log_softmax": "6x8",
+    "cross_entropy": "6x8", "groupnorm": "2x2x3x4x5", "maxpool": "2x3x7x9x3x2", "sumpool": "2x3x7x9x3x2",
+    "avgpool": "2x3x7x9x3x2", "dwconv": "2x3x6x7x3", "attention": "2x4x6x8", "fill": "6x8", "axpy": "24",
+    "dot": "24", "sum": "24", "gemv": "6x8", "transpose": "6x8",
 }  # fmt: skip
 KERNELS = [kernels.get(name) for name in kernels.names()]
 

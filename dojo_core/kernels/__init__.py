@@ -1,16 +1,18 @@
-"""The kernels of PerfDojo's table 3: start programs, float64 references, operation and byte counts.
+"""The kernels: those of PerfDojo's table 3 first, then more layers of networks and small kernels.
+
+Each has a start program for any shape, a float64 reference, and counts of operations and bytes.
 
 Adding one takes a ``Kernel`` in a group's file; a new group takes one line here.
 """
 
 from __future__ import annotations
 
-from dojo_core.kernels import contractions, elementwise, normalisation, reductions
+from dojo_core.kernels import contractions, elementwise, layers, micro, normalisation, reductions
 from dojo_core.kernels.kernel import Kernel, Shape
 
 __all__ = ["Kernel", "Shape", "get", "names"]
 
-_GROUPS = (elementwise, reductions, normalisation, contractions)
+_GROUPS = (elementwise, reductions, normalisation, contractions, layers, micro)
 _KERNELS: dict[str, Kernel] = {kernel.name: kernel for group in _GROUPS for kernel in group.KERNELS}
 
 

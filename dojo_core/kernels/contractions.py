@@ -82,6 +82,11 @@ def _conv_flops(shape: Shape) -> int:
     return 2 * n * out * channels * (h - k + 1) * (w - k + 1) * k * k
 
 
+def _filter_fits(shape: Shape) -> str:
+    h, w, k = shape[3:6]
+    return f"The filter of conv, {k}, is larger than the image, {h}x{w}." if k > min(h, w) else ""
+
+
 KERNELS = (
     Kernel(
         name="matmul",
@@ -115,6 +120,7 @@ KERNELS = (
         text=_conv_text,
         result=_conv,
         flops=_conv_flops,
+        fits=_filter_fits,
     ),
     Kernel(
         name="swiglu",
@@ -126,5 +132,6 @@ KERNELS = (
         text=_swiglu_text,
         result=_swiglu,
         flops=lambda shape: 4 * cells(shape) + 3 * shape[1] * shape[3],
+        fits=lambda shape: "The first size of swiglu, the batch, is 1." if shape[0] != 1 else "",
     ),
 )

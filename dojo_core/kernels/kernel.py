@@ -25,6 +25,7 @@ class Kernel:
     ``text(shape)`` is the naive start program: one nest per mathematical step, every temporary on the
     heap, nothing marked. ``result(inputs, shape)`` takes float64 arrays and returns the outputs by name.
     ``flops(shape)`` counts the additions, multiplications, divisions, comparisons and function calls.
+    ``fits(shape)`` is a sentence about a shape that makes no sense, else empty.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Kernel:
     text: Callable[[Shape], str]
     result: Callable[[Mapping[str, Array], Shape], dict[str, Array]]
     flops: Callable[[Shape], int]
+    fits: Callable[[Shape], str] = lambda shape: ""
 
     def shape(self, text: str) -> Shape:
         """A shape from ``"24576x512"``. Raises ValueError with a sentence that says what is expected."""
@@ -54,12 +56,9 @@ class Kernel:
             )
         if min(shape) < 1:
             raise ValueError(f"Every size of {self.name} is at least 1: {form}, for example {example}.")
-        if self.name == "conv" and shape[5] > min(shape[3:5]):
-            raise ValueError(
-                f"The filter of conv, {shape[5]}, is larger than the image, {shape[3]}x{shape[4]}."
-            )
-        if self.name == "swiglu" and shape[0] != 1:
-            raise ValueError("The first size of swiglu, the batch, is 1.")
+        sentence = self.fits(shape)
+        if sentence:
+            raise ValueError(sentence)
         return shape
 
     def program(self, shape: Shape) -> Program:
@@ -81,7 +80,7 @@ def kernel_text(name: str, arrays: Mapping[str, Shape], inputs: str, output: str
     """A program text of f32 heap arrays; the body's lines may be indented."""
     lines = [f"kernel {name}", f"in {inputs}", f"out {output}"]
     lines += [f"{array} f32 [{', '.join(map(str, shape))}] heap" for array, shape in arrays.items()]
-    lines += [line.strip() for line in body.strip().splitlines()]
+    lines += [line.strip() for line in body.splitlines() if line.strip()]
     return "\n".join(lines) + "\n"
 
 
