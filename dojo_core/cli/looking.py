@@ -20,13 +20,11 @@ from dojo_core.cli.positions import (
     start_of,
 )
 from dojo_core.cli.terminal import Failure, columns, err, out, read_file
+from dojo_core.faults import program_fault
 from dojo_core.moves import blocked_moves, legal_moves
 from dojo_core.moves.core import REGISTRY
 from dojo_core.moves.legality import why
-from dojo_core.program.marks import mark_fault
 from dojo_core.program.text import parse
-from dojo_core.program.validity import definition_fault, storage_fault
-from dojo_core.targets.target import target
 
 
 def show_kernels(as_json: JsonFlag = False) -> None:
@@ -149,18 +147,9 @@ def check(
     Example: [bold]dojo check my_kernel.txt[/bold]
     """
     program = parse(read_file(file))
-    fault = (
-        storage_fault(program) or definition_fault(program) or mark_fault(program, target("cpu"), "reassoc")
-    )
+    fault = program_fault(program)
     if fault is not None:
-        lines = program.text.splitlines()
-        told = [fault.sentence]
-        first = 2 + bool(program.inputs) + len(program.buffers)
-        order = [leaf.path for leaf in program.leaves]
-        told += [f"  {lines[first + order.index(p)]}" for p in fault.nodes if p in order]
-        if fault.witness is not None:
-            told.append(str(fault.witness))
-        raise Failure("\n".join(told))
+        raise Failure(fault)
     count = len(program.leaves)
     out.print(
         f"{escape(str(file))}: valid. Kernel {program.name}, {count} operation{'s' if count > 1 else ''}, "

@@ -46,6 +46,7 @@ class Attention:
             if moved or player.analysis is None:
                 player.at = at
                 player.analysis = self._analyses.of(game.current.program, game.target, game.policy)
+                player.explored = False
                 player.selection = player.looked_at = None
                 player.preview = []
             analysis = player.analysis
@@ -77,6 +78,7 @@ class Attention:
             self.remember(table, [s.program.hash for s in analysis.find_successors()])
             with player.lock, table.lock:
                 if player.table is table and player.analysis is analysis:
+                    player.explored = True
                     self._submit(player, table, analysis)
             if analysis.known_blocked is None:
                 analysis.find_blocked()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dojo_core import recipes
-from dojo_core.game import Game
-from dojo_core.service.players import Refused
+from dojo_core.game import Game, Position
+from dojo_core.service.refused import Refused
 from dojo_core.service.view import Json
 
 log = logging.getLogger(__name__)
@@ -31,9 +31,6 @@ def change(game: Game, kind: str, event: Json) -> None:
             step(game, str(event.get("to", "")))
         case "promote":
             game.promote(game.cursor)
-        case "delete":
-            if not at_start:
-                game.delete(game.cursor)
         case "drop":
             if not at_start and event.get("mode") in ("skip", "prefix"):
                 game.drop(game.cursor, skip_invalid=event["mode"] == "skip")
@@ -60,6 +57,46 @@ def step(game: Game, to: str) -> None:
                 game.goto(siblings[(siblings.index(here.id) + 1) % len(siblings)])
             elif len(children) > 1:
                 game.goto(children[1])
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """A move and all that followed it, kept so that deleting them can be undone."""
+
+    parent: int
+    place: int  # among the parent's children
+    positions: dict[int, Position]
+    cursor: int
+
+    @property
+    def words(self) -> str:
+        first = next(iter(self.positions.values()))
+        more = len(self.positions) - 1
+        rest = f" and {more} later move{'' if more == 1 else 's'}" if more else ""
+        return f"Deleted {first.move}{rest}."
+
+
+def delete(game: Game) -> Deleted:
+    """Delete the current move and all that was played after it. Raises Refused at the start."""
+    here = game.current
+    if here.parent is None:
+        raise Refused("The start is no move: there is nothing to delete.")
+    inside = [here.id]
+    for each in inside:
+        inside.extend(game.positions[each].children)
+    kept = {number: game.positions[number] for number in inside}
+    place = game.positions[here.parent].children.index(here.id)
+    game.delete(here.id)
+    return Deleted(here.parent, place, kept, here.id)
+
+
+def restore(game: Game, deleted: Deleted) -> None:
+    """Undo ``delete``. Raises Refused where moves played since stand in the way."""
+    if deleted.parent not in game.positions or deleted.positions.keys() & game.positions.keys():
+        raise Refused("The game has changed since: the deleted moves cannot come back.")
+    game.positions.update(deleted.positions)
+    game.positions[deleted.parent].children.insert(deleted.place, next(iter(deleted.positions)))
+    game.cursor = deleted.cursor
 
 
 def removal(game: Game) -> Json:

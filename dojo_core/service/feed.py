@@ -20,8 +20,7 @@ def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueu
     hashes = {p.id: p.program.hash for p in game.positions.values()}
     outcomes = zip(hashes, queue.results(table.key, list(hashes.values())), strict=True)
     found = {number: outcome for number, outcome in outcomes if outcome is not None}
-    best = min(((o.seconds, number) for number, o in found.items() if o.ok), default=None)
-    start = found.get(0)
+    start, best = found.get(0), fastest(found)
     running = queue.running(table.key)
     results = move_results(player, table, analysis, queue, running)
     return {
@@ -34,10 +33,26 @@ def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueu
         },
         "times": {str(number): o.seconds if o.ok else o.status for number, o in found.items()},
         "results": results,
+        "explored": player.explored,  # what is known of the moves is in the results
         "look": {"move": player.looked_at, "diff": player.preview[:60]},
         "work": {"flops": table.work[0], "bytes": table.work[1]},
         "queue": queue_state(player, results, queue),
     }  # fmt: skip
+
+
+def fastest(found: dict[int, Outcome]) -> tuple[float, int] | None:
+    """(seconds, position) of the fastest position of a game."""
+    return min(((o.seconds, number) for number, o in found.items() if o.ok), default=None)
+
+
+def speed_up(table: Table, queue: MeasuringQueue) -> float | None:
+    """The best of a game against its start, as far as known. The table is locked."""
+    numbers = list(table.game.positions)
+    hashes = [table.game.positions[number].program.hash for number in numbers]
+    known = zip(numbers, queue.results(table.key, hashes), strict=True)
+    found = {number: outcome for number, outcome in known if outcome is not None}
+    start, best = found.get(0), fastest(found)
+    return start.seconds / best[0] if best and start is not None and start.ok and best[0] > 0 else None
 
 
 def move_results(
@@ -83,7 +98,7 @@ def queue_state(player: Player, results: Sequence[Any], queue: MeasuringQueue) -
         state = "down"
     elif not player.measuring:
         state = "off"
-    elif queue.open_tasks(player.id):
+    elif queue.open_tasks(player.id) or not player.explored:
         state = "measuring" if queue.serves() in (player.id, None) else "waiting"
     else:
         state = "idle"

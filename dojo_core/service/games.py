@@ -8,21 +8,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from dojo_core.faults import program_fault
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, read_line
-from dojo_core.program.text import parse
+from dojo_core.program.text import TextError, parse
+from dojo_core.service import library
 from dojo_core.service.players import Refused, Table
-from dojo_core.service.sources import KernelCard, Kernels, Store
+from dojo_core.service.sources import KernelCard, Kernels, SavedText, Store
 
 log = logging.getLogger(__name__)
 
 POLICIES = (
-    ("reassoc", "A reduction's terms may be regrouped: the usual choice."),
+    ("reassoc", "regroup sums", "A reduction's terms may be regrouped: the usual choice."),
     (
         "algebraic",
+        "rewrite formulas",
         "Also rewrites that are equal in mathematics but round differently (flash attention).",
     ),
-    ("strict", "Additions stay in the order as written: the same bits as the start program, fewer moves."),
+    (
+        "strict",
+        "as written",
+        "Additions stay in the order as written: the same bits as the start program, fewer moves.",
+    ),
 )
 
 
@@ -41,12 +48,22 @@ class Games:
     def cards(self) -> Sequence[KernelCard]:
         return self._kernels.cards()
 
-    def recent(self, limit: int) -> Sequence[tuple[str, str, str, float]]:
-        """(id, title, text, seconds since the epoch) of the games changed last, newest first."""
+    def recent(self, limit: int) -> Sequence[SavedText]:
+        """The games changed last, newest first."""
         return self._store.recent_games(limit)
 
     def line_files(self) -> list[Path]:
         return sorted(self._lines.glob("*.line")) if self._lines is not None else []
+
+    def recorded(self) -> list[tuple[str, RecordedLine]]:
+        """The recorded lines that can be read, by their files' names."""
+        found = []
+        for file in self.line_files():
+            try:
+                found.append((file.name, read_line(file.read_text(), file.stem)))
+            except (TextError, OSError):
+                log.exception("line %s cannot be read", file)
+        return found
 
     # ------------------------------------------------------------------ tables
 
@@ -56,16 +73,19 @@ class Games:
             table = self._tables.get(game_id)
             if table is not None:
                 return table
-            text = self._store.load_game(game_id)
-            if text is None:
+            saved = self._store.load_game(game_id)
+            if saved is None:
                 raise Refused("There is no saved game with this id here.")
             try:
-                game = Game.from_text(text)
+                game = Game.from_text(saved.text)
             except Exception as fault:
                 log.exception("saved game %s does not load", game_id)
                 raise Refused("This saved game cannot be read; the log says why.") from fault
             game.id = game_id
-            return self.table(game)
+            table = self.table(game)
+            table.measuring = library.measured(saved.text)
+            table.noted = library.notes_in(saved.text)
+            return table
 
     def table(self, game: Game) -> Table:
         """A table for a game."""
@@ -81,18 +101,43 @@ class Games:
             table = self._tables[game.id] = Table(game, workload, key, work)
             return table
 
-    def save(self, player: str, table: Table) -> None:
+    def save(self, player: str, table: Table, notes: str = "") -> None:
         """Keep the game as it is now. Raises Refused where that fails; the next save has this change too."""
         game = table.game
         table.changes += 1
+        table.noted = notes
         try:
-            self._store.save_game(game.id, player, game.title, game.kernel or "", game.to_text())
+            text = game.to_text() + notes
+            self._store.save_game(SavedText(game.id, player, game.title, game.kernel or "", text))
         except Exception as fault:
             log.exception("game %s is not saved", game.id)
             raise Refused(
                 f"The game could not be saved ({fault}): is the disk full? Play goes on, and the next move "
                 "is saved together with this one."
             ) from fault
+
+    def forget(self, game_id: str) -> SavedText:
+        """Delete a saved game; ``remember`` with what this gives undoes it. Raises Refused."""
+        saved = self._store.load_game(game_id)
+        if saved is None:
+            raise Refused("This game is deleted already.")
+        self._store.delete_game(game_id)
+        return saved
+
+    def remember(self, saved: SavedText) -> None:
+        self._store.save_game(saved)
+
+    def rename(self, game_id: str, title: str) -> None:
+        """Give a saved game another title. Raises Refused."""
+        title = " ".join(title.split())[:80]
+        if not title:
+            raise Refused("A title has at least one letter.")
+        table = self.saved(game_id)
+        with table.lock:
+            table.game.title = title
+            saved = self._store.load_game(game_id)
+            assert saved is not None
+            self.save(saved.player, table, library.notes_in(saved.text))
 
     # ------------------------------------------------------------------ beginnings
 
@@ -105,19 +150,22 @@ class Games:
         try:
             program = self._kernels.start(kernel, shape)
         except (ValueError, TypeError) as fault:
-            raise Refused(f"{kernel} has no shape {shape!r}: {fault}") from fault
+            raise Refused(str(fault)) from fault
         return Game.new(program, kernel=kernel, shape=shape, policy=_policy(policy))
 
     def from_text(self, text: str, policy: str) -> Game:
         """A game from a program, a saved game or a line, whichever the text is.
 
-        Raises TextError, and Refused where a line does not play.
+        Raises TextError, and Refused where a line does not play or a program does not write its output.
         """
         if text.lstrip().startswith("dojo game"):
             return Game.from_text(text)
         if any(row.startswith("shape ") for row in text.splitlines()):
             return self._replayed(read_line(text))
         program = parse(text)
+        fault = program_fault(program, policy=_policy(policy))
+        if fault is not None:
+            raise Refused(fault)
         return Game.new(program, policy=_policy(policy), title=program.name)
 
     def from_line(self, name: str) -> Game:
@@ -146,4 +194,4 @@ class Games:
 
 
 def _policy(name: str) -> str:
-    return name if name in dict(POLICIES) else "reassoc"
+    return name if name in [policy for policy, *_ in POLICIES] else "reassoc"

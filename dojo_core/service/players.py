@@ -9,11 +9,12 @@ from typing import Any
 from dojo_core.game import Game
 from dojo_core.program.tree import Birth
 from dojo_core.service.analysis import Analysis
+from dojo_core.service.changes import Deleted
+from dojo_core.service.refused import Refused
+from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json
 
-
-class Refused(Exception):
-    """Something that a person asked for cannot be done; the message is a sentence for them."""
+__all__ = ["Player", "Refused", "Table"]
 
 
 @dataclass
@@ -27,6 +28,10 @@ class Table:
     lock: threading.RLock = field(default_factory=threading.RLock)
     hues: dict[Birth, int] = field(default_factory=dict)
     changes: int = 0
+    by: str = ""  # the page that made the last change
+    deleted: Deleted | None = None  # what was deleted last
+    measuring: bool = True  # is it measured when somebody sits down at it?
+    noted: str = ""  # what was saved beside the game's text
 
 
 @dataclass
@@ -39,14 +44,17 @@ class Player:
     measuring: bool = True
     at: tuple[str, int] | None = None  # the (game, position) that is attended to
     analysis: Analysis | None = None  # of that position
+    explored: bool = False  # the records have been asked for what its moves lead to
     selection: str | None = None
     looked_at: str | None = None
     preview: list[tuple[str, str]] = field(default_factory=list)
     assembly: bool = False
     drop: Json | None = None
-    error: str = ""
+    errors: dict[str, str] = field(default_factory=dict)  # on the start screen: by kernel, or "text"
     acknowledged: dict[str, int] = field(default_factory=dict)
     notice: Json | None = None
+    noticed: float = 0.0  # when; a page that comes later is not told
+    forgotten: SavedText | None = None  # the saved game that was deleted last
     download: Json | None = None
     ready: int = 0  # grows when a part of the board arrived late (refusals, assembly, a report)
     pending: int = 0  # parts under way
@@ -56,7 +64,7 @@ class Player:
         """At a table, or back at the start screen."""
         self.table = table
         self.at = self.analysis = self.drop = None
-        self.error = ""
+        self.errors = {}
 
     def expect(self) -> None:
         """A part of the board is under way, in another thread."""

@@ -6,17 +6,19 @@ import itertools
 import logging
 import secrets
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from dojo_core.faults import shortened, text_fault
 from dojo_core.game import Game, GameFull
 from dojo_core.moves import IllegalMove, MoveSyntax
 from dojo_core.program.text import TextError
-from dojo_core.service import board, feed
+from dojo_core.service import board, feed, library
 from dojo_core.service.attention import Attention
-from dojo_core.service.changes import change, removal
+from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.games import Games
 from dojo_core.service.players import Player, Refused, Table
 from dojo_core.service.queue import Bench, MeasuringQueue
@@ -28,6 +30,11 @@ log = logging.getLogger(__name__)
 FAULT = "That did not work: a fault of the app, noted in its log. The game is safe."
 KEPT_PLAYERS = 64  # tabs; the one not seen for longest is forgotten, its game is in the store
 KEPT_CLIENTS = 8  # pages of one player, whose event numbers are remembered
+NOTICE = 20.0  # seconds in which a notice can still be told
+
+# These mean the same wherever the cursor is meanwhile: quick key presses all count. Anything else made on
+# a position that is no longer on the board is dropped.
+ANYWHERE = ("step", "goto", "take_back", "show", "undelete")
 
 
 class Service:
@@ -66,7 +73,9 @@ class Service:
         with found.lock:
             if game and found.table is None and _plain(game):
                 try:
-                    self._sit(found, self._games.saved(game))
+                    table = self._games.saved(game)
+                    found.measuring = table.measuring
+                    self._sit(found, table)
                 except Refused as refusal:
                     self._tell(found, str(refusal))
         return found
@@ -79,8 +88,17 @@ class Service:
         self._attention.remember(table, hashes)
         self._attention.attend(player, table)
 
-    def _tell(self, player: Player, text: str) -> None:
-        player.notice = {"n": next(self._numbers), "text": text, "kind": "error"}
+    def _tell(
+        self, player: Player, text: str, client: str = "", kind: str = "error", undo: Json | None = None
+    ) -> None:
+        """A notice for the page that caused it (or for whichever of the player's asks first).
+
+        ``undo`` is the event that takes back what the notice tells of.
+        """
+        player.noticed = time.monotonic()
+        player.notice = {
+            "n": next(self._numbers), "text": text, "kind": kind, "client": client, "undo": undo
+        }  # fmt: skip
 
     # ------------------------------------------------------------------ events
 
@@ -94,11 +112,13 @@ class Service:
                 player.acknowledged[client] = number
                 try:
                     self._apply(player, client, event)
-                except (Refused, IllegalMove, MoveSyntax, GameFull, TextError) as refusal:
-                    self._tell(player, str(refusal))
+                except TextError as fault:
+                    self._tell(player, text_fault(fault), client)
+                except (Refused, IllegalMove, MoveSyntax, GameFull) as refusal:
+                    self._tell(player, shortened(str(refusal)), client)
                 except Exception:
                     log.exception("event %r failed", event.get("kind"))
-                    self._tell(player, FAULT)
+                    self._tell(player, FAULT, client)
             while len(player.acknowledged) > KEPT_CLIENTS:
                 player.acknowledged.pop(next(iter(player.acknowledged)))
 
@@ -108,41 +128,79 @@ class Service:
 
         match said("kind"):
             case "start":
-                game = self._games.from_kernel(said("kernel"), said("shape"), said("policy"))
+                player.errors = {}
+                try:
+                    game = self._games.from_kernel(said("kernel"), said("shape"), said("policy"))
+                except Refused as refusal:  # told at the kernel's card
+                    player.errors = {said("kernel"): str(refusal)}
+                    return
                 self._begin(player, game)
             case "text":
                 self._begin_with_text(player, str(event.get("text", "")), said("policy"))
             case "line":
                 game = self._games.from_line(said("file"))
-                player.measuring = False
-                self._begin(player, game)
+                self._begin(player, game, measuring=False)
             case "open":
-                self._sit(player, self._games.saved(said("game")))
+                table = self._games.saved(said("game"))
+                self._leave(player)
+                player.measuring = table.measuring
+                self._sit(player, table)
             case "leave":
-                self.queue.drop(player.id)
-                player.sit(None)
-                player.measuring = True
+                self._leave(player)
+            case "forget":
+                player.forgotten = self._games.forget(said("game"))
+                told = f"Deleted {player.forgotten.title}."
+                self._tell(player, told, client, "info", {"kind": "remember"})
+            case "remember":
+                if player.forgotten is not None:
+                    self._games.remember(player.forgotten)
+                player.forgotten = None
+            case "rename":
+                self._games.rename(said("game"), said("title"))
+            case "look_again":
+                pass  # a page that was out of sight: it is drawn anew
             case "restart":
                 self.queue.restart()
             case kind if player.table is not None:
                 with player.table.lock:
                     self._apply_at(player, player.table, client, kind, event)
 
-    def _begin(self, player: Player, game: Game) -> None:
+    def _begin(self, player: Player, game: Game, measuring: bool = True) -> None:
         table = self._games.table(game)
+        player.measuring = table.measuring = measuring
         self._sit(player, table)
-        self._games.save(player.id, table)
+        self._save(player, table)
+
+    def _leave(self, player: Player) -> None:
+        """Back to the start screen; what was measured since the last move is noted with the game."""
+        table = player.table
+        self.queue.drop(player.id)
+        player.sit(None)
+        player.measuring = True
+        if table is not None:
+            with table.lock:
+                if len(table.game.positions) > 1 and self._notes(table) != table.noted:
+                    self._save(player, table)
+
+    def _notes(self, table: Table) -> str:
+        return library.notes(feed.speed_up(table, self.queue), table.measuring)
+
+    def _save(self, player: Player, table: Table) -> None:
+        self._games.save(player.id, table, self._notes(table))
 
     def _begin_with_text(self, player: Player, text: str, policy: str) -> None:
         """What is wrong with a text of one's own is told beside it."""
-        player.error = ""
+        player.errors = {}
         if not text.strip():
-            player.error = "Write a program, or paste a saved game, first."
+            player.errors = {"text": "Write a program, or paste a saved game, first."}
             return
         try:
             game = self._games.from_text(text, policy)
-        except (TextError, IllegalMove) as fault:
-            player.error = str(fault)
+        except TextError as fault:
+            player.errors = {"text": text_fault(fault)}
+            return
+        except (Refused, IllegalMove) as refusal:
+            player.errors = {"text": str(refusal)}
             return
         self._begin(player, game)
 
@@ -150,11 +208,14 @@ class Service:
         """An event at a table, which is locked."""
         game = table.game
         if kind == "measure":
-            player.measuring = bool(event.get("on"))
+            player.measuring = table.measuring = bool(event.get("on"))
             self._attention.attend(player, table, again=True)
+            self._save(player, table)
             return
-        if event.get("game") != game.id or event.get("position") != game.cursor:
-            return  # made on a position that is no longer on the board
+        if event.get("game") != game.id:
+            return
+        if kind not in ANYWHERE and event.get("position") != game.cursor:
+            return
         match kind:
             case "select" | "look" | "show":
                 self._look(player, table, kind, event)
@@ -167,7 +228,7 @@ class Service:
                 player.drop = {"id": f"{game.id}/{game.cursor}/{table.changes}", **removal(game)}
                 player.redraw()
             case _:
-                self._change(player, table, kind, event)
+                self._change(player, table, client, kind, event)
 
     def _look(self, player: Player, table: Table, kind: str, event: Json) -> None:
         """What a player points at is measured sooner."""
@@ -182,18 +243,27 @@ class Service:
             player.assembly = bool(event.get("assembly", player.assembly))
         self._attention.attend(player, table, again=True)
 
-    def _change(self, player: Player, table: Table, kind: str, event: Json) -> None:
+    def _change(self, player: Player, table: Table, client: str, kind: str, event: Json) -> None:
         game = table.game
         if kind == "drop":
             player.drop = None
             player.redraw()
         before = (game.cursor, len(game.positions))
         try:
-            change(game, kind, event)
+            if kind == "delete":
+                table.deleted = delete(game)
+                self._tell(player, table.deleted.words, client, "info", {"kind": "undelete"})
+            elif kind == "undelete":
+                if table.deleted is not None:
+                    restore(game, table.deleted)
+                table.deleted = None
+            else:
+                change(game, kind, event)
         finally:  # a replay that stops half-way has changed the game as well
             if kind == "promote" or (game.cursor, len(game.positions)) != before:
+                table.by = client
                 self._attention.attend(player, table)
-                self._games.save(player.id, table)
+                self._save(player, table)
 
     # ------------------------------------------------------------------ what a page is told
 
@@ -217,7 +287,7 @@ class Service:
         with player.lock:
             table = player.table
             if table is None:
-                return {"view": "start", "start": board.start_screen(self._games, player.error)}
+                return {"view": "start", "start": board.start_screen(self._games, player.errors)}
             with table.lock:
                 analysis = self._attention.attend(player, table)
                 position = board.position(player, table, analysis)
@@ -234,7 +304,7 @@ class Service:
         with player.lock:
             common = {
                 "acknowledged": dict(player.acknowledged),
-                "notice": player.notice,
+                "notice": player.notice if time.monotonic() - player.noticed < NOTICE else None,
                 "download": player.download,
             }
             table = player.table

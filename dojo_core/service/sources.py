@@ -9,15 +9,29 @@ from typing import Any, Protocol
 from dojo_core.service.queue import Outcome
 
 
+@dataclass(frozen=True)
+class SavedText:
+    """A game as the store keeps it; ``text`` is the game's own, with notes (library.py) at its end."""
+
+    id: str
+    player: str
+    title: str
+    kernel: str
+    text: str
+    updated: float = 0.0  # seconds since the epoch
+
+
 class Store(Protocol):
     """Where games and known times survive the process (measure/records.py)."""
 
-    def save_game(self, game: str, player: str, title: str, kernel: str, text: str) -> None: ...
+    def save_game(self, game: SavedText) -> None: ...
 
-    def load_game(self, game: str) -> str | None: ...
+    def load_game(self, game: str) -> SavedText | None: ...
 
-    def recent_games(self, limit: int) -> Sequence[tuple[str, str, str, float]]:
-        """(id, title, text, seconds since the epoch) of the games changed last, newest first."""
+    def delete_game(self, game: str) -> None: ...
+
+    def recent_games(self, limit: int) -> Sequence[SavedText]:
+        """The games changed last, newest first."""
         ...
 
     def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]: ...

@@ -17,6 +17,7 @@ from dojo_core.program.tree import Program
 from dojo_core.service import KernelCard, Service
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.queue import Outcome
+from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json, code_lines
 
 log = logging.getLogger(__name__)
@@ -37,15 +38,18 @@ class RecordStore:
         self._records = records
         self._target = target
 
-    def save_game(self, game: str, player: str, title: str, kernel: str, text: str) -> None:
-        self._records.save_game(SavedGame(game, player, kernel, title, text))
+    def save_game(self, game: SavedText) -> None:
+        self._records.save_game(SavedGame(game.id, game.player, game.kernel, game.title, game.text))
 
-    def load_game(self, game: str) -> str | None:
+    def load_game(self, game: str) -> SavedText | None:
         found = self._records.game(game)
-        return None if found is None else found.text
+        return None if found is None else _saved(found)
 
-    def recent_games(self, limit: int) -> list[tuple[str, str, str, float]]:
-        return [(g.id, g.title, g.text, g.updated) for g in self._records.games(limit=limit)]
+    def delete_game(self, game: str) -> None:
+        self._records.delete_game(game)
+
+    def recent_games(self, limit: int) -> list[SavedText]:
+        return [_saved(game) for game in self._records.games(limit=limit)]
 
     def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]:
         machine = this_machine().fingerprint
@@ -57,6 +61,10 @@ class RecordStore:
             for h, r in records.items()
             if r.status not in ("crash", "timeout", "refused", "cancelled")
         }
+
+
+def _saved(game: SavedGame) -> SavedText:
+    return SavedText(game.id, game.player, game.title, game.kernel, game.text, game.updated)
 
 
 class KernelLibrary:

@@ -10,7 +10,10 @@ from pathlib import Path
 import streamlit as st
 
 _HERE = Path(__file__).parent
-_SCRIPTS = ("dom", "header", "program", "moves", "history", "dialogs", "start", "board")
+_SCRIPTS = (
+    "dom", "events", "address", "notice", "header", "program", "moves", "drawer", "history", "dialogs",
+    "help", "games", "start", "board",
+)  # fmt: skip
 
 
 def _text(name: str) -> str:

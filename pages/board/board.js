@@ -1,21 +1,19 @@
-// The board: it holds the panes together, owns the selection, and talks with the server.
-//
-// Events go out numbered and are sent again until the feed acknowledges them; the server applies each
-// number once and drops what was made on a position that is no longer current. So a lost message is
-// repaired and a double click plays one move.
+// The board: it holds the panes together, owns the selection, and passes on what the server tells.
 
 class Board {
   constructor(root) {
     this.root = root;
-    this.client = Math.random().toString(36).slice(2, 10);
-    this.sequence = 0;
-    this.pending = [];
     this.selection = null;
     this.hovered = null;
     this.involved = [];
     this.data = null;
     this.feed = null;
+    this.events = new Events();
+    this.client = this.events.client;
+    this.address = new Address(this);
     this.dialogs = new Dialogs(this);
+    this.games = new GamesDialog(this);
+    this.help = new Help(this);
     this.start = new StartView(this);
     this.header = new Header(this);
     this.program = new ProgramPane(this);
@@ -23,36 +21,43 @@ class Board {
     this.moves = new MovesPane(this);
     this.history = new HistoryPane(this);
     this.chart = new Chart(this);
-    this.notice = el("div", { class: "notice", role: "status", hidden: true });
+    this.notice = new Notice(this);
     this.play = el("div", { class: "play" }, this.header.root,
       el("div", { class: "columns" }, this.program.root, this.code.root, this.moves.root),
       el("div", { class: "below" }, this.history.root, this.chart.root));
-    this.frame = el("div", { class: "board" }, this.start.root, this.play, this.notice, this.dialogs.root);
+    this.frame = el("div", { class: "board" }, this.start.root, this.play, this.notice.root, this.dialogs.root);
     root.append(this.frame);
     // Streamlit listens for C and R at the document: keys typed in the board must not reach it.
     this.frame.addEventListener("keydown", (event) => { this.key(event); event.stopPropagation(); });
-    this.listeners = {
-      key: (event) => { if (!event.composedPath().includes(this.frame)) this.key(event); },
-      feed: () => this.takeFeed(window.dojoFeed),
-    };
-    document.addEventListener("keydown", this.listeners.key);
-    window.addEventListener("dojo:feed", this.listeners.feed);
-    this.retry = setInterval(() => { if (this.pending.length && Date.now() - this.sent > 2500) this.flush(); }, 1000);
+    const back = () => this.lookAgain();
+    this.listeners = [
+      [document, "keydown", (event) => { if (!event.composedPath().includes(this.frame)) this.key(event); }],
+      [window, "dojo:feed", () => this.takeFeed(window.dojoFeed)],
+      [window, "focus", back],
+      [document, "visibilitychange", back],
+    ];
+    for (const [target, name, listener] of this.listeners) target.addEventListener(name, listener);
   }
 
   close() {
-    document.removeEventListener("keydown", this.listeners.key);
-    window.removeEventListener("dojo:feed", this.listeners.feed);
-    clearInterval(this.retry);
+    for (const [target, name, listener] of this.listeners) target.removeEventListener(name, listener);
+    for (const part of [this.events, this.address, this.notice]) part.close();
+  }
+
+  /** A tab that comes into sight: the game may have gone on in another one. */
+  lookAgain() {
+    if (document.visibilityState !== "visible" || !this.data || this.data.view !== "play") return;
+    if (Date.now() - this.events.sent > 3000) this.send("look_again");
   }
 
   /** New data from the page; only panes whose part changed are drawn again. */
   update(component) {
-    this.component = component;
+    this.events.component = component;
     const before = this.data;
     const data = component.data;
     const old = this.parts || {};
     this.data = data;
+    this.address.update();
     const playing = data.view === "play";
     show(this.start.root, !playing);
     show(this.play, playing);
@@ -65,6 +70,10 @@ class Board {
         parts[name] = JSON.stringify(data[name] ?? null);
       }
       parts.at = `${data.game.id}/${data.position.id}`;
+      const same = before && before.view === "play" && before.game.id === data.game.id;
+      if (same && data.game.changes > before.game.changes && data.game.by && data.game.by !== this.client) {
+        this.tell("This game went on in another tab: you see it as it stands now.");
+      }
       const changed = (...names) => names.some((name) => parts[name] !== old[name]);
       const arrived = changed("at");
       if (arrived) {
@@ -83,6 +92,7 @@ class Board {
       if (arrived) this.paint();
     }
     this.dialogs.update();
+    this.games.update();
     if (window.dojoFeed) this.takeFeed(window.dojoFeed);
   }
 
@@ -96,18 +106,21 @@ class Board {
 
   takeFeed(feed) {
     if (!feed) return;
-    const acknowledged = feed.acknowledged[this.client] || 0;
-    this.pending = this.pending.filter((event) => event.seq > acknowledged);
-    if (feed.notice && feed.notice.n !== this.noticed) {
-      this.noticed = feed.notice.n;
-      this.tell(feed.notice.text, feed.notice.kind);
+    this.events.acknowledge(feed.acknowledged);
+    this.address.acknowledged();
+    const told = feed.notice;
+    if (told && told.n !== this.noticed) {
+      this.noticed = told.n;
+      if (told.client === this.client || told.client === "") {
+        this.tell(told.text, told.kind, told.undo ? ["Undo", () => this.send(told.undo.kind)] : null);
+      }
     }
     if (feed.download && feed.download.n !== this.downloaded) {
       this.downloaded = feed.download.n;
       if (feed.download.client === this.client) this.save(feed.download);
     }
     if (!this.data || this.data.view !== "play" || feed.view !== "play") return;
-    if (this.moves.playing !== null && !this.pending.some((e) => e.kind === "play")) this.moves.released();
+    if (this.moves.playing !== null && !this.events.waits((e) => e.kind === "play")) this.moves.released();
     if (feed.position !== this.data.position.id || feed.game !== this.data.game.id) return;
     this.feed = feed;
     this.header.refresh();
@@ -124,24 +137,13 @@ class Board {
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }
 
-  tell(text, kind = "info") {
-    put(this.notice, text);
-    this.notice.className = `notice ${kind}`;
-    show(this.notice, true);
-    clearTimeout(this.noticeTimer);
-    this.noticeTimer = setTimeout(() => show(this.notice, false), kind === "error" ? 12000 : 5000);
+  tell(text, kind = "info", action = null) {
+    this.notice.tell(text, kind, action);
   }
 
   send(kind, fields = {}) {
-    this.sequence += 1;
     const at = this.data && this.data.view === "play" ? { game: this.data.game.id, position: this.data.position.id } : {};
-    this.pending.push({ seq: this.sequence, kind, ...at, ...fields });
-    this.flush();
-  }
-
-  flush() {
-    this.sent = Date.now();
-    this.component.setTriggerValue("events", { client: this.client, events: this.pending });
+    return this.events.add({ kind, ...at, ...fields });
   }
 
   toggleMeasuring() {
@@ -196,8 +198,8 @@ class Board {
       b: () => this.send("step", { to: "branch" }),
       m: () => this.toggleMeasuring(),
       "/": () => this.moves.search.focus(),
-      "?": () => this.dialogs.keys(),
-      Escape: () => { if (this.selection !== null) this.select(this.selection); },
+      "?": () => this.help.open(),
+      Escape: () => { if (!this.moves.escape() && this.selection !== null) this.select(this.selection); },
     };
     const act = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!act) return;

@@ -1,10 +1,4 @@
-// Dialogues: the keys, and what removing a move in the middle of a line would do.
-
-const KEYS = [
-  ["← →", "one move back, forward"], ["U", "take back"], ["B", "next branch"], ["↑ ↓", "up, down in a list"],
-  ["Enter", "play the selected move"], ["/", "filter the moves, or type one"], ["Esc", "clear the filter, the selection"],
-  ["M", "measure, pause"], ["?", "these keys"],
-];
+// Dialogues: one box for all of them, and what removing a move in the middle of a line would do.
 
 class Dialogs {
   constructor(board) {
@@ -12,22 +6,26 @@ class Dialogs {
     this.box = el("dialog", { class: "dialog" });
     this.box.addEventListener("click", (event) => { if (event.target === this.box) this.box.close(); });
     this.root = this.box;
+    this.shown = null;
     this.dropping = null;
     this.box.addEventListener("close", () => {
+      this.shown = null;
+      board.notice.root.append(board.notice.box);
       if (this.dropping !== null) board.send("drop", { mode: "cancel" });
       this.dropping = null;
     });
   }
 
-  open(...parts) {
-    this.box.replaceChildren(...parts);
+  /** `name` tells which dialogue it is. */
+  open(name, ...parts) {
+    this.shown = name;
+    this.box.replaceChildren(...parts, ...(this.box.contains(this.board.notice.box) ? [this.board.notice.box] : []));
     if (!this.box.open) this.box.showModal();
   }
 
-  keys() {
-    this.open(el("h2", {}, "Keys"),
-      el("table", {}, ...KEYS.map(([key, words]) => el("tr", {}, el("th", { scope: "row" }, key), el("td", {}, words)))),
-      el("div", { class: "dialog-foot" }, el("button", { class: "small primary", type: "button", onclick: () => this.box.close() }, "Close")));
+  foot() {
+    return el("div", { class: "dialog-foot" },
+      el("button", { class: "small primary", type: "button", onclick: () => this.box.close() }, "Close"));
   }
 
   /** The report of a replay without one move, before anything is changed. */
@@ -41,7 +39,7 @@ class Dialogs {
     this.dropping = drop.id;
     const choose = (mode) => () => { this.dropping = null; this.box.close(); this.board.send("drop", { mode }); };
     const bad = drop.entries.filter((e) => e.outcome === "refused" || e.outcome === "place changed").length;
-    this.open(el("h2", {}, "Remove ", el("code", {}, drop.move)),
+    this.open("drop", el("h2", {}, "Remove ", el("code", {}, drop.move)),
       el("p", {}, drop.entries.length === 0 ? "Nothing was played after it."
         : bad === 0 ? `All ${plural(drop.entries.length, "later move")} still apply.`
         : `${bad} of ${plural(drop.entries.length, "later move")} no longer apply.`),

@@ -9,13 +9,13 @@ class Header {
     this.buttons = {
       fresh: el("button", { class: "ghost", type: "button", title: "Leave this game (it is saved) and start another", onclick: act("leave") }, "New game"),
       save: el("button", { class: "ghost", type: "button", title: "Download this game as a text that a person can read and mail", onclick: act("export") }, "Save line"),
-      keys: el("button", { class: "ghost", type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: () => board.dialogs.keys() }, "?"),
+      keys: el("button", { class: "ghost", type: "button", "aria-label": "Help", title: "Keys, notation, moves (?)", onclick: () => board.help.open() }, "?"),
       first: el("button", { class: "nav", type: "button", "aria-label": "To the start", title: "To the start of the line", onclick: act("step", { to: "first" }) }, icon("first")),
       back: el("button", { class: "nav", type: "button", "aria-label": "One move back", title: "One move back (←)", onclick: act("step", { to: "back" }) }, icon("back")),
       forward: el("button", { class: "nav", type: "button", "aria-label": "One move forward", title: "One move forward (→)", onclick: act("step", { to: "forward" }) }, icon("forward")),
       last: el("button", { class: "nav", type: "button", "aria-label": "To the end", title: "To the end of the line", onclick: act("step", { to: "last" }) }, icon("last")),
       branch: el("button", { class: "nav", type: "button", "aria-label": "Next branch", title: "Next branch at this move (B)", onclick: act("step", { to: "branch" }) }, icon("branch")),
-      undo: el("button", { class: "nav wide", type: "button", title: "Take the last move back; it stays in the history (U)", onclick: act("take_back") }, icon("undo"), " Take back"),
+      undo: el("button", { class: "nav wide", type: "button", "aria-label": "Take back", title: "Take the last move back; it stays in the history (U)", onclick: act("take_back") }, icon("undo"), el("span", { class: "words" }, " Take back")),
       measure: el("button", { class: "nav wide", type: "button", onclick: () => board.toggleMeasuring() }, "Pause"),
     };
     const b = this.buttons;
@@ -25,6 +25,7 @@ class Header {
       best: metric("Best so far", "The fastest measured position of this game: click to go there"),
       rate: metric("Throughput", "The kernel's own bytes and operations, each counted once, over the time"),
     };
+    for (const [name, each] of Object.entries(this.metric)) each.root.classList.add(`metric-${name}`);
     this.metric.best.root.classList.add("link");
     this.metric.best.root.addEventListener("click", () => {
       const best = board.feed && board.feed.best;
@@ -78,11 +79,12 @@ class Header {
       measuring: `Measuring ${queue.done} of ${queue.total}`,
       waiting: `${queue.done} of ${queue.total}, another player is being measured`,
       idle: queue.total ? `Measured ${queue.done} of ${queue.total}` : "Nothing to measure",
-      off: queue.done ? `Measuring is off: ${queue.done} of ${queue.total} known` : "Measuring is off",
+      off: queue.done ? `Off: ${queue.done} of ${queue.total} known` : "Measuring is off",
       down: "Not measuring",
     };
     put(this.queue, words[queue.state] || queue.state);
     this.progress.firstChild.style.width = queue.total ? `${(100 * queue.done) / queue.total}%` : "0";
+    this.progress.classList.toggle("none", !queue.done);
     this.progress.classList.toggle("active", queue.state === "measuring");
     const on = this.board.data.measuring;
     put(this.buttons.measure, on ? "Pause" : "Measure");
@@ -97,7 +99,7 @@ class Header {
     const { position } = this.board.data;
     const before = position.parent === null ? null : feed.times[position.parent];
     const effect = now.seconds > 0 && typeof before === "number" ? before / now.seconds : null;
-    this.metric.time.chip(effect === null ? "" : `${sign(effect)} ${ratio(effect)} by the last move`, effect === null ? "" : tone(effect));
+    this.metric.time.chip(effect === null ? "" : `${sign(effect)} ${ratio(effect)} last move`, effect === null ? "" : tone(effect));
   }
 }
 

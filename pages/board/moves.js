@@ -1,21 +1,6 @@
 // The moves table. Rows are kept by move text, never by place in the list, and their order changes only
 // when the player asks for it: results that stream in fill cells and move nothing.
 
-const FAILURES = {
-  compile_error: "does not compile", wrong_result: "wrong result", unwritten: "unwritten elements",
-  out_of_bounds: "out of bounds", crash: "crash", timeout: "timeout", refused: "no code for it",
-};
-
-const FAILURE_SENTENCES = {
-  compile_error: "The generated C did not compile. This is a fault of the generator, not of yours; the compiler said:",
-  wrong_result: "The result differs from the reference by more than rounding explains. This is a fault of ours; the position is kept for repair.",
-  unwritten: "Some elements of the output were never written. This is a fault of ours; the position is kept for repair.",
-  out_of_bounds: "The code wrote outside its arrays. This is a fault of ours; the position is kept for repair.",
-  crash: "The code crashed in its own process; nothing else was harmed.",
-  timeout: "The run took longer than its time limit and was stopped.",
-  refused: "The code generator does not support this program yet, so it has no time. The move can be played all the same.",
-};
-
 class MovesPane {
   constructor(board) {
     this.board = board;
@@ -27,46 +12,47 @@ class MovesPane {
     this.chosen = null;
     this.playing = null;
     this.typed = null;
-    this.fresh = 0;
+    this.settled = false; // is all that is known of this position in the order?
+    this.unblocking = null; // the blocked move whose enabler is being played
+    this.unblocked = null; // it is legal now
     this.tabs = tabBar("Groups of moves",
       [["all", "All"], ["selection", "At the selection"], ["enablers", "Enablers"], ["blocked", "Blocked"]],
       (id) => this.open(id));
-    this.tabs.buttons.get("enablers").title = "Moves that make other, now blocked, moves legal";
+    this.tabs.buttons.get("enablers").title = "Moves that make a move legal that is blocked now: first steps of a plan";
     this.tabs.buttons.get("blocked").title = "Moves that are refused here, each with its reason";
     this.search = el("input", { type: "search", class: "field", placeholder: "Filter, or type a move  /", "aria-label": "Filter moves, or type one",
       oninput: () => { this.filter = this.search.value; this.arrange(); this.draw(); } });
     this.search.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") { this.search.value = ""; this.filter = ""; this.arrange(); this.draw(); this.search.blur(); }
+      if (event.key === "Escape") { this.clear(); this.search.blur(); event.stopPropagation(); }
+      if (event.key === "/" && this.search.selectionStart === 0) event.preventDefault(); // the key that leads here
       if (event.key === "Enter" && this.command()) this.playTyped();
       if (event.key === "ArrowDown") { this.list.focus(); this.walk(1); event.preventDefault(); }
     });
     this.sorter = el("select", { class: "field", "aria-label": "Order of the moves",
-      onchange: () => { this.sort = this.sorter.value; this.reorder(); } },
+      onchange: () => { this.sort = this.sorter.value; this.reorder(); this.draw(); this.list.scrollTop = 0; } },
       el("option", { value: "listed" }, "By kind"), el("option", { value: "gain" }, "Fastest first"),
       el("option", { value: "place" }, "By place"));
     this.updater = el("button", { class: "small", type: "button", title: "Sort the rows again by what has been measured",
-      onclick: () => { this.sort = "gain"; this.sorter.value = "gain"; this.reorder(); } }, "Update order");
+      onclick: () => { this.reorder(); this.list.scrollTop = 0; } }, "Update order");
     this.count = el("span", { class: "count", role: "status" });
     this.tools = el("div", { class: "tools" }, this.search, this.sorter, this.updater, this.count);
     this.titles = el("div", { class: "row titles", "aria-hidden": "true" }, el("span", {}, "Move"), el("span", {}, "Place"),
-      el("span", {}, "Parameter"), el("span", { class: "speed", title: "How many times as fast as the position on the board" }, "Speed against now"));
+      el("span", {}, "Parameter"), el("span", { class: "speed", title: "How many times as fast as the position on the board" }, "Speed", el("span", { class: "words" }, " against now")));
     this.list = el("div", { class: "scroll moves", role: "listbox", tabindex: "0", "aria-label": "Legal moves" });
     this.list.addEventListener("click", (event) => this.clicked(event));
     this.list.addEventListener("dblclick", (event) => this.doubled(event));
     this.list.addEventListener("mouseover", (event) => this.hover(event));
     this.list.addEventListener("mouseleave", () => this.board.involve(this.placesOf(this.chosen)));
     this.list.addEventListener("keydown", (event) => this.key(event));
-    this.drawer = el("div", { class: "drawer", "aria-live": "polite" });
+    this.drawer = new Drawer(this);
     this.root = el("section", { class: "pane moves-pane", "aria-label": "Moves" },
-      this.tabs.root, this.tools, this.titles, this.list, this.drawer);
+      this.tabs.root, this.tools, this.titles, this.list, this.drawer.root);
   }
 
   open(group) {
     this.group = group;
     this.tabs.select(group);
-    
-    this.chosen = null;
-    this.board.involve([]);
+    this.unchoose();
     this.arrange();
     this.draw();
     this.list.scrollTop = 0;
@@ -77,8 +63,8 @@ class MovesPane {
     const moves = this.board.data.moves;
     if (changed) {
       this.rows.clear();
-      this.chosen = null;
-      this.playing = null;
+      this.chosen = this.unblocked = this.playing = null;
+      this.settled = false;
       this.list.scrollTop = 0;
     }
     if (changed && this.typed && this.typed === this.filter.trim()) this.search.value = this.filter = "";
@@ -86,7 +72,48 @@ class MovesPane {
     this.moves = new Map(moves.map((move, index) => [move.text, { ...move, index }]));
     if (changed) this.reorder();
     else this.arrange();
+    if (changed && this.unblocking !== null) this.afterUnblocking();
     this.draw();
+  }
+
+  /** The enabler has been played: the move that it should open stands ready, or its next reason. */
+  afterUnblocking() {
+    const text = this.unblocking;
+    this.unblocking = null;
+    if (!this.moves.has(text)) return;
+    this.find("all", text);
+    this.unblocked = text;
+  }
+
+  unblock(text, enabler) {
+    this.play(enabler);
+    this.unblocking = text;
+  }
+
+  /** Show a move in a group, chosen. */
+  find(group, text) {
+    this.clear();
+    this.open(group);
+    this.choose(text);
+  }
+
+  clear() {
+    this.search.value = this.filter = "";
+    this.arrange();
+    this.draw();
+  }
+
+  /** What Escape closes first: the filter, then the chosen move. */
+  escape() {
+    if (this.filter) this.clear();
+    else if (this.chosen !== null) this.choose(null);
+    else return false;
+    return true;
+  }
+
+  summary(name) {
+    const command = (this.board.data.commands || {})[name];
+    return command ? command[1] : "";
   }
 
   result(text) {
@@ -102,7 +129,8 @@ class MovesPane {
     return now.seconds / result[0];
   }
 
-  reorder() {
+  /** The moves in the order asked for, by what is known now. */
+  sorted() {
     const order = [...this.moves.keys()];
     if (this.sort === "gain") {
       const times = new Map(order.map((text) => {
@@ -114,15 +142,33 @@ class MovesPane {
       const key = (text) => { const m = this.moves.get(text); return `${m.place} ${m.name} ${m.params}`; };
       order.sort((a, b) => key(a).localeCompare(key(b), "en", { numeric: true }));
     }
-    this.order = order;
-    this.fresh = this.measured();
+    return order;
+  }
+
+  reorder() {
+    this.order = this.sorted();
     this.updater.classList.remove("lit");
     this.arrange();
   }
 
-  measured() {
+  /** Is somebody reading the rows? Then they stay where they are. */
+  inUse() {
+    const root = this.list.getRootNode();
+    return this.chosen !== null || this.list.scrollTop > 0 || this.list.matches(":hover") || root.activeElement === this.list;
+  }
+
+  /** The order holds as far as results are known on arrival; while more stream in the rows are frozen. */
+  settle() {
     const feed = this.board.feed;
-    return feed && feed.results ? feed.results.filter(Array.isArray).length : 0;
+    if (this.sort !== "gain" || !feed || !feed.explored) return;
+    const streaming = ["measuring", "waiting"].includes(feed.queue.state);
+    if (!this.settled || (!streaming && this.updater.classList.contains("lit") && !this.inUse())) {
+      this.reorder();
+      this.keepInSight();
+    }
+    this.settled = true;
+    const order = this.sorted();
+    this.updater.classList.toggle("lit", order.some((text, i) => text !== this.order[i]));
   }
 
   /** Which rows are shown, in the frozen order. */
@@ -136,6 +182,7 @@ class MovesPane {
       if (this.group === "enablers" && !move.opens.length) return false;
       return words.every((word) => text.toLowerCase().includes(word));
     });
+    if (this.chosen !== null && !shown.includes(this.chosen)) this.unchoose();
     const nodes = shown.map((text) => this.row(text));
     if (nodes.length !== this.list.children.length || nodes.some((node, i) => node !== this.list.children[i])) {
       const top = this.list.scrollTop;
@@ -199,9 +246,9 @@ class MovesPane {
     const value = el("span", { class: "value" });
     const apply = el("button", { class: "small apply", type: "button", tabindex: "-1", "aria-label": `Apply ${text}` }, "Apply");
     const root = el("div", { class: "row", role: "option", "data-move": text, "aria-selected": "false" },
-      el("span", { class: "name", title: move.name }, move.name),
+      el("span", { class: "name", title: this.summary(move.name).replace(/`/g, "") }, move.name),
       el("span", { class: "place", title: move.place }, move.place),
-      el("span", { class: "params", title: move.params }, move.params),
+      el("span", { class: "params", title: move.params ? text : null }, move.params),
       el("span", { class: "bar", "aria-hidden": "true" }, fill), value, apply);
     row = { root, fill, value, shown: undefined };
     this.rows.set(text, row);
@@ -236,15 +283,14 @@ class MovesPane {
         put(row.value, `✕ ${FAILURES[result[0]] || result[0]}`);
       } else put(row.value, result === 1 ? "measuring" : result === 2 ? "" : "…");
     }
-    const news = this.measured() - this.fresh;
-    this.updater.classList.toggle("lit", news > 0);
   }
 
   /** New results came. */
   refresh() {
     if (!this.moves) return;
+    this.settle();
     this.fill();
-    if (this.chosen) this.drawDrawer();
+    if (this.chosen) this.drawer.draw();
   }
 
   clicked(event) {
@@ -275,15 +321,26 @@ class MovesPane {
     return move ? move.paths : [];
   }
 
+  unchoose() {
+    const row = this.chosen !== null && this.rows.get(this.chosen);
+    if (row) row.root.setAttribute("aria-selected", "false");
+    this.chosen = this.unblocked = null;
+    this.board.involve([]);
+  }
+
   choose(text) {
+    this.unchoose();
     this.chosen = text;
     for (const row of this.list.querySelectorAll("[data-move]")) {
       row.setAttribute("aria-selected", String(row.dataset.move === text));
     }
     this.board.involve(this.placesOf(text));
-    if (this.group !== "blocked") this.board.send("look", { move: text });
+    if (text !== null && this.group !== "blocked") this.board.send("look", { move: text });
     this.draw();
-    // The drawer below has opened: keep the row in sight.
+    this.keepInSight(); // the drawer below has opened
+  }
+
+  keepInSight() {
     const row = this.list.querySelector("[aria-selected=true]");
     if (row) row.scrollIntoView({ block: "nearest" });
   }
@@ -312,6 +369,7 @@ class MovesPane {
     // Until the next position is drawn a second click plays nothing; the server checks besides.
     if (this.playing !== null) return;
     this.playing = text;
+    this.unblocking = null;
     this.root.classList.add("busy");
     const row = this.rows.get(text);
     if (row) row.root.classList.add("playing");
@@ -327,59 +385,9 @@ class MovesPane {
 
   draw() {
     if (this.playing === null) this.root.classList.remove("busy");
-    this.sorter.disabled = this.updater.disabled = this.group === "blocked";
-    this.drawDrawer();
-  }
-
-  drawDrawer() {
-    const text = this.chosen;
-    this.drawer.classList.toggle("open", text !== null);
-    const command = text === null ? this.command() : null;
-    if (command) {
-      const shown = `command ${command[0]}`;
-      if (this.drawer.dataset.shown === shown) return;
-      this.drawer.dataset.shown = shown;
-      this.drawer.replaceChildren(el("div", { class: "drawer-head" }, el("code", {}, command[0]),
-        el("button", { class: "small", type: "button", onclick: () => this.playTyped() }, "Play what I typed")),
-      el("p", {}, command[1]));
-      return;
-    }
-    if (text === null) {
-      const hint = this.group === "blocked"
-        ? "These moves are well formed but would break the program here. Select one to see why, where, and what would unblock it."
-        : this.group === "enablers" ? "Each of these makes some blocked move legal. Neutral is not bad: plateaus are part of the game."
-        : "A move changes how the program computes, never what. The bar shows the time it leads to: ▲ faster, ▼ slower than now. Apply plays it; you can always take back.";
-      if (this.drawer.dataset.shown === hint) return;
-      this.drawer.dataset.shown = hint;
-      this.drawer.replaceChildren(el("p", { class: "hint" }, hint));
-      return;
-    }
-    if (this.group === "blocked") return this.drawRefusal(text);
-    const move = this.moves.get(text);
-    if (!move) return;
-    const feed = this.board.feed;
-    const result = this.result(text);
-    const look = feed && feed.look && feed.look.move === text ? feed.look : null;
-    const key = JSON.stringify([text, result, look && look.diff.length, feed && feed.now && feed.now.seconds, move.opens]);
-    if (this.drawer.dataset.shown === key) return;
-    this.drawer.dataset.shown = key;
-    const measured = Array.isArray(result) && typeof result[0] === "number";
-    const gain = measured ? this.gain(text) : null;
-    const parts = [el("div", { class: "drawer-head" }, el("code", {}, text),
-      measured ? el("span", { class: "quiet" }, gain ? el("span", { class: tone(gain) }, `${sign(gain)} ${ratio(gain)}  `) : "",
-        `${duration(result[0])}, median ${duration(result[1])}`) : "",
-      el("button", { class: "small primary", type: "button", onclick: () => this.play(text) }, "Apply"))];
-    if (move.words) parts.push(el("p", {}, move.words));
-    if (Array.isArray(result) && !measured) {
-      parts.push(el("p", { class: "failure" }, FAILURE_SENTENCES[result[0]] || `Failed: ${result[0]}.`));
-      if (result[1]) parts.push(el("pre", { class: "mono" }, result[1]));
-    }
-    if (move.opens.length) parts.push(el("p", {}, "Opens: ", ...separated(move.opens.map((other) => el("code", {}, other)))));
-    if (look && look.diff.length) {
-      parts.push(el("div", { class: "mono preview" }, ...look.diff.map(([mark, line]) =>
-        el("div", { class: `line diff ${mark === "+" ? "plus" : "minus"}` }, el("span", { class: "sign" }, mark === "-" ? "−" : mark), el("span", {}, line)))));
-    }
-    this.drawer.replaceChildren(...parts);
+    this.sorter.disabled = this.group === "blocked";
+    this.updater.disabled = this.group === "blocked" || this.sort !== "gain";
+    this.drawer.draw();
   }
 
   drawBlocked() {
@@ -393,29 +401,11 @@ class MovesPane {
     }
     const words = this.filter.toLowerCase().split(/\s+/).filter(Boolean);
     const shown = blocked.filter((b) => words.every((word) => b.text.toLowerCase().includes(word)));
+    if (this.chosen !== null && !shown.some((b) => b.text === this.chosen)) this.unchoose();
     this.list.replaceChildren(...shown.map((b) =>
       el("div", { class: "row blocked", role: "option", "data-move": b.text, "aria-selected": String(b.text === this.chosen) },
-        el("span", { class: "name", title: b.text }, b.text), el("span", { class: "why", title: b.sentence }, b.sentence))));
+        el("span", { class: "name", title: `${b.text}: ${this.summary(b.text.split(" ")[0]).replace(/`/g, "")}` }, b.text), el("span", { class: "why", title: b.sentence }, b.sentence))));
     if (!shown.length) this.list.replaceChildren(el("p", { class: "empty" }, this.filter ? "No blocked move matches the filter." : "Nothing is blocked here."));
     put(this.count, shown.length === blocked.length ? `${blocked.length} refused` : `${shown.length} of ${blocked.length}`);
   }
-
-  drawRefusal(text) {
-    const refusal = (this.board.data.blocked || []).find((b) => b.text === text);
-    if (!refusal) return;
-    this.drawer.dataset.shown = `refusal ${text}`;
-    this.drawer.replaceChildren(...[
-      el("div", { class: "drawer-head" }, el("code", {}, text)),
-      el("p", {}, refusal.sentence),
-      refusal.witness ? el("p", {}, el("strong", {}, "For instance: "), refusal.witness) : null,
-      refusal.enablers.length ? el("p", { class: "enablers" }, "What would unblock it: ",
-        ...refusal.enablers.map((move) => this.moves.has(move)
-          ? el("button", { class: "small", type: "button", onclick: () => this.play(move) }, `Play ${move}`)
-          : el("code", {}, move))) : el("p", { class: "quiet" }, "No single move is known to unblock it."),
-    ].filter((part) => part !== null));
-  }
-}
-
-function separated(nodes) {
-  return nodes.flatMap((node, i) => (i ? [", ", node] : [node]));
 }

@@ -9,6 +9,12 @@ class ProgramPane {
     this.body = el("div", { class: "scroll mono", role: "listbox", "aria-label": "Program text", tabindex: "0" });
     this.note = el("div", { class: "note" });
     this.tabs = tabBar("Program views", [["text", "Program"], ["changes", "What changed"]], (id) => this.open(id));
+    this.since = "diff";
+    this.sinces = new Map([["diff", "last move"], ["since_start", "start"]].map(([id, words]) => [id,
+      el("button", { class: "small", type: "button", "data-since": id, "aria-pressed": String(id === this.since),
+        title: `What changed since the ${words}`, onclick: () => this.compare(id) }, words)]));
+    this.switch = el("span", { class: "switch", role: "group", "aria-label": "Changed since", hidden: true }, "since ", ...this.sinces.values());
+    this.tabs.extras.append(this.switch);
     this.root = el("section", { class: "pane program", "aria-label": "Program" }, this.tabs.root, this.body, this.note);
     this.body.addEventListener("click", (event) => this.clicked(event));
     this.body.addEventListener("mouseover", (event) => board.hover(pathAt(event)));
@@ -19,6 +25,15 @@ class ProgramPane {
   open(tab) {
     this.tab = tab;
     this.tabs.select(tab);
+    show(this.switch, tab === "changes");
+    this.draw();
+    if (tab === "text") this.board.paint(this.board.code); // the selected line is in view
+  }
+
+  /** `since`: which of the position's two differences is shown. */
+  compare(since) {
+    this.since = since;
+    for (const [id, button] of this.sinces) button.setAttribute("aria-pressed", String(id === since));
     this.draw();
   }
 
@@ -73,12 +88,13 @@ class ProgramPane {
   }
 
   drawChanges(program) {
-    if (!program.diff.length) {
+    const lines = program[this.since];
+    if (!lines.length) {
       this.body.replaceChildren(el("p", { class: "empty" },
         "This is the start: no move has been played yet. After a move, the lines that it took away (−) and brought (+) stand here."));
       return;
     }
-    this.body.replaceChildren(...program.diff.map(([mark, text]) =>
+    this.body.replaceChildren(...lines.map(([mark, text]) =>
       el("div", { class: `line diff ${mark === "+" ? "plus" : mark === "-" ? "minus" : "same"}` },
         el("span", { class: "sign", "aria-label": mark === "+" ? "added" : mark === "-" ? "removed" : null },
           mark === "-" ? "−" : mark), el("span", {}, text))));
@@ -142,21 +158,23 @@ class CodePane {
   }
 
   open(tab) {
-    this.tops[this.tab] = this.body.scrollTop;
     this.tab = tab;
     this.tabs.select(tab);
     this.board.send("show", { assembly: tab === "asm" });
     this.draw();
-    this.body.scrollTop = this.tops[tab] || 0;
+    this.paint(this.board.program);
   }
 
   update() {
     this.draw();
+    this.paint(this.board.program);
   }
 
   draw() {
     const text = this.tab === "c" ? this.board.data.code : this.board.data.assembly;
-    if (!text || !text.lines) {
+    if (this.body.firstChild && this.shown) this.tops[this.shown] = this.body.scrollTop;
+    this.shown = text && text.lines ? this.tab : null;
+    if (!this.shown) {
       const sentence = text && text.error ? text.error
         : this.tab === "asm" ? "Compiling for the assembly…" : "Generating…";
       this.body.replaceChildren(el("p", { class: text && text.error ? "empty failure" : "empty" }, sentence));
@@ -166,7 +184,7 @@ class CodePane {
     this.body.replaceChildren(...text.lines.map(([line, path]) =>
       el("div", { class: `line code${path !== null && hues.has(path) ? ` op hue-${hues.get(path)}` : ""}`,
         "data-path": path }, el("span", { class: "hue" }), el("span", {}, line || " "))));
-    this.paint();
+    this.body.scrollTop = this.tops[this.tab] || 0;
   }
 
   paint(from = null) {

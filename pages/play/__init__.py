@@ -17,6 +17,9 @@ _STYLE = """<style>
 [data-testid="stMainBlockContainer"] { padding: 10px 14px 0; }
 [data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { gap: 0; }
 .st-key-feed, [data-testid="stLayoutWrapper"]:has(.st-key-feed) { display: none; }
+/* The board says in its own words that the server is gone. */
+body:has([data-test-connection-state]:not([data-test-connection-state="CONNECTED"])) [data-testid="stDialog"]
+  { display: none; }
 [data-stale="true"] { opacity: 1 !important; transition: none !important; }
 </style>"""
 
@@ -37,12 +40,9 @@ def _page() -> None:
     st.html(_STYLE)
     drawn = service.board_version(player)
     data = service.board(player)
-    board(key="board", data=data, on_events_change=events_came)
-    address = {"p": player.id}
-    if data["view"] == "play":
-        address["g"] = data["game"]["id"]
-    if st.query_params.to_dict() != address:
-        st.query_params.from_dict(address)
+    # The board itself keeps the address: only there are a move of the player's and one of the browser's
+    # Back told apart (address.js).
+    board(key="board", data={**data, "player": player.id}, on_events_change=events_came)
 
     polling = service.polling(player)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import time
 from pathlib import Path
@@ -10,34 +9,9 @@ from typing import Any
 
 import pytest
 
-SHAPE = "96x32"
+from tests.browser.playing import BOARD, apply, entries, here, open_softmax, rows, wait_for_entries
+
 LINES = Path(__file__).resolve().parents[2] / "lines"
-
-
-def open_softmax(page: Any, shape: str = SHAPE) -> None:
-    page.fill("[data-kernel=softmax] input", shape)
-    page.click("[data-kernel=softmax] button")
-    page.wait_for_selector(".row[data-move]")
-
-
-def entries(page: Any) -> list[str]:
-    return [re.sub(r"\s.*ms$|\s.*µs$", "", e) for e in page.locator(".entry").all_inner_texts()]
-
-
-def wait_for_entries(page: Any, count: int) -> None:
-    page.wait_for_function(
-        "count => document.querySelector('[data-testid=stBidiComponentIsolated]')"
-        ".shadowRoot.querySelectorAll('.entry').length === count",
-        arg=count,
-    )
-
-
-def apply(page: Any, move: str) -> None:
-    page.locator(f'.row[data-move="{move}"] .apply').click()
-
-
-def here(page: Any) -> str:
-    return str(page.locator(".entry.here").get_attribute("data-id"))
 
 
 def test_select_filter_play_take_back_branch_and_reload(page: Any) -> None:
@@ -53,7 +27,7 @@ def test_select_filter_play_take_back_branch_and_reload(page: Any) -> None:
 
     page.keyboard.press("/")
     page.keyboard.type("join_scopes m")
-    assert page.locator(".row[data-move]").all_inner_texts()[0].startswith("join_scopes")
+    assert rows(page)[0].startswith("join_scopes")
     assert page.locator(".row[data-move]").count() == 1
     apply(page, "join_scopes m@0")
     wait_for_entries(page, 2)
@@ -85,20 +59,31 @@ def test_select_filter_play_take_back_branch_and_reload(page: Any) -> None:
 
 
 def test_measured_times_fill_the_table_and_rows_stay_in_place(page: Any) -> None:
-    open_softmax(page)
-    before = page.locator(".row[data-move]").evaluate_all("rows => rows.map(r => r.dataset.move)")
+    open_softmax(page, "96x64")
+    page.select_option("select[aria-label='Order of the moves']", "gain")
     page.wait_for_selector(".row[data-state=known]", timeout=60_000)
+    before = rows(page)
     page.locator(".moves").evaluate("list => { list.scrollTop = 120; }")
     page.wait_for_function(
-        "() => document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
-        ".querySelectorAll('.row[data-state=known]').length > 12",
+        f"() => {BOARD}.querySelectorAll('.row[data-state=known]').length > 12",
         timeout=60_000,
     )
-    after = page.locator(".row[data-move]").evaluate_all("rows => rows.map(r => r.dataset.move)")
-    assert before == after
+    assert rows(page) == before
     assert page.locator(".moves").evaluate("list => list.scrollTop") == 120
+    page.click("button.lit >> text=Update order")
+    assert rows(page) != before
+    assert page.locator(".moves").evaluate("list => list.scrollTop") == 0
+    # the order holds when the position comes back
+    page.keyboard.press("m")
+    page.wait_for_function(f"() => {BOARD}.querySelector('.queue-text').textContent.startsWith('Off')")
     page.click("text=Update order")
-    assert page.locator(".row[data-move]").evaluate_all("rows => rows.map(r => r.dataset.move)") != before
+    best = rows(page)[0]
+    apply(page, best)
+    wait_for_entries(page, 2)
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector(".entry.here[data-id='0']")
+    page.wait_for_selector(f'.moves > :first-child[data-move="{best}"]')
+    assert page.locator("button.lit").count() == 0
     assert "ms" in page.inner_text(".metric-value >> nth=0") or "µs" in page.inner_text(
         ".metric-value >> nth=0"
     )
@@ -164,18 +149,30 @@ def test_a_blocked_move_explains_itself_and_offers_its_enabler(page: Any) -> Non
     assert "clobbers" in page.inner_text(".drawer")
     page.locator(".drawer .enablers button").first.click()
     wait_for_entries(page, 2)
+    # and then the move itself is offered
+    page.wait_for_selector(".drawer .news")
+    assert "reuse_dims d 0 is legal now." in page.inner_text(".drawer")
+    page.click(".drawer >> text=Play it")
+    wait_for_entries(page, 3)
 
 
 def test_a_wrong_text_is_shown_with_its_place_and_kept(page: Any) -> None:
     text = "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = z[{0}]*2\n"
     page.fill("textarea", text)
     page.click("text=Play this")
-    page.wait_for_selector(".text-error")
-    assert "z" in page.inner_text(".text-error") and "^" in page.inner_text(".text-error")
+    page.wait_for_selector(".own .text-error")
+    assert "z" in page.inner_text(".own .text-error") and "^" in page.inner_text(".own .text-error")
     assert page.input_value("textarea") == text
     page.fill("textarea", text.replace("z[", "x["))
     page.click("text=Play this")
     page.wait_for_selector(".row[data-move]")
+
+
+def test_a_text_that_leaves_its_output_unwritten_is_refused(page: Any) -> None:
+    page.fill("textarea", "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n4 y[{0}] = x[{0}]\n")
+    page.click("text=Play this")
+    page.wait_for_selector(".own .text-error")
+    assert "4 y[{0}] = x[{0}]" in page.inner_text(".own .text-error")
 
 
 def test_a_title_is_never_markup(page: Any) -> None:
@@ -217,22 +214,20 @@ def test_removing_a_move_asks_first(page: Any) -> None:
 
 @pytest.mark.skipif(not any(LINES.glob("*.line")), reason="no recorded line in lines/")
 def test_a_recorded_line_is_stepped_through_without_measuring(page: Any) -> None:
-    page.locator("button.as-button", has_text="recorded line").first.click()
+    page.locator("button.as-button", has_text="moves · arithmetic").first.click()
     page.wait_for_selector(".entry.here[data-id='0']")
     assert "off" in page.inner_text(".queue-text")
-    for _ in range(3):
-        at = here(page)
+    for _ in range(4):  # quicker than the board is drawn: each of them counts
         page.keyboard.press("ArrowRight")
-        page.wait_for_function(
-            "at => document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
-            ".querySelector('.entry.here').dataset.id !== at",
-            arg=at,
-        )
+    page.wait_for_selector(".entry.here[data-id='4']")
+    page.keyboard.down("ArrowRight")
+    for _ in range(9):
+        page.keyboard.down("ArrowRight")
+    page.wait_for_selector(".entry.here[data-id='14']")
+    time.sleep(1)
+    assert here(page) == "14"
     page.keyboard.press("m")
-    page.wait_for_function(
-        "() => !document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
-        ".querySelector('.queue-text').textContent.includes('off')"
-    )
+    page.wait_for_function(f"() => !{BOARD}.querySelector('.queue-text').textContent.includes('off')")
 
 
 def test_kill_9_loses_no_saved_game(page: Any, server: Any) -> None:
@@ -252,8 +247,10 @@ def test_a_tab_left_open_goes_on_after_the_server_was_killed_and_started_again(
 ) -> None:
     open_softmax(page)
     server.stop(signal.SIGKILL)
+    page.wait_for_selector(".silent >> text=does not answer")
+    assert not page.locator("[data-testid=stDialog]").is_visible()
     server.start()
-    page.wait_for_timeout(3000)  # the tab connects again by itself
+    page.wait_for_selector(".silent", state="hidden")  # the tab connects again by itself
     apply(page, "join_scopes m@0")
     wait_for_entries(page, 2)
     assert page.locator("[data-testid=stSidebar]").count() == 0

@@ -1,0 +1,37 @@
+"""What is wrong with a text of one's own, as a person is told it by ``dojo check`` and the app."""
+
+from __future__ import annotations
+
+from dojo_core.program.marks import mark_fault
+from dojo_core.program.text import TextError
+from dojo_core.program.tree import Program
+from dojo_core.program.validity import definition_fault, storage_fault
+from dojo_core.targets.target import target
+
+
+def program_fault(program: Program, on: str = "cpu", policy: str = "reassoc") -> str | None:
+    """Why a program that parses cannot be played on: its storage, what it reads and writes, its marks."""
+    fault = storage_fault(program) or definition_fault(program) or mark_fault(program, target(on), policy)
+    if fault is None:
+        return None
+    lines = program.text.splitlines()
+    told = [fault.sentence]
+    first = len(lines) - len(program.leaves)
+    order = [leaf.path for leaf in program.leaves]
+    told += [f"  {lines[first + order.index(p)]}" for p in fault.nodes if p in order]
+    if fault.witness is not None:
+        told.append(str(fault.witness))
+    return "\n".join(told)
+
+
+def text_fault(error: TextError) -> str:
+    """The error with its line and mark; only the sentences where it is about no line."""
+    message = shortened(error.message)
+    if error.source:
+        return str(TextError(message, error.remedy, error.line, error.column, error.source))
+    return f"{message[:1].upper()}{message[1:].rstrip('.')}. {error.remedy}"
+
+
+def shortened(message: str) -> str:
+    """Without the names of all moves there are, which hide the sentence before them."""
+    return message.partition(" The moves are: ")[0]

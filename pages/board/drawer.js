@@ -1,0 +1,104 @@
+// Below the table: what is known of the chosen move, why it is refused, or what the typed one does.
+
+const FAILURES = {
+  compile_error: "does not compile", wrong_result: "wrong result", unwritten: "unwritten elements",
+  out_of_bounds: "out of bounds", crash: "crash", timeout: "timeout", refused: "no code for it",
+};
+
+const FAILURE_SENTENCES = {
+  compile_error: "The generated C did not compile. This is a fault of the generator, not of yours; the compiler said:",
+  wrong_result: "The result differs from the reference by more than rounding explains. This is a fault of ours; the position is kept for repair.",
+  unwritten: "Some elements of the output were never written. This is a fault of ours; the position is kept for repair.",
+  out_of_bounds: "The code wrote outside its arrays. This is a fault of ours; the position is kept for repair.",
+  crash: "The code crashed in its own process; nothing else was harmed.",
+  timeout: "The run took longer than its time limit and was stopped.",
+  refused: "The code generator does not support this program yet, so it has no time. The move can be played all the same.",
+};
+
+const HINTS = {
+  blocked: "These moves are well formed but would break the program here. Select one to see why, where, and what would unblock it.",
+  enablers: "An enabler makes a move legal that is blocked now. Neutral is not bad: plateaus are part of the game.",
+  all: "A move changes how the program computes, never what. The bar shows the time it leads to: ▲ faster, ▼ slower than now. Apply plays it; you can always take back.",
+};
+
+class Drawer {
+  constructor(pane) {
+    this.pane = pane;
+    this.root = el("div", { class: "drawer", "aria-live": "polite" });
+  }
+
+  /** Draw again where `key` says that something has changed. */
+  put(key, parts) {
+    if (this.root.dataset.shown === key) return;
+    this.root.dataset.shown = key;
+    this.root.replaceChildren(...parts().filter((part) => part !== null));
+  }
+
+  draw() {
+    const pane = this.pane;
+    const text = pane.chosen;
+    this.root.classList.toggle("open", text !== null);
+    const command = text === null ? pane.command() : null;
+    if (command) return this.put(`command ${command[0]}`, () => this.command(command));
+    if (text === null) {
+      const hint = HINTS[pane.group] || HINTS.all;
+      return this.put(hint, () => [el("p", { class: "hint" }, hint)]);
+    }
+    if (pane.group === "blocked") return this.refusal(text);
+    const move = pane.moves.get(text);
+    if (move) this.move(text, move);
+  }
+
+  command([form, summary]) {
+    return [el("div", { class: "drawer-head" }, el("code", {}, form),
+      el("button", { class: "small", type: "button", onclick: () => this.pane.playTyped() }, "Play what I typed")),
+      el("p", {}, ...prose(summary))];
+  }
+
+  move(text, move) {
+    const pane = this.pane;
+    const feed = pane.board.feed;
+    const result = pane.result(text);
+    const look = feed && feed.look && feed.look.move === text ? feed.look : null;
+    const news = pane.unblocked === text;
+    const key = JSON.stringify([text, result, look && look.diff.length, feed && feed.now && feed.now.seconds, move.opens, news]);
+    const measured = Array.isArray(result) && typeof result[0] === "number";
+    const gain = measured ? pane.gain(text) : null;
+    this.put(key, () => [
+      news ? el("p", { class: "news" }, el("strong", {}, `${text} is legal now.`)) : null,
+      el("div", { class: "drawer-head" }, el("code", {}, text),
+        measured ? el("span", { class: "quiet" }, gain ? el("span", { class: tone(gain) }, `${sign(gain)} ${ratio(gain)}  `) : "",
+          `${duration(result[0])}, median ${duration(result[1])}`) : "",
+        el("button", { class: "small primary", type: "button", onclick: () => pane.play(text) }, news ? "Play it" : "Apply")),
+      el("p", {}, ...prose(pane.summary(move.name) || move.words)),
+      ...this.failure(result, measured),
+      move.opens.length ? el("p", { class: "enablers" }, "Opens: ", ...move.opens.map((other) =>
+        el("button", { class: "small", type: "button", title: "Show why it is blocked now", onclick: () => pane.find("blocked", other) }, other))) : null,
+      look && look.diff.length ? el("div", { class: "mono preview" }, ...look.diff.map(([mark, line]) =>
+        el("div", { class: `line diff ${mark === "+" ? "plus" : "minus"}` },
+          el("span", { class: "sign" }, mark === "-" ? "−" : mark), el("span", {}, line)))) : null,
+    ]);
+  }
+
+  failure(result, measured) {
+    if (!Array.isArray(result) || measured) return [];
+    return [el("p", { class: "failure" }, FAILURE_SENTENCES[result[0]] || `Failed: ${result[0]}.`),
+      result[1] ? el("pre", { class: "mono" }, result[1]) : null];
+  }
+
+  refusal(text) {
+    const pane = this.pane;
+    const refusal = (pane.board.data.blocked || []).find((b) => b.text === text);
+    if (!refusal) return this.put("not shown", () => [el("p", { class: "hint" }, "This move is not among those listed here.")]);
+    this.put(`refusal ${JSON.stringify(refusal)} ${pane.board.data.position.id}`, () => [
+      el("div", { class: "drawer-head" }, el("code", {}, text)),
+      el("p", {}, ...prose(pane.summary(text.split(" ")[0]))),
+      el("p", {}, el("strong", {}, "Blocked: "), refusal.sentence),
+      refusal.witness ? el("p", {}, el("strong", {}, "For instance: "), refusal.witness) : null,
+      refusal.enablers.length ? el("p", { class: "enablers" }, "What would unblock it: ",
+        ...refusal.enablers.map((move) => pane.moves.has(move)
+          ? el("button", { class: "small", type: "button", onclick: () => pane.unblock(text, move) }, `Play ${move}`)
+          : el("code", {}, move))) : el("p", { class: "quiet" }, "No single move is known to unblock it."),
+    ]);
+  }
+}

@@ -1,0 +1,54 @@
+// Events on their way to the server. They go out numbered and are sent again until the feed acknowledges
+// them; the server applies each number once and drops a move made on a position that is no longer current.
+// So a lost message is repaired, a double click plays one move, and every quick step counts.
+
+const GAP = 120; // ms between two messages: a key held down must not keep the server from drawing
+const AGAIN = 2500; // ms until what is not acknowledged is sent again
+
+class Events {
+  constructor() {
+    this.client = Math.random().toString(36).slice(2, 10);
+    this.sequence = 0;
+    this.pending = [];
+    this.sent = 0;
+    this.timer = null;
+    this.component = null;
+    this.retry = setInterval(() => {
+      if (this.pending.length && Date.now() - this.sent > AGAIN) this.flush();
+    }, 1000);
+  }
+
+  close() {
+    clearInterval(this.retry);
+    clearTimeout(this.timer);
+  }
+
+  /** The event's number. */
+  add(event) {
+    this.sequence += 1;
+    this.pending.push({ seq: this.sequence, ...event });
+    this.flush();
+    return this.sequence;
+  }
+
+  flush() {
+    if (this.timer !== null) return;
+    const wait = this.sent + GAP - Date.now();
+    const go = () => {
+      this.timer = null;
+      this.sent = Date.now();
+      this.component.setTriggerValue("events", { client: this.client, events: this.pending });
+    };
+    if (wait > 0) this.timer = setTimeout(go, wait);
+    else go();
+  }
+
+  acknowledge(numbers) {
+    const last = numbers[this.client] || 0;
+    this.pending = this.pending.filter((event) => event.seq > last);
+  }
+
+  waits(test) {
+    return this.pending.some(test);
+  }
+}

@@ -1,0 +1,63 @@
+// What a player may want to look up: the keys, the notation of programs, and what each move does.
+
+const KEYS = [
+  ["← →", "one move back, forward"], ["U", "take back"], ["B", "next branch"], ["↑ ↓", "up, down in a list"],
+  ["Enter", "play the selected move"], ["Double click", "on a move: play it"], ["/", "filter the moves, or type one"],
+  ["Esc", "clear the filter, then the selected move, then the selected line"], ["M", "measure, pause"],
+  ["Save line", "on top: download the game as a text; paste it on the start screen to play on"], ["?", "this help"],
+];
+
+const NOTATION = [
+  ["512 y[{0}] = x[{0}]*2", "a scope of 512 iterations around an operation: a loop"],
+  ["{0} {1}", "the iteration of the outermost scope, of the next one inside it, …"],
+  ["|", "the same scope as in the line above: the operations share one loop"],
+  ["m[{0}] max= x[{0},{1}]", "a reduction: m takes the maximum of itself and each x (also +=, min=, *=)"],
+  ["m@0", "the outermost scope around the operation that writes m; @1 is the next one inside"],
+  ["m#1@1", "the same for the second operation that writes m: they are counted from 0"],
+  [":p", "a parallel scope: its iterations are given to threads"],
+  [":v", "a vector scope: its iterations are the lanes of one instruction"],
+  [":u", "an unrolled scope: its iterations are written out one after the other"],
+  ["[24576, 512:N]", "a buffer's sizes; :N marks a dimension that is not kept: its iterations use one cell in turn"],
+  ["heap", "the buffer lies in memory"],
+  ["stack", "a small buffer that stays in the cache"],
+  ["register", "a very small buffer that the compiler keeps in registers"],
+  ["e f32 [8] heap -> e, y", "the arrays e and y are stored in one buffer, e"],
+  ["!prefetch(16)", "what the operation reads 16 iterations later is asked for ahead"],
+];
+
+class Help {
+  constructor(board) {
+    this.board = board;
+    this.tab = "keys";
+    this.bar = tabBar("Help", [["keys", "Keys"], ["notation", "Notation"], ["moves", "Moves"]], (id) => this.choose(id));
+    this.body = el("div", { class: "scroll help-body", tabindex: "0" });
+  }
+
+  open() {
+    this.choose(this.tab);
+    this.board.dialogs.open("help", this.bar.root, this.body, this.board.dialogs.foot());
+  }
+
+  choose(tab) {
+    this.tab = tab;
+    this.bar.select(tab);
+    const row = (key, words) => el("tr", {}, el("th", { scope: "row" }, key), el("td", {}, words));
+    if (tab === "keys") this.body.replaceChildren(el("table", {}, ...KEYS.map(([key, words]) => row(key, words))));
+    if (tab === "notation") {
+      this.body.replaceChildren(el("p", { class: "quiet" }, "A program is its buffers, then one line for each operation, in order."),
+        el("table", {}, ...NOTATION.map(([key, words]) => row(key, words))));
+    }
+    if (tab === "moves") {
+      const commands = Object.values(this.board.data.commands || {});
+      this.body.replaceChildren(
+        el("p", { class: "quiet" }, "What can be typed into the filter. An enabler is a move that makes another one legal that is blocked now; it need not be faster itself."),
+        el("table", {}, ...commands.map(([form, summary]) => row(form, el("span", {}, ...prose(summary))))));
+    }
+    this.body.scrollTop = 0;
+  }
+}
+
+/** A sentence from a docstring: what stands between back quotes is code. */
+function prose(text) {
+  return text.split(/`+/).map((part, i) => (i % 2 ? el("code", {}, part) : part));
+}

@@ -1,0 +1,39 @@
+"""What the browser tests do again and again, on a softmax small enough to be quick."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+SHAPE = "96x32"
+BOARD = "document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
+
+
+def open_softmax(page: Any, shape: str = SHAPE) -> None:
+    page.fill("[data-kernel=softmax] input", shape)
+    page.click("[data-kernel=softmax] button")
+    page.wait_for_selector(".row[data-move]")
+
+
+def entries(page: Any) -> list[str]:
+    return [re.sub(r"\s.*ms$|\s.*µs$", "", e) for e in page.locator(".entry").all_inner_texts()]
+
+
+def wait_for_entries(page: Any, count: int) -> None:
+    page.wait_for_function(
+        f"count => {BOARD}.querySelectorAll('.entry').length === count",
+        arg=count,
+    )
+
+
+def apply(page: Any, move: str) -> None:
+    page.locator(f'.row[data-move="{move}"] .apply').click()
+
+
+def here(page: Any) -> str:
+    return str(page.locator(".entry.here").get_attribute("data-id"))
+
+
+def rows(page: Any) -> list[str]:
+    found = page.locator(".row[data-move]").evaluate_all("rows => rows.map(r => r.dataset.move)")
+    return [str(row) for row in found]

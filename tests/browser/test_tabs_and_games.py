@@ -1,0 +1,139 @@
+"""The games one has, the browser's history, other tabs, and what is said to whom."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tests.browser.playing import apply, open_softmax, wait_for_entries
+
+
+def test_what_is_deleted_comes_back_with_undo(page: Any) -> None:
+    open_softmax(page)
+    apply(page, "join_scopes m@0")
+    wait_for_entries(page, 2)
+    page.click("text=Delete from here")
+    wait_for_entries(page, 1)
+    page.wait_for_selector(".notice >> text=Deleted join_scopes m@0.")
+    page.click(".notice >> text=Undo")
+    wait_for_entries(page, 2)
+    page.wait_for_selector(".entry.here[data-id='1']")
+
+
+def test_back_and_forward_lead_to_the_start_screen_and_to_the_game(page: Any) -> None:
+    start = page.url
+    open_softmax(page)
+    game = page.url
+    apply(page, "join_scopes m@0")
+    wait_for_entries(page, 2)
+    assert page.url == game != start
+    page.go_back()
+    page.wait_for_selector(".card.kernel")
+    assert page.url == start
+    page.go_forward()
+    page.wait_for_selector(".entry.here[data-id='1']")
+    assert page.url == game
+    page.click("text=New game")
+    page.wait_for_selector(".card.kernel")
+    assert page.url == start
+    page.go_back()
+    page.wait_for_selector(".entry.here[data-id='1']")
+    assert page.url == game
+
+
+def test_an_error_is_told_once_and_to_the_tab_that_caused_it(page: Any) -> None:
+    open_softmax(page)
+    page.fill("input[type=search]", "tile m#1@1 3")
+    page.locator("input[type=search]").press("Enter")
+    page.wait_for_selector(".notice.error >> text=does not cut")
+    page.reload()
+    page.wait_for_selector(".row[data-move]")
+    page.wait_for_timeout(1000)
+    assert not page.locator(".notice").is_visible()
+
+
+def test_another_tab_on_the_same_game_says_that_it_went_on(page: Any) -> None:
+    open_softmax(page)
+    other = page.context.new_page()
+    other.goto(re.sub("p=[^&]*&", "", page.url))  # another player at the same game
+    other.wait_for_selector(".row[data-move]")
+    apply(page, "join_scopes m@0")
+    wait_for_entries(page, 2)
+    other.wait_for_timeout(3000)
+    other.evaluate("window.dispatchEvent(new Event('focus'))")
+    other.wait_for_selector(".notice >> text=went on in another tab")
+    wait_for_entries(other, 2)
+
+
+def test_all_games_with_moves_are_listed_renamed_and_deleted(page: Any) -> None:
+    for shape in ("8x16", "8x32"):
+        open_softmax(page, shape)
+        apply(page, "join_scopes m@0")
+        wait_for_entries(page, 2)
+        page.click("text=New game")
+        page.wait_for_selector(".card.kernel")
+    open_softmax(page, "8x64")  # no move: not listed
+    page.go_back()
+    page.wait_for_selector(".card.kernel")
+    page.click("text=More…")
+    listed = page.locator(".game-row")
+    before = listed.count()
+    assert not any("8x64" in words for words in listed.all_inner_texts())
+    assert "1 move" in listed.first.inner_text() and "join_scopes m@0" in listed.first.inner_text()
+    listed.first.get_by_text("Rename").click()
+    page.keyboard.type("My softmax")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".game-row >> text=My softmax")
+    page.click("[aria-label='Delete My softmax']")
+    page.wait_for_selector(".game-row >> text=My softmax", state="detached")
+    assert listed.count() == before - 1
+    page.click(".notice >> text=Undo")
+    page.wait_for_selector(".game-row >> text=My softmax")
+    page.click(".game-open >> text=My softmax")
+    wait_for_entries(page, 2)
+    assert page.inner_text("h1 >> nth=-1") == "My softmax"
+
+
+def test_escape_and_the_slash_in_the_filter(page: Any) -> None:
+    open_softmax(page)
+    page.click('.row[data-move="join_scopes m@0"]')
+    page.wait_for_selector(".drawer.open")
+    page.keyboard.press("/")
+    page.keyboard.type("/split_scope")
+    assert page.input_value("input[type=search]") == "split_scope"
+    assert page.locator(".drawer.open").count() == 0  # its row is hidden
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Escape")
+    assert page.input_value("input[type=search]") == ""
+
+
+def test_a_selected_line_is_in_view_in_the_assembly(page: Any) -> None:
+    open_softmax(page)
+    page.click(".line.op .instruction >> nth=6")
+    page.click("[data-tab=asm]")
+    page.wait_for_selector(".code .line.selected", timeout=60_000)
+    page.wait_for_timeout(300)
+    seen = page.locator(".pane.code").evaluate(
+        """pane => { const b = pane.querySelector('.scroll').getBoundingClientRect();
+        const l = pane.querySelector('.line.selected').getBoundingClientRect();
+        return l.top >= b.top && l.bottom <= b.bottom; }"""
+    )
+    assert seen
+
+
+def test_help_explains_the_notation_and_the_moves(page: Any) -> None:
+    open_softmax(page)
+    page.keyboard.press("?")
+    page.click("dialog [data-tab=notation]")
+    assert "!prefetch" in page.inner_text("dialog")
+    page.click("dialog [data-tab=moves]")
+    assert "join_scopes SCOPE" in page.inner_text("dialog") and "`" not in page.inner_text("dialog")
+    page.keyboard.press("Escape")
+    assert page.locator(".row .name >> nth=0").get_attribute("title")
+
+
+def test_a_shape_that_is_none_is_told_at_its_card(page: Any) -> None:
+    page.fill("[data-kernel=softmax] input", "12")
+    page.click("[data-kernel=softmax] button")
+    page.wait_for_selector("[data-kernel=softmax] .text-error >> text=softmax takes 2 sizes")
+    assert not page.locator(".notice").is_visible()
