@@ -71,10 +71,23 @@ def test_kernels():
     assert listed[list(kernels.names()).index("softmax")]["shapes"] == ["24576x512"]
 
 
+def test_what_is_piped_is_not_wrapped_and_has_no_marks_of_its_source():
+    rows = dojo("kernels").stdout.splitlines()
+    assert len(rows) == 1 + len(kernels.names())
+    recipes = dojo("recipes").stdout
+    assert "tile y@1 32 16 makes" in recipes and "`" not in recipes
+
+
+def test_version():
+    assert re.fullmatch(r"dojo \d+\.\d+\.\d+\n", dojo("--version").stdout)
+
+
 def test_show_prints_the_text_and_the_c():
     start = kernels.get("softmax").program((8, 16))
     assert dojo("show", "softmax", "--shape", "8x16").stdout == start.text
     assert dojo("show", "own.txt").stdout == OWN
+    after_line = dojo("show", "softmax", "--line", "a.line").stdout
+    assert after_line == dojo("play", "softmax", "--line", "a.line").stdout
     both = dojo("show", "softmax", "--shape", "8x16", "--code").stdout
     assert both == start.text + generate(start).text + "\n"
 
@@ -141,6 +154,9 @@ def test_a_recorded_line_and_a_saved_game_replay_to_the_same_end():
 
 
 def test_check_says_what_is_valid_and_whether_it_is_canonical():
+    assert dojo("check", "a.line").stdout == "a.line: valid. Line of softmax 8x16, 3 moves, each legal.\n"
+    dojo("play", "softmax", "--line", "a.line", "--save", "a.game")
+    assert "Game of softmax 8x16, 3 moves" in dojo("check", "a.game").stdout
     told = said(dojo("check", "own.txt").stdout)
     assert told == f"own.txt: valid. Kernel mine, 1 operation, 2 buffers, hash {parse(OWN).hash}."
     Path("own.txt").write_text(OWN.replace("*", " * "))
@@ -163,6 +179,8 @@ def test_bench_takes_our_line_and_a_baseline_in_rounds():
     words = ("softmax", "--shape", "8x32", "--line", "a.line", "--rounds", "2")
     table = dojo("bench", *words, "--against", "torch", "--json", "b.json").stdout
     assert "ours: line" in table and "PyTorch" in table
+    alone = dojo("bench", *words[:-1], "1")
+    assert "1 round of" in alone.stdout and "Ratio" not in alone.stdout and "ratio" not in alone.stdout
     (report,) = json.loads(Path("b.json").read_text())["reports"]
     assert (report["kernel"], report["shape"], report["rounds"]) == ("softmax", "8x32", 2)
     assert report["line"] == ["join_scopes m@0", "split_scope m#1@1 4", "vectorize m#1@2"]
@@ -186,7 +204,9 @@ REFUSED = [
     (("show", "."), ". cannot be read as text"),
     (("moves", "softmax", "--policy", "fast"), "There is no policy 'fast'. The policies: strict,"),
     (("moves", "softmax", "--line", "gone.line"), "There is no file gone.line."),
+    (("moves", "softmax", "--line", "nope"), "There is no file nope. The recorded lines: conv, layernorm,"),
     (("why", "softmax", "jump m@0"), "jump"),
+    (("check", "illegal.line"), "Move 1, reuse_dims d 0, does not apply (refused)"),
     (("why", "softmax", "split_scope m@0"), "split_scope"),
     (("play", "softmax", "--line", "bad.line"), "line 2, column 1: a parameter reads: let block = 32"),
     (("play", "softmax", "--line", "unknown.line"), "line 1, column 1: There is no move 'jump'"),
@@ -211,7 +231,7 @@ REFUSED = [
 def bad_files():
     Path("bad.line").write_text("kernel softmax\nlet block\n")
     Path("unknown.line").write_text("jump m@0\n")
-    Path("illegal.line").write_text("reuse_dims d 0\n")
+    Path("illegal.line").write_text("kernel softmax\nshape 8x16\nreuse_dims d 0\n")
     Path("bad.game").write_text("dojo game 1\ntitle: t\nstart:\n")
     Path("bad.txt").write_text(OWN.replace("x[{0}]", "x[{0}+1]").replace("*2", ""))
     two = "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]"
@@ -292,13 +312,14 @@ def test_ctrl_c_ends_everything_and_keeps_what_was_measured(home):
 
 
 def test_a_reader_that_leaves_early_is_no_error():
-    listing = subprocess.Popen(
-        [sys.executable, "-m", "dojo_core.cli", "moves", "softmax", "--json"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert listing.stdout is not None and listing.stderr is not None
-    listing.stdout.close()
-    assert listing.stderr.read() == b""
-    listing.wait(30)
+    for words in (["moves", "softmax", "--json"], ["show", "softmax", "--code"]):
+        listing = subprocess.Popen(
+            [sys.executable, "-m", "dojo_core.cli", *words],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert listing.stdout is not None and listing.stderr is not None
+        listing.stdout.close()
+        assert listing.stderr.read() == b""
+        assert listing.wait(30) == 0

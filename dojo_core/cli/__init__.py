@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ import typer
 from dojo_core.cli.looking import check, explain, moves, show, show_kernels
 from dojo_core.cli.measuring import bench, time_moves
 from dojo_core.cli.playing import play, show_recipes
-from dojo_core.cli.terminal import plain_errors
+from dojo_core.cli.terminal import out, plain_errors
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -34,7 +35,6 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    help="The Dojo: make kernels fast by playing transformations. Try: [bold]dojo show softmax[/bold]",
 )
 _COMMANDS: dict[str, Callable[..., None]] = {
     "kernels": show_kernels,
@@ -48,6 +48,23 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "bench": bench,
     "app": run_app,
 }
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        out.print(f"dojo {version('dojo')}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    show_version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """The Dojo: make kernels fast by playing transformations. Try: [bold]dojo show softmax[/bold]"""
+
+
 for _name, _command in _COMMANDS.items():
     app.command(_name)(plain_errors(_command))
 

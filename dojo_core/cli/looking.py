@@ -17,10 +17,11 @@ from dojo_core.cli.positions import (
     PolicyOption,
     ShapeOption,
     played,
-    start_of,
 )
-from dojo_core.cli.terminal import Failure, columns, err, out, read_file
+from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file
 from dojo_core.faults import program_fault
+from dojo_core.game import Game
+from dojo_core.line import read_line
 from dojo_core.moves import blocked_moves, legal_moves
 from dojo_core.moves.core import REGISTRY
 from dojo_core.moves.legality import why
@@ -51,22 +52,24 @@ def show_kernels(as_json: JsonFlag = False) -> None:
     for k in rows:
         shapes = ", ".join("x".join(map(str, s)) for s in k.shapes)
         table.add_row(f"[bold]{k.name}[/bold]", escape(k.formula), shapes, k.group)
-    out.print(table)
+    print_table(table)
 
 
 def show(
     kernel: KernelArgument,
     shape: ShapeOption = None,
+    policy: PolicyOption = None,
+    line: LineOption = None,
     code: Annotated[bool, typer.Option("--code", help="Show the generated C as well.")] = False,
 ) -> None:
-    """Show a kernel's start program.
+    """Show a kernel's start program, or the one that a line leads to.
 
     Example: [bold]dojo show softmax --shape 24576x512 --code[/bold]
     """
-    program, _, _ = start_of(kernel, shape)
-    out.print(escape(program.text), end="", soft_wrap=True)
+    game = played(kernel, shape, policy, line)
+    out.print(escape(game.current.program.text), end="", soft_wrap=True)
     if code:
-        print_code(program, "reassoc")
+        print_code(game.current.program, game.policy)
 
 
 def moves(
@@ -118,7 +121,7 @@ def moves(
         return
     for move in found:
         out.print(escape(str(move)), soft_wrap=True)
-    err.print(f"{len(found)} legal moves.", style="dim")
+    err.print(f"{counted(len(found), 'legal move')}.", style="dim")
 
 
 def explain(
@@ -140,22 +143,43 @@ def explain(
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="A program text of your own.")],
+    file: Annotated[Path, typer.Argument(help="A program text of your own, a saved game, or a line file.")],
 ) -> None:
-    """Check a program text: its form, its storage, its marks.
+    """Check a program text: its form, its storage, its marks; of a game or a line, each move.
 
     Example: [bold]dojo check my_kernel.txt[/bold]
     """
-    program = parse(read_file(file))
+    text = read_file(file)
+    if text.lstrip().startswith("dojo game") or any(row.startswith("shape ") for row in text.splitlines()):
+        _check_moves(file, text)
+        return
+    program = parse(text)
     fault = program_fault(program)
     if fault is not None:
         raise Failure(fault)
-    count = len(program.leaves)
     out.print(
-        f"{escape(str(file))}: valid. Kernel {program.name}, {count} operation{'s' if count > 1 else ''}, "
-        f"{len(program.buffers)} buffers, hash {program.hash}.",
+        f"{escape(str(file))}: valid. Kernel {program.name}, {counted(len(program.leaves), 'operation')}, "
+        f"{counted(len(program.buffers), 'buffer')}, hash {program.hash}.",
         style="green",
         soft_wrap=True,
     )
-    if program.text != read_file(file):
+    if program.text != text:
         out.print("Its canonical text differs from the file's; dojo show prints it.", style="dim")
+
+
+def _check_moves(file: Path, text: str) -> None:
+    """A game or a line is valid where each of its moves applies."""
+    if text.lstrip().startswith("dojo game"):
+        game, what = Game.from_text(text), "Game"
+    else:
+        kernel = read_line(text, file.stem).kernel
+        if kernel is None:
+            raise Failure(f"{file} names no kernel: add a line such as: kernel softmax")
+        game, what = played(kernel, line=file), "Line"
+    of = f"{game.kernel or game.start.name} {game.shape}".strip()
+    moves = counted(len(game.positions) - 1, "move")
+    out.print(
+        f"{escape(str(file))}: valid. {what} of {escape(of)}, {moves}, each legal.",
+        style="green",
+        soft_wrap=True,
+    )

@@ -18,7 +18,17 @@ from dojo_core.cli.positions import (
     ShapeOption,
     played,
 )
-from dojo_core.cli.terminal import Failure, columns, out, progress, seconds_text, write_file
+from dojo_core.cli.terminal import (
+    Failure,
+    columns,
+    counted,
+    err,
+    out,
+    print_table,
+    progress,
+    seconds_text,
+    write_file,
+)
 from dojo_core.line import recorded_lines
 from dojo_core.moves import apply, legal_moves
 
@@ -81,7 +91,7 @@ def time_moves(
             table.add_row(
                 escape(name), "–", "", escape(f"{m.status.replace('_', ' ')}: {m.message}"[:160]), style="red"
             )
-    out.print(table)
+    print_table(table)
     if own.seconds is None:
         raise typer.Exit(1)
 
@@ -119,33 +129,33 @@ def bench(
         _bench_table(report)
         if json_file is not None:  # after each kernel: an interrupted bench keeps what it has
             write_file(json_file, json.dumps({"reports": reports}, indent=1) + "\n")
+    if json_file is not None:
+        err.print(f"Wrote {escape(str(json_file))}.", style="dim", soft_wrap=True)
 
 
 def _bench_table(report: dict[str, Any]) -> None:
-    numbers = ("min", "median", "ratio", "worst", "best")
+    compared = any(entry.get("ratio") for entry in report["entries"])
+    numbers = ("min", "median", *(("ratio", "worst", "best") if compared else ()))
     title = f"{report['kernel']} {report['shape']}"
     table = columns("entry", *numbers, "", right=numbers, title=title, title_justify="left")
     table.columns[0].no_wrap = True  # a long message wraps, not the name beside it
     for entry in report["entries"]:
         ratio = entry.get("ratio")
-        told = (
-            (f"{ratio['median']:.2f}×", f"{ratio['min']:.2f}×", f"{ratio['max']:.2f}×")
-            if ratio
-            else ("", "", "")
-        )
+        told = [""] * (len(numbers) - 2)
+        if ratio:
+            told = [f"{ratio[which]:.2f}×" for which in ("median", "min", "max")]
         if entry["status"] != "ok":
-            table.add_row(entry["name"], "–", "–", "", "", "", escape(entry["message"]), style="red")
+            table.add_row(entry["name"], "–", "–", *told, escape(entry["message"]), style="red")
             continue
         table.add_row(
             entry["name"], seconds_text(entry["min"]), seconds_text(entry["median"]), *told,
             "verified" if entry["verified"] else "",
         )  # fmt: skip
-    out.print(table)
+    print_table(table)
     notes = [f"{entry['name']}: {entry['details']}." for entry in report["entries"] if entry["details"]]
-    notes.append(
-        f"{report['rounds']} rounds of {report['samples']} runs. Ratio: the baseline's best run of a round "
-        "over ours; the median, worst and best of the rounds."
-    )
+    legend = " Ratio: the baseline's best run of a round over ours; the median, worst and best of the rounds."
+    rounds, runs = counted(report["rounds"], "round"), counted(report["samples"], "run")
+    notes.append(f"{rounds} of {runs}.{legend if compared else ''}")
     notes.append(f"Machine: {report['machine_summary']}")
     for note in notes:
         out.print(escape(note), style="dim", soft_wrap=True)

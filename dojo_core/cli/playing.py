@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from rich.markup import escape
 
 from dojo_core.cli.listing import print_assembly, print_code
 from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, line_text, played
-from dojo_core.cli.terminal import Failure, columns, err, out, read_file, write_file
+from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file, write_file
 from dojo_core.line import with_births
 from dojo_core.moves import IllegalMove, MoveSyntax
 from dojo_core.moves.notation import form
@@ -39,7 +40,11 @@ def play(
     asm: Annotated[bool, typer.Option("--asm", help="Print the assembly.")] = False,
     save: Annotated[Path | None, typer.Option("--save", help="Save the game as text.")] = None,
     record: Annotated[
-        Path | None, typer.Option("--record", help="Write the line with the births of what its moves name.")
+        Path | None,
+        typer.Option(
+            "--record",
+            help="Write the line with the places it names, so that replay notices a change.",
+        ),
     ] = None,
 ) -> None:
     """Play a line, moves or recipes, each move checked.
@@ -57,18 +62,16 @@ def play(
         except (IllegalMove, MoveSyntax) as refusal:
             raise Failure(str(refusal)) from None
         if len(moves) > 1:
-            err.print(f"{escape(call)}: {len(moves)} moves.", style="dim")
+            err.print(f"{escape(call)}: {counted(len(moves), 'move')}.", style="dim")
     if save is not None:
         write_file(save, game.to_text())
         err.print(f"Saved {save}.", style="dim")
     if record is not None:
         if line is None or calls:
-            raise Failure(
-                "--record writes the births into the line of --line: use --save for what you played."
-            )
+            raise Failure("--record writes the line of --line again: use --save for what you played.")
         written = line_text(line)
         if written.startswith("dojo game"):
-            raise Failure(f"{line} is a game, which has the births in its text already: use --save.")
+            raise Failure(f"{line} is a game, which needs no --record: use --save.")
         write_file(record, with_births(written, game))
         err.print(f"Recorded {record}.", style="dim")
     program = game.current.program
@@ -78,7 +81,7 @@ def play(
         print_code(program, game.policy)
     if asm:
         print_assembly(program, game.policy)
-    err.print(f"{len(game.line()) - 1} moves.", style="dim")
+    err.print(f"{counted(len(game.line()) - 1, 'move')}.", style="dim")
 
 
 def show_recipes() -> None:
@@ -88,5 +91,6 @@ def show_recipes() -> None:
     """
     table = columns("recipe", "what it does")
     for each in known_recipes().values():
-        table.add_row(f"[bold]{escape(form(each))}[/bold]", escape(each.about))
-    out.print(table)
+        about = re.sub(r"``(.+?)``", r"[bold]\1[/bold]", escape(each.about))
+        table.add_row(f"[bold]{escape(form(each))}[/bold]", about)
+    print_table(table)

@@ -19,12 +19,15 @@ from dojo_core.program.tree import Program
 
 KernelArgument = Annotated[str, typer.Argument(help="A kernel's name (see: dojo kernels) or a text file.")]
 ShapeOption = Annotated[
-    str | None, typer.Option("--shape", help="For example 24576x512; default: the paper's.")
+    str | None, typer.Option("--shape", help="For example 24576x512; default: the kernel's first shape.")
 ]
 PolicyOption = Annotated[
     str | None, typer.Option("--policy", help=f"Floating-point policy: {', '.join(POLICIES)}.")
 ]
-LineOption = Annotated[Path | None, typer.Option("--line", help="Play this line first.")]
+LineOption = Annotated[
+    Path | None,
+    typer.Option("--line", help="Play this first: a line file, a game, or a recorded line's name."),
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -86,8 +89,12 @@ def played(
 
 def line_text(line: Path) -> str:
     """The text of a line file or a game; of a recorded line, where it is the name of one and no file."""
-    known = not line.exists() and str(line) in recorded_lines()
-    return read_file(LINES_FOLDER / f"{line}.line" if known else line)
+    if line.exists():
+        return read_file(line)
+    recorded = recorded_lines()
+    if str(line) in recorded:
+        return read_file(LINES_FOLDER / f"{line}.line")
+    raise Failure(f"There is no file {line}. The recorded lines: {', '.join(recorded)}.")
 
 
 def _policy(given: str | None, default: str) -> str:

@@ -16,13 +16,28 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from dojo_core.faults import text_fault
 from dojo_core.game import GameFull
 from dojo_core.moves import IllegalMove, MoveSyntax, NoSuchPlace
 from dojo_core.program.text import TextError
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.target import UnknownTarget
 
-out = Console(highlight=False)
+
+class Output(Console):
+    """Standard output. A reader that leaves early, such as ``head``, is no error."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        _throw_away_the_rest()
+        raise SystemExit(0)
+
+
+def _throw_away_the_rest() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+out = Output(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 
@@ -36,7 +51,9 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def wrapped(*arguments: Any, **options: Any) -> Any:
         try:
-            return command(*arguments, **options)
+            answer = command(*arguments, **options)
+            sys.stdout.flush()  # a reader that has left is noticed here, not as Python ends
+            return answer
         except (
             Failure,
             TextError,
@@ -47,10 +64,11 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             GameFull,
             UnknownTarget,
         ) as error:
-            err.print(escape(str(error)), style="red", soft_wrap=True)
+            told = text_fault(error) if isinstance(error, TextError) else str(error)
+            err.print(escape(told), style="red", soft_wrap=True)
             raise typer.Exit(1) from None
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _throw_away_the_rest()
             raise typer.Exit(0) from None
         except OSError as error:  # a folder that is full, or not ours; no compiler
             told = f"{error.filename}: {error.strerror}." if error.strerror else str(error)
@@ -79,12 +97,23 @@ def write_file(path: Path, text: str) -> None:
         raise Failure(f"{path} cannot be written: {error.strerror}.") from None
 
 
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def columns(*names: str, right: tuple[str, ...] = (), **options: Any) -> Table:
     """A table without lines; ``right`` names the columns of numbers."""
     table = Table(box=None, header_style="bold", pad_edge=False, **options)
     for name in names:
         table.add_column(name, justify="right" if name in right else "left", no_wrap=name in right)
     return table
+
+
+def print_table(table: Table) -> None:
+    """As wide as the terminal; into a file or another program, as wide as its rows."""
+    if not out.is_terminal:
+        out.width = 10_000
+    out.print(table)
 
 
 @contextmanager
