@@ -27,7 +27,7 @@ def played(shape: str, name: str = "softmax", **settings: int) -> Game:
     game = Game.new(kernel.program(kernel.shape(shape)), name, shape, policy=line.policy)
     report = line.play(game, settings)
     assert [(e.move, e.outcome, e.reason) for e in report.entries if e.outcome != "same"] == []
-    assert len(report.entries) == len(line.moves)
+    assert len(report.entries) >= len(line.moves)  # a recipe comes to several moves
     return game
 
 
