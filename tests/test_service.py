@@ -399,6 +399,14 @@ def test_a_game_changed_elsewhere_names_the_page_that_did_it(service: Service) -
     assert one.board["game"]["by"] == "two" and one.board["position"]["id"] == 1
 
 
+def test_a_second_tab_with_the_same_address_is_another_player_at_the_same_game(service: Service) -> None:
+    page = Page(service)
+    page.start()
+    other = service.newcomer(page.player.id, page.board["game"]["id"])
+    assert other is not page.player and other.table is page.player.table
+    assert service.newcomer("unknown", None).id == "unknown"  # as after a restart
+
+
 def test_a_dead_measurer_is_a_state_that_a_restart_ends(service: Service, bench: Bench) -> None:
     page = Page(service)
     bench.broken = "no compiler"

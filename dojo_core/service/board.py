@@ -20,7 +20,8 @@ def start_screen(games: Games, errors: dict[str, str]) -> Json:
         {
             "file": file,
             "title": line.title,
-            "words": f"{line.kernel} {line.shape}",
+            "kernel": line.kernel,
+            "shape": line.shape,
             "moves": len(line.moves),
             "policy": line.policy,
         }

@@ -61,6 +61,12 @@ class Service:
 
     # ------------------------------------------------------------------ players
 
+    def newcomer(self, player: str | None, game: str | None) -> Player:
+        """A new tab's player, of that id unless another tab has it: each tab goes its own way."""
+        with self._lock:
+            taken = player in self._players
+        return self.player(None if taken else player, game)
+
     def player(self, player: str | None, game: str | None = None) -> Player:
         """The player of that id, made if need be, at the table of ``game`` if one is named."""
         if player is None or not _plain(player):

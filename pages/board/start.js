@@ -63,8 +63,9 @@ class StartView {
       el("p", { class: "quiet" }, "A game that somebody played to its end. Step through it with ← and →; nothing is measured unless you ask for it."),
       el("div", { class: "cards" }, ...lines.map((line) => el("button", { class: "card as-button", type: "button",
         onclick: () => this.board.send("line", { file: line.file }) },
-        el("strong", {}, line.title), el("code", {}, line.words),
-        el("span", { class: "quiet" }, `${plural(line.moves, "move")} · arithmetic: ${words(line.policy)}`)))));
+        el("strong", {}, line.title === line.kernel ? `${line.kernel} ${line.shape}` : `${line.title}: ${line.kernel} ${line.shape}`),
+        el("span", { class: "quiet", title: `Arithmetic: ${words(line.policy)} (${line.policy})` },
+          `${plural(line.moves, "move")} · ${words(line.policy)}`)))));
   }
 
   ownText() {

@@ -29,13 +29,15 @@ def _page() -> None:
     state = st.session_state
     if "player" not in state:
         # A reload, or another tab: the ids in the address say who this is and which game it was.
-        state.player = service.player(st.query_params.get("p"), st.query_params.get("g")).id
-    player = service.player(state.player)
+        state.player = service.newcomer(st.query_params.get("p"), st.query_params.get("g")).id
+    player = service.player(state.player, state.get("game"))
+    state.game = player.table.game.id if player.table is not None else None
 
     def events_came() -> None:
         sent = state["board"].get("events")
         if isinstance(sent, dict):
             service.handle(player, str(sent.get("client", "")), sent.get("events") or [])
+        state.game = player.table.game.id if player.table is not None else None
 
     st.html(_STYLE)
     drawn = service.board_version(player)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from tests.browser.playing import apply, open_softmax, wait_for_entries
@@ -55,7 +54,7 @@ def test_an_error_is_told_once_and_to_the_tab_that_caused_it(page: Any) -> None:
 def test_another_tab_on_the_same_game_says_that_it_went_on(page: Any) -> None:
     open_softmax(page)
     other = page.context.new_page()
-    other.goto(re.sub("p=[^&]*&", "", page.url))  # another player at the same game
+    other.goto(page.url)
     other.wait_for_selector(".row[data-move]")
     apply(page, "join_scopes m@0")
     wait_for_entries(page, 2)
@@ -63,6 +62,11 @@ def test_another_tab_on_the_same_game_says_that_it_went_on(page: Any) -> None:
     other.evaluate("window.dispatchEvent(new Event('focus'))")
     other.wait_for_selector(".notice >> text=went on in another tab")
     wait_for_entries(other, 2)
+    # and each goes its own way
+    other.click("text=New game")
+    other.wait_for_selector(".card.kernel")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector(".entry.here[data-id='0']")
 
 
 def test_all_games_with_moves_are_listed_renamed_and_deleted(page: Any) -> None:
