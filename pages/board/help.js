@@ -17,12 +17,14 @@ const NOTATION = [
   [":p", "a parallel scope: its iterations are given to threads"],
   [":v", "a vector scope: its iterations are the lanes of one instruction"],
   [":u", "an unrolled scope: its iterations are written out one after the other"],
-  ["[24576, 512:N]", "a buffer's sizes; :N marks a dimension that is not kept: its iterations use one cell in turn"],
+  ["d f32 [96, 32:N] heap", "a buffer: its name, type, sizes and location; :N marks a dimension that is not kept: all its indices share one cell"],
   ["heap", "the buffer lies in memory"],
-  ["stack", "a small buffer that stays in the cache"],
-  ["register", "a very small buffer that the compiler keeps in registers"],
-  ["e f32 [8] heap -> e, y", "the arrays e and y are stored in one buffer, e"],
-  ["!prefetch(16)", "what the operation reads 16 iterations later is asked for ahead"],
+  ["stack", "a small buffer, one for each iteration of the scope around its uses: it stays in the cache"],
+  ["register", "the same, small enough for the processor's registers"],
+  ["y f32 [8] heap -> e, y", "the arrays e and y are stored in one buffer, y"],
+  ["if {0} < 300", "the operation is done only where this holds"],
+  ["!prefetch(x[{0}+1])", "this address is asked for ahead of its use"],
+  ["!stream", "the result goes to memory past the caches"],
 ];
 
 class Help {
