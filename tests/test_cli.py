@@ -20,7 +20,7 @@ from dojo_core.measure.records import Records
 from dojo_core.targets.cpu.codegen import generate
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMANDS = ("kernels", "show", "moves", "why", "play", "check", "time", "bench", "app")
+COMMANDS = ("kernels", "show", "moves", "why", "play", "recipes", "check", "time", "bench", "app")
 LINE = (
     "kernel softmax\nshape 8x16\nlet lanes = 4\njoin_scopes m@0\nsplit_scope m#1@1 $lanes\nvectorize m#1@2\n"
 )
@@ -119,9 +119,14 @@ def test_moves_after_a_line_are_those_of_its_end():
 
 
 def test_why():
-    assert "join_scopes m@0 is legal" in dojo("why", "softmax", "join_scopes m@0").stdout
+    legal = dojo("why", "softmax", "join_scopes m@0").stdout
+    assert "join_scopes m@0 is legal" in legal
+    assert sum(row.startswith("→") for row in legal.splitlines()) == 3, "the lines that it joins are marked"
     told = dojo("why", "softmax", "reuse_dims d 0").stdout
-    assert "reuse_dims d 0 is not legal." in told
+    assert "is not legal" in told and "Try first: join_scopes d@0" in told and "all touch d[0,0]" in told
+    tried = dojo("why", "softmax", "reuse_dims d 0", "--try").stdout
+    assert "After join_scopes d@0:\nreuse_dims d 0 is legal" in tried
+    dojo("why", "softmax", "split_scope m@0 7", "--try", code=1)
 
 
 def test_play_prints_the_end_its_c_and_its_assembly():
@@ -204,7 +209,7 @@ REFUSED = [
     (("show", "."), ". cannot be read as text"),
     (("moves", "softmax", "--policy", "fast"), "There is no policy 'fast'. The policies: strict,"),
     (("moves", "softmax", "--line", "gone.line"), "There is no file gone.line."),
-    (("moves", "softmax", "--line", "nope"), "There is no file nope. The recorded lines: conv, layernorm,"),
+    (("moves", "softmax", "--line", "nope"), "There is no file nope. The recorded lines: add, bmm, conv,"),
     (("why", "softmax", "jump m@0"), "jump"),
     (("check", "illegal.line"), "Move 1, reuse_dims d 0, does not apply (refused)"),
     (("why", "softmax", "split_scope m@0"), "split_scope"),

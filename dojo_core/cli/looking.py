@@ -23,9 +23,10 @@ from dojo_core.faults import program_fault
 from dojo_core.game import Game
 from dojo_core.line import read_line
 from dojo_core.moves import blocked_moves, legal_moves
-from dojo_core.moves.core import REGISTRY
-from dojo_core.moves.legality import why
+from dojo_core.moves.core import REGISTRY, Verdict
+from dojo_core.moves.legality import places, why
 from dojo_core.program.text import parse
+from dojo_core.program.tree import Program
 
 
 def show_kernels(as_json: JsonFlag = False) -> None:
@@ -130,16 +131,40 @@ def explain(
     shape: ShapeOption = None,
     policy: PolicyOption = None,
     line: LineOption = None,
+    enable: Annotated[
+        bool, typer.Option("--try", help="Play the first move that would enable it, and ask again.")
+    ] = False,
 ) -> None:
-    """Explain why a move is legal or not.
+    """Explain why a move is legal or not, with the places it is about.
 
-    Example: [bold]dojo why softmax 'reuse_dims d 0'[/bold]
+    Example: [bold]dojo why softmax 'reuse_dims d 0' --try[/bold]
     """
     game = played(kernel, shape, policy, line)
     verdict = why(game.current.program, move, game.target, game.policy)
+    _tell(game.current.program, move, verdict)
+    if not enable or verdict.refusal is None:
+        return
+    if not verdict.refusal.enablers:
+        raise Failure("No single move is known to enable it.")
+    first = verdict.refusal.enablers[0]
+    position = game.play(first)
+    out.print(f"\nAfter [bold]{escape(first)}[/bold]:")
+    _tell(position.program, move, why(position.program, move, game.target, game.policy))
+
+
+def _tell(program: Program, move: str, verdict: Verdict) -> None:
+    """The verdict, the witness, and the program with the lines that it is about."""
     out.print(escape(verdict.sentence), style="green" if verdict.legal else "yellow", soft_wrap=True)
-    if verdict.refusal is not None and verdict.refusal.witness is not None:
-        out.print(escape(str(verdict.refusal.witness)), style="dim", soft_wrap=True)
+    refusal = verdict.refusal
+    if refusal is not None and refusal.witness is not None:
+        out.print(f"For instance {escape(str(refusal.witness))}.", style="dim", soft_wrap=True)
+    nodes = places(program, move) if refusal is None else refusal.nodes
+    if not nodes:
+        return
+    lines = program.text.splitlines()[-len(program.leaves) :]
+    for leaf, text in zip(program.leaves, lines, strict=True):
+        meant = any(leaf.path[: len(node)] == node for node in nodes)
+        out.print(f"{'→' if meant else ' '} {escape(text)}", style=None if meant else "dim", soft_wrap=True)
 
 
 def check(

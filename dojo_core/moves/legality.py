@@ -26,6 +26,8 @@ def outcome(context: Context, move: Move) -> Program | Refusal:
     transformation = REGISTRY.get(move.name)
     if transformation is None:
         return structural("unknown-move", f"There is no move {move.name!r}.")
+    if context.target.moves is not None and move.name not in context.target.moves:
+        return structural("target-move", f"The target {context.target.name} has no move {move.name}.")
     try:
         planned = transformation.plan(context, move.arguments)
     except NoSuchPlace as missing:
@@ -81,7 +83,7 @@ def all_candidates(context: Context) -> Iterator[Move]:
     """Every well-formed move at this position, family by family."""
     for transformation in REGISTRY.values():
         if context.target.moves is not None and transformation.name not in context.target.moves:
-            continue
+            continue  # the target lacks it: outcome would refuse each
         for arguments in transformation.candidates(context):
             yield Move(transformation.name, arguments)
 
