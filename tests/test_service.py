@@ -1,4 +1,4 @@
-"""The service without a page: events, queue, leases, persistence. The measurer is a stand-in."""
+"""The service without a page: events, leases, what each page is told. The measurer is a stand-in."""
 
 from __future__ import annotations
 
@@ -6,142 +6,19 @@ import gc
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dojo_core.measure.measurement import Workload
 from dojo_core.measure.records import Records
 from dojo_core.moves import Move, legal_moves
-from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.service import KernelCard, Player, Service
+from dojo_core.service import Service
 from dojo_core.service.analysis import Analysis, Successor
-from dojo_core.service.queue import FINALISTS, MeasuringQueue, Outcome, Task
 from dojo_core.service.wiring import RecordStore
-
-TEXT = """kernel pair
-in x
-out y
-x f32 [64] heap
-t f32 [64] heap
-y f32 [64] heap
-64 t[{0}] = x[{0}]*2
-64 y[{0}] = t[{0}] + 1
-"""
-
-
-class Bench:
-    """Answers every program with a time; can be held up, made slow, or broken."""
-
-    def __init__(self) -> None:
-        self.measured: list[str] = []
-        self.batches: list[tuple[int, bool]] = []
-        self.again: list[str] = []  # what was timed once more
-        self.gate = threading.Event()
-        self.gate.set()
-        self.broken = ""
-
-    def measure(
-        self,
-        workload: Any,
-        programs: Sequence[Program],
-        careful: bool,
-        on_result: Callable[[str, Outcome], None],
-        cancelled: Callable[[], bool],
-        again: bool = False,
-    ) -> None:
-        if again:
-            for program in programs:
-                self.again.append(program.hash)
-                on_result(program.hash, Outcome("ok", 0.0005, 0.0005, 5))
-            return
-        self.batches.append((len(programs), careful))
-        for program in programs:
-            self.gate.wait(10)
-            if self.broken:
-                raise RuntimeError(self.broken)
-            if cancelled():
-                on_result(program.hash, Outcome("cancelled"))
-                continue
-            self.measured.append(program.hash)
-            on_result(program.hash, Outcome("ok", 0.001 * len(self.measured), 0.001, 5))
-
-    def close(self) -> None:
-        pass
-
-
-class Kernels:
-    """One kernel, of one dimension."""
-
-    def cards(self) -> list[KernelCard]:
-        return [KernelCard("pair", "Element-wise", "2x + 1", "64")]
-
-    def start(self, kernel: str, shape: str) -> Program:
-        if not shape.isdigit():
-            raise ValueError("it has one dimension")
-        return parse(TEXT.replace("64", shape))
-
-    def work(self, kernel: str, shape: str) -> tuple[float, float]:
-        return 128.0, 512.0
-
-    def workload(self, start: Program, kernel: str | None, policy: str) -> Any:
-        return Workload(start, kernel, policy)
-
-
-@pytest.fixture
-def bench() -> Bench:
-    return Bench()
-
-
-@pytest.fixture
-def service(tmp_path: Path, bench: Bench) -> Iterator[Service]:
-    made = Service(RecordStore(Records(tmp_path / "records.sqlite")), Kernels(), lambda: bench)
-    yield made
-    bench.gate.set()
-    made.close()
-
-
-class Page:
-    """A browser tab: numbers its events and sends them with the position it has drawn."""
-
-    def __init__(self, service: Service, name: str = "tab") -> None:
-        self.service, self.name, self.number = service, name, 0
-        self.player: Player = service.player(None)
-
-    def send(self, kind: str, **fields: Any) -> None:
-        self.number += 1
-        board = self.service.board(self.player)
-        at: dict[str, Any] = {}
-        if board["view"] == "play":
-            at = {"game": board["game"]["id"], "position": board["position"]["id"]}
-        self.service.handle(self.player, self.name, [{"seq": self.number, "kind": kind, **at, **fields}])
-
-    def start(self, shape: str = "64") -> None:
-        self.send("start", kernel="pair", shape=shape, policy="reassoc")
-
-    @property
-    def board(self) -> dict[str, Any]:
-        return self.service.board(self.player)
-
-    @property
-    def feed(self) -> dict[str, Any]:
-        return self.service.feed(self.player)
-
-    def until(self, condition: Callable[[], bool]) -> None:
-        """Poll as a page does, which renews the lease."""
-        end = time.monotonic() + 10
-        while not condition():
-            assert time.monotonic() < end, "waited in vain"
-            self.service.feed(self.player)
-            time.sleep(0.01)
-
-
-def move_of(page: Page, name: str) -> str:
-    return next(m["text"] for m in page.board["moves"] if m["name"] == name)
+from tests.stand_ins import Bench, Kernels, Page, move_of
 
 
 def test_start_shows_text_code_moves_and_streams_times(service: Service) -> None:
@@ -209,23 +86,6 @@ def test_a_blocked_move_names_its_reason_and_its_enabler(service: Service) -> No
     assert "reuse_dims t 0" in opener["opens"]
 
 
-def test_a_saved_game_comes_back_in_another_process(tmp_path: Path, bench: Bench) -> None:
-    path = tmp_path / "records.sqlite"
-    first = Service(RecordStore(Records(path)), Kernels(), lambda: bench)
-    page = Page(first)
-    page.start()
-    page.send("play", move=move_of(page, "join_scopes"))
-    game, text = page.board["game"]["id"], page.board["program"]["lines"]
-    # no close: as after kill -9
-    second = Service(RecordStore(Records(path)), Kernels(), lambda: bench)
-    player = second.player("other", game)
-    board = second.board(player)
-    assert board["game"]["id"] == game and board["program"]["lines"] == text
-    assert [g["id"] for g in second.board(second.player(None))["start"]["games"]] == [game]
-    first.close()
-    second.close()
-
-
 def test_two_players_have_two_games(service: Service) -> None:
     one, two = Page(service), Page(service)
     one.start()
@@ -248,27 +108,6 @@ def test_measuring_off_measures_nothing(service: Service, bench: Bench) -> None:
     assert page.feed["queue"]["state"] == "off" and set(map(str, page.feed["results"])) <= {"2"}
 
 
-def test_a_text_of_ones_own_with_an_error_keeps_the_start_screen(service: Service) -> None:
-    page = Page(service)
-    page.send("text", text=TEXT.replace("x[{0}]*2", "q[{0}]*2"), policy="reassoc")
-    board = page.board
-    assert board["view"] == "start" and "q" in board["start"]["errors"]["text"]
-    page.send("text", text=TEXT, policy="strict")
-    assert page.board["view"] == "play" and page.board["game"]["policy"] == "strict"
-
-
-def test_export_and_import_give_the_same_game(service: Service) -> None:
-    page = Page(service)
-    page.start()
-    page.send("play", move=move_of(page, "join_scopes"))
-    page.send("export")
-    text = page.feed["download"]["text"]
-    other = Page(service)
-    other.send("text", text=text, policy="reassoc")
-    assert other.board["program"]["lines"] == page.board["program"]["lines"]
-    assert other.board["game"]["id"] != page.board["game"]["id"]
-
-
 def test_removing_a_middle_move_reports_before_it_changes(service: Service) -> None:
     page = Page(service)
     page.start()
@@ -284,27 +123,6 @@ def test_removing_a_middle_move_reports_before_it_changes(service: Service) -> N
     assert page.board["drop"] is None and len(page.board["history"]["nodes"]) == 3
 
 
-def test_what_is_deleted_comes_back_with_undo(service: Service) -> None:
-    page = Page(service)
-    page.start()
-    for move in ("join_scopes t@0", "reuse_dims t 0"):
-        page.send("play", move=move)
-    before = page.board["history"]
-    page.send("goto", id=1)
-    page.send("delete")
-    notice = page.feed["notice"]
-    assert notice["text"] == "Deleted join_scopes t@0 and 1 later move."
-    assert len(page.board["history"]["nodes"]) == 1
-    page.send(notice["undo"]["kind"])
-    assert page.board["history"] == {**before, "branches": page.board["history"]["branches"]}
-    # moves played since stand in the way: they are not overwritten
-    page.send("delete")
-    page.send("play", move="split_scope y@0 2")
-    page.send("undelete")
-    assert "cannot come back" in page.feed["notice"]["text"]
-    assert [n["move"] for n in page.board["history"]["nodes"]] == [None, "split_scope y@0 2"]
-
-
 def test_a_notice_is_for_the_page_that_caused_it(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     page = Page(service)
     page.start()
@@ -312,30 +130,6 @@ def test_a_notice_is_for_the_page_that_caused_it(service: Service, monkeypatch: 
     assert page.feed["notice"]["client"] == "tab"
     monkeypatch.setattr("dojo_core.service.service.NOTICE", 0.0)
     assert page.feed["notice"] is None
-
-
-def test_the_list_of_games_has_those_with_moves_and_what_is_known_of_them(service: Service) -> None:
-    page = Page(service)
-    page.start()
-    page.send("leave")
-    assert page.board["start"]["games"] == []
-    page.start()
-    page.send("play", move="join_scopes t@0")
-    page.send("play", move="reuse_dims t 0")
-    page.send("take_back")
-    page.until(lambda: page.feed["best"] is not None and page.feed["start"] is not None)
-    game = page.board["game"]["id"]
-    page.send("leave")
-    (card,) = page.board["start"]["games"]
-    assert (card["id"], card["moves"], card["last"]) == (game, 2, "reuse_dims t 0")
-    assert card["kernel"] == "pair 64" and card["best"] >= 1
-    page.send("rename", game=game, title="  my   best ")
-    assert page.board["start"]["games"][0]["title"] == "my best"
-    page.send("forget", game=game)
-    assert page.board["start"]["games"] == []
-    assert page.feed["notice"]["text"] == "Deleted my best."
-    page.send("remember")
-    assert page.board["start"]["games"][0]["best"] == card["best"]
 
 
 def test_steps_count_wherever_the_cursor_is_and_moves_only_on_their_position(service: Service) -> None:
@@ -349,45 +143,6 @@ def test_steps_count_wherever_the_cursor_is_and_moves_only_on_their_position(ser
     assert page.board["position"]["id"] == 0
     service.handle(page.player, "tab", [{"seq": 13, "kind": "delete", **at}])
     assert len(page.board["history"]["nodes"]) == 4
-
-
-def test_measuring_off_is_kept_with_the_game(tmp_path: Path, bench: Bench) -> None:
-    path = tmp_path / "records.sqlite"
-    first = Service(RecordStore(Records(path)), Kernels(), lambda: bench)
-    page = Page(first)
-    page.start()
-    page.send("measure", on=False)
-    page.send("play", move="join_scopes t@0")
-    second = Service(RecordStore(Records(path)), Kernels(), lambda: bench)
-    player = second.player(page.player.id, page.board["game"]["id"])
-    assert second.board(player)["measuring"] is False
-    assert second.queue.open_tasks(player.id) == 0
-    first.close()
-    second.close()
-
-
-def test_a_text_whose_output_is_not_written_is_refused_beside_the_box(service: Service) -> None:
-    page = Page(service)
-    page.send("text", text=TEXT.replace("64 y[{0}]", "32 y[{0}]"), policy="reassoc")
-    told = page.board["start"]["errors"]["text"]
-    assert page.board["view"] == "start" and "y" in told and "32 y[{0}] = t[{0}] + 1" in told
-
-
-def test_a_wrong_move_in_a_pasted_game_is_told_with_its_line(service: Service) -> None:
-    page = Page(service)
-    page.start()
-    page.send("play", move="join_scopes t@0")
-    page.send("export")
-    text = page.feed["download"]["text"]
-    page.send("leave")
-    page.send("text", text=text.replace("join_scopes", "join_scpes"), policy="reassoc")
-    told = page.board["start"]["errors"]["text"]
-    assert "Did you mean join_scopes?" in told and "1: join_scpes t@0" in told
-    page.send("text", text=text.replace("join_scopes", "zzz"), policy="reassoc")
-    assert "There is no move 'zzz'" in page.board["start"]["errors"]["text"]
-    assert "vectorize" not in page.board["start"]["errors"]["text"]
-    page.send("text", text="dojo game 1\n" + "x" * 600_000, policy="reassoc")
-    assert "^" not in page.board["start"]["errors"]["text"]
 
 
 def test_a_game_changed_elsewhere_names_the_page_that_did_it(service: Service) -> None:
@@ -514,41 +269,6 @@ def test_the_player_not_seen_for_longest_is_forgotten(
     assert service.board(service.player("fourth", game))["game"]["id"] == game
 
 
-def test_a_game_that_cannot_be_saved_is_told_and_saved_with_the_next_move(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = Page(service)
-    page.start()
-    with monkeypatch.context() as full:
-        full.setattr(Records, "save_game", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
-        page.send("play", move="join_scopes t@0")
-    assert "could not be saved (no space left)" in page.feed["notice"]["text"]
-    assert len(page.board["history"]["nodes"]) == 2
-    page.send("play", move="reuse_dims t 0")
-    game = page.board["game"]["id"]
-    page.send("leave")
-    page.send("open", game=game)
-    assert len(page.board["history"]["nodes"]) == 3
-
-
-def test_a_replay_that_stops_half_way_is_saved_as_far_as_it_came(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = Page(service)
-    page.start()
-    for move in ("split_scope t@0 2", "split_scope y@0 4", "split_scope y@1 2"):
-        page.send("play", move=move)
-    monkeypatch.setattr("dojo_core.game.MAX_MOVES", 4)
-    page.send("goto", id=1)
-    page.send("drop", mode="skip")  # replays two moves, and may play one
-    assert len(page.board["history"]["nodes"]) == 5
-    assert "at most" in page.feed["notice"]["text"]
-    table = page.player.table
-    assert table is not None
-    saved = service._games._store.load_game(table.game.id)
-    assert saved is not None and saved.text.startswith(table.game.to_text())
-
-
 def test_a_position_whose_moves_fail_can_be_left(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails_when_joined(program: Program, *where: str) -> tuple[Move, ...]:
         if len(program.body) == 1:
@@ -572,126 +292,3 @@ def test_nonsense_from_a_page_is_no_fault(service: Service) -> None:
     service.handle(page.player, "tab", nonsense)
     assert page.feed["notice"]["text"] == "There is no saved game with this id here."
     assert page.board["view"] == "play"
-
-
-def test_a_broken_line_file_is_told_with_its_place(tmp_path: Path, bench: Bench) -> None:
-    lines = tmp_path / "lines"
-    lines.mkdir()
-    (lines / "mine.line").write_text("kernel pair\nshape 64\nlet block =\n")
-    service = Service(RecordStore(Records(tmp_path / "r.sqlite")), Kernels(), lambda: bench, lines)
-    page = Page(service)
-    page.send("line", file="mine.line")
-    assert "let block = 32" in page.feed["notice"]["text"]
-    service.close()
-
-
-# ------------------------------------------------------------------ the queue by itself
-
-
-def tasks(count: int, salt: int = 0, rank: int = 4) -> list[tuple[int, Task]]:
-    found = []
-    for number in range(count):
-        program = parse(TEXT.replace("64", str(64 + 1000 * salt + number)))
-        found.append((rank, Task("w", None, program, program.hash)))
-    return found
-
-
-def settle(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.005)
-
-
-def test_players_take_turns_and_the_first_batch_is_small() -> None:
-    bench = Bench()
-    bench.gate.clear()
-    queue = MeasuringQueue(lambda: bench)
-    one, two = tasks(30, 1), tasks(30, 2)
-    queue.want("one", one)
-    queue.want("two", two)
-    bench.gate.set()
-    settle(lambda: len(bench.measured) == 60)
-    first = bench.measured.index(two[0][1].hash)
-    assert first < 20, "the second player waited for all of the first one's work"
-    assert bench.batches[0][0] == 2
-    queue.close()
-
-
-def test_ranks_decide_and_the_position_itself_is_measured_alone_and_with_care() -> None:
-    bench = Bench()
-    queue = MeasuringQueue(lambda: bench)
-    queue.want("one", tasks(5, 1, rank=4) + tasks(1, 2, rank=0))
-    settle(lambda: len(bench.measured) == 6)
-    assert bench.measured[0] == tasks(1, 2)[0][1].hash
-    assert bench.batches[0] == (1, True)
-    queue.close()
-
-
-def test_what_nobody_looks_at_is_dropped() -> None:
-    bench = Bench()
-    bench.gate.clear()
-    now = [0.0]
-    queue = MeasuringQueue(lambda: bench, lease=5, clock=lambda: now[0])
-    queue.want("one", tasks(20))
-    settle(lambda: bool(bench.batches))
-    now[0] = 6.0
-    bench.gate.set()
-    time.sleep(0.2)
-    assert len(bench.measured) == 0
-    queue.renew("one")  # the page is back: the work goes on
-    settle(lambda: len(bench.measured) == 20)
-    queue.close()
-
-
-def test_new_wants_cancel_the_old_ones() -> None:
-    bench = Bench()
-    bench.gate.clear()
-    queue = MeasuringQueue(lambda: bench)
-    queue.want("one", tasks(30, 1))
-    settle(lambda: bool(bench.batches))
-    fresh = tasks(3, 2)
-    queue.want("one", fresh)
-    bench.gate.set()
-    settle(lambda: all(r is not None for r in queue.results("w", [t.hash for _, t in fresh])))
-    assert len(bench.measured) <= 4
-    queue.close()
-
-
-def test_a_finished_result_is_not_measured_again() -> None:
-    bench = Bench()
-    queue = MeasuringQueue(lambda: bench)
-    queue.know("w", {tasks(1)[0][1].hash: Outcome("ok", 0.5, 0.5, 5)})
-    queue.want("one", tasks(3))
-    settle(lambda: queue.open_tasks("one") == 0)
-    assert len(bench.measured) == 2
-    queue.close()
-
-
-def test_the_board_and_the_finalists_are_timed_again_and_the_shorter_time_counts() -> None:
-    bench = Bench()
-    queue = MeasuringQueue(lambda: bench)
-    board, candidates = tasks(1, 2, rank=0), tasks(20, 1)
-    queue.want("one", board + candidates)
-    settle(lambda: queue.open_tasks("one") == 0)
-    own = board[0][1].hash
-    assert own in bench.again[: -FINALISTS - 1], "timed again between the batches"
-    refined = [h for h in bench.again if h != own]
-    assert refined == [t.hash for _, t in candidates[:FINALISTS]]
-    assert [o.seconds for o in queue.results("w", [own, refined[0]]) if o] == [0.0005, 0.0005]
-    before = list(bench.again)
-    queue.want("one", board + candidates)
-    settle(lambda: queue.open_tasks("one") == 0)
-    assert bench.again == before, "but only once"
-    queue.close()
-
-
-def test_results_asked_for_stay_and_old_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dojo_core.service.queue.KEPT_RESULTS", 2)
-    queue = MeasuringQueue(Bench)
-    for name in ("a", "b"):
-        queue.know("w", {name: Outcome("ok", 1.0)})
-    queue.results("w", ["a"])
-    queue.know("w", {"c": Outcome("ok", 1.0)})
-    assert [o is not None for o in queue.results("w", ["a", "b", "c"])] == [True, False, True]
-    queue.close()

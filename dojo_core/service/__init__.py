@@ -2,7 +2,8 @@
 
 A page hands over *events* (dicts with a kind, the game and the position they were made on) and asks for
 the *board* (what stands on it; changes with the position) and the *feed* (times; changes all the time).
-An event made on a position that is no longer current is dropped: a double click plays one move. Every
+A move made on a position that is no longer current is dropped, so a double click plays one; steps through
+the line mean the same wherever the cursor is meanwhile, so each quick key press counts. Every
 change of a game is stored before the page hears of it.
 
 Knows no Streamlit: tests, and later agents, use it as the app does.
