@@ -192,7 +192,7 @@ def test_bench_takes_our_line_and_a_baseline_in_rounds():
     ours, torch = report["entries"]
     for entry in (ours, torch):
         assert (entry["status"], entry["verified"]) == ("ok", True)
-        assert [len(r) for r in entry["samples_ns"]] == [report["samples"]] * 2
+        assert all(0 < len(r) <= report["samples"] for r in entry["samples_ns"])  # the undisturbed ones
     best = [min(b) / min(o) for b, o in zip(torch["samples_ns"], ours["samples_ns"], strict=True)]
     assert torch["ratio"]["rounds"] == pytest.approx(best)
 

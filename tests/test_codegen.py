@@ -21,14 +21,10 @@ from dojo_core.targets.cpu.codegen import generate
 from tests.compiled import STORED, load, random_inputs, run, run_program
 from tests.conftest import WIDE
 from tests.test_moves import kernel
+from tests.tiny import TINY
 
 # Vectors that every machine has: what is played must not depend on where the tests run.
 NARROW = replace(WIDE, name="narrow", vector_widths={"f32": (4,), "f64": (2,), "i32": (4,)})
-TINY = {
-    "add": (6, 8), "mul": (6, 8), "relu": (6, 8), "relu_ffn": (2, 3, 4, 8), "reducemean": (6, 8),
-    "softmax": (6, 8), "layernorm": (6, 8), "rmsnorm": (6, 8), "batchnorm": (2, 3, 4, 8), "matmul": (4, 6, 8),
-    "bmm": (2, 4, 6, 8), "conv": (2, 3, 2, 6, 6, 3), "swiglu": (1, 4, 6, 8),
-}  # fmt: skip
 
 
 def program(body: str, buffers: str):
@@ -316,10 +312,6 @@ def walk(start, seed: int):
         here = apply(here, drawn.choice(by_name[name]), NARROW, "algebraic")
         names.append(name)
     return here, names
-
-
-def test_every_kernel_has_a_tiny_shape_here():
-    assert set(TINY) == set(kernels.names())
 
 
 @pytest.mark.parametrize("name", TINY)

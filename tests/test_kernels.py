@@ -10,15 +10,8 @@ from dojo_core.kernels import Kernel
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import DTYPE_BYTES
 from tests.compiled import random_inputs, run_program
+from tests.tiny import TINY
 
-TINY = {
-    "add": "6x8", "mul": "6x8", "relu": "6x8", "relu_ffn": "2x3x4x5", "reducemean": "6x8", "softmax": "6x8",
-    "layernorm": "6x8", "rmsnorm": "6x8", "batchnorm": "2x3x4x5", "matmul": "4x6x8", "bmm": "2x4x6x8",
-    "conv": "2x3x2x6x7x3", "swiglu": "1x4x6x8", "gelu": "6x8", "silu": "6x8", "log_softmax": "6x8",
-    "cross_entropy": "6x8", "groupnorm": "2x2x3x4x5", "maxpool": "2x3x7x9x3x2", "sumpool": "2x3x7x9x3x2",
-    "avgpool": "2x3x7x9x3x2", "dwconv": "2x3x6x7x3", "attention": "2x4x6x8", "fill": "6x8", "axpy": "24",
-    "dot": "24", "sum": "24", "gemv": "6x8", "transpose": "6x8",
-}  # fmt: skip
 KERNELS = [kernels.get(name) for name in kernels.names()]
 
 
@@ -28,7 +21,7 @@ def kernel(request: pytest.FixtureRequest) -> Kernel:
 
 
 def tiny(kernel: Kernel):
-    shape = kernel.shape(TINY[kernel.name])
+    shape = TINY[kernel.name]
     return kernel.program(shape), shape
 
 
@@ -44,6 +37,10 @@ def test_the_start_is_naive(kernel):
     program, _ = tiny(kernel)
     assert {b.location for b in program.buffers} == {"heap"}
     assert all(not s.mark for leaf in program.leaves for s in leaf.scopes)
+
+
+def test_every_kernel_has_a_tiny_shape():
+    assert set(TINY) == set(kernels.names())
 
 
 def test_every_paper_shape_gives_a_program_and_reads_back(kernel):
