@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dojo_core.service import library
 from dojo_core.service.analysis import Analysis
+from dojo_core.service.changes import usable_recipes
 from dojo_core.service.games import POLICIES, Games
 from dojo_core.service.players import Player, Table
 from dojo_core.service.view import Json, commands, difference, history, program_lines
@@ -63,5 +64,5 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
         "history": history(game),
         "drop": player.drop,
         "measuring": player.measuring,
-        "commands": commands(),
+        "commands": commands(usable_recipes()),
     }  # fmt: skip

@@ -21,7 +21,7 @@ def change(game: Game, kind: str, event: Json) -> None:
     at_start = game.current.parent is None
     match kind:
         case "play":
-            recipes.play(game, str(event.get("move", "")))
+            recipes.play(game, str(event.get("move", "")), usable_recipes())
         case "take_back":
             game.back()
         case "goto":
@@ -36,6 +36,11 @@ def change(game: Game, kind: str, event: Json) -> None:
                 game.drop(game.cursor, skip_invalid=event["mode"] == "skip")
         case _:
             log.warning("unknown event %r", kind)
+
+
+def usable_recipes() -> dict[str, recipes.Recipe]:
+    """The recipes that may be typed; a file of a user's own that is none is told in the log."""
+    return recipes.known_recipes(lambda file, fault: log.warning("%s is no recipe: %s", file, fault))
 
 
 def step(game: Game, to: str) -> None:

@@ -7,7 +7,7 @@ generated C, the assembly and the moves.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,7 +16,7 @@ from dojo_core.moves import REGISTRY
 from dojo_core.moves.notation import form
 from dojo_core.moves.reference import summary
 from dojo_core.program.tree import Birth, Path, Program
-from dojo_core.recipes import RECIPES
+from dojo_core.recipes import Recipe
 
 Json = dict[str, Any]
 
@@ -60,11 +60,13 @@ def program_lines(program: Program, hues: dict[Birth, int]) -> Json:
 
 
 @cache
-def commands() -> Json:
+def _moves_told() -> Json:
+    return {name: [form(move), summary(name)] for name, move in REGISTRY.items()}
+
+
+def commands(recipes: Mapping[str, Recipe]) -> Json:
     """Every move and recipe that can be typed: how it is written, and what it does in a sentence."""
-    told: Json = {name: [form(move), summary(name)] for name, move in REGISTRY.items()}
-    told.update({name: [form(recipe), recipe.about] for name, recipe in RECIPES.items()})
-    return told
+    return _moves_told() | {name: [form(recipe), recipe.about] for name, recipe in recipes.items()}
 
 
 def difference(before: str, after: str, context: bool = True) -> list[tuple[str, str]]:

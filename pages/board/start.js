@@ -26,7 +26,7 @@ class StartView {
     this.root.replaceChildren(
       el("header", { class: "welcome" }, el("h1", {}, "The Dojo"),
         el("p", {}, "Make a kernel fast, one move at a time. Every move keeps the program's meaning; its measured time is your score. ",
-          el("strong", {}, "Pick a kernel to begin."))),
+          el("strong", {}, "Pick a kernel to begin; softmax is a good first one."))),
       el("div", { class: "start-columns" },
         el("div", {}, this.games(start.games), this.policies(start.policies),
           el("section", {}, el("h2", {}, "Kernels"), el("div", { class: "cards" },
@@ -65,7 +65,7 @@ class StartView {
         onclick: () => this.board.send("line", { file: line.file }) },
         el("strong", {}, line.title === line.kernel ? `${line.kernel} ${line.shape}` : `${line.title}: ${line.kernel} ${line.shape}`),
         el("span", { class: "quiet", title: `Arithmetic: ${words(line.policy)} (${line.policy})` },
-          `${plural(line.moves, "move")} · ${words(line.policy)}`)))));
+          `${plural(line.moves, "step")} · ${words(line.policy)}`)))));
   }
 
   ownText() {

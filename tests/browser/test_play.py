@@ -214,7 +214,7 @@ def test_removing_a_move_asks_first(page: Any) -> None:
 
 @pytest.mark.skipif(not any(LINES.glob("*.line")), reason="no recorded line in lines/")
 def test_a_recorded_line_is_stepped_through_without_measuring(page: Any) -> None:
-    page.locator("button.as-button", has_text="moves · rewrite formulas").first.click()
+    page.locator("button.as-button", has_text="steps · rewrite formulas").first.click()
     page.wait_for_selector(".entry.here[data-id='0']")
     page.wait_for_selector(".queue-text >> text=off")
     for _ in range(4):  # quicker than the board is drawn: each of them counts
