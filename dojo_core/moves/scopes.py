@@ -14,6 +14,7 @@ from dojo_core.moves.core import (
     register,
     structural,
 )
+from dojo_core.moves.nodes import height
 from dojo_core.moves.places import Place, leaves_under, place_of, resolve, scope_at, scopes
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Order, conflict_between
@@ -95,11 +96,7 @@ class SplitScope(Transformation):
 
 def _shift(scope: Scope, start: int, by: int) -> dict[int, Affine]:
     """Images that renumber the iterators from depth ``start`` on."""
-    return {d: Affine.iterator(d + by) for d in range(start, start + _height(scope) + 1)}
-
-
-def _height(node: Node) -> int:
-    return 0 if isinstance(node, Op) else 1 + max(_height(c) for c in node.body)
+    return {d: Affine.iterator(d + by) for d in range(start, start + height(scope) + 1)}
 
 
 @register

@@ -10,7 +10,7 @@ costs nothing there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -27,7 +27,7 @@ from dojo_core.program.dependence import (
     renamed,
     touches,
 )
-from dojo_core.program.flow import touches_of
+from dojo_core.program.flow import orders, touches_of
 from dojo_core.program.integers import Constraint
 from dojo_core.program.tree import Access, Birth, Buffer, Leaf, Node, Op, Path, Program, Scope
 
@@ -325,8 +325,8 @@ def _clobber(
     used = {d for form in definition.access.index for d in form.depths}
     guarded = {d for c in definition.leaf.op.guard for d in c.form.depths}
     pinned = [d for d in range(depth, len(definition.leaf.scopes)) if d not in used | guarded]
-    for before in _orders(definition, write, depth):
-        for after in _orders(write, read, depth):
+    for before in orders(definition, write, depth):
+        for after in orders(write, read, depth):
             for gap in apart:
                 system = System()
                 r = system.instance(read.leaf)
@@ -354,12 +354,3 @@ def _clobber(
                         told.append((read.leaf, values[2]))
                     return Witness(tuple(told), cell_text(read.access, values[2]))
     return None
-
-
-def _orders(a: Touch, b: Touch, depth: int) -> Iterator[list[Order]]:
-    """How an instance of ``a`` can come before one of ``b`` in one iteration of ``depth`` scopes."""
-    common = shared_depth(a, b)
-    for level in range(depth, common):
-        yield [*(Order(d, "=") for d in range(depth, level)), Order(level, "<")]
-    if not b.leaf.path or (a.leaf.path and a.leaf.path < b.leaf.path):
-        yield [Order(d, "=") for d in range(depth, common)]

@@ -7,8 +7,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.browser.playing import BOARD, apply, entries, here, open_softmax, rows, wait_for_entries
 
 LINES = Path(__file__).resolve().parents[2] / "lines"
@@ -212,7 +210,6 @@ def test_removing_a_move_asks_first(page: Any) -> None:
     assert len(entries(page)) == 2
 
 
-@pytest.mark.skipif(not any(LINES.glob("*.line")), reason="no recorded line in lines/")
 def test_a_recorded_line_is_stepped_through_without_measuring(page: Any) -> None:
     page.locator("button.as-button", has_text="steps · rewrite formulas").first.click()
     page.wait_for_selector(".entry.here[data-id='0']")
