@@ -22,7 +22,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 from dojo_core.game import Entry, Game, Replay, Step, read_births
@@ -83,6 +82,9 @@ class RecordedLine:
 
             text = _PARAMETER.sub(filled, words)
             if text.partition(" ")[0] in RECIPES:
+                if any(each for _, _, each in self.moves):
+                    told = "a line with recipes has no births"
+                    raise TextError(told, "Save the game of its moves instead.", number, 1, words)
                 found.append(text)
                 continue
             try:
@@ -94,26 +96,20 @@ class RecordedLine:
 
     def play(self, game: Game, settings: Mapping[str, int] | None = None) -> Replay:
         """Play the line from the game's cursor on; stops at the first move that does not apply."""
+        calls = self.steps(settings)
+        atomic = [call for call in calls if isinstance(call, Step)]
+        if len(atomic) == len(calls):
+            return game.replay(game.cursor, atomic)
+        # A recipe comes to several moves, so the line's own numbers cannot name what its moves make.
         entries: list[Entry] = []
-        for atomic, group in groupby(self.steps(settings), lambda call: isinstance(call, Step)):
-            if atomic:
-                entries += game.replay(game.cursor, [s for s in group if isinstance(s, Step)]).entries
-            else:
-                entries += _cooked(game, [str(call) for call in group])
-            if not all(entry.applies for entry in entries):
+        for call in calls:
+            text = str(call.move) if isinstance(call, Step) else call
+            try:
+                entries += [Entry(str(move), "same", str(move)) for move in play(game, text)]
+            except (IllegalMove, MoveSyntax) as refusal:
+                entries.append(Entry(text, "refused", text, str(refusal)))
                 break
         return Replay(tuple(entries), game.cursor)
-
-
-def _cooked(game: Game, calls: list[str]) -> list[Entry]:
-    """Recipes played one after the other, up to the first that is refused."""
-    entries: list[Entry] = []
-    for call in calls:
-        try:
-            entries += [Entry(str(move), "same", str(move)) for move in play(game, call)]
-        except (IllegalMove, MoveSyntax) as refusal:
-            return [*entries, Entry(call, "refused", call, str(refusal))]
-    return entries
 
 
 def read_line(text: str, title: str = "line") -> RecordedLine:

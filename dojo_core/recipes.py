@@ -137,7 +137,9 @@ def expand(
     Raises MoveSyntax for a bad text, IllegalMove where a move is refused or a name means nothing; nothing
     has been played then.
     """
-    sketch = Sketch(context(program, target, policy), recipes)
+    # What the recipe's moves make must differ by birth from all that is there.
+    last = max((node.birth.move for node, _, _ in walk(program.body)), default=0)
+    sketch = Sketch(context(program, target, policy, max(last, program.age) + 1), recipes)
     try:
         sketch.do(text)
     except NoSuchPlace as missing:

@@ -8,6 +8,7 @@ import pytest
 from dojo_core import TextError, kernels
 from dojo_core.game import Game
 from dojo_core.line import read_line, recorded_lines, with_births
+from dojo_core.program.tree import walk
 from dojo_core.targets.cpu.limits import cpu
 from tests.compiled import random_inputs, run_program
 from tests.conftest import WIDE
@@ -34,6 +35,8 @@ def played(shape: str, name: str = "softmax", **settings: int) -> Game:
 @pytest.mark.parametrize("name", recorded_lines())
 def test_each_line_replays_to_its_golden_end(wide_cpu, name):
     game = played(recorded_lines()[name].shape, name)
+    births = [node.birth for node, _, _ in walk(game.current.program.body)]
+    assert len(set(births)) == len(births), "every node is known by its birth"
     assert game.current.program.text == (GOLDEN / f"{name}.txt").read_text()
 
 

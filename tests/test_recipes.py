@@ -5,6 +5,7 @@ import pytest
 from dojo_core import IllegalMove, MoveSyntax, TextError, kernels, parse
 from dojo_core.game import Game
 from dojo_core.line import read_line, recorded_lines
+from dojo_core.program.tree import walk
 from dojo_core.recipes import RECIPES, expand, known_recipes, play, read_recipe
 from tests.conftest import WIDE
 
@@ -137,6 +138,20 @@ def test_a_recipe_is_played_whole_or_not_at_all():
         play(game, "tiel y@1 32")
     with pytest.raises(IllegalMove, match="name each depth once"):
         play(game, "permute y 1 1")
+
+
+def test_a_recipe_finds_its_nodes_whatever_was_played_before():
+    """Its moves are numbered on from the game's: were they not, old and new nodes would share a birth."""
+    game = Game.new(parse(COPY))
+    for call in ("split_scope y@1 32", "split_scope y@2 16", "interchange y@1", "interchange y@1"):
+        play(game, call)
+    assert [str(m) for m in play(game, "permute y 3 0 1 2")] == [
+        "interchange y@2",
+        "interchange y@1",
+        "interchange y@0",
+    ]
+    births = [node.birth for node, _, _ in walk(game.current.program.body)]
+    assert len(set(births)) == len(births)
 
 
 def test_recipes_that_use_each_other_without_end_are_stopped():
