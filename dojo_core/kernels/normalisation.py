@@ -65,17 +65,23 @@ def _rmsnorm(inputs: Mapping[str, Array], shape: Shape) -> dict[str, Array]:
 
 
 def _batchnorm_text(shape: Shape) -> str:
+    # A channel has up to 33 million elements, and a running sum of so many ones in f32 stops at 2^24: so
+    # each row is summed by itself, and then the rows.
     n, c, h, w = shape
     nest, at, count = f"{n} {c} {h} {w}", "{0},{1},{2},{3}", n * h * w
-    terms = f"{c} {n} {h} {w}"  # a channel's sum goes over the images: its iterator stands outside
-    of = "{1},{0},{2},{3}"
+    rows = f"{c} {n} {h}"  # a channel's sum goes over the images: its iterator stands outside
+    of, row = "{1},{0},{2},{3}", "{0},{1},{2}"
     body = f"""
+        {rows} p[{row}] = 0
+        | | | {w} p[{row}] += x[{of}]
         {c} u[{{0}}] = 0
-        {terms} u[{{0}}] += x[{of}]
+        {rows} u[{{0}}] += p[{row}]
         {c} u[{{0}}] = u[{{0}}]*{1 / count!r}
         {nest} d[{at}] = x[{at}] - u[{{1}}]
+        {rows} q[{row}] = 0
+        | | | {w} q[{row}] += d[{of}]*d[{of}]
         {c} v[{{0}}] = 0
-        {terms} v[{{0}}] += d[{of}]*d[{of}]
+        {rows} v[{{0}}] += q[{row}]
         {c} v[{{0}}] = v[{{0}}]*{1 / count!r}
         {c} v[{{0}}] = v[{{0}}] + {BATCHNORM_EPS!r}
         {c} r[{{0}}] = rsqrt(v[{{0}}])
@@ -83,9 +89,8 @@ def _batchnorm_text(shape: Shape) -> str:
         {nest} t[{at}] = t[{at}]*g[{{1}}]
         {nest} y[{at}] = t[{at}] + b[{{1}}]
     """
-    channels = (c,)
-    arrays = {"x": shape, "g": channels, "b": channels, "y": shape, "u": channels, "d": shape}
-    return kernel_text("batchnorm", arrays | {"v": channels, "r": channels, "t": shape}, "x, g, b", "y", body)
+    arrays = dict.fromkeys("xydt", shape) | dict.fromkeys("gbuvr", (c,)) | dict.fromkeys("pq", (c, n, h))
+    return kernel_text("batchnorm", arrays, "x, g, b", "y", body)
 
 
 def _batchnorm(inputs: Mapping[str, Array], shape: Shape) -> dict[str, Array]:
@@ -128,6 +133,6 @@ KERNELS = (
         shapes=((8, 3, 2048, 2048), (8, 64, 300, 300)),
         text=_batchnorm_text,
         result=_batchnorm,
-        flops=lambda shape: 7 * cells(shape) + 4 * shape[1],
+        flops=lambda shape: 7 * cells(shape) + 2 * cells(shape[:3]) + 4 * shape[1],
     ),
 )
