@@ -74,6 +74,11 @@ class Measurer:
         """How many sets of inputs the runs of the current workload rotate among."""
         return self._trials.input_sets
 
+    def warm(self) -> None:
+        """Start the worker before there is something to measure."""
+        with self._turn:
+            self._trials.warm()
+
     def close(self) -> None:
         """End the worker. A later ``measure`` starts another."""
         with self._turn:

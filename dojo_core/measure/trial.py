@@ -61,6 +61,11 @@ class Trials:
             self._worker.kill()
             self._worker = None
 
+    def warm(self) -> None:
+        """Start the worker, if there is none: its start-up takes a second."""
+        if self._worker is None:
+            self._worker = WorkerProcess(self._machine)
+
     def renew_inputs(self) -> None:
         """The next trials are on inputs that no candidate has seen."""
         self._seed += 1

@@ -49,6 +49,7 @@ class Service:
         assemble: Callable[[Any], Any] | None = None,
     ) -> None:
         self.queue = MeasuringQueue(make_bench)
+        self.queue.begin()
         self._games = Games(store, kernels, lines)
         self._attention = Attention(self.queue, store, assemble)
         self._players: OrderedDict[str, Player] = OrderedDict()

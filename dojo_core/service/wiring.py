@@ -95,6 +95,7 @@ class MeasurerBench:
 
     def __init__(self, records: Records) -> None:
         self._measurer = Measurer(records)
+        self._measurer.warm()
 
     def measure(
         self,
