@@ -1,9 +1,11 @@
 # ruff: noqa: E501  (before and after stand side by side)
 """Each move: before, the move, after, and its inverse. Refusals stand in test_refusals.py."""
 
+from dataclasses import replace
+
 import pytest
 
-from dojo_core import MoveSyntax, apply, legal_moves, parse, why
+from dojo_core import IllegalMove, MoveSyntax, apply, legal_moves, parse, why
 from dojo_core.moves import REGISTRY, inverse, parse_move
 from tests.conftest import WIDE
 
@@ -157,3 +159,11 @@ def test_every_listed_move_is_legal_and_every_transformation_is_documented():
     for transformation in REGISTRY.values():
         told = type(transformation).__doc__ or ""
         assert "Before::" in told and "After ``" in told and "Legal iff" in told, transformation.name
+
+
+def test_a_move_that_the_target_lacks_is_neither_listed_nor_played():
+    program = parse(kernel("64 y[{0}] = x[{0}]", XY))
+    target = replace(WIDE, moves=frozenset({"unroll"}))
+    assert {m.name for m in legal_moves(program, target)} == {"unroll"}
+    with pytest.raises(IllegalMove, match=r"has no move split_scope"):
+        apply(program, "split_scope y@0 16", target)
