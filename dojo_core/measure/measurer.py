@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dojo_core.measure.exclusive import measuring
+from dojo_core.measure.exclusive import compiling, measuring
 from dojo_core.measure.limits import (
     BATCH_KERNELS,
     COMPILE_SECONDS,
@@ -199,13 +199,18 @@ class Measurer:
         if isinstance(start, str):
             self._refuse(job, batch, f"The start program cannot be measured. {start}")
             return
-        first, *built = build(
-            [start, *(c.code for c in batch)],
-            self._jobs,
-            preamble=self._preamble,
-            timeout=self._compile_seconds,
-            cancelled=job.cancelled,
-        )
+        ahead = threading.Thread(target=self._draw_inputs, args=(job, start))
+        ahead.start()
+        try:
+            first, *built = build(
+                [start, *(c.code for c in batch)],
+                self._jobs,
+                preamble=self._preamble,
+                timeout=self._compile_seconds,
+                cancelled=job.cancelled,
+            )
+        finally:
+            ahead.join()
         if job.cancelled():
             return
         if isinstance(first, CompileError):
@@ -234,6 +239,12 @@ class Measurer:
                 self._tell(job, candidate, outcome)
             else:
                 self._settle(job, candidate, outcome)
+
+    def _draw_inputs(self, job: _Job, start: Code) -> None:
+        """The worker draws inputs while the compiler runs, and beside no measurement."""
+        with compiling(job.cancelled) as held:
+            if held:
+                self._trials.draw(job.workload.start, start)
 
     def _best_of(self, workload: Workload) -> float | None:
         """Seconds of the fastest verified program of a workload, on this machine."""

@@ -62,6 +62,7 @@ class WorkerProcess:
             bufsize=0,
         )
         self.pid = self._process.pid
+        self.drawn: object = None  # whose inputs and references it holds
         self.prepared: object = None  # which workload it holds
         self.ask({"do": "hello"}, START_SECONDS)
 

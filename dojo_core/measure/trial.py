@@ -47,7 +47,9 @@ class Trials:
         self._run_seconds = run_seconds
         self._worker: WorkerProcess | None = None
         self._seed = 0
-        self._unfit: dict[object, tuple[float, str]] = {}  # start programs: when, why not measurable
+        self._unfit: dict[
+            tuple[str, Built, int], tuple[float, str]
+        ] = {}  # start programs: when, why not measurable
         self.input_sets = 1  # among which the runs of the current workload rotate
 
     @property
@@ -141,14 +143,40 @@ class Trials:
 
     def _prepare(self, worker: WorkerProcess, start: Compiled) -> None:
         """Have the worker draw inputs and judge the start program by them, which sets the tolerances."""
-        worker.prepared = None
+        self._draw(worker, start.program, start.code)
+        judge = {"do": "judge", **start.request, "cpu_seconds": self._cpu_seconds(self._run_seconds)}
+        judged = worker.ask(judge, self._run_seconds)
+        if judged["status"] != "ok":
+            raise Unmeasurable(judged["message"])
+
+    def draw(self, program: Program, code: Code) -> None:
+        """Have the worker draw a start program's inputs ahead, while a compiler runs.
+
+        What goes wrong here is found again, and told, when the program is judged.
+        """
+        if any(key[0] == program.hash for key in self._unfit):
+            return  # it could not be judged: _prepared knows when to try again
+        try:
+            self.warm()
+            assert self._worker is not None
+            self._draw(self._worker, program, code)
+        except WorkerDied:
+            self._worker = None
+        except WorkerFault:
+            self.close()
+
+    def _draw(self, worker: WorkerProcess, program: Program, code: Code) -> None:
+        key = (program.hash, code.parameters, self._seed)
+        if worker.drawn == key:
+            return
+        worker.drawn = worker.prepared = None
         prepared = worker.ask(
             {
                 "do": "prepare",
-                "start": start.program.text,
+                "start": program.text,
                 "parameters": [
                     {"name": p.name, "dtype": p.dtype, "shape": p.shape, "role": p.role}
-                    for p in start.code.parameters
+                    for p in code.parameters
                 ],
                 "seed": self._seed,
                 "cache": str(cache_directory()),
@@ -159,10 +187,7 @@ class Trials:
             PREPARE_SECONDS,
         )
         self.input_sets = int(prepared["sets"])
-        judge = {"do": "judge", **start.request, "cpu_seconds": self._cpu_seconds(self._run_seconds)}
-        judged = worker.ask(judge, self._run_seconds)
-        if judged["status"] != "ok":
-            raise Unmeasurable(judged["message"])
+        worker.drawn = key
 
     def _cpu_seconds(self, seconds: float) -> float:
         """Of all threads together: a little more than what the watchdog allows."""
