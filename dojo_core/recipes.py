@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import pathlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from dojo_core.game import MAX_MOVES, Game, GameFull
@@ -40,10 +41,13 @@ UNROLLED = 24  # copies of a vector operation that vectorize_all makes at most
 class Sketch:
     """A line in the making: a position, and the moves that led there from where it began."""
 
-    def __init__(self, begin: Context, recipes: Mapping[str, Recipe] | None = None) -> None:
+    def __init__(
+        self, begin: Context, recipes: Mapping[str, Recipe] | None = None, most: int = MOST_MOVES
+    ) -> None:
         self.context = begin
         self.recipes = RECIPES if recipes is None else recipes
         self.moves: list[Move] = []
+        self.most = most
         self._within = 0  # how deep recipes use recipes
 
     @property
@@ -53,23 +57,33 @@ class Sketch:
     def play(self, name: str, *arguments: Argument) -> None:
         """One move. Raises IllegalMove with the refusal."""
         move = Move(name, arguments)
-        if len(self.moves) >= MOST_MOVES:
-            raise IllegalMove(
-                str(move), structural("too-many", f"A recipe makes at most {MOST_MOVES} moves.")
-            )
-        result = outcome(self.context, move)
-        if isinstance(result, Refusal):
-            raise IllegalMove(str(move), with_enablers(self.context, move, result))
-        self.moves.append(move)
-        self.context = replace(self.context, program=result, born=self.context.born + 1)
+        refusal = self._played(move)
+        if refusal is not None:
+            raise IllegalMove(str(move), with_enablers(self.context, move, refusal))
 
     def may(self, name: str, *arguments: Argument) -> bool:
         """Play a move if it is legal."""
+        return self._played(Move(name, arguments)) is None
+
+    def _played(self, move: Move) -> Refusal | None:
+        if len(self.moves) >= self.most:
+            return structural("too-many", f"A recipe makes at most {self.most} moves.")
+        result = outcome(self.context, move)
+        if isinstance(result, Refusal):
+            return result
+        self.moves.append(move)
+        self.context = replace(self.context, program=result, born=self.context.born + 1)
+        return None
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """All that is played in the block, or, where a move of it is refused, nothing of it."""
+        context, count = self.context, len(self.moves)
         try:
-            self.play(name, *arguments)
-        except IllegalMove:
-            return False
-        return True
+            yield
+        except (IllegalMove, NoSuchPlace):
+            self.context = context
+            del self.moves[count:]
 
     def do(self, text: str) -> None:
         """A move or a recipe by its text."""

@@ -1,24 +1,54 @@
-"""The passes: they end, keep the meaning, and leave nothing of their kind to do."""
+"""The passes: they end, keep the meaning of any program, and make what they promise."""
 
+import random
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
-from agents.passes import naive
-from dojo_core import kernels, legal_moves
+from agents.passes import PASSES, play_pass
+from agents.passes.contractions import Tile, choose_tile
+from dojo_core import kernels, legal_moves, parse
 from dojo_core.game import Game
+from dojo_core.moves.legality import context
+from dojo_core.program.interpret import interpret
+from dojo_core.program.marks import mark_fault
+from dojo_core.program.validity import storage_fault
+from dojo_core.recipes import Sketch
+from tests import oracle
+from tests.compiled import random_inputs
+from tests.programs import SMALL, random_program
+from tests.tiny import TINY
 
-TINY = {"softmax": "4x8", "rmsnorm": "4x8", "matmul": "4x4x4"}
+# The limits of one machine, so that the texts below hold on all.
+WIDE = replace(
+    SMALL,
+    name="wide",
+    vector_widths={"f32": (16, 8, 4), "f64": (8, 4, 2), "i32": (16, 8, 4)},
+    stack_bytes=1 << 20,
+    register_cells=1024,
+    unrolled_ops=2048,
+    vector_registers=32,
+)
 
 
-def play(kernel: str, shape: str) -> Game:
+def played(text: str, name: str = "heuristic", target=WIDE, policy: str = "reassoc") -> list[str]:
+    """The lines of the program after a pass, without its head and interface."""
+    sketch = Sketch(context(parse(text), target, policy), most=500)
+    PASSES[name].run(sketch)
+    lines = sketch.program.text.splitlines()
+    return [line for line in lines if not line.startswith(("kernel", "in ", "out "))]
+
+
+def game_of(kernel: str, shape: str, policy: str = "reassoc") -> Game:
     found = kernels.get(kernel)
-    game = Game.new(found.program(found.shape(shape)), kernel)
-    for _ in naive(game):
-        pass
-    return game
+    return Game.new(found.program(found.shape(shape)), kernel, policy=policy)
 
 
 def test_naive_softmax_is_one_nest_with_a_number_for_each_row():
-    assert play("softmax", "4x8").current.program.text.splitlines()[3:] == [
+    game = game_of("softmax", "4x8")
+    play_pass(game, "naive")
+    assert game.current.program.text.splitlines()[3:] == [
         "x f32 [4, 8] heap",
         "y f32 [4, 8] heap",
         "m f32 [4:N] heap",
@@ -35,7 +65,124 @@ def test_naive_softmax_is_one_nest_with_a_number_for_each_row():
     ]
 
 
-@pytest.mark.parametrize("kernel", TINY)
+@pytest.mark.parametrize("kernel", ["softmax", "rmsnorm", "matmul"])
 def test_naive_ends_where_nothing_of_its_kind_is_legal(kernel):
-    program = play(kernel, TINY[kernel]).current.program
-    assert not {m.name for m in legal_moves(program)} & {"join_scopes", "reuse_dims"}
+    game = game_of(kernel, "4x4x4" if kernel == "matmul" else "4x8")
+    play_pass(game, "naive")
+    assert not {m.name for m in legal_moves(game.current.program)} & {"join_scopes", "reuse_dims"}
+
+
+def test_greedy_gives_a_row_to_vectors_and_rows_to_threads():
+    assert played(
+        "kernel k\nin x\nout y\nx f32 [4096, 64] heap\ny f32 [4096, 64] heap\nt f32 [4096, 64] heap\n"
+        "4096 64 t[{0},{1}] = x[{0},{1}]*2\n4096 64 y[{0},{1}] = t[{0},{1}]*2\n",
+        "greedy",
+    ) == [
+        "x f32 [4096, 64] heap",
+        "y f32 [4096, 64] heap",
+        "t f32 [4096:N, 64:N] register",
+        "4096:p 64 t[{0},{1}] = x[{0},{1}]*2",
+        "| | y[{0},{1}] = t[{0},{1}]*2",
+    ]
+    assert played(
+        "kernel k\nin x\nout y\nx f32 [4096, 64] heap\ny f32 [4096, 64] heap\n"
+        "4096 64 y[{0},{1}] = x[{0},{1}]*2\n",
+        "greedy",
+    )[2:] == ["4096:p 4:u 16:v y[{0},{1}*16+{2}] = x[{0},{1}*16+{2}]*2"]
+
+
+def test_heuristic_sums_rows_in_lanes_and_keeps_values_in_registers():
+    assert played(
+        "kernel k\nin x\nout y\nx f32 [4096, 128] heap\ny f32 [4096, 128] heap\ns f32 [4096] heap\n"
+        "4096 s[{0}] = 0\n| 128 s[{0}] += x[{0},{1}]\n4096 128 y[{0},{1}] = x[{0},{1}]*s[{0}]\n"
+    )[2:] == [
+        "s f32 [4096:N] register",
+        "qs f32 [4096:N, 16] register",
+        "os f32 [4096:N, 4, 16] register",
+        "4096:p s[{0}] = 0",
+        "| 16:v qs[{0},{1}] = 0",
+        "| 4:u 16:v os[{0},{1},{2}] = 0",
+        "| 2 4:u 16:v os[{0},{2},{3}] += x[{0},{1}*64+{2}*16+{3}]",
+        "| 4:u 16:v qs[{0},{2}] += os[{0},{1},{2}]",
+        "| 16:v s[{0}] += qs[{0},{1}]",
+        "| 2 4:u 16:v y[{0},{1}*64+{2}*16+{3}] = x[{0},{1}*64+{2}*16+{3}]*s[{0}]",
+    ]
+
+
+def test_heuristic_packs_panels_and_tiles_a_product_in_registers():
+    found = kernels.get("matmul")
+    assert played(found.program((96, 128, 128)).text)[3:] == [
+        "pb f32 [2:N, 128, 4, 16] stack",
+        "acc f32 [2:N, 16:N, 6, 4, 16] register",
+        "2:p 128 4:u 16:v pb[{0},{1},{2},{3}] = b[{1},{0}*64+{2}*16+{3}]",
+        "| 16 6:u 4:u 16:v acc[{0},{1},{2},{3},{4}] = 0",
+        "| | 128 6:u 4:u 16:v acc[{0},{1},{3},{4},{5}] += a[{1}*6+{3},{2}]*pb[{0},{2},{4},{5}]",
+        "| | 6:u 4:u 16:v c[{1}*6+{2},{0}*64+{3}*16+{4}] = acc[{0},{1},{2},{3},{4}]",
+    ]
+
+
+def test_heuristic_cuts_off_what_no_vector_divides():
+    assert played(
+        "kernel k\nin x\nout s\nx f32 [64, 44] heap\ns f32 [64] heap\n"
+        "64 s[{0}] = 0\n| 44 s[{0}] += x[{0},{1}]\n"
+    )[1:] == [
+        "s f32 [64] heap",
+        "qs f32 [64:N, 16] register",
+        "os f32 [64:N, 2, 16] register",
+        "qs1 f32 [64:N, 8] register",
+        "qs2 f32 [64:N, 4] register",
+        "64:p s[{0}] = 0",
+        "| 16:v qs[{0},{1}] = 0",
+        "| 2:u 16:v os[{0},{1},{2}] = 0",
+        "| 2:u 16:v os[{0},{1},{2}] += x[{0},{1}*16+{2}]",
+        "| 2:u 16:v qs[{0},{2}] += os[{0},{1},{2}]",
+        "| 16:v s[{0}] += qs[{0},{1}]",
+        "| 8:v qs1[{0},{1}] = 0",
+        "| 8:v qs1[{0},{1}] += x[{0},{1}+32]",
+        "| 8:v s[{0}] += qs1[{0},{1}]",
+        "| 4:v qs2[{0},{1}] = 0",
+        "| 4:v qs2[{0},{1}] += x[{0},{1}+40]",
+        "| 4:v s[{0}] += qs2[{0},{1}]",
+    ]
+
+
+def test_the_tile_fills_the_registers_and_divides_the_result():
+    assert choose_tile(768, 1024, (16, 8, 4), 32, 128) == Tile(6, 4, 16)
+    assert choose_tile(96, 2, (16, 8, 4), 32, 2) == Tile(16, 1, 2)  # no vector: sums side by side
+    rows, vectors = choose_tile(96, 64, (8, 4), 16, 64).rows, choose_tile(96, 64, (8, 4), 16, 64).vectors
+    assert rows * vectors + vectors + 1 <= 16
+
+
+@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_pass_keeps_the_meaning_of_any_program(name, seed):
+    rng = random.Random(seed)
+    for _ in range(6):
+        program = random_program(rng)
+        terms, policy = oracle.Terms(), rng.choice(("reassoc", "strict"))
+        sketch = Sketch(context(program, SMALL, policy), most=500)
+        PASSES[name].run(sketch)
+        result = sketch.program
+        before, after = oracle.run(program, policy, terms), oracle.run(result, policy, terms)
+        assert after.fault is None, f"{program.text}\n{result.text}"
+        assert list(before.outputs.values()) == list(after.outputs.values()), f"{program.text}\n{result.text}"
+        assert storage_fault(result) is None and mark_fault(result, SMALL, policy) is None
+
+
+@pytest.mark.parametrize("kernel", TINY)
+def test_heuristic_keeps_what_each_kernel_computes(kernel):
+    start = kernels.get(kernel).program(TINY[kernel])
+    sketch = Sketch(context(start, SMALL, "algebraic"), most=500)
+    PASSES["heuristic"].run(sketch)
+    inputs = random_inputs(start)
+    for name, wanted in interpret(start, inputs).items():
+        assert np.allclose(interpret(sketch.program, inputs)[name], wanted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", kernels.names())
+def test_heuristic_makes_vectors_or_threads_of_every_kernel(kernel):
+    found = kernels.get(kernel)
+    game = Game.new(found.program(found.shapes[0]), kernel, policy="algebraic")
+    assert play_pass(game, "heuristic")
+    marks = {scope.mark for leaf in game.current.program.leaves for scope in leaf.scopes}
+    assert marks & {"v", "p"}

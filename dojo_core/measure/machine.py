@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
+from dojo_core.targets.cpu.limits import cache_bytes
+
 
 def compiler() -> str:
     """The path of the C compiler. Raises FileNotFoundError with what to do."""
@@ -81,24 +83,13 @@ def _read(path: str) -> str:
         return ""
 
 
-def _cache_bytes(level: int) -> int:
-    for index in range(8):
-        base = f"/sys/devices/system/cpu/cpu0/cache/index{index}/"
-        if _read(base + "level") == str(level) and _read(base + "type") in ("Data", "Unified"):
-            size = _read(base + "size")
-            scale = {"K": 2**10, "M": 2**20, "G": 2**30}.get(size[-1:], 1)
-            digits = size.rstrip("KMG")
-            return int(digits) * scale if digits.isdigit() else 0
-    return 0
-
-
 @cache
 def this_machine() -> Machine:
     """The machine that this process runs on (asked once)."""
     info = _cpuinfo()
     cores = len(os.sched_getaffinity(0))
     version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=True).stdout
-    second = _cache_bytes(2)
+    second = cache_bytes(2)
     return Machine(
         cpu=info.get("model name", "") or platform.processor() or platform.machine(),
         cores=cores,
@@ -106,7 +97,7 @@ def this_machine() -> Machine:
         compiler=version.splitlines()[0],
         flags=" ".join(compiler_flags()),
         governor=_read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        last_level_cache=_cache_bytes(3) or second,
+        last_level_cache=cache_bytes(3) or second,
         second_level_cache=second * cores,
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
     )

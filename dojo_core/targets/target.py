@@ -20,6 +20,9 @@ class Target:
     register_cells: int  # scalars or vectors of one register buffer
     unrolled_ops: int  # operations after unrolling, in the whole kernel
     threads: int
+    vector_registers: int = 16
+    cache_bytes: int = 1 << 20  # the cache of one core that a block of data should fit (the second level)
+    shared_cache_bytes: int = 8 << 20  # the last level, which all cores share
     moves: frozenset[str] | None = None  # None: every move whose marks and locations it knows
 
     def __hash__(self) -> int:

@@ -57,6 +57,21 @@ def vector_widths(known: frozenset[str]) -> dict[str, tuple[int, ...]]:
     return {d: tuple(b // DTYPE_BYTES[d] for b in vector_bytes(known)) for d in VECTOR_DTYPES}
 
 
+def cache_bytes(level: int) -> int:
+    """The size of a data cache of the first core; 0 where the system does not state it."""
+    for index in range(8):
+        folder = Path(f"/sys/devices/system/cpu/cpu0/cache/index{index}")
+        try:
+            found = [(folder / name).read_text().strip() for name in ("level", "type", "size")]
+        except OSError:
+            continue
+        if found[0] == str(level) and found[1] in ("Data", "Unified"):
+            digits = found[2].rstrip("KMG")
+            scale = {"K": 2**10, "M": 2**20, "G": 2**30}.get(found[2][-1:], 1)
+            return int(digits) * scale if digits.isdigit() else 0
+    return 0
+
+
 @cache
 def cpu() -> Target:
     """The CPU target on this machine."""
@@ -71,4 +86,7 @@ def cpu() -> Target:
         register_cells=REGISTER_CELLS,
         unrolled_ops=UNROLLED_OPS,
         threads=threads,
+        vector_registers=16 if features() and "avx512f" not in features() else 32,
+        cache_bytes=cache_bytes(2) or 1 << 20,
+        shared_cache_bytes=cache_bytes(3) or cache_bytes(2) or 8 << 20,
     )

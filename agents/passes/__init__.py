@@ -1,0 +1,53 @@
+"""Passes: players that measure nothing and follow the structure of the program alone.
+
+Source: PerfDojo, SC '25, section 4.1. ``naive`` joins and reuses; ``greedy`` adds the target's hardware moves
+wherever they apply; ``heuristic`` does what an expert would. Each is a function of a sketch, and works on
+any program: what it tries and may not do, it leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agents.passes.greedy import greedy
+from agents.passes.heuristic import heuristic
+from agents.passes.naive import naive
+from dojo_core.game import MAX_MOVES, Game
+from dojo_core.moves.core import Move
+from dojo_core.recipes import Sketch
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass by name. ``run`` plays on a sketch; ``about`` is told to people."""
+
+    name: str
+    about: str
+    run: Callable[[Sketch], None]
+
+
+PASSES: dict[str, Pass] = {
+    each.name: each
+    for each in (
+        Pass("naive", "join scopes and reuse dimensions until nothing more applies", naive),
+        Pass("greedy", "naive, then every move of the target's hardware wherever it applies", greedy),
+        Pass("heuristic", "what an expert would do, by the structure of the program", heuristic),
+    )
+}
+
+
+def pass_moves(game: Game, name: str) -> tuple[Move, ...]:
+    """The moves of a pass from the game's cursor on; none is played. Raises KeyError for no such pass."""
+    born = max(game.positions) + 1
+    sketch = Sketch(game.context(game.cursor, born), most=MAX_MOVES - len(game.positions))
+    PASSES[name].run(sketch)
+    return tuple(sketch.moves)
+
+
+def play_pass(game: Game, name: str) -> int:
+    """Play a pass from the game's cursor on; gives how many moves it made."""
+    moves = pass_moves(game, name)
+    for move in moves:
+        game.play(move)
+    return len(moves)

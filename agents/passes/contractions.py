@@ -1,0 +1,371 @@
+"""Register tiles: sums of products, and stencils, whose result is contiguous along one of their scopes.
+
+``c[i,j] += a[i,k]*b[k,j]`` becomes panels of columns, in each tiles of rows by vectors whose sums stay in
+registers over all of k; what a panel reads again and again is packed. The same holds for convolutions (rows
+are output channels) and for window sums (a tile of one row).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from agents.passes.structure import leaf_of, only, scope_of, stride, widths_for
+from agents.passes.vectors import write_out
+from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
+from dojo_core.moves.storage import buffer_named
+from dojo_core.program.dependence import has_vector_form
+from dojo_core.program.tree import DTYPE_BYTES, Access, Birth, Leaf, Number
+from dojo_core.recipes import RECIPES, Sketch
+
+MOST_VECTORS = 8  # side by side in a tile
+PACKED_AFTER = 4  # tiles of rows that read a panel, from which on packing it pays
+LATENCY = 4  # cycles of a multiply-add: fewer sums than this in a tile wait for each other
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A sum to tile, by births: the accumulation, the scope of columns, that of rows where there is one."""
+
+    sum: Birth
+    columns: Birth
+    rows: Birth | None
+    panel: (
+        str | None
+    )  # the array that all tiles of rows read alike, where each cell of it is read by one column
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows, vectors and lanes of a register tile."""
+
+    rows: int
+    vectors: int
+    width: int
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.width
+
+
+def tile_contractions(sketch: Sketch) -> None:
+    """Tile every contraction that can be; the rest stays as it is."""
+    for birth in [leaf.op.birth for leaf in sketch.program.leaves if leaf.op.accumulate]:
+        waiting = [birth]
+        while waiting:
+            operation = waiting.pop()
+            with sketch.attempt():
+                waiting += _tile(sketch, operation)
+
+
+def find(sketch: Sketch, operation: Birth) -> Contraction:
+    """What there is to tile in an accumulation. Raises NoSuchPlace where nothing is."""
+    program = sketch.program
+    leaf = leaf_of(program, operation)
+    if leaf is None or not leaf.op.accumulate or leaf.op.guard or not has_vector_form(leaf):
+        raise NoSuchPlace("No sum to tile.")
+    if (
+        any(s.mark for s in leaf.scopes)
+        or len({program.buffer_of[a.array].dtype for a in _accesses(leaf)}) > 1
+    ):
+        raise NoSuchPlace("Its scopes are marked already, or its types differ.")
+    kept = [d for d in range(len(leaf.scopes)) if any(form.uses(d) for form in leaf.op.target.index)]
+    summed = [d for d in range(len(leaf.scopes)) if d not in kept and any(_uses(a, d) for a in leaf.op.reads)]
+    columns = [d for d in kept if stride(program, leaf.op.target, d) == 1]
+    if not summed or len(columns) != 1:
+        raise NoSuchPlace("Nothing is summed, or the results are not contiguous.")
+    column = columns[0]
+    panels = [a for a in leaf.op.reads if _uses(a, column)]
+    rows = [d for d in kept if d != column and any(not _uses(a, d) for a in panels)]
+    rows = [d for d in rows if any(not _uses(a, column) and _uses(a, d) for a in leaf.op.reads)]
+    plain = len(panels) == 1 and _one_each(panels[0])
+    if any(stride(program, a, column) not in (0, 1) for a in leaf.op.reads) and not (plain and rows):
+        raise NoSuchPlace("No operand is contiguous along the columns.")
+    if not rows and max(kept[-1:] or [0]) < min(summed) and leaf.scopes[column].size < 16:
+        raise NoSuchPlace("Too short for vectors.")
+    row = max(rows, key=lambda d: leaf.scopes[d].size, default=None)
+    return Contraction(
+        operation,
+        leaf.scopes[column].birth,
+        None if row is None else leaf.scopes[row].birth,
+        panels[0].array if plain and row is not None else None,
+    )
+
+
+def _accesses(leaf: Leaf) -> tuple[Access, ...]:
+    return (leaf.op.target, *leaf.op.reads)
+
+
+def _uses(access: Access, depth: int) -> bool:
+    return any(form.uses(depth) for form in access.index)
+
+
+def _one_each(access: Access) -> bool:
+    """Is each index one iterator at most, none used twice? (No window slides over the array.)"""
+    used = [d for form in access.index for d in form.depths]
+    return all(len(form.terms) <= 1 for form in access.index) and len(set(used)) == len(used)
+
+
+def choose_tile(rows: int, columns: int, widths: tuple[int, ...], registers: int, most: int) -> Tile:
+    """The tile with the fewest cycles: sums in registers against loads, and what is left over at the end.
+
+    ``most`` columns at most: a panel of them stays in a core's cache.
+    """
+    best: tuple[float, int, Tile] | None = None
+    width = next((w for w in widths if w <= columns), 0)
+    if not width:  # sums of single numbers, side by side in registers
+        row = max(n for n in range(1, min(rows, 16) + 1) if rows % n == 0 and n * columns <= registers)
+        return Tile(row, 1, columns)
+    for r in (n for n in range(1, min(rows, 16) + 1) if rows % n == 0):
+        for vectors in range(1, min(MOST_VECTORS, columns // width) + 1):
+            if r * vectors + vectors + 1 > registers or vectors > max(1, most // width):
+                break
+            tile = Tile(r, vectors, width)
+            left = columns % tile.columns
+            cycles = (columns // tile.columns) * _cycles(r, vectors)
+            while left >= widths[-1]:
+                narrow = next(w for w in widths if w <= left)
+                beside = min(left // narrow, vectors)
+                cycles += 1.2 * _cycles(r, beside)  # code of its own, and a pass of its own
+                left -= beside * narrow
+            cycles += left * r * 2
+            rank = (cycles / r, -r * vectors, tile)
+            if best is None or rank[:2] < best[:2]:
+                best = rank
+    if best is None:
+        raise NoSuchPlace("No tile fits the registers.")
+    return best[2]
+
+
+def _cycles(rows: int, vectors: int) -> float:
+    """Of a tile for one term of the sum: multiply-adds, loads, or waiting, whichever takes longest."""
+    return max(rows * vectors, rows + vectors, LATENCY) + 0.05 * (rows + vectors)
+
+
+def _tile(sketch: Sketch, operation: Birth) -> list[Birth]:
+    """Tile one contraction; gives the sums that were cut off. Raises where a move is refused."""
+    found = find(sketch, operation)
+    _isolate(sketch, operation)
+    first = _initialisation(sketch, operation, found)
+    if first is not None:
+        _isolate(sketch, first.sum)
+    leaf = _leaf(sketch, operation)
+    target = sketch.context.target
+    column = scope_of(sketch.program, sketch.path(found.columns))
+    rows = scope_of(sketch.program, sketch.path(found.rows)).size if found.rows else 1
+    widths = widths_for(sketch.program, leaf, target.vector_widths)
+    terms = math.prod(s.size for d, s in enumerate(leaf.scopes) if not _uses(leaf.op.target, d))
+    panel = (
+        target.cache_bytes // 2 // (terms * DTYPE_BYTES[sketch.program.buffer_of[leaf.op.target.array].dtype])
+    )
+    tile = choose_tile(
+        rows, column.size, widths, target.vector_registers, panel if found.panel else column.size
+    )
+    rest: list[Birth] = []
+    if column.size % tile.columns:
+        whole = column.size // tile.columns * tile.columns
+        found, cut = _cut(sketch, found, whole)
+        rest = [cut]
+        if first is not None:
+            first, _ = _cut(sketch, first, whole)
+    nests = [_nest(sketch, found, tile)]
+    if first is not None:
+        nests.insert(0, _nest(sketch, first, tile))
+    inner = _join(sketch, nests)
+    _accumulate(sketch, operation, inner, tile)
+    if found.panel is not None and rows // tile.rows >= PACKED_AFTER:
+        with sketch.attempt():
+            _pack(sketch, operation, found.panel, tile)
+    _write_out(sketch, operation, tile)
+    return rest
+
+
+def _leaf(sketch: Sketch, birth: Birth) -> Leaf:
+    leaf = leaf_of(sketch.program, birth)
+    if leaf is None:
+        raise NoSuchPlace("An operation that the tiling works on is gone.")
+    return leaf
+
+
+def _isolate(sketch: Sketch, operation: Birth) -> None:
+    """Give an operation a nest of its own, by fission from the inside out, as far as that is legal."""
+    for depth in reversed(range(len(_leaf(sketch, operation).scopes))):
+        path = _leaf(sketch, operation).path
+        around, child = path[: depth + 1], path[depth + 1]
+        if child > 0 and sketch.may("fission_scope", sketch.place(around), sketch.place((*around, child))):
+            around = _leaf(sketch, operation).path[: depth + 1]
+        if len(scope_of(sketch.program, around).body) > 1:
+            sketch.may("fission_scope", sketch.place(around), sketch.place((*around, 1)))
+
+
+def _initialisation(sketch: Sketch, operation: Birth, found: Contraction) -> Contraction | None:
+    """The operation that sets the sum's result to a number, the last one before it, with scopes alike."""
+    leaf = _leaf(sketch, operation)
+    for other in reversed(sketch.program.leaves):
+        same = other.op.target.array == leaf.op.target.array and other.path < leaf.path
+        if same and not other.op.accumulate and isinstance(other.op.operands[0], Number):
+            alike = _alike(other, leaf, found)
+            if alike is not None:
+                return alike
+    return None
+
+
+def _alike(own: Leaf, leaf: Leaf, found: Contraction) -> Contraction | None:
+    """The initialisation's own scopes of columns and rows: those with the same index of the result."""
+    same: dict[Birth, Birth] = {}
+    for mine, its in zip(own.op.target.index, leaf.op.target.index, strict=True):
+        if len(mine.terms) != 1 or len(its.terms) != 1 or mine.const != its.const:
+            if mine != its:
+                return None
+            continue
+        here, there = own.scopes[mine.depths[0]], leaf.scopes[its.depths[0]]
+        if here.size != there.size or here.mark:
+            return None
+        same[there.birth] = here.birth
+    if found.columns not in same or (found.rows is not None and found.rows not in same):
+        return None
+    return Contraction(own.op.birth, same[found.columns], same[found.rows] if found.rows else None, None)
+
+
+def _band(leaf: Leaf) -> int:
+    """The depth from which on each scope around an operation holds one thing alone."""
+    depth = len(leaf.scopes)
+    while depth and len(leaf.scopes[depth - 1].body) == 1:
+        depth -= 1
+    return depth
+
+
+def _cut(sketch: Sketch, nest: Contraction, at: int) -> tuple[Contraction, Birth]:
+    """Cut a nest in two by its columns: the first, and the operation of the second, which stands behind."""
+    leaf = _leaf(sketch, nest.sum)
+    band = [s.birth for s in leaf.scopes[_band(leaf) :]]
+    _order(sketch, nest.sum, [nest.columns, *(b for b in band if b != nest.columns)])
+    path = sketch.path(nest.columns)
+    sketch.play("cut_scope", sketch.place(path), at)
+    after = (*path[:-1], path[-1] + 1)
+    rest = only(leaf for leaf in sketch.program.leaves if leaf.path[: len(after)] == after)
+    return replace(nest, columns=sketch.birth(path)), rest.op.birth
+
+
+def _nest(sketch: Sketch, found: Contraction, tile: Tile) -> list[Birth]:
+    """Tile a nest and order it: other scopes, panels, tiles of rows, sums, rows, vectors, lanes.
+
+    Gives the births of the scopes outside the sums, which nests of the same result share.
+    """
+    operation = found.sum
+    lanes = sketch.path(found.columns)
+    panels: Birth | None = None
+    if scope_of(sketch.program, lanes).size > tile.columns:
+        sketch.play("split_scope", sketch.place(lanes), tile.columns)
+        panels, lanes = sketch.birth(lanes), (*lanes, 0)
+    vectors: Birth | None = None
+    if tile.vectors > 1:
+        sketch.play("split_scope", sketch.place(lanes), tile.width)
+        vectors, lanes = sketch.birth(lanes), (*lanes, 0)
+    lane = sketch.birth(lanes)
+    tiles, rows = found.rows, None
+    if found.rows is not None and tile.rows > 1:
+        path = sketch.path(found.rows)
+        if scope_of(sketch.program, path).size > tile.rows:
+            sketch.play("split_scope", sketch.place(path), tile.rows)
+            tiles, rows = sketch.birth(path), sketch.birth((*path, 0))
+        else:
+            tiles, rows = None, found.rows
+    leaf = _leaf(sketch, operation)
+    tiled = [b for b in (panels, tiles, rows, vectors, lane) if b is not None]
+    kept = {d for form in leaf.op.target.index for d in form.depths}
+    band = list(enumerate(leaf.scopes))[_band(leaf) :]
+    others = [s.birth for d, s in band if d in kept and s.birth not in tiled]
+    sums = [s.birth for d, s in band if d not in kept]
+    outer = [b for b in (panels, tiles) if b is not None]
+    inner = [b for b in (rows, vectors, lane) if b is not None]
+    _order(sketch, operation, [*others, *outer, *sums, *inner])
+    return [*others, *outer]
+
+
+def _order(sketch: Sketch, operation: Birth, births: list[Birth]) -> None:
+    """Bring the scopes around an operation into an order. Raises IllegalMove."""
+    depths = {s.birth: d for d, s in enumerate(_leaf(sketch, operation).scopes)}
+    place = sketch.place(_leaf(sketch, operation).path)
+    if any(b not in depths for b in births):
+        raise NoSuchPlace("The nests are not apart.")
+    RECIPES["permute"].run(sketch, (place, *(depths[b] for b in births)))
+
+
+def _join(sketch: Sketch, nests: list[list[Birth]]) -> Birth | None:
+    """Join nests in the scopes that they share; the innermost one, None where there is none."""
+    shared = nests[-1]
+    if len(nests) == 2:
+        shared = nests[0]
+        for one, other in zip(*nests, strict=True):
+            while sketch.path(other)[-1] - sketch.path(one)[-1] > 1:  # bring the initialisation to the sum
+                sketch.play("reorder", sketch.place(sketch.path(one)))
+            sketch.play("join_scopes", sketch.place(sketch.path(one)))
+    return shared[-1] if shared else None
+
+
+def _accumulate(sketch: Sketch, operation: Birth, inner: Birth | None, tile: Tile) -> None:
+    """Sum in a copy of the result's tile, in registers."""
+    leaf = _leaf(sketch, operation)
+    array = leaf.op.target.array
+    region: Place | str = "root" if inner is None else sketch.place(sketch.path(inner))
+    name = fresh_name(sketch.program, "acc")
+    if tile.vectors > 1:
+        RECIPES["accum"].run(sketch, (array, region, name, tile.width))
+    else:
+        sketch.play("stage_write", array, region, name)
+
+
+def _pack(sketch: Sketch, operation: Birth, array: str, tile: Tile) -> None:
+    """Copy a panel of columns into a buffer of its own, term by term, vector by vector."""
+    leaf = _leaf(sketch, operation)
+    panel = next(a for a in leaf.op.reads if a.array == array)
+    used = {d for form in panel.index for d in form.depths}
+    kept = {d for form in leaf.op.target.index for d in form.depths}
+    around = [d for d in used & kept if d < min(set(range(len(leaf.scopes))) - kept)]
+    region: Place | str = sketch.place(leaf.path[: max(around) + 1]) if around else "root"
+    name = fresh_name(sketch.program, "p" + array[:20])
+    sketch.play("stage_read", array, region, name)
+    copy = only(other for other in sketch.program.leaves if other.op.target.array == name)
+    columns = only(k for k, form in enumerate(panel.index) if form.uses(len(leaf.scopes) - 1))
+    loops = [k for k, form in enumerate(copy.op.reads[0].index) if form.uses(len(copy.scopes) - 1)]
+    last = len(buffer_named(sketch.program, name).dims) - 1
+    depth = copy.op.reads[0].index[columns].depths[-1]
+    if loops != [columns]:  # the columns stand first in memory: turn the panel while it is copied
+        own = next((k for k, form in enumerate(copy.op.target.index) if form.depths == (depth,)), last)
+        sketch.play("swap_dims", name, own, last)
+    if tile.vectors > 1:
+        sketch.play("split_scope", sketch.place(copy.path[: depth + 1]), tile.width)
+        sketch.play("split_dim", name, last, tile.width)
+
+
+def _write_out(sketch: Sketch, operation: Birth, tile: Tile) -> None:
+    """Vectors and unrolling in the tile, its sums in registers; raises where the tile is no vector code."""
+    array = _leaf(sketch, operation).op.target.array
+    root = _leaf(sketch, operation).path[0]
+    scope = [leaf for leaf in sketch.program.leaves if leaf.path[0] == root and leaf.scopes]
+    for birth in dict.fromkeys(leaf.scopes[-1].birth for leaf in scope):
+        write_out(sketch, birth, max(tile.rows * tile.vectors, 8))
+    if tile.width not in widths_for(
+        sketch.program, _leaf(sketch, operation), sketch.context.target.vector_widths
+    ):
+        _unroll_tile(sketch, array)
+    elif _leaf(sketch, operation).scopes[-1].mark != "v":
+        raise NoSuchPlace("The tile has no vector form.")
+    sketch.play("set_location", array, "register")
+
+
+def _unroll_tile(sketch: Sketch, sums: str) -> None:
+    """Write out the loops over a tile of single numbers: all that the sums' own indices go over."""
+    for birth in [
+        leaf.op.birth for leaf in sketch.program.leaves if sums in {a.array for a in _accesses(leaf)}
+    ]:
+        leaf = _leaf(sketch, birth)
+        access = next(a for a in _accesses(leaf) if a.array == sums)
+        dims = sketch.program.buffer_of[sums].dims
+        depths = {
+            d for form, dim in zip(access.index, dims, strict=True) if dim.materialised for d in form.depths
+        }
+        for depth in depths:
+            if not leaf.scopes[depth].mark:
+                sketch.play("unroll", sketch.place(leaf.path[: depth + 1]))

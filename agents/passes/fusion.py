@@ -1,0 +1,111 @@
+"""Fusion: chains of nests become one nest, row by row, so that the next finds what one writes."""
+
+from __future__ import annotations
+
+from agents.passes.structure import body_at, leaf_of, only, scope_of
+from agents.passes.threads import BALANCED, balance, independent
+from dojo_core.moves.places import NoSuchPlace, fresh_name
+from dojo_core.moves.storage import temporaries
+from dojo_core.program.tree import Access, Birth, Path, Program, Scope
+from dojo_core.recipes import Sketch
+
+
+def fuse_all(sketch: Sketch, path: Path = (), shared: bool = False) -> None:
+    """Join scopes with later siblings of their size wherever that is legal, from the outside in.
+
+    What stands between is moved out of the way. ``shared``: a scope around goes to threads already; else a
+    join that would make a reduction of independent iterations is left, unless much data flows through it.
+    """
+    number = 0
+    while number < len(body_at(sketch.program, path)):
+        while _join_next(sketch, (*path, number), shared):
+            pass
+        number += 1
+    births = [
+        node.birth for node in body_at(sketch.program, path) if isinstance(node, Scope) and not node.mark
+    ]
+    for birth in births:
+        inner = sketch.path(birth)
+        size = scope_of(sketch.program, inner).size
+        spread = balance(size, sketch.context.target.threads) >= BALANCED and independent(sketch, inner)
+        fuse_all(sketch, inner, shared or spread)
+
+
+def _join_next(sketch: Sketch, path: Path, shared: bool) -> bool:
+    """Join a scope with the nearest later sibling that it can be joined with."""
+    program = sketch.program
+    first = program.node(path)
+    if not isinstance(first, Scope) or first.mark:
+        return False
+    siblings = body_at(program, path[:-1])
+    for number in range(path[-1] + 1, len(siblings)):
+        other = siblings[number]
+        if isinstance(other, Scope) and other.size == first.size and not other.mark:
+            count = len(sketch.moves)
+            with sketch.attempt():
+                _join(sketch, first.birth, other.birth, shared)
+            if len(sketch.moves) > count:
+                return True
+    return False
+
+
+def _join(sketch: Sketch, first: Birth, second: Birth, shared: bool) -> None:
+    """Bring two sibling scopes together and join them. Raises IllegalMove, or NoSuchPlace where unwise."""
+    kept = independent(sketch, sketch.path(first))
+    flow = _flow(sketch.program, sketch.path(first), sketch.path(second))
+    while sketch.path(second)[-1] - sketch.path(first)[-1] > 1:
+        here, there = sketch.path(first), sketch.path(second)
+        between = (*here[:-1], here[-1] + 1)
+        if not sketch.may("reorder", sketch.place(here)):  # else what stands between stays behind
+            count = there[-1] - 1
+            while count > here[-1]:
+                sketch.play("reorder", sketch.place((*between[:-1], count)))
+                count -= 1
+    sketch.play("join_scopes", sketch.place(sketch.path(first)))
+    lost = kept and not independent(sketch, sketch.path(first))
+    if lost and not shared and flow <= sketch.context.target.cache_bytes:
+        raise NoSuchPlace("The joined scope's iterations would depend on each other.")
+
+
+def _flow(program: Program, first: Path, second: Path) -> int:
+    """Bytes of the temporaries that one scope writes and the other reads."""
+    written = {leaf.op.target.array for leaf in program.leaves if leaf.path[: len(first)] == first}
+    read = {a.array for leaf in program.leaves if leaf.path[: len(second)] == second for a in leaf.op.reads}
+    return sum(program.buffer_of[a].bytes for a in (written & read) - program.interface)
+
+
+def recompute_far(sketch: Sketch) -> None:
+    """Compute again, where it is used, what one operation makes in another nest and no cache would keep."""
+    limit = sketch.context.target.cache_bytes
+    for buffer in list(temporaries(sketch.program)):
+        if buffer.bytes > limit and len(buffer.arrays) == 1:
+            with sketch.attempt():
+                _recompute(sketch, buffer.name)
+
+
+def _recompute(sketch: Sketch, array: str) -> None:
+    program = sketch.program
+    writers = [leaf for leaf in program.leaves if leaf.op.target.array == array]
+    readers = [leaf for leaf in program.leaves if any(a.array == array for a in leaf.op.reads)]
+    if len(writers) != 1 or not readers or any(r.path[0] == writers[0].path[0] for r in readers):
+        return
+    for birth in [leaf.op.birth for leaf in readers]:
+        leaf = only(leaf for leaf in sketch.program.leaves if leaf.op.birth == birth)
+        sketch.play("recompute", sketch.place(leaf.path), array, fresh_name(sketch.program, array + "r"))
+    writer = only(leaf for leaf in sketch.program.leaves if leaf.op.target.array == array)
+    sketch.play("drop_dead", sketch.place(writer.path))
+
+
+def use_reciprocals(sketch: Sketch) -> None:
+    """Divide once for a row and multiply: where a divisor is the same all along an innermost scope."""
+    for birth in [leaf.op.birth for leaf in sketch.program.leaves if leaf.op.function == "/"]:
+        leaf = leaf_of(sketch.program, birth)
+        divisor = leaf.op.operands[-1] if leaf is not None else None
+        if leaf is None or not isinstance(divisor, Access):
+            continue
+        used = {d for form in divisor.index for d in form.depths}
+        depth = max(used, default=-1) + 1
+        if depth < len(leaf.scopes):
+            place = sketch.place(leaf.path)
+            name = fresh_name(sketch.program, "r")
+            sketch.may("use_reciprocal", type(place)(place.array, place.number, depth), name)

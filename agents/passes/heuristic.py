@@ -1,0 +1,29 @@
+"""The heuristic pass for CPUs: what an expert does, by the structure of the program and the target's limits.
+
+It knows no kernel by name. Products and stencils get register tiles first; all other nests are fused row by
+row; then come vectors, storage, threads and the flow of data. Source: PerfDojo, SC '25, section 4.1, and the
+recorded lines.
+"""
+
+from __future__ import annotations
+
+from agents.passes.contractions import tile_contractions
+from agents.passes.fusion import fuse_all, recompute_far, use_reciprocals
+from agents.passes.storage import place_temporaries
+from agents.passes.streams import ask_ahead, stream_results
+from agents.passes.threads import share_work
+from agents.passes.vectors import vectorise_all
+from dojo_core.recipes import Sketch
+
+
+def heuristic(sketch: Sketch) -> None:
+    """Play the whole pass; moves that are refused are left out."""
+    use_reciprocals(sketch)
+    tile_contractions(sketch)
+    fuse_all(sketch)
+    recompute_far(sketch)
+    vectorise_all(sketch)
+    place_temporaries(sketch)
+    ask_ahead(sketch)
+    stream_results(sketch)
+    share_work(sketch)

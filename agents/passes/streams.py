@@ -1,0 +1,82 @@
+"""Streams: results too large for the caches are stored past them; data is asked for ahead of its use."""
+
+from __future__ import annotations
+
+from agents.passes.structure import stride, traffic, widths_for
+from dojo_core.program.tree import Access, Leaf, Program
+from dojo_core.recipes import Sketch
+from dojo_core.targets.target import Target
+
+AHEAD = 1024  # elements, where a row is read but once
+ROW_BYTES = 64 << 10  # a longer row would push out what it was asked for beside
+
+
+def stream_results(sketch: Sketch) -> None:
+    """Store past the caches what is an output, written in vectors, and read nowhere."""
+    program = sketch.program
+    if traffic(program) <= sketch.context.target.shared_cache_bytes:
+        return
+    read = {program.buffer_of[a.array].name for leaf in program.leaves for a in leaf.op.reads}
+    for leaf in program.leaves:
+        array = leaf.op.target.array
+        vector = not leaf.op.accumulate and leaf.scopes and leaf.scopes[-1].mark == "v"
+        once = array in program.outputs and program.buffer_of[array].name not in read
+        if vector and once and _aligned(program, leaf, sketch.context.target):
+            sketch.may("stream_store", sketch.place(leaf.path))
+
+
+def _aligned(program: Program, leaf: Leaf, target: Target) -> bool:
+    """Is each store a whole vector of the widest kind, at a multiple of its size?
+
+    Others would go through the caches in part, and half a line each way is slower than either.
+    """
+    lanes = leaf.scopes[-1].size
+    return (
+        lanes == max(widths_for(program, leaf, target.vector_widths), default=0)
+        and all(stride(program, leaf.op.target, depth) % lanes == 0 for depth in range(len(leaf.scopes) - 1))
+        and not any(form.const % lanes for form in leaf.op.target.index[-1:])
+    )
+
+
+def ask_ahead(sketch: Sketch) -> None:
+    """Prefetch the next row where rows are gone over more than once, else further on in the same row."""
+    program = sketch.program
+    if traffic(program) <= sketch.context.target.shared_cache_bytes:
+        return
+    for array in program.inputs:
+        uses = [
+            (leaf, access)
+            for leaf in program.leaves
+            for access in leaf.op.reads
+            if access.array == array and _row_wise(program, leaf, access)
+        ]
+        if not uses or len({leaf.path[0] for leaf, _ in uses}) > 1:
+            continue
+        leaf, access = uses[-1]
+        if any(_reduces(other) for other in program.leaves if other.path[0] == leaf.path[0]):
+            if len(uses) > 1:
+                sketch.may("prefetch", sketch.place(leaf.path), str(_next_row(access)))
+            else:
+                sketch.may("prefetch", sketch.place(leaf.path), str(_further(access)))
+
+
+def _reduces(leaf: Leaf) -> bool:
+    return bool(leaf.op.accumulate)
+
+
+def _row_wise(program: Program, leaf: Leaf, access: Access) -> bool:
+    """Does each iteration of the outermost scope read a short row of its own, in vectors?"""
+    if not leaf.scopes or leaf.scopes[-1].mark != "v" or not access.index or len(leaf.scopes) < 2:
+        return False
+    inner = len(leaf.scopes) - 1
+    rows = [k for k, form in enumerate(access.index) if form.uses(0)]
+    row = program.buffer_of[access.array].bytes // leaf.scopes[0].size
+    return rows == [0] and access.index[-1].uses(inner) and len(access.index) == 2 and row <= ROW_BYTES
+
+
+def _next_row(access: Access) -> Access:
+    return Access(access.array, (access.index[0] + 1, *access.index[1:]))
+
+
+def _further(access: Access) -> Access:
+    return Access(access.array, (*access.index[:-1], access.index[-1] + AHEAD))

@@ -1,0 +1,92 @@
+"""What passes ask of a program's structure: innermost scopes, contiguous accesses, reductions, bands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from dojo_core.moves.places import NoSuchPlace
+from dojo_core.program.dependence import has_vector_form, is_reduction
+from dojo_core.program.marks import lane_stride
+from dojo_core.program.tree import Access, Birth, Leaf, Node, Op, Path, Program, Scope, walk
+
+T = TypeVar("T")
+
+
+def only(found: Iterable[T]) -> T:
+    """The first of what was found. Raises NoSuchPlace where there is none."""
+    for each in found:
+        return each
+    raise NoSuchPlace("What the pass looks for is not there.")
+
+
+def scope_of(program: Program, path: Path) -> Scope:
+    """The scope at a path."""
+    node = program.node(path)
+    assert isinstance(node, Scope)
+    return node
+
+
+def body_at(program: Program, path: Path) -> tuple[Node, ...]:
+    """The children of the scope at a path, of the program for the empty path."""
+    return scope_of(program, path).body if path else program.body
+
+
+def innermost(program: Program) -> list[Path]:
+    """Unmarked scopes that hold operations only, in tree order."""
+    return [
+        path
+        for node, path, _ in walk(program.body)
+        if isinstance(node, Scope) and not node.mark and all(isinstance(c, Op) for c in node.body)
+    ]
+
+
+def leaf_of(program: Program, birth: Birth) -> Leaf | None:
+    """The operation of that birth, where it is still there."""
+    return next((leaf for leaf in program.leaves if leaf.op.birth == birth), None)
+
+
+def stride(program: Program, access: Access, depth: int) -> int:
+    """Cells between neighbouring iterations of the scope at a depth."""
+    return lane_stride(access, program.buffer_of[access.array], depth)
+
+
+def contiguous(program: Program, leaf: Leaf, depth: int) -> bool:
+    """Could the scope at ``depth`` be the lanes of this operation, were it innermost and as long as a vector?
+
+    Neighbours in memory (or one cell, where it is read), or a reduction.
+    """
+    if len({program.buffer_of[a.array].dtype for a in (leaf.op.target, *leaf.op.reads)}) > 1:
+        return False
+    if not has_vector_form(leaf) or any(c.form.uses(depth) for c in leaf.op.guard):
+        return False
+    target = stride(program, leaf.op.target, depth)
+    if target != 1 and not (target == 0 and is_reduction(leaf, depth)):
+        return False
+    return all(stride(program, a, depth) in (0, 1) for a in leaf.op.reads)
+
+
+def widths_for(program: Program, leaf: Leaf, vector_widths: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """The vector widths for an operation's dtype, widest first."""
+    return tuple(vector_widths.get(program.buffer_of[leaf.op.target.array].dtype, ()))
+
+
+def instances(program: Program, path: Path) -> int:
+    """How often operations run at or below a path, once through the scopes above."""
+
+    def count(node: Node) -> int:
+        return 1 if isinstance(node, Op) else node.size * sum(count(c) for c in node.body)
+
+    return count(program.node(path))
+
+
+def unmarked_at(program: Program, path: Path) -> bool:
+    node = program.node(path)
+    return isinstance(node, Scope) and not node.mark
+
+
+def traffic(program: Program) -> int:
+    """Bytes of the inputs and outputs."""
+    return sum(
+        b.bytes for b in {program.buffer_of[a].name: program.buffer_of[a] for a in program.interface}.values()
+    )

@@ -1,0 +1,50 @@
+"""Threads: the outermost scopes whose iterations are independent and divide well among the cores."""
+
+from __future__ import annotations
+
+from agents.passes.structure import instances, scope_of, unmarked_at
+from dojo_core.moves.core import Move, Refusal
+from dojo_core.moves.legality import outcome
+from dojo_core.program.tree import Path, Program, Scope
+from dojo_core.recipes import Sketch
+
+WORTH = 4096  # operations that make up for waking threads
+BALANCED = 0.9  # share of the threads' time that is work, with equal iterations
+
+
+def balance(size: int, threads: int) -> float:
+    """The share of time in which threads work that take equal iterations in turn."""
+    return size / (threads * -(-size // threads))
+
+
+def independent(sketch: Sketch, path: Path) -> bool:
+    """May the scope's iterations go to threads?"""
+    return not isinstance(outcome(sketch.context, Move("parallelize", (sketch.place(path),))), Refusal)
+
+
+def share_work(sketch: Sketch) -> None:
+    """Parallelise the best scope of each nest."""
+    for number in range(len(sketch.program.body)):
+        _share(sketch, (number,))
+
+
+def _share(sketch: Sketch, path: Path) -> None:
+    program, threads = sketch.program, sketch.context.target.threads
+    if not unmarked_at(program, path) or instances(program, path) < WORTH:
+        return
+    here = scope_of(program, path)
+    deeper = any(_has_room(program, (*path, n)) for n in range(len(here.body)))
+    if independent(sketch, path) and (balance(here.size, threads) >= BALANCED or not deeper):
+        sketch.play("parallelize", sketch.place(path))
+        return
+    before = len(sketch.moves)
+    for number in range(len(here.body)):
+        _share(sketch, (*path, number))
+    if len(sketch.moves) == before and here.size > 1 and independent(sketch, path):
+        sketch.play("parallelize", sketch.place(path))
+
+
+def _has_room(program: Program, path: Path) -> bool:
+    """Is there enough to do in one iteration around that threads could share it?"""
+    node = program.node(path)
+    return isinstance(node, Scope) and not node.mark and instances(program, path) >= 64 * WORTH
