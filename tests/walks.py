@@ -13,8 +13,8 @@ import numpy as np
 
 from dojo_core import IllegalMove, Move, apply, blocked_moves, kernels, legal_moves, parse
 from dojo_core.moves import REGISTRY, inverse, parse_move
-from dojo_core.moves.core import Argument, Refusal
-from dojo_core.moves.legality import all_candidates, context, outcome
+from dojo_core.moves.core import Argument, Edit, Refusal
+from dojo_core.moves.legality import all_candidates, context, is_legal, outcome
 from dojo_core.moves.places import Place, fresh_name
 from dojo_core.program.interpret import interpret
 from dojo_core.program.marks import mark_fault
@@ -245,6 +245,9 @@ def walk_from(
         except Exception as error:
             return program, Finding("crash", policy, program.text, "", _told(error))
         for move, result in outcomes:
+            if is_legal(here, move) == isinstance(result, Refusal):
+                told = f"listed as {'not ' * isinstance(result, Program)}legal"
+                return program, Finding("listing", policy, program.text, str(move), told)
             if isinstance(result, Refusal):
                 if caution and not result.structural:
                     count_caution(program, move, result, policy, tally, terms, reference)
@@ -291,6 +294,8 @@ def forced(program: Program, move: Move, policy: str) -> Program | None:
     """What a move makes of the program with the questions V1, V2 and V3 left unasked."""
     with patch("dojo_core.moves.scopes.conflict_between", lambda *_: None):
         planned = REGISTRY[move.name].plan(context(program, SMALL, policy), move.arguments)
+    if isinstance(planned, Edit):
+        planned = planned.make()
     return planned if isinstance(planned, Program) else None
 
 

@@ -98,21 +98,21 @@ def _hull(accesses: Sequence[tuple[Leaf, Access]], depth: int) -> _Box | None:
     base: list[Affine] = []
     sizes: list[int] = []
     for k in range(len(accesses[0][1].index)):
-        outer: Affine | None = None
-        low, high = None, None
+        first = accesses[0][1].index[k]
+        outer = tuple([t for t in first.terms if t[0] < depth])
+        ends: list[int] = []
         for leaf, access in accesses:
             form = access.index[k]
-            mine = Affine(tuple((d, c) for d, c in form.terms if d < depth))
-            if outer is not None and mine != outer:
+            # Terms stand in order of depth.
+            if form.terms[: len(outer)] != outer:
                 return None
-            outer = mine
-            local = Affine(tuple((d, c) for d, c in form.terms if d >= depth), form.const)
-            a, b = local.bounds([s.size for s in leaf.scopes])
-            low = a if low is None else min(low, a)
-            high = b if high is None else max(high, b)
-        assert outer is not None and low is not None and high is not None
-        base.append(outer + low)
-        sizes.append(high - low + 1)
+            local = form.terms[len(outer) :]
+            if local and local[0][0] < depth:
+                return None
+            ends += Affine(local, form.const).bounds([s.size for s in leaf.scopes])
+        low = min(ends)
+        base.append(Affine(outer, low))
+        sizes.append(max(ends) - low + 1)
     return _Box(tuple(base), tuple(sizes))
 
 
@@ -154,7 +154,10 @@ def _copy_buffer(
 def _redirect(node: Node, array: str, change: Callable[[Access], Access], reads_only: bool) -> Node:
     """A subtree with the accesses to an array changed (prefetches stay: they mean the memory itself)."""
     if isinstance(node, Scope):
-        return replace(node, body=tuple(_redirect(c, array, change, reads_only) for c in node.body))
+        if array not in node.arrays:
+            return node
+        body = tuple([_redirect(c, array, change, reads_only) for c in node.body])
+        return Scope(node.size, body, node.mark, node.birth)
 
     def operand(value: Operand) -> Operand:
         return change(value) if isinstance(value, Access) and value.array == array else value

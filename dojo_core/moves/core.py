@@ -7,7 +7,7 @@ common.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -72,6 +72,20 @@ class Verdict:
         return self.sentence
 
 
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A legal rearrangement that is not made yet: ``make`` gives the program after it.
+
+    It brings no mark, no buffer elsewhere than on the heap and no shared or unmaterialised storage, at most
+    doubles the operations and adds one level. So where the root's children that it concerns, ``roots``, have
+    none of these either, V2 and V3 have nothing to look at (``difference.plain``), and whoever only asks
+    which moves are legal is spared the edit. ``roots`` None: V2 and V3 never look at what it changes.
+    """
+
+    make: Callable[[], Program]
+    roots: Iterable[int] | None
+
+
 @dataclass(frozen=True)
 class Context:
     """A program with what its legality depends on beside it: target and floating-point policy."""
@@ -102,14 +116,14 @@ class Transformation:
     name: ClassVar[str]
     family: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]]
-    hint: ClassVar[bool] = False  # changes nothing that V2 and V3 look at: prefetches, streaming stores
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
         """Every place and parameter that is well formed, numbers from a documented finite grid."""
         raise NotImplementedError
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
-        """The program after the move, or the refusal of a condition of this transformation's own."""
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Edit | Refusal:
+        """The program after the move or the edit that leads there, or the refusal of a condition of this
+        transformation's own."""
         raise NotImplementedError
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:

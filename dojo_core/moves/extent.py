@@ -8,6 +8,7 @@ from dataclasses import replace
 from dojo_core.moves.core import (
     Argument,
     Context,
+    Edit,
     Move,
     Parameter,
     Refusal,
@@ -81,7 +82,7 @@ class CutScope(_OnScope):
             for at in sorted(grid):
                 yield place, at
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         place, at = arguments
         assert isinstance(at, int)
         path, scope, _ = scope_at(context.program, place)
@@ -92,13 +93,17 @@ class CutScope(_OnScope):
         refusal = _marked(scope, place, path)  # 2
         if refusal is not None:
             return refusal
-        fresh = births(context)
-        first = Scope(at, scope.body, "", next(fresh))
         depth = len(path) - 1
-        later = {depth: Affine.iterator(depth) + at}
-        birth = next(fresh)
-        body = tuple(renewed(substitute(c, later), fresh) for c in scope.body)
-        return context.program.splice(path, 1, (first, Scope(scope.size - at, body, "", birth)))
+
+        def edit() -> Program:
+            fresh = births(context)
+            first = Scope(at, scope.body, "", next(fresh))
+            later = {depth: Affine.iterator(depth) + at}
+            birth = next(fresh)
+            body = tuple(renewed(substitute(c, later), fresh) for c in scope.body)
+            return context.program.splice(path, 1, (first, Scope(scope.size - at, body, "", birth)))
+
+        return Edit(edit, path[:1])
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         path, _, _ = scope_at(context.program, arguments[0])
@@ -377,15 +382,17 @@ def _reached(write: Touch, other: Touch, depth: int, kept: int, inside: bool) ->
     return Witness(told, cell_text(write.access, values))
 
 
-def _outside(program: Program, path: Path) -> Refusal | None:
-    """An access below a scope that leaves its buffer."""
+def _outside(program: Program, path: Path, size: int) -> Refusal | None:
+    """An access below a scope that leaves its buffer once the scope has ``size`` iterations."""
     for leaf in leaves_under(program, path):
-        box = [(0, s.size - 1) for s in leaf.scopes]
+        sizes = [s.size for s in leaf.scopes]
+        sizes[len(path) - 1] = size
+        box = [(0, n - 1) for n in sizes]
         held = [Constraint.of(c) for c in leaf.op.guard]
         for access in (leaf.op.target, *leaf.op.reads):
             dims = program.buffer_of[access.array].dims
             for k, (form, dim) in enumerate(zip(access.index, dims, strict=True)):
-                low, high = form.bounds([s.size for s in leaf.scopes])
+                low, high = form.bounds(sizes)
                 if low >= 0 and high < dim.size:
                     continue
                 sides = (Constraint.at_least(-form - 1), Constraint.at_least(form - dim.size))
@@ -438,7 +445,7 @@ class PadScope(_OnScope):
                 for mode in ("guard", "free"):
                     yield place_of(program, path), size, mode
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Edit | Refusal:
         program = context.program
         place, size, mode = arguments
         assert isinstance(size, int)
@@ -449,16 +456,20 @@ class PadScope(_OnScope):
         if refusal is not None:
             return refusal
         depth = len(path) - 1
-        body = scope.body
+
+        def edit() -> Program:
+            body = scope.body
+            if mode == "guard":
+                body = tuple(_guarded(c, Comparison(Affine.iterator(depth), "<", scope.size)) for c in body)
+            return program.splice(path, 1, (Scope(size, body, "", next(births(context))),))
+
         if mode == "guard":
-            body = tuple(_guarded(c, Comparison(Affine.iterator(depth), "<", scope.size)) for c in body)
-        padded = program.splice(path, 1, (Scope(size, body, "", next(births(context))),))
-        if mode == "guard":
-            return padded
-        refusal = _outside(padded, path)  # 3
-        if refusal is None:
-            refusal = _harmless(padded, path, scope, scope.size)  # 4
-        return refusal or padded
+            return Edit(edit, path[:1])
+        refusal = _outside(program, path, size)  # 3
+        if refusal is not None:
+            return refusal
+        padded = edit()
+        return _harmless(padded, path, scope, scope.size) or padded  # 4
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
         path, scope, _ = scope_at(context.program, arguments[0])
@@ -484,7 +495,7 @@ class PadScope(_OnScope):
 def _guarded(node: Node, condition: Comparison) -> Node:
     if isinstance(node, Op):
         return replace(node, guard=(*node.guard, condition))
-    return replace(node, body=tuple(_guarded(c, condition) for c in node.body))
+    return Scope(node.size, tuple(_guarded(c, condition) for c in node.body), node.mark, node.birth)
 
 
 @register

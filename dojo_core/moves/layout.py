@@ -8,6 +8,7 @@ from dataclasses import replace
 from dojo_core.moves.core import (
     Argument,
     Context,
+    Edit,
     Move,
     Parameter,
     Refusal,
@@ -21,6 +22,7 @@ from dojo_core.moves.storage import (
     buffer_named,
     interface_refusal,
     map_accesses,
+    roots_of,
     temporaries,
     with_buffer,
 )
@@ -80,7 +82,7 @@ class SwapDims(_LayoutMove):
             for k in range(len(buffer.dims) - 1):
                 yield buffer.name, k, k + 1
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         program = context.program
         buffer = buffer_named(program, arguments[0])
         k, other = arguments[1], arguments[2]
@@ -93,12 +95,15 @@ class SwapDims(_LayoutMove):
         order = list(range(len(buffer.dims)))
         order[k], order[other] = order[other], order[k]
 
-        def permuted(access: Access, *_: object) -> Access:
+        def permuted(access: Access) -> Access:
             return Access(access.array, tuple(access.index[n] for n in order))
 
-        changed = replace(buffer, dims=tuple(buffer.dims[n] for n in order))
-        body = map_accesses(program.body, permuted, buffer.arrays)
-        return with_buffer(program, buffer, changed).edit(body=body)
+        def edit() -> Program:
+            changed = replace(buffer, dims=tuple(buffer.dims[n] for n in order))
+            body = map_accesses(program.body, permuted, buffer.arrays)
+            return with_buffer(program, buffer, changed).edit(body=body)
+
+        return Edit(edit, roots_of(program, buffer))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         return Move("swap_dims", arguments)
@@ -148,7 +153,7 @@ class PadDim(_LayoutMove):
                 for size in sorted(grid - {dim.size}):
                     yield buffer.name, k, size
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         program = context.program
         buffer = buffer_named(program, arguments[0])
         k, size = arguments[1], arguments[2]
@@ -161,7 +166,7 @@ class PadDim(_LayoutMove):
                 "pad-size",
                 f"Dimension {k} of {buffer.name} has {buffer.dims[k].size} cells; {size} adds none.",
             )
-        return _resized(program, buffer, k, size)
+        return Edit(lambda: _resized(program, buffer, k, size), roots_of(program, buffer))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         k = arguments[1]
@@ -230,25 +235,24 @@ class UnpadDim(_LayoutMove):
 
 def _beyond(program: Program, buffer: Buffer, k: int, size: int) -> Leaf | None:
     """An operation that uses an index ``k`` of ``size`` or more."""
-    for leaf in program.leaves:
+    for leaf, access in _accesses(program, buffer):
         box = [(0, s.size - 1) for s in leaf.scopes]
         held = [Constraint.of(c) for c in leaf.op.guard]
-        for access in (leaf.op.target, *leaf.op.reads):
-            if access.array in buffer.arrays:
-                beyond = Constraint.at_least(access.index[k] - size)
-                if solve(box, [*held, beyond]).possible:
-                    return leaf
+        beyond = Constraint.at_least(access.index[k] - size)
+        if solve(box, [*held, beyond]).possible:
+            return leaf
     return None
+
+
+def _accesses(program: Program, buffer: Buffer) -> Iterator[tuple[Leaf, Access]]:
+    return ((t.leaf, t.access) for array in buffer.arrays for t in touches_of(program, array))
 
 
 def _end(program: Program, buffer: Buffer, k: int) -> int:
     """One more than the largest index ``k`` in use (guards, which could only lower it, aside)."""
     end = 1
-    for leaf in program.leaves:
-        sizes = [s.size for s in leaf.scopes]
-        for access in (leaf.op.target, *leaf.op.reads):
-            if access.array in buffer.arrays:
-                end = max(end, access.index[k].bounds(sizes)[1] + 1)
+    for leaf, access in _accesses(program, buffer):
+        end = max(end, access.index[k].bounds([s.size for s in leaf.scopes])[1] + 1)
     return end
 
 

@@ -9,37 +9,77 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dojo_core.moves.core import REGISTRY, Context, IllegalMove, Move, Refusal, Verdict, structural
+from dojo_core.moves.core import REGISTRY, Context, Edit, IllegalMove, Move, Refusal, Verdict, structural
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.dependence import POLICIES
+from dojo_core.program.difference import Difference, plain
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
-from dojo_core.program.tree import Path, Program, Scope, walk
-from dojo_core.program.validity import Fault, storage_fault
+from dojo_core.program.tree import Path, Program, summary, walk
+from dojo_core.program.validity import Fault, keeps_storage, storage_fault
 from dojo_core.targets.target import Target
 from dojo_core.targets.target import target as target_named
 
 
 def outcome(context: Context, move: Move) -> Program | Refusal:
-    """The program after a legal move, or the refusal. The one place where legality is decided."""
+    """The program after a legal move, or the refusal. The one place where legality is decided, of moves on
+    a valid program."""
+    planned = _planned(context, move)
+    if isinstance(planned, Edit):
+        if planned.roots is None:
+            return planned.make()
+        planned = planned.make()
+    if isinstance(planned, Refusal):
+        return planned
+    change = Difference(planned, context.program)
+    fault = storage_fault(planned, change) or mark_fault(planned, context.target, context.policy, change)
+    if fault is not None:
+        return _refused(fault, context.program, planned)
+    if _too_large(change):
+        return structural("too-large", f"The program would grow beyond {KERNEL_LIMITS['nodes']} nodes.")
+    return planned
+
+
+def is_legal(context: Context, move: Move) -> bool:
+    """Is there an outcome? The same answer, sparing programs that nobody asked for, and reasons."""
+    planned = _planned(context, move)
+    if isinstance(planned, Refusal):
+        return False
+    if isinstance(planned, Edit):
+        if planned.roots is None or (plain(context.program, planned.roots) and _has_room(context, planned)):
+            return True
+        planned = planned.make()
+    change = Difference(planned, context.program)
+    return (
+        keeps_storage(planned, change)
+        and mark_fault(planned, context.target, context.policy, change) is None
+        and not _too_large(change)
+    )
+
+
+def _has_room(context: Context, edit: Edit) -> bool:
+    """Could what the edit concerns have twice the operations and a level more? It adds no more than that."""
+    now = context.program.summary
+    few = 2 * now.nodes <= KERNEL_LIMITS["nodes"] and 2 * now.unrolled <= context.target.unrolled_ops
+    more = now if few else summary(tuple([context.program.body[n] for n in edit.roots or ()]))
+    return (
+        now.nodes + more.nodes <= KERNEL_LIMITS["nodes"]
+        and now.height <= KERNEL_LIMITS["depth"]
+        and now.unrolled + more.unrolled <= context.target.unrolled_ops
+    )
+
+
+def _planned(context: Context, move: Move) -> Program | Edit | Refusal:
     transformation = REGISTRY.get(move.name)
     if transformation is None:
         return structural("unknown-move", f"There is no move {move.name!r}.")
     if context.target.moves is not None and move.name not in context.target.moves:
         return structural("target-move", f"The target {context.target.name} has no move {move.name}.")
     try:
-        planned = transformation.plan(context, move.arguments)
+        return transformation.plan(context, move.arguments)
     except NoSuchPlace as missing:
         return structural("no-such-place", str(missing))
-    if isinstance(planned, Refusal) or transformation.hint:
-        return planned
-    fault = storage_fault(planned) or mark_fault(planned, context.target, context.policy)
-    if fault is not None:
-        return _refused(fault, context.program, planned)
-    if _too_large(planned):
-        return structural("too-large", f"The program would grow beyond {KERNEL_LIMITS['nodes']} nodes.")
-    return planned
 
 
 def _refused(fault: Fault, before: Program, after: Program) -> Refusal:
@@ -59,13 +99,11 @@ def _refused(fault: Fault, before: Program, after: Program) -> Refusal:
     return Refusal(fault.code, fault.sentence, nodes, fault.witness, (), not semantic, fault)
 
 
-def _too_large(program: Program) -> bool:
-    nodes = sum(n.nodes if isinstance(n, Scope) else 1 for n in program.body)
-    height = max((n.height if isinstance(n, Scope) else 1 for n in program.body), default=0)
+def _too_large(change: Difference) -> bool:
     return (
-        nodes > KERNEL_LIMITS["nodes"]
-        or height > KERNEL_LIMITS["depth"] + 1
-        or len(program.buffers) > KERNEL_LIMITS["buffers"]
+        change.before.summary.nodes - change.gone.nodes + change.made.nodes > KERNEL_LIMITS["nodes"]
+        or change.made.height > KERNEL_LIMITS["depth"] + 1
+        or len(change.after.buffers) > KERNEL_LIMITS["buffers"]
     )
 
 
@@ -91,7 +129,7 @@ def all_candidates(context: Context) -> Iterator[Move]:
 def legal_moves(program: Program, target: str | Target = "cpu", policy: str = "reassoc") -> tuple[Move, ...]:
     """All legal moves of a position, numbers from the documented grids."""
     here = context(program, target, policy)
-    return tuple(m for m in all_candidates(here) if not isinstance(outcome(here, m), Refusal))
+    return tuple(m for m in all_candidates(here) if is_legal(here, m))
 
 
 def blocked_moves(
@@ -156,7 +194,7 @@ def with_enablers(context: Context, move: Move, refusal: Refusal) -> Refusal:
     told: list[str] = []
     try:
         for candidate in transformation.enablers(context, move.arguments, refusal):
-            if str(candidate) not in told and not isinstance(outcome(context, candidate), Refusal):
+            if str(candidate) not in told and is_legal(context, candidate):
                 told.append(str(candidate))
             if len(told) == 3:
                 break

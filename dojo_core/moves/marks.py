@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dojo_core.moves.core import (
     Argument,
     Context,
+    Edit,
     Move,
     Parameter,
     Refusal,
@@ -23,7 +24,7 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import is_reduction
 from dojo_core.program.marks import MARK_WORDS
 from dojo_core.program.text import TextError, parse_access
-from dojo_core.program.tree import Access, Leaf, Op, Path, Program, Scope
+from dojo_core.program.tree import Access, Leaf, Path, Program, Scope
 
 
 class _Mark(Transformation):
@@ -217,9 +218,13 @@ class ClearMark(Transformation):
                 yield Move("set_location", (refusal.fault.buffer, location))
 
 
+def _hint(program: Program, leaf: Leaf, **changes: Any) -> Edit:
+    """The operation with another mark of those that change no value, which V2 and V3 never look at."""
+    return Edit(lambda: program.splice(leaf.path, 1, (replace(leaf.op, **changes),)), None)
+
+
 class _PrefetchMove(Transformation):
     family = "marks"
-    hint = True
     parameters = (Parameter("operation", "op"), Parameter("access", "access"))
 
     def read(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Leaf, Access] | Refusal:
@@ -285,15 +290,14 @@ class Prefetch(_PrefetchMove):
                         offered.add(moved)
                         yield place_of(program, leaf.path), str(moved)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         found = self.read(context, arguments)
         if isinstance(found, Refusal):  # 1
             return found
         leaf, access = found
         if access in leaf.op.prefetches:  # 2
             return structural("prefetched", f"{arguments[0]} prefetches {access} already.", leaf.path)
-        changed = replace(leaf.op, prefetches=(*leaf.op.prefetches, access))
-        return context.program.splice(leaf.path, 1, (changed,))
+        return _hint(context.program, leaf, prefetches=(*leaf.op.prefetches, access))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         return Move("clear_prefetch", arguments)
@@ -324,7 +328,7 @@ class ClearPrefetch(_PrefetchMove):
             for access in leaf.op.prefetches:
                 yield place_of(context.program, leaf.path), str(access)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         found = self.read(context, arguments)
         if isinstance(found, Refusal):
             return found
@@ -332,19 +336,14 @@ class ClearPrefetch(_PrefetchMove):
         if access not in leaf.op.prefetches:  # 1
             return structural("not-prefetched", f"{arguments[0]} does not prefetch {access}.", leaf.path)
         kept = tuple(a for a in leaf.op.prefetches if a != access)
-        return context.program.splice(leaf.path, 1, (_with_prefetches(leaf.op, kept),))
+        return _hint(context.program, leaf, prefetches=kept)
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         return Move("prefetch", arguments)
 
 
-def _with_prefetches(op: Op, prefetches: tuple[Access, ...]) -> Op:
-    return replace(op, prefetches=prefetches)
-
-
 class _StreamMove(Transformation):
     family = "marks"
-    hint = True
     parameters = (Parameter("operation", "op"),)
     on: ClassVar[bool]
 
@@ -382,7 +381,7 @@ class StreamStore(_StreamMove):
     name = "stream_store"
     on = True
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         program = context.program
         assert isinstance(arguments[0], Place)
         leaf = leaf_at(program, arguments[0])
@@ -391,7 +390,7 @@ class StreamStore(_StreamMove):
             return structural("no-stream", f"{arguments[0]} {told}.", leaf.path)
         if program.buffer_of[leaf.op.target.array].location != "heap":  # 2
             return structural("no-stream", f"{leaf.op.target.array} does not live on the heap.", leaf.path)
-        return program.splice(leaf.path, 1, (replace(leaf.op, stream=True),))
+        return _hint(program, leaf, stream=True)
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         return Move("clear_stream", arguments)
@@ -418,12 +417,12 @@ class ClearStream(_StreamMove):
     name = "clear_stream"
     on = False
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         assert isinstance(arguments[0], Place)
         leaf = leaf_at(context.program, arguments[0])
         if not leaf.op.stream:  # 1
             return structural("no-stream", f"{arguments[0]} stores through the caches.", leaf.path)
-        return context.program.splice(leaf.path, 1, (replace(leaf.op, stream=False),))
+        return _hint(context.program, leaf, stream=False)
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         return Move("stream_store", arguments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from dojo_core.program.tree import Leaf, Path, Program, Scope, walk
@@ -87,17 +87,28 @@ def scope_at(program: Program, place: object) -> tuple[Path, Scope, tuple[Scope,
     return path, leaf.scopes[place.depth], leaf.scopes[: place.depth]
 
 
-def scopes(program: Program) -> Iterator[tuple[Path, Scope, tuple[Scope, ...]]]:
+def scopes(program: Program) -> tuple[tuple[Path, Scope, tuple[Scope, ...]], ...]:
     """Every scope in tree order with its path and the scopes above."""
-    for node, path, above in walk(program.body):
-        if isinstance(node, Scope):
-            yield path, node, above
+    kept: tuple[tuple[Path, Scope, tuple[Scope, ...]], ...] | None = program.__dict__.get("_scopes")
+    if kept is None:
+        kept = tuple((p, node, above) for node, p, above in walk(program.body) if isinstance(node, Scope))
+        program.__dict__["_scopes"] = kept
+    return kept
 
 
 def leaves_under(program: Program, path: Path) -> list[Leaf]:
     """The operations at or below a path."""
-    depth = len(path)
-    return [leaf for leaf in program.leaves if leaf.path[:depth] == path]
+    found = program.leaves
+    if not path:
+        return list(found)
+    # Leaves stand in order of their paths.
+    begin = bisect_left(found, path, key=_path)
+    end = bisect_left(found, (*path[:-1], path[-1] + 1), begin, key=_path)
+    return list(found[begin:end])
+
+
+def _path(leaf: Leaf) -> Path:
+    return leaf.path
 
 
 def fresh_name(program: Program, wish: str) -> str:

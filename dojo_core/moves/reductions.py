@@ -20,6 +20,7 @@ from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, plac
 from dojo_core.moves.storage import with_buffer
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import may_regroup
+from dojo_core.program.flow import leaves_of
 from dojo_core.program.functions import IDENTITY
 from dojo_core.program.tree import (
     DTYPE_BYTES,
@@ -284,11 +285,7 @@ def _same_but_location(a: Program, b: Program, name: str) -> bool:
 
 def _three(program: Program, name: str) -> tuple[Leaf, Leaf, Leaf] | None:
     """(start, main, combine) of partial results, or None where the pattern is another."""
-    found = [
-        leaf
-        for leaf in program.leaves
-        if leaf.op.target.array == name or any(a.array == name for a in leaf.op.reads)
-    ]
+    found = leaves_of(program, name)
     if len(found) != 3 or program.buffer_of[name].arrays != (name,):
         return None
     start, main, combine = found

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dojo_core.moves.core import (
     Argument,
     Context,
+    Edit,
     Move,
     Parameter,
     Refusal,
@@ -25,6 +26,11 @@ SPLIT_FACTORS = (2, 4, 8, 16, 32, 64)
 
 def _after(path: Path) -> Path:
     return (*path[:-1], path[-1] + 1)
+
+
+def _roots(path: Path) -> Path:
+    """The root's children that hold a node and its next sibling."""
+    return path[:1] if len(path) > 1 else (*path, *_after(path))
 
 
 @register
@@ -66,7 +72,7 @@ class SplitScope(Transformation):
                 if 1 < factor < scope.size and scope.size % factor == 0:
                     yield place, factor
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         place, factor = arguments
         assert isinstance(factor, int)
         path, scope, _ = scope_at(context.program, place)
@@ -80,11 +86,15 @@ class SplitScope(Transformation):
         if scope.mark:  # 2
             return structural("marked", f"{place} is marked: clear its mark before splitting it.", path)
         depth = len(path) - 1
-        images = {depth: Affine.make([(depth, factor), (depth + 1, 1)])}
-        images.update(_shift(scope, depth + 1, 1))
-        inner = Scope(factor, tuple(substitute(c, images) for c in scope.body), "", context.birth(1))
-        outer = Scope(scope.size // factor, (inner,), "", context.birth(0))
-        return context.program.splice(path, 1, (outer,))
+
+        def edit() -> Program:
+            images = {depth: Affine.make([(depth, factor), (depth + 1, 1)])}
+            images.update(_shift(scope, depth + 1, 1))
+            inner = Scope(factor, tuple(substitute(c, images) for c in scope.body), "", context.birth(1))
+            outer = Scope(scope.size // factor, (inner,), "", context.birth(0))
+            return context.program.splice(path, 1, (outer,))
+
+        return Edit(edit, path[:1])
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         return Move("merge_scopes", (arguments[0],))
@@ -129,7 +139,7 @@ class MergeScopes(Transformation):
             if len(scope.body) == 1 and isinstance(scope.body[0], Scope):
                 yield (place_of(context.program, path),)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         path, scope, _ = scope_at(context.program, arguments[0])
         inner = scope.body[0]
         if len(scope.body) != 1 or not isinstance(inner, Scope):  # 1
@@ -145,12 +155,16 @@ class MergeScopes(Transformation):
                         f"{form} does not use the two iterators as {inner.size}*{{{depth}}}+{{{depth + 1}}}.",
                         leaf.path,
                     )
-        # By condition 3 the outer iterator only occurs with the inner one: dropping it keeps every form.
-        images = {depth: Affine(), depth + 1: Affine.iterator(depth)}
-        images.update(_shift(inner, depth + 2, -1))
-        body = tuple(substitute(c, images) for c in inner.body)
-        merged = Scope(scope.size * inner.size, body, "", context.birth(0))
-        return context.program.splice(path, 1, (merged,))
+
+        def edit() -> Program:
+            # By condition 3 the outer iterator only occurs with the inner one: dropping it keeps every form.
+            images = {depth: Affine(), depth + 1: Affine.iterator(depth)}
+            images.update(_shift(inner, depth + 2, -1))
+            body = tuple(substitute(c, images) for c in inner.body)
+            merged = Scope(scope.size * inner.size, body, "", context.birth(0))
+            return context.program.splice(path, 1, (merged,))
+
+        return Edit(edit, path[:1])
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
         path, _, _ = scope_at(context.program, arguments[0])
@@ -212,7 +226,7 @@ class JoinScopes(Transformation):
                 if isinstance(partner, Scope) and (partner.size, partner.mark) == (scope.size, scope.mark):
                     yield (place_of(context.program, path),)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
         siblings = program.siblings(path)
@@ -240,7 +254,7 @@ class JoinScopes(Transformation):
                     found,
                 )
         joined = Scope(scope.size, scope.body + partner.body, scope.mark, scope.birth)
-        return program.splice(path, 2, (joined,))
+        return Edit(lambda: program.splice(path, 2, (joined,)), _roots(path))
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
         path, _, _ = scope_at(context.program, arguments[0])
@@ -302,7 +316,7 @@ class FissionScope(Transformation):
             for number in range(1, len(scope.body)):
                 yield place_of(context.program, path), place_of(context.program, (*path, number))
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
         assert isinstance(arguments[1], Place)
@@ -331,7 +345,7 @@ class FissionScope(Transformation):
             Scope(scope.size, scope.body[: begin[-1]], scope.mark, scope.birth),
             Scope(scope.size, scope.body[begin[-1] :], scope.mark, context.birth(0)),
         )
-        return program.splice(path, 1, parts)
+        return Edit(lambda: program.splice(path, 1, parts), path[:1])
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         path, _, _ = scope_at(context.program, arguments[0])
@@ -377,7 +391,7 @@ class Interchange(Transformation):
             if len(scope.body) == 1 and isinstance(scope.body[0], Scope):
                 yield (place_of(context.program, path),)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
         inner = scope.body[0]
@@ -394,10 +408,14 @@ class Interchange(Transformation):
                 tuple(dict.fromkeys(leaf.path for leaf, _ in found.instances)),
                 found,
             )
-        swap = {depth: Affine.iterator(depth + 1), depth + 1: Affine.iterator(depth)}
-        body = tuple(substitute(c, swap) for c in inner.body)
-        lowered = Scope(scope.size, body, scope.mark, scope.birth)
-        return program.splice(path, 1, (Scope(inner.size, (lowered,), inner.mark, inner.birth),))
+
+        def edit() -> Program:
+            swap = {depth: Affine.iterator(depth + 1), depth + 1: Affine.iterator(depth)}
+            body = tuple(substitute(c, swap) for c in inner.body)
+            lowered = Scope(scope.size, body, scope.mark, scope.birth)
+            return program.splice(path, 1, (Scope(inner.size, (lowered,), inner.mark, inner.birth),))
+
+        return Edit(edit, path[:1])
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
         path, _, _ = scope_at(context.program, arguments[0])
@@ -453,7 +471,7 @@ class Reorder(Transformation):
 
         yield from below(program.body, ())
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         program = context.program
         assert isinstance(arguments[0], Place)
         path = resolve(program, arguments[0])
@@ -469,7 +487,8 @@ class Reorder(Transformation):
                 tuple(leaf.path for leaf, _ in found.instances),
                 found,
             )
-        return program.splice(path, 2, (siblings[path[-1] + 1], siblings[path[-1]]))
+        swapped = (siblings[path[-1] + 1], siblings[path[-1]])
+        return Edit(lambda: program.splice(path, 2, swapped), _roots(path))
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
         assert isinstance(arguments[0], Place)

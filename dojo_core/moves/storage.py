@@ -10,6 +10,7 @@ from itertools import product
 from dojo_core.moves.core import (
     Argument,
     Context,
+    Edit,
     Move,
     Parameter,
     Refusal,
@@ -19,6 +20,7 @@ from dojo_core.moves.core import (
 )
 from dojo_core.moves.places import NoSuchPlace, leaf_at, place_of
 from dojo_core.program.affine import Affine
+from dojo_core.program.flow import touches_of
 from dojo_core.program.integers import Constraint, solve
 from dojo_core.program.tree import (
     Access,
@@ -60,6 +62,11 @@ def with_buffer(program: Program, old: Buffer, *new: Buffer) -> Program:
     )
 
 
+def roots_of(program: Program, buffer: Buffer) -> tuple[int, ...]:
+    """The root's children that read or write a buffer."""
+    return tuple({t.leaf.path[0] for array in buffer.arrays for t in touches_of(program, array)})
+
+
 def map_accesses(
     body: tuple[Node, ...], change: Callable[[Access], Access], arrays: tuple[str, ...]
 ) -> tuple[Node, ...]:
@@ -76,9 +83,9 @@ def map_accesses_at(
 
     def visit(node: Node, above: tuple[Scope, ...]) -> Node:
         if isinstance(node, Scope):
-            children = tuple(visit(c, (*above, node)) for c in node.body)
-            if all(a is b for a, b in zip(children, node.body, strict=True)):
+            if node.arrays.isdisjoint(arrays) and node.summary.prefetched.isdisjoint(arrays):
                 return node
+            children = tuple([visit(c, (*above, node)) for c in node.body])
             return Scope(node.size, children, node.mark, node.birth)
         if not any(a.array in arrays for a in (node.target, *node.reads, *node.prefetches)):
             return node
@@ -89,11 +96,15 @@ def map_accesses_at(
         def operand(value: Operand) -> Operand:
             return one(value) if isinstance(value, Access) else value
 
-        return replace(
-            node,
-            target=one(node.target),
-            operands=tuple(map(operand, node.operands)),
-            prefetches=tuple(map(one, node.prefetches)),
+        return Op(
+            one(node.target),
+            node.accumulate,
+            node.function,
+            tuple(map(operand, node.operands)),
+            node.guard,
+            tuple(map(one, node.prefetches)),
+            node.stream,
+            node.birth,
         )
 
     return tuple(visit(node, ()) for node in body)
@@ -371,9 +382,10 @@ class ShareBuffer(BufferMove):
         if len(owned) > 1 or any(x in program.inputs for x in (*a.arrays, *b.arrays)):  # 2
             return structural("interface", "An input, or two interface arrays, may not share a buffer.")
         kept = owned[0] if owned else b
+        gone = a if kept is b else b
         shared = replace(kept, arrays=a.arrays + b.arrays)
         return program.edit(
-            buffers=tuple(shared if x is kept else x for x in program.buffers if x is kept or x not in (a, b))
+            buffers=tuple([shared if x is kept else x for x in program.buffers if x is kept or x is not gone])
         )
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
@@ -461,16 +473,13 @@ class SplitDim(BufferMove):
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
         for buffer in context.program.buffers:
             for k, dim in enumerate(buffer.dims):
-                strides: set[int] = set()
-                for leaf in context.program.leaves:
-                    for access in (leaf.op.target, *leaf.op.reads):
-                        if access.array in buffer.arrays:
-                            strides.update(abs(c) for _, c in access.index[k].terms)
+                found = (t.access for a in buffer.arrays for t in touches_of(context.program, a))
+                strides = {abs(c) for access in found for _, c in access.index[k].terms}
                 for factor in sorted(strides):
                     if 1 < factor < dim.size and dim.size % factor == 0:
                         yield buffer.name, k, factor
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         program = context.program
         buffer = buffer_named(program, arguments[0])
         k, factor = arguments[1], arguments[2]
@@ -505,13 +514,16 @@ class SplitDim(BufferMove):
             parts = _parts(form, factor, sizes, op.guard) or (Affine((), 0), form)
             return Access(access.array, (*access.index[:k], *parts, *access.index[k + 1 :]))
 
-        pieces = (
-            Dim(dim.size // factor, dim.materialised, context.birth(0)),
-            Dim(factor, dim.materialised, context.birth(1)),
-        )
-        changed = replace(buffer, dims=(*buffer.dims[:k], *pieces, *buffer.dims[k + 1 :]))
-        body = map_accesses_at(program.body, cut, buffer.arrays)
-        return with_buffer(program, buffer, changed).edit(body=body)
+        def edit() -> Program:
+            pieces = (
+                Dim(dim.size // factor, dim.materialised, context.birth(0)),
+                Dim(factor, dim.materialised, context.birth(1)),
+            )
+            changed = replace(buffer, dims=(*buffer.dims[:k], *pieces, *buffer.dims[k + 1 :]))
+            body = map_accesses_at(program.body, cut, buffer.arrays)
+            return with_buffer(program, buffer, changed).edit(body=body)
+
+        return Edit(edit, roots_of(program, buffer))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         return Move("merge_dims", arguments[:2])
@@ -584,7 +596,7 @@ class MergeDims(BufferMove):
                 if buffer.dims[k].materialised == buffer.dims[k + 1].materialised:
                     yield buffer.name, k
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         program = context.program
         buffer = buffer_named(program, arguments[0])
         k = arguments[1]
@@ -599,10 +611,13 @@ class MergeDims(BufferMove):
             merged = access.index[k] * inner.size + access.index[k + 1]
             return Access(access.array, (*access.index[:k], merged, *access.index[k + 2 :]))
 
-        dim = Dim(outer.size * inner.size, outer.materialised, context.birth(0))
-        changed = replace(buffer, dims=(*buffer.dims[:k], dim, *buffer.dims[k + 2 :]))
-        body = map_accesses(program.body, glue, buffer.arrays)
-        return with_buffer(program, buffer, changed).edit(body=body)
+        def edit() -> Program:
+            dim = Dim(outer.size * inner.size, outer.materialised, context.birth(0))
+            changed = replace(buffer, dims=(*buffer.dims[:k], dim, *buffer.dims[k + 2 :]))
+            body = map_accesses(program.body, glue, buffer.arrays)
+            return with_buffer(program, buffer, changed).edit(body=body)
+
+        return Edit(edit, roots_of(program, buffer))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         k = arguments[1]

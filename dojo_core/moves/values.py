@@ -17,10 +17,18 @@ from dojo_core.moves.core import (
     structural,
 )
 from dojo_core.moves.nodes import births, without
-from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of
+from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of, writers
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Touch, Witness, may_regroup
-from dojo_core.program.flow import Definition, changed_since, definition, overwritten, seen_by, touches_of
+from dojo_core.program.flow import (
+    Definition,
+    changed_since,
+    definition,
+    leaves_of,
+    overwritten,
+    seen_by,
+    touches_of,
+)
 from dojo_core.program.tree import (
     Access,
     Buffer,
@@ -350,7 +358,7 @@ def _computed_before_use(program: Program) -> list[str]:
 
 def _pair(program: Program, name: str) -> tuple[Leaf, Leaf] | None:
     """(what computes a temporary, what uses it), where these two stand side by side and are alone."""
-    found = [leaf for leaf in program.leaves if leaf.op.target.array == name or _reads_of(leaf, name)]
+    found = leaves_of(program, name)
     if len(found) != 2 or name in program.interface:
         return None
     made, user = found
@@ -562,11 +570,11 @@ class DropDead(Transformation):
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
         program = context.program
-        written = [leaf.op.target.array for leaf in program.leaves]
+        written = writers(program)
         for leaf in program.leaves:
             array = leaf.op.target.array
             unread = all(t.leaf.path == leaf.path for t in touches_of(program, array) if t.kind == "r")
-            if (unread and array not in program.outputs) or written.count(array) > 1:
+            if (unread and array not in program.outputs) or len(written[array]) > 1:
                 yield (place_of(program, leaf.path),)
 
     def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:

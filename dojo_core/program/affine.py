@@ -22,7 +22,7 @@ class Affine:
         total: dict[int, int] = {}
         for depth, coefficient in terms:
             total[depth] = total.get(depth, 0) + coefficient
-        return Affine(tuple(sorted((d, c) for d, c in total.items() if c)), const)
+        return Affine(tuple(sorted([term for term in total.items() if term[1]])), const)
 
     @staticmethod
     def iterator(depth: int, coefficient: int = 1) -> Affine:
@@ -65,8 +65,13 @@ class Affine:
 
     def substitute(self, images: Mapping[int, Affine]) -> Affine:
         """Replace iterators by affine forms; depths that ``images`` leaves out stay as they are."""
-        if not any(d in images for d, _ in self.terms):
+        for depth, _ in self.terms:
+            if depth in images:
+                break
+        else:
             return self
+        if len(self.terms) == 1 and not self.const:
+            return images[depth] * self.terms[0][1]
         terms: list[tuple[int, int]] = []
         const = self.const
         for depth, coefficient in self.terms:

@@ -7,7 +7,7 @@ boxes, so the question is an integer system that ``integers.solve`` decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -56,11 +56,11 @@ class Witness:
         )
 
 
-def touches(leaf: Leaf) -> Iterator[Touch]:
+def touches(leaf: Leaf) -> list[Touch]:
     """The accesses of an operation: operands first, the target last (the order of execution)."""
-    for access in leaf.op.reads:
-        yield Touch(leaf, access, "r")
-    yield Touch(leaf, leaf.op.target, "a" if leaf.op.accumulate else "w")
+    found = [Touch(leaf, o, "r") for o in leaf.op.operands if isinstance(o, Access)]
+    found.append(Touch(leaf, leaf.op.target, "a" if leaf.op.accumulate else "w"))
+    return found
 
 
 def common_depth(a: Leaf, b: Leaf) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import coverage, shared_depth
 from dojo_core.program.dependence import Order, System, Touch, Witness, cell_text, meeting, touches
-from dojo_core.program.tree import Access, Program
+from dojo_core.program.tree import Access, Leaf, Path, Program
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,21 @@ def touches_of(program: Program, array: str) -> tuple[Touch, ...]:
     return kept.get(array, ())
 
 
+def leaves_of(program: Program, array: str) -> tuple[Leaf, ...]:
+    """The operations that access an array, in tree order."""
+    return tuple({t.leaf.path: t.leaf for t in touches_of(program, array)}.values())
+
+
 def definition(program: Program, read: Touch) -> Definition | None:
     """The only write whose value every instance of the read finds, where there is one for certain."""
+    kept: dict[tuple[Path, Access, str], Definition | None] = program.__dict__.setdefault("_definitions", {})
+    key = (read.leaf.path, read.access, read.kind)
+    if key not in kept:
+        kept[key] = _definition(program, read)
+    return kept[key]
+
+
+def _definition(program: Program, read: Touch) -> Definition | None:
     found = touches_of(program, read.access.array)
     near = coverage(read, found)
     if near is None or len(near[1]) != 1:
@@ -115,6 +128,8 @@ def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
     read, origin, depth = found.read, found.write, found.depth
     if shared_depth(write, read) < depth or shared_depth(write, origin) < depth:
         return None
+    if write == origin and source == origin.access and _once(origin, depth):
+        return None
     for before in orders(origin, write, depth):
         for after in orders(write, read, depth):
             system = System()
@@ -136,6 +151,13 @@ def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
                 told = ((write.leaf, values), (read.leaf, system.values(point, r)))
                 return Witness(told, cell_text(write.access, values))
     return None
+
+
+def _once(write: Touch, depth: int) -> bool:
+    """Does a write surely hit no cell twice in one iteration of ``depth`` scopes? Quick, for the usual case:
+    each iterator further in is an index by itself."""
+    alone = {form.terms[0][0] for form in write.access.index if len(form.terms) == 1}
+    return all(d in alone for d in range(depth, len(write.leaf.scopes)))
 
 
 def orders(a: Touch, b: Touch, depth: int) -> Iterator[list[Order]]:

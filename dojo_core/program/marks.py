@@ -15,31 +15,34 @@ from dojo_core.program.dependence import (
     meeting,
     touches,
 )
-from dojo_core.program.tree import Access, Buffer, Leaf, Node, Op, Path, Program, Scope
+from dojo_core.program.difference import UNROLLED, Difference
+from dojo_core.program.tree import Access, Buffer, Leaf, Op, Path, Program, Scope
 from dojo_core.program.validity import Fault
 from dojo_core.targets.target import Target
 
 MARK_WORDS = {"u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp"}
 
 
-def mark_fault(program: Program, target: Target, policy: str) -> Fault | None:
-    """The first violation of V3, or None."""
-    for number, node in enumerate(program.body):
-        if isinstance(node, Scope):
-            fault = _scope_fault(program, node, (number,), (), target, policy)
-            if fault is not None:
-                return fault
-    unrolled = sum(_unrolled_ops(n) for n in program.body)
+def mark_fault(
+    program: Program, target: Target, policy: str, since: Difference | None = None
+) -> Fault | None:
+    """The first violation of V3, or None.
+
+    ``since``, if given, is the difference from a program without one; only what it concerns is looked at.
+    """
+    here = Difference(program) if since is None else since
+    for number, scope in here.marked():
+        fault = _scope_fault(program, scope, (number,), (), target, policy)
+        if fault is not None:
+            return fault
+    unrolled = here.before.summary.unrolled - here.gone.unrolled + here.made.unrolled
     if unrolled > target.unrolled_ops:
         return _fault(
             "unrolled-size",
             f"Unrolling would make {unrolled} operations of code; the limit is {target.unrolled_ops}.",
             (),
         )
-    stack = 0
-    for buffer in program.buffers:
-        if buffer.location == "heap":
-            continue
+    for buffer in here.fresh:
         if buffer.location not in target.locations:
             return _fault(
                 "location-unknown",
@@ -47,12 +50,14 @@ def mark_fault(program: Program, target: Target, policy: str) -> Fault | None:
                 (),
                 buffer.name,
             )
+    for buffer in here.concerned:
         if buffer.location == "register":
             fault = _register_fault(program, buffer, target)
             if fault is not None:
                 return fault
-        else:
-            stack += buffer.bytes
+    stack = (
+        sum(b.bytes for b in program.buffers if b.location not in ("heap", "register")) if here.fresh else 0
+    )
     if stack > target.stack_bytes:
         return _fault(
             "stack-size",
@@ -66,31 +71,9 @@ def _fault(code: str, sentence: str, nodes: tuple[Path, ...], buffer: str = "") 
     return Fault(code, buffer, buffer, sentence, nodes)
 
 
-def _marked(scope: Scope) -> bool:
-    """Does the subtree hold a mark that has conditions (all but unrolled)?"""
-    cached = scope.__dict__.get("_marked")
-    if cached is None:
-        cached = scope.mark not in ("", "u") or any(isinstance(c, Scope) and _marked(c) for c in scope.body)
-        scope.__dict__["_marked"] = cached
-    return bool(cached)
-
-
-def _unrolled_ops(node: Node) -> int:
-    """Operations of generated code: each counted once per iteration of the unrolled scopes around it."""
-    if isinstance(node, Op):
-        return 1
-    cached = node.__dict__.get("_unrolled_ops")
-    if cached is None:
-        cached = sum(_unrolled_ops(c) for c in node.body) * (node.size if node.mark == "u" else 1)
-        node.__dict__["_unrolled_ops"] = cached
-    return int(cached)
-
-
 def _scope_fault(
     program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], target: Target, policy: str
 ) -> Fault | None:
-    if not _marked(scope):
-        return None
     if scope.mark and scope.mark not in target.marks:
         return _fault(
             "mark-unknown", f"The target {target.name} knows no {MARK_WORDS[scope.mark]} scopes.", (path,)
@@ -103,7 +86,7 @@ def _scope_fault(
     if scope.mark == "v":
         return vector_fault(program, scope, path, above, target, policy)
     for number, child in enumerate(scope.body):
-        if isinstance(child, Scope):
+        if isinstance(child, Scope) and not child.summary.marks <= UNROLLED:
             fault = _scope_fault(program, child, (*path, number), (*above, scope), target, policy)
             if fault is not None:
                 return fault

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from dojo_core.program.affine import Affine
 
@@ -22,6 +21,29 @@ DTYPE_BYTES: dict[str, int] = {
 }  # fmt: skip
 
 Path = tuple[int, ...]  # child numbers from the root of the program down to a node
+
+
+T = TypeVar("T")
+
+
+class derived(Generic[T]):
+    """``functools.cached_property`` without the lock that it has up to Python 3.11: nodes are made by the
+    thousand, and what is derived from them is the same whoever derives it."""
+
+    def __init__(self, derive: Callable[[Any], T]) -> None:
+        self.derive, self.name, self.__doc__ = derive, derive.__name__, derive.__doc__
+
+    @overload
+    def __get__(self, node: None, owner: type) -> derived[T]: ...
+
+    @overload
+    def __get__(self, node: object, owner: type) -> T: ...
+
+    def __get__(self, node: object | None, owner: type) -> T | derived[T]:
+        if node is None:
+            return self
+        value = node.__dict__[self.name] = self.derive(node)
+        return value
 
 
 class Birth(NamedTuple):
@@ -42,7 +64,8 @@ class Access:
     index: tuple[Affine, ...]
 
     def substitute(self, images: Mapping[int, Affine]) -> Access:
-        return Access(self.array, tuple(i.substitute(images) for i in self.index))
+        index = tuple([i.substitute(images) for i in self.index])
+        return self if index == self.index else Access(self.array, index)
 
     def __str__(self) -> str:
         return f"{self.array}[{','.join(map(str, self.index))}]"
@@ -121,7 +144,7 @@ class Op:
     @property
     def reads(self) -> tuple[Access, ...]:
         """The accesses read as operands; an accumulation reads its target besides."""
-        return tuple(o for o in self.operands if isinstance(o, Access))
+        return tuple([o for o in self.operands if isinstance(o, Access)])
 
     def substitute(self, images: Mapping[int, Affine]) -> Op:
         """The same operation with its iterators replaced (its birth stays)."""
@@ -129,12 +152,28 @@ class Op:
             self.target.substitute(images),
             self.accumulate,
             self.function,
-            tuple(substituted(o, images) for o in self.operands),
+            tuple([substituted(o, images) for o in self.operands]),
             tuple(c.substitute(images) for c in self.guard) if self.guard else (),
             tuple(a.substitute(images) for a in self.prefetches) if self.prefetches else (),
             self.stream,
             self.birth,
         )
+
+
+NOTHING: frozenset[str] = frozenset()
+
+
+class Summary(NamedTuple):
+    """What the judges of legality ask of a subtree, gathered in one pass."""
+
+    first_accessed: tuple[
+        str, ...
+    ]  # all arrays read or written, by first access: the target, then what is read
+    prefetched: frozenset[str]  # all arrays that an operation prefetches (which touches nothing)
+    marks: frozenset[str]  # all marks of scopes
+    nodes: int
+    height: int  # nodes on the longest path down
+    unrolled: int  # operations of generated code: each once per iteration of the unrolled scopes around it
 
 
 @dataclass(frozen=True)
@@ -146,64 +185,80 @@ class Scope:
     mark: str = ""
     birth: Birth = field(default=Birth(), compare=False)
 
-    @cached_property
-    def first_accessed(self) -> tuple[str, ...]:
-        """Names of all arrays accessed below, by first access (prefetches, which touch nothing, aside)."""
-        return _first_accessed(self.body)
+    @derived
+    def summary(self) -> Summary:
+        """What of the subtree, this scope included, is asked most."""
+        below = summary(self.body)
+        return Summary(
+            below.first_accessed,
+            below.prefetched,
+            below.marks | {self.mark} if self.mark else below.marks,
+            below.nodes + 1,
+            below.height + 1,
+            below.unrolled * self.size if self.mark == "u" else below.unrolled,
+        )
 
-    @cached_property
+    @derived
     def arrays(self) -> frozenset[str]:
-        """The same names as a set."""
-        return frozenset(self.first_accessed)
-
-    @cached_property
-    def prefetched(self) -> frozenset[str]:
-        """Names of all arrays that an operation below prefetches."""
-        return _prefetched(self.body)
-
-    @cached_property
-    def nodes(self) -> int:
-        """How many nodes the subtree has, this one included."""
-        return 1 + sum(c.nodes if isinstance(c, Scope) else 1 for c in self.body)
-
-    @cached_property
-    def height(self) -> int:
-        """How many nodes the longest path down has, this one included."""
-        return 1 + max((c.height if isinstance(c, Scope) else 1 for c in self.body), default=0)
+        """Names of all arrays that operations below read or write."""
+        return frozenset(self.summary.first_accessed)
 
 
 Node = Scope | Op
 
 
-def _prefetched(body: tuple[Node, ...]) -> frozenset[str]:
-    names: set[str] = set()
-    for child in body:
-        if isinstance(child, Scope):
-            names |= child.prefetched
-        else:
-            names.update(a.array for a in child.prefetches)
-    return frozenset(names)
-
-
-def _first_accessed(body: tuple[Node, ...]) -> tuple[str, ...]:
-    """Arrays in the order in which operations name them first: the target, then what is read."""
+def summary(body: tuple[Node, ...]) -> Summary:
+    """What of these subtrees is asked most."""
+    if len(body) == 1 and isinstance(body[0], Scope):
+        return body[0].summary
     names: dict[str, None] = {}
+    prefetched = marks = NOTHING
+    nodes = height = unrolled = 0
     for child in body:
         if isinstance(child, Scope):
-            names.update(dict.fromkeys(child.first_accessed))
-        else:
-            names[child.target.array] = None
-            for operand in child.operands:
-                if isinstance(operand, Access):
-                    names[operand.array] = None
-    return tuple(names)
+            below = child.summary
+            names.update(dict.fromkeys(below.first_accessed))
+            if below.prefetched:
+                prefetched |= below.prefetched
+            if below.marks:
+                marks |= below.marks
+            nodes += below.nodes
+            unrolled += below.unrolled
+            if height < below.height:
+                height = below.height
+            continue
+        names[child.target.array] = None
+        for operand in child.operands:
+            if isinstance(operand, Access):
+                names[operand.array] = None
+        if child.prefetches:
+            prefetched |= {a.array for a in child.prefetches}
+        nodes += 1
+        unrolled += 1
+        height = height or 1
+    return Summary(tuple(names), prefetched, marks, nodes, height, unrolled)
+
+
+def differing(
+    before: tuple[Node, ...], after: tuple[Node, ...]
+) -> tuple[int, tuple[Node, ...], tuple[Node, ...]]:
+    """What is left of two bodies without the nodes that they share at their beginning and at their end,
+    and the number of the first of these."""
+    shorter = min(len(before), len(after))
+    first = 0
+    while first < shorter and before[first] is after[first]:
+        first += 1
+    last = 0
+    while last < shorter - first and before[-1 - last] is after[-1 - last]:
+        last += 1
+    return first, before[first : len(before) - last], after[first : len(after) - last]
 
 
 def substitute(node: Node, images: Mapping[int, Affine]) -> Node:
     """Replace iterators by affine forms throughout a subtree; births stay."""
     if isinstance(node, Op):
         return node.substitute(images)
-    return Scope(node.size, tuple(substitute(c, images) for c in node.body), node.mark, node.birth)
+    return Scope(node.size, tuple([substitute(c, images) for c in node.body]), node.mark, node.birth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,55 +331,75 @@ class Program:
         A buffer that no operation touches and that is no input or output leaves, and prefetches of its
         arrays with it.
         """
-        home = {a: b for b in buffers for a in b.arrays}
-        ordered: dict[str, Buffer] = {}
-        for array in inputs + outputs:
-            if array in home:
-                ordered.setdefault(home[array].name, home[array])
-        for array in _first_accessed(body):
-            if array in home:
-                ordered.setdefault(home[array].name, home[array])
-        gone = {a for a in _prefetched(body) if a not in home or home[a].name not in ordered}
+        found = summary(body)
+        ordered = _ordered(buffers, inputs + outputs, found.first_accessed)
+        gone = found.prefetched.difference(*[b.arrays for b in ordered])
         if gone:
             body = tuple(_without_prefetches(n, gone) for n in body)
-        return Program(name, inputs, outputs, tuple(ordered.values()), body, age)
+        return Program(name, inputs, outputs, ordered, body, age)
 
     def edit(
         self, body: tuple[Node, ...] | None = None, buffers: tuple[Buffer, ...] | None = None
     ) -> Program:
-        """The same kernel with another body or other buffers, canonically ordered."""
-        return Program.make(
-            self.name,
-            self.inputs,
-            self.outputs,
-            self.buffers if buffers is None else buffers,
-            self.body if body is None else body,
-            self.age,
-        )
+        """The same kernel with another body or other buffers, canonically ordered as by ``make``.
 
-    @cached_property
+        Only what differs is looked at, where that settles the order.
+        """
+        body = self.body if body is None else body
+        first, old, new = differing(self.body, body)
+        was, now = summary(old), summary(new)
+        # Between names that come before what differs and names that come after it.
+        begin, end = self._names_before[first], self._names_before[first + len(old)]
+        names = self.summary.first_accessed
+        settled = set(names[begin:end]) <= set(now.first_accessed) and now.prefetched <= was.prefetched
+        if settled and buffers is None and was.first_accessed == now.first_accessed:
+            return Program(self.name, self.inputs, self.outputs, self.buffers, body, self.age)
+        buffers = self.buffers if buffers is None else buffers
+        if settled:
+            order = names[:begin] + now.first_accessed + names[end:]
+            ordered = _ordered(buffers, self.inputs + self.outputs, order)
+            if not self.summary.prefetched.difference(*[b.arrays for b in ordered]):
+                return Program(self.name, self.inputs, self.outputs, ordered, body, self.age)
+        return Program.make(self.name, self.inputs, self.outputs, buffers, body, self.age)
+
+    @derived
+    def _names_before(self) -> list[int]:
+        """How many arrays have been accessed before each child of the root, and before the end."""
+        seen: set[str] = set()
+        counts = []
+        for child in self.body:
+            counts.append(len(seen))
+            seen.update(summary((child,)).first_accessed)
+        return [*counts, len(seen)]
+
+    @derived
     def buffer_of(self) -> dict[str, Buffer]:
         """The buffer that holds each array."""
         return {a: b for b in self.buffers for a in b.arrays}
 
-    @cached_property
+    @derived
     def interface(self) -> frozenset[str]:
         """Arrays that the caller owns: inputs and outputs."""
         return frozenset(self.inputs + self.outputs)
 
-    @cached_property
+    @derived
+    def summary(self) -> Summary:
+        """What of the whole tree is asked most."""
+        return summary(self.body)
+
+    @derived
     def leaves(self) -> tuple[Leaf, ...]:
         """Every operation in tree order."""
         return tuple(leaves(self.body))
 
-    @cached_property
+    @derived
     def text(self) -> str:
         """The canonical text."""
         from dojo_core.program.printing import print_program
 
         return print_program(self)
 
-    @cached_property
+    @derived
     def hash(self) -> str:
         """Stable content hash of the canonical text: the key of every cache and record."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:24]
@@ -369,11 +444,23 @@ def splice(body: tuple[Node, ...], path: Path, count: int, nodes: tuple[Node, ..
         return body[:first] + nodes + body[first + count :]
     scope = body[first]
     assert isinstance(scope, Scope)
-    changed = replace(scope, body=splice(scope.body, path[1:], count, nodes))
+    changed = Scope(scope.size, splice(scope.body, path[1:], count, nodes), scope.mark, scope.birth)
     return (*body[:first], changed, *body[first + 1 :])
 
 
-def _without_prefetches(node: Node, arrays: set[str]) -> Node:
+def _ordered(
+    buffers: tuple[Buffer, ...], interface: tuple[str, ...], names: tuple[str, ...]
+) -> tuple[Buffer, ...]:
+    """The buffers in canonical order; those of no named array left out."""
+    home = {a: b for b in buffers for a in b.arrays}
+    ordered: dict[str, Buffer] = {}
+    for array in interface + names:
+        if array in home:
+            ordered[home[array].name] = home[array]
+    return tuple(ordered.values())
+
+
+def _without_prefetches(node: Node, arrays: frozenset[str]) -> Node:
     if isinstance(node, Scope):
         return replace(node, body=tuple(_without_prefetches(c, arrays) for c in node.body))
     return replace(node, prefetches=tuple(a for a in node.prefetches if a.array not in arrays))

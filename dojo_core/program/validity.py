@@ -10,7 +10,7 @@ costs nothing there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from dojo_core.program.dependence import (
     renamed,
     touches,
 )
+from dojo_core.program.difference import Difference, on_heap
 from dojo_core.program.flow import orders, touches_of
 from dojo_core.program.integers import Constraint
 from dojo_core.program.tree import Access, Birth, Buffer, Leaf, Node, Op, Path, Program, Scope
@@ -44,19 +45,29 @@ class Fault:
     witness: Witness | None = None
 
 
-def storage_fault(program: Program) -> Fault | None:
-    """The first violation of V2, or None. Reads that no write defines are ``definition_fault``'s matter."""
-    parallel = any(isinstance(n, Scope) and _holds_parallel(n) for n in program.body)
-    for buffer in program.buffers:
-        plain = (
-            buffer.location == "heap" and len(buffer.arrays) == 1 and all(d.materialised for d in buffer.dims)
-        )
-        if plain and not parallel:
-            continue
-        fault = _buffer_fault(program, buffer)
-        if fault is not None:
-            return fault
+def storage_fault(program: Program, since: Difference | None = None) -> Fault | None:
+    """The first violation of V2, or None. Reads that no write defines are ``definition_fault``'s matter.
+
+    ``since``, if given, is the difference from a valid program; only the buffers that it concerns are looked
+    at: of all others the projections are the same.
+    """
+    for buffer, verdict in _verdicts(program, Difference(program) if since is None else since):
+        if verdict is not None:
+            # The verdict is kept for the projection; its nodes and instances are told in the real tree.
+            return _located(program, buffer, verdict)
     return None
+
+
+def keeps_storage(program: Program, since: Difference) -> bool:
+    """Is there no ``storage_fault``?"""
+    return all(verdict is None for _, verdict in _verdicts(program, since))
+
+
+def _verdicts(program: Program, since: Difference) -> Iterator[tuple[Buffer, Fault | None]]:
+    parallel = "p" in since.before.summary.marks or "p" in since.made.marks
+    for buffer in since.concerned:
+        if parallel or not on_heap(buffer):
+            yield buffer, _verdict(program, buffer, since)
 
 
 def definition_fault(program: Program) -> Fault | None:
@@ -109,14 +120,6 @@ class _View(NamedTuple):
     owner: int  # depth of the owner: how many scopes hold all accesses
 
 
-def _holds_parallel(scope: Scope) -> bool:
-    cached = scope.__dict__.get("_parallel")
-    if cached is None:
-        cached = scope.mark == "p" or any(isinstance(c, Scope) and _holds_parallel(c) for c in scope.body)
-        scope.__dict__["_parallel"] = cached
-    return bool(cached)
-
-
 def _touches_any(leaf: Leaf, arrays: Sequence[str]) -> bool:
     return leaf.op.target.array in arrays or any(a.array in arrays for a in leaf.op.reads)
 
@@ -138,13 +141,11 @@ def _project(node: Node, arrays: frozenset[str]) -> object | None:
     return kept[arrays]
 
 
-def _buffer_fault(program: Program, buffer: Buffer) -> Fault | None:
+def _verdict(program: Program, buffer: Buffer, since: Difference) -> Fault | None:
     arrays = frozenset(buffer.arrays)
-    key = tuple(p for p in (_project(n, arrays) for n in program.body) if p is not None)
+    key = tuple([p for p in [_project(n, arrays) for n in since.accessing(arrays)] if p is not None])
     outputs = tuple(a for a in buffer.arrays if a in program.outputs)
-    verdict = _judge(key, buffer, outputs)
-    # The verdict is kept for the projection; its nodes and instances are told in the real tree.
-    return None if verdict is None else _located(program, buffer, verdict)
+    return _judge(key, buffer, outputs)
 
 
 @lru_cache(maxsize=30_000)
