@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from dojo_core.cli.exporting import export
 from dojo_core.cli.looking import check, explain, moves, show, show_kernels
 from dojo_core.cli.measuring import bench, time_moves
 from dojo_core.cli.playing import play, show_recipes
@@ -46,6 +47,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "check": check,
     "time": time_moves,
     "bench": bench,
+    "export": export,
     "app": run_app,
 }
 

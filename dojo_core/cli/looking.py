@@ -17,6 +17,7 @@ from dojo_core.cli.positions import (
     PolicyOption,
     ShapeOption,
     played,
+    text_kind,
 )
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file
 from dojo_core.faults import program_fault
@@ -175,7 +176,7 @@ def check(
     Example: [bold]dojo check my_kernel.txt[/bold]
     """
     text = read_file(file)
-    if text.lstrip().startswith("dojo game") or any(row.startswith("shape ") for row in text.splitlines()):
+    if text_kind(text) != "program":
         _check_moves(file, text)
         return
     program = parse(text)
@@ -194,7 +195,7 @@ def check(
 
 def _check_moves(file: Path, text: str) -> None:
     """A game or a line is valid where each of its moves applies."""
-    if text.lstrip().startswith("dojo game"):
+    if text_kind(text) == "game":
         game, what = Game.from_text(text), "Game"
     else:
         kernel = read_line(text, file.stem).kernel

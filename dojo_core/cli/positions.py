@@ -76,7 +76,7 @@ def played(
     chosen = _policy(policy, recorded.policy if recorded else "reassoc")
     game = Game.new(program, name, sizes, "cpu", chosen)
     if recorded is not None:
-        report = recorded.play(game, _parameters(settings or []))
+        report = recorded.play(game, parameters(settings or []))
         for number, entry in enumerate(report.entries, 1):
             if entry.outcome == "readdressed":
                 err.print(f"Move {number}: {escape(entry.move)} is now {escape(entry.new)}.", style="yellow")
@@ -85,6 +85,13 @@ def played(
                     f"Move {number}, {entry.move}, does not apply ({entry.outcome}): {entry.reason}"
                 )
     return game
+
+
+def text_kind(text: str) -> str:
+    """What a file holds: ``game``, ``line`` or ``program``."""
+    if text.lstrip().startswith("dojo game"):
+        return "game"
+    return "line" if any(row.startswith("shape ") for row in text.splitlines()) else "program"
 
 
 def line_text(line: Path) -> str:
@@ -104,11 +111,11 @@ def _policy(given: str | None, default: str) -> str:
     return policy
 
 
-def _parameters(given: list[str]) -> dict[str, int]:
-    parameters: dict[str, int] = {}
+def parameters(given: list[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
     for each in given:
         name, equals, value = each.partition("=")
         if not equals or not re.fullmatch("[0-9]{1,9}", value):
             raise Failure(f"A parameter is set as --set name=number, not {each!r}.")
-        parameters[name] = int(value)
-    return parameters
+        found[name] = int(value)
+    return found

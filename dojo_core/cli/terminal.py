@@ -18,6 +18,7 @@ from rich.table import Table
 
 from dojo_core.faults import text_fault
 from dojo_core.game import GameFull
+from dojo_core.measure.measurement import seconds_text as seconds_text
 from dojo_core.moves import IllegalMove, MoveSyntax, NoSuchPlace
 from dojo_core.program.text import TextError
 from dojo_core.targets.cpu.code import NotGeneratable
@@ -122,10 +123,3 @@ def progress(description: str, total: int) -> Iterator[Callable[[], None]]:
     shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*shown, console=err) as bar:
         yield partial(bar.advance, bar.add_task(description, total=total))
-
-
-def seconds_text(seconds: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * scale >= 1:
-            return f"{seconds * scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"

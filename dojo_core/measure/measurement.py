@@ -109,3 +109,11 @@ class Measurement:
             calibration=record.calibration,
             known=True,
         )
+
+
+def seconds_text(seconds: float) -> str:
+    """A time in three digits: ``1.83 ms``."""
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * scale >= 1:
+            return f"{seconds * scale:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"

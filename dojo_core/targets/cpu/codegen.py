@@ -50,7 +50,7 @@ _FLOATS = ("f32", "f64")
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _OF_REALS = ("sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "pow")
 _HORIZONTAL = {"+": "sum", "*": "product", "max": "maximum", "min": "minimum"}
-_STRICT = '__attribute__((optimize("fp-contract=off"))) '
+STRICT = '__attribute__((optimize("fp-contract=off"))) '
 
 
 def generate(program: Program, policy: str = "reassoc") -> Code:
@@ -91,7 +91,7 @@ class _Generator:
         program = self.program
         symbol = f"kernel_{program.name}"
         self._line(
-            f"{_STRICT if self.strict else ''}void {symbol}(void *const *arrays, void *workspace) {{", None, 0
+            f"{STRICT if self.strict else ''}void {symbol}(void *const *arrays, void *workspace) {{", None, 0
         )
         parameters = self._interface()
         for buffer in program.buffers:

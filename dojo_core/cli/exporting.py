@@ -1,0 +1,182 @@
+"""Exporting: kernels as a small library that needs nothing of the Dojo."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from dojo_core import kernels
+from dojo_core.cli.positions import PolicyOption, ShapeOption, parameters, played, text_kind
+from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file, seconds_text
+from dojo_core.export import (
+    DEFAULT_NAME,
+    Choice,
+    NotExported,
+    best,
+    library,
+    of_game,
+    of_line,
+    start_game,
+    verified,
+    write,
+    zipped,
+)
+from dojo_core.export.choice import Measure
+from dojo_core.faults import program_fault
+from dojo_core.game import Game
+from dojo_core.line import read_line, recorded_lines
+from dojo_core.measure.measurer import Effort, Measurer, Workload
+from dojo_core.measure.records import Records
+from dojo_core.program.text import parse
+
+SOURCES = ("best", "line", "start")
+
+
+def export(
+    wanted: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KERNEL...",
+            help="Kernels, each NAME or NAME:SHAPE; or files: a game, a line, a program text.",
+            show_default=False,
+        ),
+    ],
+    to: Annotated[
+        Path,
+        typer.Option("--to", help="The folder to write, or a file that ends in .zip.", show_default=False),
+    ],
+    shape: ShapeOption = None,
+    source: Annotated[
+        str,
+        typer.Option("--from", help="best (records of this machine, else the line), line, or start."),
+    ] = "best",
+    policy: PolicyOption = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A parameter of the lines, such as block=48.")
+    ] = None,
+    name: Annotated[str, typer.Option("--name", help="The library's name in C and Python.")] = DEFAULT_NAME,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure/--no-measure", help="Verify and time first what this machine has not measured yet."
+        ),
+    ] = True,
+) -> None:
+    """Write kernels as a library to take away: C, a CMake file, Python and PyTorch.
+
+    Example: [bold]dojo export softmax matmul:768x1024x1024 --to fast[/bold]
+    or [bold]dojo export my.game --to fast.zip --name my_kernels[/bold]
+    """
+    if source not in SOURCES:
+        raise Failure(f"--from takes {', '.join(SOURCES)}, not {source!r}.")
+    if to.suffix == ".zip" and to.exists():
+        raise Failure(f"{to} is there already: remove it, or name another file.")
+    try:
+        opened = Records()
+    except (ValueError, sqlite3.DatabaseError) as error:
+        raise Failure(f"The records cannot be opened: {error} (DOJO_HOME names another folder.)") from None
+    with opened as records, Measurer(records) as measurer:
+        measured = _measuring(measurer) if measure else None
+        try:
+            chosen = [_choice(w, shape, source, policy, settings, records, measured) for w in wanted]
+            made = library(chosen, name)
+            if to.suffix == ".zip":
+                to.write_bytes(zipped(made))
+            else:
+                write(made, to)
+        except (NotExported, ValueError) as refusal:
+            raise Failure(str(refusal)) from None
+    table = columns("kernel", "from", "moves", "time here", right=("moves", "time here"))
+    for each in made.instances:
+        choice = each.choice
+        seconds = choice.record.seconds if choice.record is not None else None
+        table.add_row(
+            each.name,
+            choice.source,
+            "?" if choice.moves is None else str(len(choice.moves)),
+            "not measured" if seconds is None else seconds_text(seconds),
+        )
+    print_table(table)
+    out.print(
+        f"Wrote {counted(len(made.files), 'file')} to {escape(str(to))}. "
+        "README.md there tells how to build and call it.",
+        soft_wrap=True,
+    )
+
+
+def _measuring(measurer: Measurer) -> Measure:
+    """Verifies and times a choice and leaves that in the records."""
+
+    def measure(choice: Choice) -> None:
+        err.print(f"Measuring {escape(choice.title)}, {escape(choice.source)} …", style="dim")
+        lines = {choice.program.hash: "\n".join(choice.moves or ())}
+        workload = Workload(choice.start, choice.kernel, choice.policy)
+        (found,) = measurer.measure(workload, [choice.program], Effort.FINAL, lines=lines)
+        if found.status != "ok":
+            raise NotExported(
+                f"{choice.title} ({choice.source}) was not exported: on this machine it is "
+                f"{found.status.replace('_', ' ')}: {found.message}"
+            )
+
+    return measure
+
+
+def _choice(
+    wanted: str,
+    shape: str | None,
+    source: str,
+    policy: str | None,
+    settings: list[str] | None,
+    records: Records,
+    measure: Measure | None,
+) -> Choice:
+    """One argument of the command as what it stands for."""
+    kernel, colon, own_shape = wanted.partition(":")
+    if kernel not in kernels.names():
+        return verified(_from_file(wanted, shape, policy, settings), records, measure)
+    at = own_shape if colon else shape
+    if source == "start":
+        return verified(
+            of_game(start_game(kernel, at, policy or "reassoc"), "the start program"), records, measure
+        )
+    if source == "best" and not settings:
+        return best(kernel, at, records, policy, measure)
+    line = recorded_lines().get(kernel)
+    if line is None:
+        raise Failure(f"There is no recorded line of {kernel}: leave --set out, or give --from start.")
+    return verified(of_line(line, kernel, at, policy, parameters(settings or [])), records, measure)
+
+
+def _from_file(wanted: str, shape: str | None, policy: str | None, settings: list[str] | None) -> Choice:
+    """A game at its cursor, the end of a line, or a program text as it is."""
+    path = Path(wanted)
+    if not (path.suffix or "/" in wanted or path.exists()):
+        raise Failure(
+            f"There is no kernel {wanted!r}. The kernels: {', '.join(kernels.names())}. "
+            "Or give the path of a file."
+        )
+    text = read_file(path)
+    kind = text_kind(text)
+    if kind == "program":
+        if shape or settings:
+            raise Failure(f"{path} has its sizes in its text: leave --shape and --set out.")
+        program = parse(text)
+        fault = program_fault(program)
+        if fault is not None:
+            raise Failure(fault)
+        return of_game(Game.new(program, policy=policy or "reassoc"), f"the text {path.name}")
+    if kind == "game":
+        if settings or shape or policy:
+            raise Failure(
+                "A game has its shape and policy in its text: leave --set, --shape and --policy out."
+            )
+        return of_game(Game.from_text(text), f"the game {path.name}")
+    named = read_line(text, path.stem).kernel
+    if named is None:
+        raise Failure(f"{path} names no kernel: add a line such as: kernel softmax")
+    game = played(named, shape, policy, path, settings)
+    return of_game(game, f"the line {path.name}")

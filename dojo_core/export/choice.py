@@ -1,0 +1,191 @@
+"""Which program of a kernel is exported: this machine's best record, a line, a game, or a text as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from dojo_core import kernels
+from dojo_core.game import Game
+from dojo_core.line import RecordedLine, recorded_lines
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.records import Record, Records
+from dojo_core.program.text import TextError, parse
+from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.limits import cpu
+
+TARGET = "cpu"
+_GAMES = 100  # saved games that are searched for the moves that led to a record's program
+
+
+class NotExported(Exception):
+    """A kernel that cannot be exported as asked; ``str()`` is a sentence that says what to do."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One kernel to export. ``shape`` is empty for a text of one's own, which has its sizes in itself.
+
+    ``source`` says in words where the program comes from. ``moves`` lead from ``start`` to ``program``;
+    None where they are not known. ``record`` is its best verified measurement on this machine.
+    """
+
+    kernel: str | None
+    shape: str
+    policy: str
+    start: Program
+    program: Program
+    source: str
+    moves: tuple[str, ...] | None
+    record: Record | None = None
+
+    @property
+    def title(self) -> str:
+        """For a sentence about it: ``softmax 24576x512``."""
+        return f"{self.kernel} {self.shape}" if self.kernel else self.start.name
+
+    @property
+    def formula(self) -> str:
+        """What it computes, where that is known."""
+        return kernels.get(self.kernel).formula if self.kernel else ""
+
+
+def of_game(game: Game, source: str) -> Choice:
+    """A game's position at the cursor."""
+    moves = tuple(str(p.move) for p in game.line()[1:])
+    shape = game.shape if game.kernel else ""
+    return Choice(game.kernel, shape, game.policy, game.start, game.current.program, source, moves)
+
+
+def start_game(kernel: str, shape: str | None, policy: str) -> Game:
+    """A game at a kernel's start. Raises ValueError for an unknown kernel or a shape that does not fit it."""
+    found = kernels.get(kernel)
+    sizes = found.shape(shape) if shape else found.shapes[0]
+    return Game.new(found.program(sizes), kernel, "x".join(map(str, sizes)), TARGET, policy)
+
+
+def of_line(
+    line: RecordedLine,
+    kernel: str,
+    shape: str | None,
+    policy: str | None = None,
+    settings: Mapping[str, int] | None = None,
+) -> Choice:
+    """The end of a line, played at a shape (default: the line's own).
+
+    Where nobody set ``lanes`` and this machine has no vectors of the line's own, it takes the widest here.
+    Raises NotExported where a move does not apply, ValueError and TextError for a bad shape or parameter.
+    """
+    chosen = dict(settings or {})
+    widths = cpu().vector_widths["f32"]
+    if "lanes" not in chosen and line.settings.get("lanes", widths[0]) not in widths:
+        chosen["lanes"] = widths[0]
+    game = start_game(kernel, shape or line.shape or None, policy or line.policy)
+    report = line.play(game, chosen)
+    for number, entry in enumerate(report.entries, 1):
+        if not entry.applies:
+            names = ", ".join(line.settings)
+            remedy = f"Set its parameters ({names}) with --set, or export" if names else "Export"
+            raise NotExported(
+                f"The line {line.title} does not apply to {kernel} {game.shape}. Move {number}, "
+                f"{entry.move}: {entry.reason.rstrip('.')}. {remedy} a game of your own, or --from start."
+            )
+    return of_game(game, f"the line {line.title}")
+
+
+def of_record(records: Records, start: Game, policy: str | None = None) -> Choice | None:
+    """The fastest verified program that this machine's records have for a start; None where there is none.
+
+    ``policy``: only what was played under it.
+    """
+    best = records.best(start.start.hash, TARGET, this_machine().fingerprint, policy)
+    if best is None:
+        return None
+    program = parse(best.program_text)
+    moves = tuple(best.line.splitlines()) or _moves_to(records, start, program)
+    return Choice(
+        start.kernel, start.shape if start.kernel else "", best.policy, start.start, program,
+        "the best verified record of this machine", moves, best,
+    )  # fmt: skip
+
+
+def _moves_to(records: Records, start: Game, program: Program) -> tuple[str, ...] | None:
+    """The moves to a record's program, found among the recorded lines and the saved games."""
+    if program.hash == start.start.hash:
+        return ()
+    line = recorded_lines().get(start.kernel or "")
+    if line is not None:
+        try:
+            choice = of_line(line, start.kernel or "", start.shape)
+        except (NotExported, TextError, ValueError):
+            choice = None
+        if choice is not None and choice.program.hash == program.hash:
+            return choice.moves
+    for saved in records.games(limit=_GAMES):
+        if f"\nkernel: {start.kernel or '-'}\nshape: {start.shape or '-'}\n" not in saved.text:
+            continue
+        try:
+            game = Game.from_text(saved.text)
+        except (TextError, ValueError):  # saved by another version, whose moves were others
+            continue
+        for position in game.positions.values():
+            if position.program.hash == program.hash and game.start.hash == start.start.hash:
+                return tuple(str(p.move) for p in game.line(position.id)[1:])
+    return None
+
+
+def with_record(choice: Choice, records: Records) -> Choice:
+    """The choice with what this machine's records know of exactly this program."""
+    found = records.known(
+        choice.program.hash, TARGET, this_machine().fingerprint, choice.policy, choice.start.hash
+    )
+    verified = found is not None and found.verified and found.status == "ok"
+    return replace(choice, record=found if verified else None)
+
+
+Measure = Callable[[Choice], None]
+"""Verifies and times a choice's program and leaves that in the records. Raises NotExported where it fails."""
+
+
+def best(
+    kernel: str,
+    shape: str | None,
+    records: Records,
+    policy: str | None = None,
+    measure: Measure | None = None,
+) -> Choice:
+    """The fastest verified program known on this machine, else the recorded line's end, else the start.
+
+    Without a shape it is the recorded line's, or the kernel's first.
+    With ``measure``, a recorded line that this machine has not timed is timed first, so that a record of
+    some half-way position does not win for want of an opponent; and what is chosen is verified. Raises
+    NotExported, and ValueError for an unknown kernel or shape.
+    """
+    line = recorded_lines().get(kernel)
+    start = start_game(kernel, shape or (line.shape if line else None), policy or "reassoc")
+    played: Choice | None = None
+    refused: NotExported | None = None
+    if line is not None and policy in (None, line.policy):
+        try:
+            played = with_record(of_line(line, kernel, start.shape), records)
+        except NotExported as refusal:
+            refused = refusal
+    if played is not None and played.record is None and measure is not None:
+        measure(played)
+    recorded = of_record(records, start, policy)
+    if recorded is not None:
+        return recorded
+    if played is not None:
+        return played
+    if refused is not None:
+        raise refused
+    return verified(of_game(start, "the start program"), records, measure)
+
+
+def verified(choice: Choice, records: Records, measure: Measure | None = None) -> Choice:
+    """The choice with its record; with ``measure``, verified and timed now where it was not before."""
+    found = with_record(choice, records)
+    if found.record is None and measure is not None:
+        measure(choice)
+        found = with_record(choice, records)
+    return found

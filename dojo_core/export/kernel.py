@@ -1,0 +1,231 @@
+"""One kernel of an exported library: its interface as a caller sees it, and its C file."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from dojo_core.export.choice import Choice, NotExported
+from dojo_core.export.excerpt import needed
+from dojo_core.export.names import argument
+from dojo_core.export.narrow import narrowed, widest_vector
+from dojo_core.export.templates import filled
+from dojo_core.measure.measurement import seconds_text
+from dojo_core.measure.records import Record
+from dojo_core.program.tree import DTYPE_BYTES, Program
+from dojo_core.targets.cpu.code import Code, NotGeneratable
+from dojo_core.targets.cpu.codegen import PREAMBLE, STRICT, generate
+
+WIDTH = 110  # columns of comments
+REGISTERS = (64, 32, 16)  # bytes of a vector register: AVX-512, AVX2, and what every x86-64 and AArch64 has
+
+C_TYPES = {
+    "f64": "double", "f32": "float", "i64": "int64_t", "i32": "int32_t", "i16": "int16_t", "i8": "int8_t",
+    "u8": "uint8_t", "bool": "uint8_t",
+}  # fmt: skip
+"""Of an interface array, in the header; a bool is a byte of 0 or 1."""
+
+NUMPY_TYPES = {
+    "f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
+    "u8": "uint8", "bool": "bool",
+}  # fmt: skip
+"""In Python: NumPy and PyTorch have the same names for these."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """An input or output. ``shape`` as the start program has it, whatever the moves merged or split."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    output: bool
+
+    @property
+    def bytes(self) -> int:
+        size = DTYPE_BYTES[self.dtype]
+        for extent in self.shape:
+            size *= extent
+        return size
+
+    @property
+    def text(self) -> str:
+        """``x float32 [24576, 512]``."""
+        return f"{self.name} {NUMPY_TYPES[self.dtype]} [{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One kernel at one shape. ``name`` is that of its file and, after the library's, of its C function.
+
+    ``family`` names what is the same kernel at several shapes. ``codes`` holds the code for registers of a
+    number of bytes, the program's own first; narrower ones are there where they differ. ``stack_bytes`` is
+    the most that the locals of one call take in each thread.
+    """
+
+    name: str
+    family: str
+    choice: Choice
+    codes: dict[int, Code]
+    arrays: tuple[Array, ...]
+    stack_bytes: int
+
+    @property
+    def workspace_bytes(self) -> int:
+        return max(code.workspace_bytes for code in self.codes.values())
+
+    def file(self, register_bytes: int) -> str:
+        """The C file for a processor whose registers have so many bytes, inside the library's folder."""
+        own = next(iter(self.codes))
+        width = max((w for w in self.codes if w <= register_bytes), default=min(self.codes))
+        return f"kernels/{self.name}.c" if width == own else f"kernels/{self.name}_{8 * width}bit.c"
+
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        return tuple(a for a in self.arrays if not a.output)
+
+    @property
+    def outputs(self) -> tuple[Array, ...]:
+        return tuple(a for a in self.arrays if a.output)
+
+
+def instance(choice: Choice) -> Instance:
+    """Generate a choice's code. Raises NotExported for an interface that the library cannot offer.
+
+    Raises NotGeneratable where the target has no C for the program.
+    """
+    own = max(widest_vector(choice.program), min(REGISTERS))
+    codes = {own: generate(choice.program, choice.policy)}
+    for width in REGISTERS:
+        if width < own:
+            try:
+                codes[width] = generate(narrowed(choice.program, width), choice.policy)
+            except NotGeneratable:  # too long, unrolled so far: the compiler then cuts the vectors itself
+                continue
+    family = argument(choice.kernel or choice.start.name)
+    name = f"{family}_{choice.shape}" if choice.shape else family
+    stack = sum(b.bytes for b in choice.program.buffers if b.location == "stack")
+    return Instance(name, family, choice, codes, _arrays(choice, codes[own]), stack)
+
+
+def _arrays(choice: Choice, code: Code) -> tuple[Array, ...]:
+    """The parameters of the code in order, under the start program's names and shapes."""
+    start, end = choice.start, choice.program
+    found: list[Array] = []
+    for parameter in code.parameters:
+        (name, *others) = [
+            a for a in (*start.inputs, *start.outputs) if end.buffer_of[a].name == parameter.name
+        ]
+        if others:
+            raise NotExported(
+                f"In {choice.title} {name} and {', '.join(others)} share one buffer: give each array its own."
+            )
+        buffer = start.buffer_of[name]
+        if buffer.dtype not in C_TYPES:
+            raise NotExported(
+                f"{name} of {choice.title} is {buffer.dtype}, which a library cannot take: use f32."
+            )
+        shape = tuple(d.size for d in buffer.dims if d.materialised)
+        array = Array(argument(name, [a.name for a in found]), buffer.dtype, shape, parameter.role == "out")
+        if array.bytes != end.buffer_of[name].bytes:
+            raise NotExported(
+                f"The moves changed the size of {name} in {choice.title} from {array.bytes} bytes to "
+                f"{end.buffer_of[name].bytes}: a caller's array stays as it is, so export another position."
+            )
+        found.append(array)
+    return tuple(found)
+
+
+def kernel_files(made: Instance, library: str) -> dict[str, str]:
+    """The kernel's C files: where it comes from, the vector functions it needs, and the generated code."""
+    own, *narrower = made.codes
+    files = {made.file(own): _file(made, made.codes[own], _told(made), library)}
+    for width in narrower:
+        told = [
+            f"{made.name} for registers of {8 * width} bits: the program of {made.name}.c,",
+            "whose wider vector loops are unrolled loops of narrower ones here.",
+        ]
+        files[made.file(width)] = _file(made, made.codes[width], told, library)
+    return files
+
+
+def _file(made: Instance, code: Code, told: list[str], library: str) -> str:
+    text, strict = code.text, ""
+    if text.startswith(STRICT):
+        text, strict = text.removeprefix(STRICT), "kernel_strict "
+    functions = needed(text, PREAMBLE)
+    if strict:
+        functions += "\n" + filled("strict.h.in").rstrip() + "\n"
+    return filled(
+        "kernel.c.in",
+        comment=comment(told),
+        functions=functions.rstrip(),
+        kernel=f"static {strict}{text}".rstrip(),
+        entry=f"{library}_{made.name}",
+        symbol=code.symbol,
+        fence="\n" + filled("fence.h.in").rstrip() if "_stream(" in text else "",
+    )
+
+
+def comment(lines: Iterable[str]) -> str:
+    """A C comment; nothing in the text can end it."""
+    rows = [re.sub(r"[^\x20-\x7e\u00a0-\uffff]", " ", line) for line in lines]
+    rows = [row.replace("*/", "* /").replace("/*", "/ *") for row in rows]
+    return "/* " + "\n".join(f" * {row}".rstrip() for row in rows)[3:] + "\n */"
+
+
+def _told(made: Instance) -> list[str]:
+    """What the header comment says, line by line."""
+    choice = made.choice
+    formula = f": {choice.formula}" if choice.formula else ""
+    lines = [f"{made.name}{formula}", ""]
+    lines += [f"{'out' if a.output else 'in '} {a.text}" for a in made.arrays]
+    lines += [
+        "",
+        f"Generated by Dojo {version('dojo')} from {choice.source}, floating-point policy {choice.policy}.",
+    ]
+    lines += provenance(choice.record)
+    if choice.moves is None:
+        lines += ["", "The moves that led to it are not known."]
+    elif choice.moves:
+        lines += ["", "Its line of moves, from the start program:", ""]
+        lines += [f"  {number}: {move}" for number, move in enumerate(choice.moves, 1)]
+    else:
+        lines += ["", "No moves: this is the start program."]
+    if choice.moves != ():
+        lines += _program("The start program:", choice.start)
+    return lines + _program("The program that this C was generated from:", choice.program)
+
+
+def _program(title: str, program: Program) -> list[str]:
+    return ["", title, "", *(f"  {row}" for row in program.text.splitlines())]
+
+
+def provenance(record: Record | None) -> list[str]:
+    """Where and when a program was verified and timed, in sentences of at most WIDTH columns."""
+    if record is None or record.seconds is None:
+        return ["It has not been measured on the machine that exported it."]
+    machine = _facts(record.machine)
+    when = datetime.fromtimestamp(record.time, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    by = f" by {record.player}" if record.player else ""
+    told = (
+        f"Verified (every element against a float64 reference) and timed{by} on {when}: "
+        f"{seconds_text(record.seconds)}, the least of {len(record.samples)} runs. "
+        f"Machine: {machine.get('cpu', 'unknown')}, {machine.get('cores', '?')} cores; "
+        f"{machine.get('compiler', 'compiler unknown')}; {machine.get('flags', 'flags unknown')}."
+    )
+    return textwrap.wrap(told, WIDTH)
+
+
+def _facts(machine: str) -> dict[str, Any]:
+    try:
+        facts = json.loads(machine)
+    except json.JSONDecodeError:
+        return {}
+    return facts if isinstance(facts, dict) else {}

@@ -1,0 +1,269 @@
+"""A library of kernels to take away, as the texts of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dojo_core.export.choice import Choice, NotExported
+from dojo_core.export.kernel import (
+    C_TYPES,
+    NUMPY_TYPES,
+    REGISTERS,
+    Array,
+    Instance,
+    comment,
+    instance,
+    kernel_files,
+    provenance,
+)
+from dojo_core.export.names import library_name
+from dojo_core.export.templates import filled
+from dojo_core.measure.measurement import seconds_text
+
+DEFAULT_NAME = "dojo_kernels"
+
+
+@dataclass(frozen=True)
+class Library:
+    """``files`` maps paths inside the library's folder to texts."""
+
+    name: str
+    instances: tuple[Instance, ...]
+    files: dict[str, str]
+
+
+def library(choices: Sequence[Choice], name: str = DEFAULT_NAME) -> Library:
+    """Generate the files of a library of these kernels.
+
+    Raises ValueError for a name that cannot be one, NotExported where two kernels have one name or an
+    interface cannot be offered, NotGeneratable where the target has no C for a program.
+    """
+    library_name(name)
+    if not choices:
+        raise NotExported("There is nothing to export: name a kernel.")
+    instances = tuple(instance(choice) for choice in choices)
+    families = _families(instances, name)
+    common = {"library": name, "guard": name.upper()}
+    stack = max(each.stack_bytes for each in instances)
+    files = {
+        "README.md": _readme(instances, families, name),
+        "CMakeLists.txt": filled(
+            "CMakeLists.txt.in",
+            **{f"kernels_{8 * w}": "\n".join(f"  {e.file(w)}" for e in instances) for w in REGISTERS},
+            **common,
+        ),
+        f"{name}.h": filled(
+            "library.h.in",
+            functions="\n\n".join(_declared(each, name) for each in instances),
+            stack=f"{stack:,}",
+            **common,
+        ),
+        "library.c": filled(
+            "library.c.in", functions="\n\n".join(_defined(each, name) for each in instances), **common
+        ),
+        **{path: text for each in instances for path, text in kernel_files(each, name).items()},
+        "pyproject.toml": filled(
+            "pyproject.toml.in", project=name.replace("_", "-"), families=", ".join(families), **common
+        ),
+        f"{name}/__init__.py": _module(families, name),
+        f"{name}/_library.py": filled("library.py.in", **common),
+        f"{name}/_kernels.py": filled("kernels.py.in", kernels=_table(families, name)),
+        f"{name}/torch_ops.py": _operators(families, name),
+    }
+    return Library(name, instances, files)
+
+
+# What a family may not be called: the library's own functions and modules.
+_RESERVED = ("level", "use_level", "message", "status", "shapes", "torch_ops", "torch")
+
+
+def _families(instances: Sequence[Instance], library: str) -> dict[str, list[Instance]]:
+    """Kernels by name, each with its shapes. Raises NotExported where they cannot be told apart."""
+    families: dict[str, list[Instance]] = {}
+    names: set[str] = set()
+    for each in instances:
+        # File systems may not tell capitals from small letters.
+        if each.name.lower() in names:
+            raise NotExported(
+                f"{each.choice.title} stands twice: a library has one kernel of a name and shape."
+            )
+        names.add(each.name.lower())
+        if each.family in _RESERVED:
+            raise NotExported(f"A kernel cannot be called {each.family} in a library: rename it in its text.")
+        families.setdefault(each.family, []).append(each)
+    for family, known in families.items():
+        first, *others = known
+        for other in others:
+            if [(a.name, a.output) for a in first.arrays] != [(a.name, a.output) for a in other.arrays]:
+                raise NotExported(
+                    f"Two kernels called {family} take different arguments: rename one in its text."
+                )
+            if [a.shape for a in first.inputs] == [a.shape for a in other.inputs]:
+                raise NotExported(
+                    f"{first.choice.title} and {other.choice.title} take inputs of the same shapes, so that "
+                    "a call could mean either: export them as two libraries (--name)."
+                )
+    return families
+
+
+# ---------------------------------------------------------------------------- C
+
+
+def _macro(each: Instance, library: str) -> str:
+    return f"{library}_{each.name}_WORKSPACE".upper()
+
+
+def _signature(each: Instance, library: str) -> str:
+    arguments = [f"{'' if a.output else 'const '}{C_TYPES[a.dtype]} *{a.name}" for a in each.arrays]
+    return f"int {library}_{each.name}(\n    {', '.join([*arguments, 'void *workspace'])})"
+
+
+def _declared(each: Instance, library: str) -> str:
+    choice = each.choice
+    formula = f": {choice.formula}" if choice.formula else ""
+    lines = [f"{each.name}{formula}", *(f"  {'out' if a.output else 'in '} {a.text}" for a in each.arrays)]
+    lines += provenance(choice.record)
+    return (
+        f"{comment(lines)}\n"
+        f"#define {_macro(each, library)} {each.workspace_bytes} /* bytes */\n"
+        f"{library.upper()}_API {_signature(each, library)};"
+    )
+
+
+def _defined(each: Instance, library: str) -> str:
+    symbol = f"{library}_{each.name}"
+    rows = "".join(
+        f"        {{{a.bytes}, sizeof({C_TYPES[a.dtype]}), {role}}}, // {a.text}\n"
+        for a, role in ((a, "OUTPUT" if a.output else "INPUT") for a in each.arrays)
+    )
+    given = ", ".join(f"(void *){a.name}" for a in each.arrays)
+    return (
+        f"DECLARE({symbol})\n"
+        f"{_signature(each, library)} {{\n"
+        f"    static const struct array each[] = {{\n{rows}    }};\n"
+        f"    static const struct kernel kernel = {{\n        ALL_LEVELS({symbol}),\n"
+        f"        each, {len(each.arrays)}, {_macro(each, library)}}};\n"
+        f"    void *const arrays[] = {{{given}}};\n"
+        f"    return call(&kernel, arrays, workspace);\n}}"
+    )
+
+
+# ---------------------------------------------------------------------------- Python
+
+
+def _tuple(items: Sequence[object]) -> str:
+    return f"({', '.join(map(repr, items))}{',' if len(items) == 1 else ''})"
+
+
+def _table(families: dict[str, list[Instance]], library: str) -> str:
+    def rows(arrays: Sequence[Array]) -> str:
+        told = [f'("{a.name}", "{NUMPY_TYPES[a.dtype]}", {_tuple(a.shape)})' for a in arrays]
+        return f"[{', '.join(told)}]"
+
+    lines = []
+    for family, known in families.items():
+        lines.append(f'    "{family}": [')
+        for each in known:
+            lines += [
+                "        (",
+                f'            "{library}_{each.name}",',
+                f"            {rows(each.inputs)},",
+                f"            {rows(each.outputs)},",
+                f"            {each.workspace_bytes},",
+                "        ),",
+            ]
+        lines.append("    ],")
+    return "\n".join(lines)
+
+
+def _about(known: Sequence[Instance]) -> str:
+    choice = known[0].choice
+    return (
+        f"{known[0].family}: {choice.formula}"
+        if choice.formula
+        else f"{known[0].family}, a kernel of one's own"
+    )
+
+
+def _shapes(known: Sequence[Instance]) -> list[str]:
+    return [
+        f"{', '.join(a.text for a in each.inputs)} -> {', '.join(a.text for a in each.outputs)}"
+        for each in known
+    ]
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _module(families: dict[str, list[Instance]], library: str) -> str:
+    functions = []
+    for family, known in families.items():
+        names = [a.name for a in known[0].inputs]
+        functions.append(
+            filled(
+                "function.py.in",
+                family=family,
+                arguments=", ".join(names),
+                given=", ".join(names) + ("," if len(names) == 1 else ""),
+                about=_about(known) + ".",
+                shapes="\n    ".join(_shapes(known)),
+            )
+        )
+    return filled(
+        "init.py.in",
+        library=library,
+        exported=_quoted([*families, "level", "shapes", "use_level"]),
+        functions="\n\n".join(functions).rstrip(),
+    )
+
+
+def _operators(families: dict[str, list[Instance]], library: str) -> str:
+    operators = [
+        f'{family} = _operator("{family}", "{known[0].choice.formula}")' for family, known in families.items()
+    ]
+    return filled(
+        "torch_ops.py.in", library=library, exported=_quoted(list(families)), operators="\n".join(operators)
+    )
+
+
+# ---------------------------------------------------------------------------- README
+
+
+def _readme(instances: Sequence[Instance], families: dict[str, list[Instance]], library: str) -> str:
+    rows = []
+    for each in instances:
+        record = each.choice.record
+        time = seconds_text(record.seconds) if record is not None and record.seconds is not None else "no"
+        arguments = f"{', '.join(a.text for a in each.inputs)} → {', '.join(a.text for a in each.outputs)}"
+        rows.append(f"| `{library}_{each.name}` | {arguments} | {time} |")
+    first = instances[0]
+    arrays = "\n".join(f"static {C_TYPES[a.dtype]} {a.name}[{a.bytes // _size(a)}];" for a in first.arrays)
+    names = ", ".join(a.name for a in first.arrays)
+    made = "\n".join(f'{a.name} = np.ones({_tuple(a.shape)}, "{NUMPY_TYPES[a.dtype]}")' for a in first.inputs)
+    tensors = "\n".join(
+        f"    {a.name} = torch.ones({_tuple(a.shape)}, dtype=torch.{NUMPY_TYPES[a.dtype]})"
+        for a in first.inputs
+    )
+    results = ", ".join(a.name for a in first.outputs)
+    call = f"{first.family}({', '.join(a.name for a in first.inputs)})"
+    return filled(
+        "README.md.in",
+        library=library,
+        guard=library.upper(),
+        table="\n".join(rows),
+        c_example=(
+            f"{arrays}\n\nint main(void) {{\n    int status = {library}_{first.name}({names}, NULL);\n"
+            f"    return status == {library.upper()}_OK ? 0 : 1;\n}}"
+        ),
+        python_example=f"{made}\n{results} = {library}.{call}",
+        torch_example=f"{tensors}\n    {results} = torch_ops.{call}",
+    )
+
+
+def _size(array: Array) -> int:
+    cells = 1
+    for extent in array.shape:
+        cells *= extent
+    return array.bytes // cells

@@ -1,0 +1,15 @@
+"""The files of an exported library, as templates: ``@name@`` stands for what is filled in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent
+_FIELD = re.compile(r"@([a-z0-9_]+)@")
+
+
+def filled(template: str, **values: str) -> str:
+    """A template's text with its fields filled in. Raises KeyError for a field without a value."""
+    text = (_FOLDER / template).read_text()
+    return _FIELD.sub(lambda match: values[match[1]], text)

@@ -1,0 +1,90 @@
+/* Links with an exported library and nothing else: results, statuses, levels, and two threads at once. */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kept.h"
+
+enum { ROWS = 64, COLUMNS = 64 };
+static float x[ROWS * COLUMNS], y[2][ROWS * COLUMNS], expected[ROWS * COLUMNS];
+static float values[6 * 32], halves[6 * 32];
+static int32_t counted[6 * 32], counts[6];
+
+#define CHECK(condition)                                                                                           \
+    do {                                                                                                           \
+        if (!(condition)) {                                                                                        \
+            printf("%s: line %d: %s\n", kept_level(), __LINE__, #condition);                                       \
+            exit(1);                                                                                               \
+        }                                                                                                          \
+    } while (0)
+
+static void *calls(void *result) {
+    for (int i = 0; i < 50; ++i)
+        CHECK(kept_softmax_64x64(x, result, NULL) == KEPT_OK);
+    return NULL;
+}
+
+static void softmax(void) {
+    memset(y, 0xff, sizeof y);
+    pthread_t threads[2];
+    for (int i = 0; i < 2; ++i)
+        CHECK(pthread_create(&threads[i], NULL, calls, y[i]) == 0);
+    for (int i = 0; i < 2; ++i)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    for (int i = 0; i < ROWS * COLUMNS; ++i) {
+        CHECK(fabsf(y[0][i] - expected[i]) <= 1e-6f);
+        CHECK(y[1][i] == y[0][i]);
+    }
+}
+
+static void pair(void) {
+    _Alignas(64) static char workspace[KEPT_PAIR_WORKSPACE + 64];
+    CHECK(KEPT_PAIR_WORKSPACE == 6 * 32 * 4);
+    for (int i = 0; i < 2; ++i) {
+        memset(halves, 0xff, sizeof halves);
+        memset(counts, 0xff, sizeof counts);
+        CHECK(kept_pair(values, counted, halves, counts, i ? workspace : NULL) == KEPT_OK);
+        for (int k = 0; k < 6 * 32; ++k)
+            CHECK(fabsf(halves[k] - expf(values[k]) / 2) <= 1e-5f * halves[k]);
+        for (int k = 0; k < 6; ++k)
+            CHECK(counts[k] == 32 * k);
+    }
+    CHECK(kept_pair(NULL, counted, halves, counts, NULL) == KEPT_NULL);
+    CHECK(kept_pair((float *)((char *)values + 1), counted, halves, counts, NULL) == KEPT_ALIGNMENT);
+    CHECK(kept_pair(values, counted, halves, counts, workspace + 4) == KEPT_ALIGNMENT);
+    CHECK(kept_pair(values, counted, values + 8, counts, NULL) == KEPT_OVERLAP);
+    CHECK(kept_pair((float *)workspace, counted, halves, counts, workspace) == KEPT_OVERLAP);
+    CHECK(strstr(kept_message(KEPT_OVERLAP), "overlaps") != NULL);
+}
+
+int main(void) {
+    for (int i = 0; i < ROWS; ++i) {
+        double sum = 0;
+        for (int k = 0; k < COLUMNS; ++k) {
+            x[i * COLUMNS + k] = (float)((i * 7 + k * 13) % 31) / 4;
+            sum += exp(x[i * COLUMNS + k]);
+        }
+        for (int k = 0; k < COLUMNS; ++k)
+            expected[i * COLUMNS + k] = (float)(exp(x[i * COLUMNS + k]) / sum);
+    }
+    for (int k = 0; k < 6 * 32; ++k) {
+        values[k] = (float)(k % 9) - 4;
+        counted[k] = k / 32;
+    }
+    const char *levels[] = {"baseline", "avx2", "avx512", "native"};
+    int tried = 0;
+    for (int i = 0; i < 4; ++i) {
+        if (kept_use_level(levels[i]) != 0) continue;
+        CHECK(strcmp(kept_level(), levels[i]) == 0);
+        softmax();
+        pair();
+        ++tried;
+    }
+    CHECK(tried > 0);
+    CHECK(kept_use_level("abacus") == -1);
+    CHECK(kept_use_level(NULL) == 0);
+    printf("%s of %d levels\n", kept_level(), tried);
+    return 0;
+}

@@ -1,0 +1,107 @@
+"""Run by a test with the exported package on the path and nothing of the Dojo: NumPy, then PyTorch."""
+
+import sys
+
+import kept
+import numpy as np
+import torch
+from kept import torch_ops
+
+assert not any(name.partition(".")[0] in ("dojo_core", "dojo_native") for name in sys.modules)
+
+
+def refused(kind, sentence, call):
+    try:
+        call()
+    except kind as error:
+        assert sentence in str(error), error
+    else:
+        raise AssertionError(f"not refused: {sentence}")
+
+
+rng = np.random.default_rng(0)
+x = rng.standard_normal((64, 64), np.float32)
+expected = np.exp(x.astype(np.float64))
+expected /= expected.sum(1, keepdims=True)
+
+# NumPy: every level that this processor has
+best = kept.level()
+tried = []
+for level in ("baseline", "avx2", "avx512", "native"):
+    try:
+        kept.use_level(level)
+    except ValueError:
+        continue
+    tried.append(level)
+    np.testing.assert_allclose(kept.softmax(x), expected, rtol=1e-5)
+kept.use_level()
+assert kept.level() == best == tried[-1]
+
+# arrays that are not dense, or begin between two elements, are copied; out is written in place
+raw = np.zeros(x.nbytes + 1, np.uint8)
+misaligned = raw[1:].view(np.float32).reshape(64, 64)
+misaligned[...] = x
+assert not misaligned.flags.aligned
+out = np.empty_like(x)
+assert kept.softmax(misaligned, out=out) is out
+np.testing.assert_array_equal(out, kept.softmax(x))
+np.testing.assert_array_equal(kept.softmax(np.asfortranarray(x)), out)
+np.testing.assert_array_equal(kept.softmax(np.repeat(x, 2, 1)[:, ::2]), out)
+
+lam = rng.integers(0, 9, (6, 32), np.int32)
+halves, counts = kept.pair(x[:6, :32], lam)
+np.testing.assert_allclose(halves, np.exp(x[:6, :32]) / 2, rtol=1e-5)
+np.testing.assert_array_equal(counts, lam.sum(1))
+assert kept.shapes("pair") == [{"new_": (6, 32), "lambda_": (6, 32)}]
+assert [s["x"] for s in kept.shapes("softmax")] == [(64, 64), (8, 96)]
+assert kept.softmax(x[:8, :48].repeat(2, 1)).shape == (8, 96), "the shape chooses the kernel"
+
+refused(ValueError, "softmax was exported for x float32 [64, 64]; or x float32", lambda: kept.softmax(x[:3]))
+refused(TypeError, "x of softmax is float64, and the kernel takes float32", lambda: kept.softmax(expected))
+refused(TypeError, "x of softmax is a list: pass a NumPy array.", lambda: kept.softmax([1.0]))
+refused(ValueError, "overlaps another array", lambda: kept.softmax(x, out=x))
+refused(ValueError, "out takes y of softmax, float32 [64, 64], not", lambda: kept.softmax(x, out=x[:2]))
+refused(ValueError, "must be dense", lambda: kept.softmax(x, out=np.empty((64, 128), np.float32)[:, ::2]))
+refused(ValueError, "pair has 2 outputs, and out has 1", lambda: kept.pair(x[:6, :32], lam, out=[halves]))
+
+# PyTorch
+tensor = torch.from_numpy(x)
+wanted = torch.softmax(tensor, -1)
+torch.testing.assert_close(torch_ops.softmax(tensor), wanted)
+torch.testing.assert_close(torch.ops.kept.softmax(tensor.T.contiguous().T), wanted)
+torch.testing.assert_close(
+    torch_ops.softmax(torch.frombuffer(raw, dtype=torch.float32, offset=1).view(64, 64)), wanted
+)
+halves, counts = torch_ops.pair(tensor[:6, :32], torch.from_numpy(lam))
+assert counts.tolist() == lam.sum(1).tolist()
+assert torch_ops.softmax(tensor.to("meta")).shape == (64, 64)
+refused(ValueError, "softmax was exported for", lambda: torch_ops.softmax(tensor[:3]))
+refused(TypeError, "x of softmax is float64", lambda: torch_ops.softmax(tensor.double()))
+torch.library.opcheck(torch.ops.kept.softmax.default, (tensor,))
+two = (tensor[:6, :32], torch.from_numpy(lam))
+torch.library.opcheck(torch.ops.kept.pair.default, two, test_utils=("test_schema", "test_faketensor"))
+
+
+class Attend(torch.nn.Module):
+    """Our operator among matrix products, for which PyTorch has code: a sum would be compiled for long."""
+
+    def __init__(self):
+        super().__init__()
+        self.before, self.after = (torch.nn.Linear(64, 64, bias=False) for _ in range(2))
+        self.softmax = torch_ops.softmax
+
+    def forward(self, x):
+        return self.after(self.softmax(self.before(x)))
+
+
+model = Attend()
+compiled = torch.compile(model, fullgraph=True)
+with torch.inference_mode():
+    result = compiled(tensor)
+    model.softmax = lambda x: torch.softmax(x, -1)
+    torch.testing.assert_close(result, model(tensor))
+learning = tensor.clone().requires_grad_()
+refused(
+    NotImplementedError, "kept::softmax has no gradient", lambda: torch_ops.softmax(learning).sum().backward()
+)
+print(best, "of", len(tried), "levels")

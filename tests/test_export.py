@@ -1,0 +1,400 @@
+"""Exported libraries: what they hold, where they may be written, and that they work without the Dojo."""
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import cmake
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dojo_core import kernels, parse
+from dojo_core.cli import app
+from dojo_core.export import (
+    NotExported,
+    best,
+    library,
+    of_game,
+    of_line,
+    start_game,
+    verified,
+    write,
+    zipped,
+)
+from dojo_core.export.excerpt import declarations, needed
+from dojo_core.export.folder import MANIFEST
+from dojo_core.export.kernel import comment
+from dojo_core.export.names import argument, library_name
+from dojo_core.export.narrow import narrowed, widest_vector
+from dojo_core.game import Game
+from dojo_core.line import read_line, recorded_lines
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.records import Record, Records, Sample, SavedGame
+from dojo_core.targets.cpu.codegen import PREAMBLE, generate
+from dojo_core.targets.cpu.limits import cpu, vector_bytes
+from tests.compiled import random_inputs, run_program
+
+USED = Path(__file__).parent / "exported"
+LANES = cpu().vector_widths["f32"][0]
+PAIR = """\
+kernel pair
+in new, lambda
+out workspace, n
+new f32 [6, 32] heap
+lambda i32 [6, 32] heap
+workspace f32 [6, 32] heap
+n i32 [6] heap
+t f32 [6, 32] heap
+6 32 t[{0},{1}] = exp(new[{0},{1}])
+6 32 workspace[{0},{1}] = t[{0},{1}] / 2
+6 n[{0}] = 0
+| 32 n[{0}] += lambda[{0},{1}]
+"""
+OWN = "kernel mine\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = x[{0}]*2\n"
+
+
+def softmax(shape: str = "64x64"):
+    """The recorded line with this machine's widest vectors."""
+    settings = {"lanes": LANES, "block": 2 * LANES}
+    return of_line(recorded_lines()["softmax"], "softmax", shape, settings=settings)
+
+
+def own(text: str, policy: str = "reassoc"):
+    return of_game(Game.new(parse(text), policy=policy), "a text")
+
+
+@pytest.fixture
+def records(tmp_path):
+    with Records(tmp_path / "records.sqlite") as opened:
+        yield opened
+
+
+def record(choice, seconds: float, line: str = "", status: str = "ok") -> Record:
+    return Record(
+        choice.program.hash, choice.program.text, choice.start.hash, "softmax", "64x64", "f32", choice.policy,
+        line, "cpu", this_machine().fingerprint, this_machine().details, "c", status, status == "ok", seconds,
+        (Sample(seconds * 1e9),), player="Ada */", time=1.0e9,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------- without the Dojo
+
+
+def environment() -> dict[str, str]:
+    """What a stranger's machine has: compilers and CMake."""
+    return {"PATH": os.pathsep.join([cmake.CMAKE_BIN_DIR, *os.defpath.split(os.pathsep)]), "HOME": "/nowhere"}
+
+
+def done(*command: object, cwd: Path, **added: str) -> str:
+    ran = subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        env=environment() | added,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "warning" not in (ran.stdout + ran.stderr).lower(), ran.stdout + ran.stderr
+    return ran.stdout
+
+
+@pytest.fixture
+def exported(tmp_path) -> Path:
+    """A library of two shapes of one kernel and one of strange names, under the policy strict."""
+    folder = tmp_path / "library"
+    write(library([softmax(), softmax("8x96"), own(PAIR, "strict")], "kept"), folder)
+    return folder
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_a_c_program_builds_with_it_and_gets_its_results(exported, tmp_path, compiler):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed (Debian: apt-get install {compiler})")
+    build, prefix, user = tmp_path / "build", tmp_path / "prefix", tmp_path / "user"
+    done("cmake", "-S", exported, "-B", build, f"-DCMAKE_C_COMPILER={compiler}",
+         "-DCMAKE_C_FLAGS=-Wall -Wextra", cwd=tmp_path)  # fmt: skip
+    done("cmake", "--build", build, "-j2", cwd=tmp_path)
+    done("cmake", "--install", build, "--prefix", prefix, cwd=tmp_path)
+    shutil.copytree(USED, user)
+    done("cmake", "-S", user, "-B", user / "build", f"-DCMAKE_PREFIX_PATH={prefix}", cwd=tmp_path)
+    done("cmake", "--build", user / "build", cwd=tmp_path)
+    levels = {64: 3, 32: 2, 16: 1}[max(vector_bytes(frozenset(this_machine().features.split())))]
+    assert done(user / "build" / "main", cwd=tmp_path).endswith(f"of {levels} levels\n")
+
+
+def test_its_python_package_works_with_numpy_and_pytorch(exported, tmp_path):
+    site = tmp_path / "site"
+    install = "-m pip install --no-index --no-deps --no-build-isolation --disable-pip-version-check --target"
+    done(sys.executable, *install.split(), site, exported, cwd=tmp_path)
+    # -I -S: neither this folder nor what .pth files add, so that the Dojo is not importable
+    paths = [str(site), sysconfig.get_paths()["purelib"]]
+    start = f"import sys, runpy; sys.path[:0] = {paths!r}; runpy.run_path({str(USED / 'use_python.py')!r})"
+    told = done(
+        sys.executable, "-I", "-S", "-c", start, cwd=tmp_path, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "i")
+    )
+    assert "levels" in told
+
+
+# ------------------------------------------------------------------------- what it holds
+
+
+def test_a_kernel_file_tells_where_it_comes_from_and_holds_just_what_it_needs(records):
+    chosen = softmax()
+    records.add(record(chosen, 2.5e-3))
+    files = library([verified(chosen, records)], "kept").files
+    text = files["kernels/softmax_64x64.c"]
+    head, _, code = text.partition("*/")
+    assert "softmax_64x64: y = exp(x" in head and "in  x float32 [64, 64]" in head
+    sentences = " ".join(head.replace("\n *", " ").split())
+    assert "timed by Ada * / on 2001-09-09 01:46 UTC: 2.5 ms, the least of 1 runs." in sentences
+    assert this_machine().compiler in sentences
+    assert "\n *   1: join_scopes m@0\n" in head and f"\n *   {len(chosen.moves)}: parallelize m@0\n" in head
+    for program in (chosen.start, chosen.program):
+        assert all(f"\n *   {row}".rstrip() in head for row in program.text.splitlines())
+    assert generate(chosen.program, chosen.policy).text.rstrip() in code
+    assert "_erf(" not in code and "_exp(" in code
+    assert "| 2.5 ms |" in files["README.md"]
+
+
+def test_every_file_has_its_fields_filled_in():
+    for path, text in library([softmax(), own(PAIR, "strict")], "kept").files.items():
+        assert "@" not in text.replace("m@", "").replace("#1@", "") or path.startswith("kernels/"), path
+        if path.endswith(".py"):
+            compile(text, path, "exec")
+
+
+def test_the_preamble_is_cut_into_declarations_that_are_the_preamble_again():
+    cut = declarations(PREAMBLE)
+    assert "".join(d.text for d in cut) == PREAMBLE
+    assert all(d.name for d in cut if d.text.strip())
+    assert needed("int x;", PREAMBLE) == ""
+    assert [d.name for d in declarations(needed("f32_sqrt(x)", PREAMBLE)) if d.name] == [
+        "INLINE",
+        "f32",
+        "f32_sqrt",
+    ]
+
+
+@pytest.mark.parametrize("name", ["softmax", "layernorm", "reducemean", "conv"])
+def test_narrower_vectors_compute_the_same(name):
+    shape = {"softmax": "64x64", "layernorm": "16x1024", "reducemean": "8x4096", "conv": "1x64x64x56x56x3"}[
+        name
+    ]
+    line = recorded_lines()[name]
+    settings = {"lanes": LANES} | ({"block": 2 * LANES} if name == "softmax" else {})
+    chosen = of_line(line, name, shape, settings=settings)
+    narrow = narrowed(chosen.program, 16)
+    assert widest_vector(chosen.program) == 4 * LANES and widest_vector(narrow) == 16
+    assert narrowed(narrow, 16) is narrow and parse(narrow.text).text == narrow.text
+    inputs = random_inputs(chosen.program)
+    wide, small = (run_program(p, inputs, chosen.policy)["y"] for p in (chosen.program, narrow))
+    np.testing.assert_allclose(small, wide, rtol=1e-5, atol=1e-6)
+
+
+def test_names_that_mean_something_in_c_or_python_get_an_underscore():
+    assert [argument(n) for n in ("x", "new", "lambda", "out", "_t", "int")] == [
+        "x", "new_", "lambda_", "out_", "v_t", "int_",
+    ]  # fmt: skip
+    assert argument("new", ["new_"]) == "new__"
+    for bad in ("Kept", "two words", "9lives", "for", "torch", "", "a" * 41):
+        with pytest.raises(ValueError, match=r"library"):
+            library_name(bad)
+    assert comment(["a */ b", "/* c"]).count("*/") == 1
+
+
+def test_what_cannot_stand_in_one_library_is_refused():
+    with pytest.raises(NotExported, match="mine stands twice"):
+        library([own(OWN), own(OWN)])
+    with pytest.raises(NotExported, match="take different arguments"):
+        library([softmax(), own(OWN.replace("mine", "softmax").replace("y", "z"))])
+    with pytest.raises(NotExported, match="cannot be called level"):
+        library([own(OWN.replace("mine", "level"))])
+    with pytest.raises(NotExported, match="name a kernel"):
+        library([])
+
+
+# ------------------------------------------------------------------------- which program
+
+
+def test_the_best_record_is_taken_then_the_line_then_the_start(records):
+    start = start_game("softmax", "64x64", "algebraic")
+    assert best("gelu", "8x64", records).source == "the start program"
+    with pytest.raises(NotExported, match=r"Set its parameters \(block, lanes\) with --set"):
+        best("softmax", "8x100", records)
+    line = best("softmax", None, records)
+    assert (line.source, line.shape, line.record) == ("the line softmax", "24576x512", None)
+
+    game = start_game("softmax", "64x64", "algebraic")
+    game.play("join_scopes m@0")
+    records.add(record(of_game(game, ""), 2e-3, "join_scopes m@0"))
+    game.play("join_scopes m@0")
+    records.add(record(of_game(game, ""), 1e-3))
+    records.add(record(of_game(start, ""), 1e-4, status="wrong_result"))
+    found = best("softmax", "64x64", records)
+    assert (found.program, found.record.seconds, found.moves) == (game.current.program, 1e-3, None)
+    records.save_game(SavedGame("1", "", "softmax", "", game.to_text()))
+    found = best("softmax", "64x64", records)
+    assert found.moves == ("join_scopes m@0", "join_scopes m@0")
+    assert found.source == "the best verified record of this machine"
+    assert best("softmax", "64x64", records, "algebraic").program == found.program
+    assert "moves that led to it" not in library([found]).files["kernels/softmax_64x64.c"]
+
+
+def test_a_line_that_was_never_timed_here_is_timed_before_a_record_wins(records):
+    start = of_game(start_game("relu", "64x4096", "reassoc"), "")
+    records.add(record(start, 1e-3))
+    timed = []
+
+    def measure(choice):
+        timed.append(choice.source)
+        records.add(record(choice, 1e-4))
+
+    assert best("relu", "64x4096", records).program == start.program
+    found = best("relu", "64x4096", records, measure=measure)
+    assert timed == ["the line relu"] and found.record.seconds == 1e-4 and len(found.moves) > 3
+    assert best("relu", "64x4096", records, measure=measure).program == found.program and len(timed) == 1
+
+
+def test_merged_dimensions_are_as_the_kernel_has_them():
+    text = "kernel flat\nin x\nout y\nx f32 [4, 6] heap\ny f32 [4, 6] heap\n4 6 y[{0},{1}] = x[{0},{1}]*2\n"
+    game = Game.new(parse(text))
+    for move in ("merge_dims x 0", "merge_dims y 0", "merge_scopes y@0"):
+        game.play(move)
+    made = library([of_game(game, "")])
+    assert game.current.program.buffer_of["x"].dims[0].size == 24
+    assert [a.shape for a in made.instances[0].arrays] == [(4, 6), (4, 6)]
+
+
+# ------------------------------------------------------------------------- where it goes
+
+
+def test_a_folder_gets_new_files_over_old_ones_and_keeps_others(tmp_path):
+    folder = tmp_path / "a" / "b"
+    first = library([own(OWN), own(PAIR)])
+    write(first, folder)
+    assert {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()} == {*first.files, MANIFEST}
+    (folder / "notes.txt").write_text("mine")
+    write(first, folder)
+    write(library([own(OWN)], "other"), folder)
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert not (folder / "dojo_kernels").exists() and not (folder / "kernels" / "pair.c").exists()
+    assert (folder / "other" / "__init__.py").exists()
+
+
+def test_files_that_are_not_an_exports_stay_as_they_are(tmp_path):
+    made = library([own(OWN)])
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(NotExported, match="holds files that no export wrote"):
+        write(made, tmp_path)
+    with pytest.raises(NotExported, match="is a file: name a folder"):
+        write(made, tmp_path / "notes.txt")
+    folder = tmp_path / "library"
+    write(made, folder)
+    (folder / "library.c").write_text("edited")
+    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    with pytest.raises(
+        NotExported, match=r"were edited since they were exported: library\.c\. Move them away"
+    ):
+        write(library([own(PAIR)]), folder)
+    (folder / "library.c").write_text(made.files["library.c"])
+    (folder / "kernels" / "pair.c").write_text("mine")
+    with pytest.raises(NotExported, match=r"no export's: kernels/pair\.c"):
+        write(library([own(PAIR)]), folder)
+    (folder / "kernels" / "pair.c").unlink()
+    (folder / "library.c").write_text("edited")
+    assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
+
+
+def test_a_list_of_files_that_leads_out_of_the_folder_is_not_followed(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    folder = tmp_path / "library"
+    write(library([own(OWN)]), folder)
+    listed = json.loads((folder / MANIFEST).read_text())
+    listed["files"]["../mine.txt"] = [""]
+    (folder / MANIFEST).write_text(json.dumps(listed))
+    with pytest.raises(NotExported):
+        write(library([own(OWN)]), folder)
+    assert (tmp_path / "mine.txt").exists()
+
+
+def test_an_archive_holds_the_same_files_and_is_the_same_each_time():
+    made = library([own(OWN)], "kept")
+    archive = zipfile.ZipFile(io.BytesIO(zipped(made)))
+    assert {i.filename: archive.read(i).decode() for i in archive.infolist()} == {
+        f"kept/{path}": text for path, text in made.files.items()
+    }
+    assert zipped(made) == zipped(made)
+
+
+# ------------------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    Path("own.txt").write_text(OWN)
+    game = Game.new(kernels.get("relu").program((8, 64)), "relu", "8x64")
+    game.play("split_scope y@1 16")
+    Path("a.game").write_text(game.to_text())
+    Path("a.line").write_text("kernel relu\nshape 8x32\nlet lanes = 4\nsplit_scope y@1 $lanes\n")
+
+
+def dojo(*words: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["export", *words])
+    assert isinstance(result.exception, SystemExit | None), result.exc_info
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+def test_kernels_shapes_games_lines_and_texts_go_into_one_library(home):
+    told = dojo("relu:4x64", "softmax", "own.txt", "a.game", "a.line", "--shape", "8x96", "--from", "start",
+                "--to", "a", "--no-measure", code=1)  # fmt: skip
+    assert "leave --shape and --set out" in told
+    told = dojo(
+        "relu:4x64", "gelu", "own.txt", "a.game", "a.line", "--from", "start", "--to", "a", "--no-measure"
+    )
+    assert "relu_4x64 the start program 0 not measured" in told and "mine the text own.txt 0" in told
+    assert "relu_8x64 the game a.game 1" in told and "relu_8x32 the line a.line 1" in told
+    assert read_line(Path("a.line").read_text()).settings == {"lanes": 4}
+    assert "relu_8x32 the line a.line 1" in dojo(
+        "a.line", "--set", "lanes=8", "--to", "a.zip", "--no-measure"
+    )
+    assert zipfile.is_zipfile("a.zip")
+
+
+def test_what_is_exported_is_verified_and_timed_first(home):
+    assert "Measuring mine" in (told := dojo("own.txt", "--to", "a")) and "not measured" not in told
+    assert "Verified (every element" in Path("a/kernels/mine.c").read_text()
+    assert "Measuring" not in dojo("own.txt", "--to", "a"), "what is known is not measured again"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("softmx", "--to", "b"), "There is no kernel 'softmx'."),
+        (("softmax:12", "--to", "b"), "softmax takes 2 sizes"),
+        (("gone.game", "--to", "b"), "There is no file gone.game."),
+        (("relu", "--from", "afar", "--to", "b"), "--from takes best, line, start, not 'afar'."),
+        (("gelu", "--from", "line", "--to", "b"), "There is no recorded line of gelu"),
+        (("relu", "--name", "My Kernels", "--to", "b", "--no-measure"), "'My Kernels' cannot name a library"),
+        (("own.txt", "--to", "there", "--no-measure"), "holds files that no export wrote"),
+        (("own.txt", "--to", "there.zip"), "there.zip is there already"),
+        (("a.game", "--policy", "strict", "--to", "b"), "A game has its shape and policy in its text"),
+    ],
+)
+def test_what_cannot_be_exported_is_a_sentence(home, words, sentence):
+    Path("there").mkdir()
+    Path("there/notes.txt").write_text("mine")
+    Path("there.zip").write_text("mine")
+    told = dojo(*words, code=1)
+    assert sentence in told and "Traceback" not in told
+    assert not Path("b").exists()
