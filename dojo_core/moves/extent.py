@@ -1,9 +1,8 @@
-"""Moves on the extent of scopes: cut, wrap, pad, and guards that say nothing."""
+"""Moves on the extent of scopes: cut and wrap, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from dojo_core.moves.core import (
     Argument,
@@ -17,24 +16,22 @@ from dojo_core.moves.core import (
     structural,
 )
 from dojo_core.moves.nodes import births, renewed, shifted
-from dojo_core.moves.places import Place, leaf_at, leaves_under, place_of, resolve, scope_at, scopes
+from dojo_core.moves.places import Place, leaves_under, place_of, resolve, scope_at, scopes
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import coverage
-from dojo_core.program.dependence import System, Touch, Witness, cell_text, touches
-from dojo_core.program.flow import touches_of
-from dojo_core.program.integers import Constraint, solve
-from dojo_core.program.tree import Comparison, Leaf, Node, Op, Path, Program, Scope, splice, substitute
+from dojo_core.program.dependence import touches
+from dojo_core.program.tree import Leaf, Node, Path, Program, Scope, substitute
 
 LARGEST_SCOPE = 2**31 - 1
 
 
-def _marked(scope: Scope, place: Argument, path: Path) -> Refusal | None:
+def marked_refusal(scope: Scope, place: Argument, path: Path) -> Refusal | None:
     if scope.mark:
         return structural("marked", f"{place} is marked: clear its mark first.", path)
     return None
 
 
-class _OnScope(Transformation):
+class OnScope(Transformation):
     family = "extent"
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
@@ -44,7 +41,7 @@ class _OnScope(Transformation):
 
 
 @register
-class CutScope(_OnScope):
+class CutScope(OnScope):
     """Cut the iterations of a scope in two: [0,N) becomes [0,M), then [M,N) (index-set splitting).
 
     ``cut_scope S M``
@@ -90,7 +87,7 @@ class CutScope(_OnScope):
             return structural(
                 "cut-point", f"{at} does not lie inside the {scope.size} iterations of {place}.", path
             )
-        refusal = _marked(scope, place, path)  # 2
+        refusal = marked_refusal(scope, place, path)  # 2
         if refusal is not None:
             return refusal
         depth = len(path) - 1
@@ -111,7 +108,7 @@ class CutScope(_OnScope):
 
 
 @register
-class UncutScope(_OnScope):
+class UncutScope(OnScope):
     """Make one scope of two that follow each other and do the same, each for its share of the iterations.
 
     ``uncut_scope S``: S and its next sibling.
@@ -260,7 +257,7 @@ class Wrap(Transformation):
 
 
 @register
-class Unwrap(_OnScope):
+class Unwrap(OnScope):
     """Take a scope away whose iterations all do the same, or that has only one.
 
     ``unwrap S``
@@ -291,7 +288,7 @@ class Unwrap(_OnScope):
     def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
-        refusal = _marked(scope, arguments[0], path)  # 1
+        refusal = marked_refusal(scope, arguments[0], path)  # 1
         if refusal is not None:
             return refusal
         if scope.size > 1:  # 2
@@ -324,321 +321,3 @@ def _uses(program: Program, path: Path, prefetches: bool = False) -> Leaf | None
         if any(f.uses(depth) for f in forms):
             return leaf
     return None
-
-
-# ---------------------------------------------------------------------------- pad and unpad
-
-
-def _harmless(program: Program, path: Path, scope: Scope, kept: int) -> Refusal | None:
-    """Do the iterations of a scope from ``kept`` on write only what they alone touch?"""
-    depth = len(path) - 1
-    inside = leaves_under(program, path)
-    for leaf in inside:
-        write = Touch(leaf, leaf.op.target, "w")
-        if not _runs(leaf, depth, kept):
-            continue
-        array = leaf.op.target.array
-        if array in program.interface:
-            return Refusal(
-                "pad-output",
-                f"The iterations from {kept} on write {array}, which the caller owns.",
-                (leaf.path,),
-            )
-        for other in touches_of(program, array):
-            if other.kind == "w":
-                continue
-            witness = _reached(write, other, depth, kept, other.leaf.path[: len(path)] == path)
-            if witness is not None:
-                return Refusal(
-                    "pad-touches",
-                    f"The iterations from {kept} on write {witness.cell}, which others read.",
-                    tuple(dict.fromkeys((leaf.path, other.leaf.path))),
-                    witness,
-                )
-    return None
-
-
-def _runs(leaf: Leaf, depth: int, kept: int) -> bool:
-    box = [(0, s.size - 1) for s in leaf.scopes]
-    later = Constraint.at_least(Affine.iterator(depth) - kept)
-    return solve(box, [later, *map(Constraint.of, leaf.op.guard)]).possible
-
-
-def _reached(write: Touch, other: Touch, depth: int, kept: int, inside: bool) -> Witness | None:
-    """A cell that an added iteration writes and another instance, none of the added, reads."""
-    system = System()
-    w = system.instance(write.leaf)
-    r = system.instance(other.leaf)
-    system.constraints.append(Constraint.at_least(Affine.iterator(w[depth]) - kept))
-    if inside:
-        system.constraints.append(Constraint.at_least(-Affine.iterator(r[depth]) + (kept - 1)))
-    for a, b in zip(write.access.index, other.access.index, strict=True):
-        system.equal(a, w, b, r)
-    point = system.solve()
-    if point is None:
-        return None
-    values = system.values(point, w)
-    told = ((write.leaf, values), (other.leaf, system.values(point, r)))
-    return Witness(told, cell_text(write.access, values))
-
-
-def _outside(program: Program, path: Path, size: int) -> Refusal | None:
-    """An access below a scope that leaves its buffer once the scope has ``size`` iterations."""
-    for leaf in leaves_under(program, path):
-        sizes = [s.size for s in leaf.scopes]
-        sizes[len(path) - 1] = size
-        box = [(0, n - 1) for n in sizes]
-        held = [Constraint.of(c) for c in leaf.op.guard]
-        for access in (leaf.op.target, *leaf.op.reads):
-            dims = program.buffer_of[access.array].dims
-            for k, (form, dim) in enumerate(zip(access.index, dims, strict=True)):
-                low, high = form.bounds(sizes)
-                if low >= 0 and high < dim.size:
-                    continue
-                sides = (Constraint.at_least(-form - 1), Constraint.at_least(form - dim.size))
-                if any(solve(box, [*held, side]).possible for side in sides):
-                    return Refusal(
-                        "pad-bounds",
-                        f"Index {k} of {access} would run to {high}, outside 0 to {dim.size - 1}.",
-                        (leaf.path,),
-                    )
-    return None
-
-
-@register
-class PadScope(_OnScope):
-    """Add iterations to a scope: with a guard that keeps them idle, or free where they do no harm.
-
-    ``pad_scope S M guard`` or ``pad_scope S M free``: M iterations in all.
-
-    Before::
-
-        54 y[{0}] = x[{0}]
-
-    After ``pad_scope y@0 64 guard``::
-
-        64 y[{0}] = x[{0}] if {0} < 54
-
-    Legal iff
-      1. M exceeds the size of S and is below 2^31;
-      2. S is unmarked;
-      3. free: every index stays in bounds;
-      4. free: the added iterations write only what no other iteration reads, and no output.
-
-    Candidates: M = the next multiples of the vector widths and of the sizes that occur in the program.
-    """
-
-    name = "pad_scope"
-    parameters = (Parameter("scope", "scope"), Parameter("size", "number"), Parameter("mode", "mode"))
-
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
-        program = context.program
-        units = {scope.size for _, scope, _ in scopes(program)}
-        units |= {d.size for b in program.buffers for d in b.dims}
-        widths = {w for each in context.target.vector_widths.values() for w in each}
-        for path, scope, _ in scopes(program):
-            if scope.mark or scope.size < 2:
-                continue
-            grid = {-(-scope.size // w) * w for w in widths}
-            grid |= {u for u in units if scope.size < u <= 2 * scope.size}
-            for size in sorted(grid - {scope.size}):
-                for mode in ("guard", "free"):
-                    yield place_of(program, path), size, mode
-
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Edit | Refusal:
-        program = context.program
-        place, size, mode = arguments
-        assert isinstance(size, int)
-        path, scope, _ = scope_at(program, place)
-        if not scope.size < size <= LARGEST_SCOPE:  # 1
-            return structural("pad-size", f"{place} has {scope.size} iterations; {size} adds none.", path)
-        refusal = _marked(scope, place, path)  # 2
-        if refusal is not None:
-            return refusal
-        depth = len(path) - 1
-
-        def edit() -> Program:
-            body = scope.body
-            if mode == "guard":
-                body = tuple(_guarded(c, Comparison(Affine.iterator(depth), "<", scope.size)) for c in body)
-            return program.splice(path, 1, (Scope(size, body, "", next(births(context))),))
-
-        if mode == "guard":
-            return Edit(edit, path[:1])
-        refusal = _outside(program, path, size)  # 3
-        if refusal is not None:
-            return refusal
-        padded = edit()
-        return _harmless(padded, path, scope, scope.size) or padded  # 4
-
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
-        path, scope, _ = scope_at(context.program, arguments[0])
-        if _unguarded(replace(scope, size=1), len(path) - 1, scope.size) != replace(scope, size=1):
-            return None  # a guard that says nothing would go with the added iterations
-        return Move("unpad_scope", (arguments[0], scope.size))
-
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
-        yield from super().enablers(context, arguments, refusal)
-        program = context.program
-        if refusal.code == "pad-bounds":
-            for leaf in (leaf for leaf in program.leaves if leaf.path in refusal.nodes):
-                path, _, _ = scope_at(program, arguments[0])
-                sizes = [s.size for s in leaf.scopes]
-                sizes[len(path) - 1] = int(arguments[1])  # type: ignore[arg-type]
-                for access in (leaf.op.target, *leaf.op.reads):
-                    buffer = program.buffer_of[access.array]
-                    for k, (form, dim) in enumerate(zip(access.index, buffer.dims, strict=True)):
-                        if form.bounds(sizes)[1] >= dim.size:
-                            yield Move("pad_dim", (buffer.name, k, form.bounds(sizes)[1] + 1))
-
-
-def _guarded(node: Node, condition: Comparison) -> Node:
-    if isinstance(node, Op):
-        return replace(node, guard=(*node.guard, condition))
-    return Scope(node.size, tuple(_guarded(c, condition) for c in node.body), node.mark, node.birth)
-
-
-@register
-class UnpadScope(_OnScope):
-    """Leave out the last iterations of a scope, where they do nothing that anybody sees.
-
-    ``unpad_scope S N``: N iterations are left; guards that only kept the others idle go too.
-
-    Before::
-
-        64 y[{0}] = x[{0}] if {0} < 54
-
-    After ``unpad_scope y@0 54``::
-
-        54 y[{0}] = x[{0}]
-
-    Legal iff
-      1. 0 < N < the size of S;
-      2. S is unmarked;
-      3. the iterations from N on are idle, or write only what no other iteration reads, and no output.
-    """
-
-    name = "unpad_scope"
-    parameters = (Parameter("scope", "scope"), Parameter("size", "number"))
-
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
-        program = context.program
-        for path, scope, _ in scopes(program):
-            if scope.mark:
-                continue
-            depth = len(path) - 1
-            bounds = {
-                c.bound
-                for leaf in leaves_under(program, path)
-                for c in leaf.op.guard
-                if c.relation == "<" and c.form == Affine.iterator(depth)
-            }
-            for bound in sorted(b for b in bounds if 0 < b < scope.size):
-                yield place_of(program, path), bound
-
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
-        program = context.program
-        place, size = arguments
-        assert isinstance(size, int)
-        path, scope, _ = scope_at(program, place)
-        if not 0 < size < scope.size:  # 1
-            return structural(
-                "pad-size", f"{place} has {scope.size} iterations: {size} leaves out none.", path
-            )
-        refusal = _marked(scope, place, path) or _harmless(program, path, scope, size)  # 2, 3
-        if refusal is not None:
-            return refusal
-        body = tuple(_unguarded(c, len(path) - 1, size) for c in scope.body)
-        return program.splice(path, 1, (Scope(size, body, "", next(births(context))),))
-
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
-        path, scope, _ = scope_at(context.program, arguments[0])
-        size = int(arguments[1])  # type: ignore[arg-type]
-        depth = len(path) - 1
-        condition = Comparison(Affine.iterator(depth), "<", size)
-        under = [leaf.op.guard for leaf in leaves_under(context.program, path)]
-        for mode, added in (("guard", (condition,)), ("free", ())):
-            if all((*_kept(guard, depth, size), *added) == guard for guard in under):
-                return Move("pad_scope", (arguments[0], scope.size, mode))
-        return None
-
-
-def _kept(guard: tuple[Comparison, ...], depth: int, size: int) -> tuple[Comparison, ...]:
-    """The guard without what holds anyhow once the scope at ``depth`` has ``size`` iterations."""
-    own = Affine.iterator(depth)
-    return tuple(c for c in guard if not (c.form == own and c.relation == "<" and c.bound >= size))
-
-
-def _unguarded(node: Node, depth: int, size: int) -> Node:
-    if isinstance(node, Op):
-        kept = _kept(node.guard, depth, size)
-        return node if kept == node.guard else replace(node, guard=kept)
-    return replace(node, body=tuple(_unguarded(c, depth, size) for c in node.body))
-
-
-@register
-class DropGuard(Transformation):
-    """Leave out a guard that always holds.
-
-    ``drop_guard OP``
-
-    Before::
-
-        48 y[{0}] = x[{0}] if {0} < 54
-
-    After ``drop_guard y``::
-
-        48 y[{0}] = x[{0}]
-
-    Legal iff
-      1. OP has a guard;
-      2. it holds in every iteration.
-    """
-
-    name = "drop_guard"
-    family = "extent"
-    parameters = (Parameter("operation", "op"),)
-
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
-        for leaf in context.program.leaves:
-            if leaf.op.guard:
-                yield (place_of(context.program, leaf.path),)
-
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
-        program = context.program
-        assert isinstance(arguments[0], Place)
-        leaf = leaf_at(program, arguments[0])
-        if not leaf.op.guard:  # 1
-            return structural("no-guard", f"{arguments[0]} has no guard.", leaf.path)
-        box = [(0, s.size - 1) for s in leaf.scopes]
-        for comparison in leaf.op.guard:  # 2
-            for fails in _negations(comparison):
-                found = solve(box, [fails])
-                if found.possible:
-                    where = f" at ({', '.join(map(str, found.point))})" if found.point else ""
-                    return Refusal(
-                        "guard-holds-not",
-                        f"The guard {comparison} does not always hold{where}.",
-                        (leaf.path,),
-                    )
-        return program.edit(body=splice(program.body, leaf.path, 1, (replace(leaf.op, guard=()),)))
-
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code != "guard-holds-not":
-            return
-        program = context.program
-        assert isinstance(arguments[0], Place)
-        leaf = leaf_at(program, arguments[0])
-        for comparison in leaf.op.guard:
-            if comparison.relation == "<" and len(comparison.form.terms) == 1:
-                (depth, coefficient) = comparison.form.terms[0]
-                if coefficient == 1:
-                    yield Move("cut_scope", (place_of(program, leaf.path[: depth + 1]), comparison.bound))
-
-
-def _negations(comparison: Comparison) -> list[Constraint]:
-    form = comparison.form - comparison.bound
-    below, above = Constraint.at_least(-form - 1), Constraint.at_least(form - 1)
-    if comparison.relation == "<":
-        return [Constraint.at_least(form)]
-    return [below] if comparison.relation == ">=" else [below, above]
