@@ -71,6 +71,17 @@ class Replay:
     position: int
 
 
+def followed(here: Context, step: Step) -> Move | None:
+    """The move of a step under new names, if everything it names and implies is still there."""
+    if step.before is None or not step.anchors:
+        return None
+    try:
+        move = readdress(here, step.move, step.anchors, step.before)
+        return move if move is not None and anchors(here, move) == step.anchors else None
+    except NoSuchPlace:
+        return None
+
+
 class GameFull(ValueError):
     """The game has as many moves as one game may have."""
 
@@ -272,7 +283,7 @@ class Game:
             now, reason = (), str(missing)
         if (step.anchors and now != step.anchors) or reason:
             status = "readdressed"
-            move = self._followed(here, step)
+            move = followed(here, step)
             if move is None:
                 told = reason or self._changed(here, step, now)
                 return Entry(text, "place changed", text, told), None
@@ -288,16 +299,6 @@ class Game:
         return Entry(
             text, status, str(move), "its node has another name here" if status == "readdressed" else ""
         ), move
-
-    def _followed(self, here: Context, step: Step) -> Move | None:
-        """The move under new names, if everything it names and implies is still there."""
-        if step.before is None or not step.anchors:
-            return None
-        try:
-            move = readdress(here, step.move, step.anchors, step.before)
-            return move if move is not None and anchors(here, move) == step.anchors else None
-        except NoSuchPlace:
-            return None
 
     def _changed(self, here: Context, step: Step, now: tuple[Birth, ...]) -> str:
         for then, birth in zip(step.anchors, now, strict=False):

@@ -1,0 +1,250 @@
+"""One way to run every agent: it starts from a position, spends a budget, and tells what it does as events.
+
+A strategy proposes lines and hears their times; the run measures what is new, counts, keeps the best, and
+times the finalists once more, so that the winner is no lucky sample. ``Control`` pauses and stops a run from
+another thread; a log of a run (run_log.py) lets it go on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+from agents.timing import Timing
+from agents.trail import Trail
+from dojo_core.game import Game
+from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.moves.core import Move
+from dojo_core.program.tree import Program
+
+FINALISTS = 5
+FAR = 30.0  # a start position that is slower than this against the best is no finalist
+IDLE = 100  # proposals in a row with nothing new: the strategy has nothing left to try
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may spend: programs measured, and seconds without pauses (None: no limit)."""
+
+    evaluations: int = 200
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Best:
+    """The fastest verified program so far."""
+
+    seconds: float
+    program: Program
+    line: tuple[Move, ...]
+
+
+@dataclass(frozen=True)
+class Event:
+    """One program of a run and its measurement.
+
+    ``evaluation`` counts from 1; ``seconds`` since the run began, pauses left out; ``best``: the best so far,
+    this one included; ``final``: timed once more at the end.
+    """
+
+    evaluation: int
+    seconds: float
+    line: tuple[Move, ...]
+    program: Program
+    measurement: Measurement
+    best: Best | None
+    final: bool = False
+
+    @property
+    def move(self) -> Move | None:
+        """The move that led to the position, None at the start."""
+        return self.line[-1] if self.line else None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to make fast: the position at a game's cursor, measured as its start program's equal."""
+
+    game: Game
+
+    @property
+    def workload(self) -> Workload:
+        return Workload(self.game.start, self.game.kernel, self.game.policy)
+
+    @property
+    def before(self) -> tuple[Move, ...]:
+        """The moves that led to the position."""
+        return tuple(p.move for p in self.game.line() if p.move is not None)
+
+
+Costs = list[float]  # seconds; infinite where a program failed
+Proposals = Generator[list[Trail], Costs, None]
+Strategy = Callable[[Task, Budget, random.Random], Proposals]
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A strategy by name; ``about`` is told to people."""
+
+    name: str
+    about: str
+    strategy: Strategy
+
+
+class Control:
+    """Pauses and stops a run from any thread. A stopped run ends with what it has."""
+
+    def __init__(self) -> None:
+        self._going = threading.Event()
+        self._going.set()
+        self._stopped = threading.Event()
+
+    def pause(self) -> None:
+        """Measure no more until ``go_on``; what is being measured is finished."""
+        self._going.clear()
+
+    def go_on(self) -> None:
+        self._going.set()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._going.set()
+
+    @property
+    def paused(self) -> bool:
+        return not self._going.is_set()
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped.is_set()
+
+    def wait(self) -> float:
+        """Wait while paused; the seconds that took."""
+        began = time.monotonic()
+        self._going.wait()
+        return time.monotonic() - began
+
+
+def run(
+    task: Task,
+    agent: Agent,
+    timing: Timing,
+    budget: Budget,
+    seed: int = 0,
+    control: Control | None = None,
+    spent: float = 0.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Event]:
+    """Let an agent play; yields an event for each program that is measured, the finalists last.
+
+    The same seed and the same times give the same run. ``spent``: seconds of an earlier part of it.
+    """
+    return _Run(task, agent, timing, budget, seed, control or Control(), spent, clock).events()
+
+
+class _Run:
+    """The state of one run."""
+
+    def __init__(
+        self,
+        task: Task,
+        agent: Agent,
+        timing: Timing,
+        budget: Budget,
+        seed: int,
+        control: Control,
+        spent: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self.task, self.timing, self.budget, self.control, self.clock = task, timing, budget, control, clock
+        self.proposals = agent.strategy(task, budget, random.Random(seed))
+        self.began = clock() - spent
+        self.count = 0
+        self.costs: dict[str, float] = {}  # by program hash
+        self.trails: dict[str, Trail] = {}  # of verified programs
+        self.first: list[str] = []  # hashes of the first batch
+        self.best: Best | None = None
+
+    def events(self) -> Iterator[Event]:
+        answer: Costs | None = None
+        idle = 0
+        while not self._over() and idle < IDLE:
+            try:
+                batch = self.proposals.send(answer) if answer is not None else next(self.proposals)
+            except StopIteration:
+                break
+            self.began += self.control.wait()
+            if self._over():
+                break
+            before = self.count
+            self.first = self.first or [trail.program.hash for trail in batch]
+            yield from self._measure(batch)
+            idle = 0 if self.count > before else idle + 1
+            answer = [self.costs.get(trail.program.hash, math.inf) for trail in batch]
+        self.proposals.close()
+        yield from self._finals()
+
+    def _over(self) -> bool:
+        late = self.budget.seconds is not None and self.clock() - self.began >= self.budget.seconds
+        return self.control.stopped or late or self.count >= self.budget.evaluations
+
+    def _measure(self, batch: Sequence[Trail]) -> Iterator[Event]:
+        new = {t.program.hash: t for t in batch if t.program.hash not in self.costs}
+        trails = list(new.values())[: self.budget.evaluations - self.count]
+        for trail, found in zip(
+            trails, self._timed(trails, Effort.QUICK if self.costs else Effort.NORMAL), strict=True
+        ):
+            if found.status == "cancelled":
+                continue
+            self.count += 1
+            self.costs[trail.program.hash] = math.inf if found.seconds is None else found.seconds
+            if found.seconds is not None and found.verified:
+                self.trails[trail.program.hash] = trail
+                if self.best is None or found.seconds < self.best.seconds:
+                    self.best = Best(found.seconds, trail.program, self._line(trail))
+            yield self._event(trail, found, False)
+
+    def _finals(self) -> Iterator[Event]:
+        """The best programs and the first ones, timed again with more effort: the best of these wins.
+
+        The first ones, since a slow minute of the machine must not hide that nothing better was found.
+        """
+        if self.best is None or self.control.stopped or len(self.trails) < 2:
+            return
+        ranked = sorted(self.trails, key=lambda key: self.costs[key])
+        chosen = ranked[:FINALISTS]
+        for key in self.first:
+            if key in self.trails and key not in chosen and self.costs[key] <= FAR * self.best.seconds:
+                chosen.append(key)
+        trails = [self.trails[key] for key in chosen]
+        found = self._timed(trails, Effort.FINAL)
+        self.best = None
+        for trail, measured in zip(trails, found, strict=True):
+            seconds = measured.seconds
+            if (
+                seconds is not None
+                and measured.verified
+                and (self.best is None or seconds < self.best.seconds)
+            ):
+                self.best = Best(seconds, trail.program, self._line(trail))
+        if self.best is None:  # stopped meanwhile, or nothing held: what was found stands
+            trail = self.trails[ranked[0]]
+            self.best = Best(self.costs[ranked[0]], trail.program, self._line(trail))
+        for trail, measured in zip(trails, found, strict=True):
+            yield self._event(trail, measured, True)
+
+    def _timed(self, trails: Sequence[Trail], effort: Effort) -> list[Measurement]:
+        lines = {t.program.hash: "\n".join(map(str, self._line(t))) for t in trails}
+        programs = [t.program for t in trails]
+        return self.timing.measure(self.task.workload, programs, lines, effort, lambda: self.control.stopped)
+
+    def _line(self, trail: Trail) -> tuple[Move, ...]:
+        return (*self.task.before, *trail.moves)
+
+    def _event(self, trail: Trail, found: Measurement, final: bool) -> Event:
+        seconds = self.clock() - self.began
+        return Event(self.count, seconds, self._line(trail), trail.program, found, self.best, final)

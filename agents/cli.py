@@ -1,0 +1,249 @@
+"""The command line with the agents: ``dojo pass`` plays without measuring, ``dojo tune`` searches."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from agents.agent import Best, Budget, Event
+from agents.passes import PASSES, play_pass
+from agents.players import AGENTS
+from agents.run_log import RunBusy
+from agents.tuning import Tuning
+from dojo_core import kernels
+from dojo_core.cli import app
+from dojo_core.cli.listing import print_code
+from dojo_core.cli.positions import KernelArgument, LineOption, PolicyOption, ShapeOption, played
+from dojo_core.cli.terminal import (
+    Failure,
+    columns,
+    counted,
+    err,
+    out,
+    plain_errors,
+    print_table,
+    seconds_text,
+    write_file,
+)
+from dojo_core.game import Game
+from dojo_core.measure.measurer import Measurer
+from dojo_core.measure.records import Records
+
+_PASSES = ", ".join(PASSES)
+_AGENTS = ", ".join(AGENTS)
+
+
+def play_a_pass(
+    kernel: KernelArgument,
+    name: Annotated[str, typer.Argument(metavar="PASS", help=f"One of: {_PASSES}.")] = "heuristic",
+    shape: ShapeOption = None,
+    policy: PolicyOption = None,
+    line: LineOption = None,
+    moves: Annotated[bool, typer.Option("--moves", help="Print the moves, one a line.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="Print the final program (default).")] = False,
+    code: Annotated[bool, typer.Option("--code", help="Print the generated C.")] = False,
+    save: Annotated[Path | None, typer.Option("--save", help="Save the game as text.")] = None,
+) -> None:
+    """Let a pass play: it measures nothing and follows the structure of the program.
+
+    Example: [bold]dojo pass softmax heuristic --policy algebraic --code[/bold]
+    """
+    if name not in PASSES:
+        raise Failure(f"There is no pass {name!r}. The passes: {_PASSES}.")
+    game = played(kernel, shape, policy, line)
+    began = time.monotonic()
+    count = play_pass(game, name)
+    took = time.monotonic() - began
+    if save is not None:
+        write_file(save, game.to_text())
+        err.print(f"Saved {save}.", style="dim")
+    if moves:
+        for position in game.line()[1:]:
+            out.print(escape(str(position.move)), soft_wrap=True)
+    if text or not (code or moves):
+        out.print(escape(game.current.program.text), end="", soft_wrap=True)
+    if code:
+        print_code(game.current.program, game.policy)
+    err.print(f"{name}: {counted(count, 'move')} in {seconds_text(took)}.", style="dim")
+
+
+def tune(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="KERNEL…", help="Kernels or text files.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every kernel in each of its shapes.")] = False,
+    agent: Annotated[str, typer.Option("--agent", help=f"One of: {_AGENTS}.")] = "sampling-lines",
+    budget: Annotated[int, typer.Option("--budget", min=1, help="Programs measured, for each kernel.")] = 200,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", min=1, help="At most so long a kernel.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed and times give the same run.")] = 0,
+    shape: ShapeOption = None,
+    policy: PolicyOption = None,
+    line: LineOption = None,
+    again: Annotated[bool, typer.Option("--again", help="Begin anew, also where a run is done.")] = False,
+    save: Annotated[Path | None, typer.Option("--save", help="Save the best line as a game.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+) -> None:
+    """Let an agent make kernels fast. A run that was stopped goes on where it was.
+
+    Example: [bold]dojo tune softmax --budget 200[/bold] or [bold]dojo tune --all --policy algebraic[/bold]
+    """
+    if agent not in AGENTS:
+        raise Failure(f"There is no agent {agent!r}. The agents: {_AGENTS}.")
+    if everything == bool(names):
+        raise Failure("Name the kernels to tune, or give --all (see: dojo kernels).")
+    if everything and (shape or line or save):
+        raise Failure("--all takes every kernel as it is: leave --shape, --line and --save out.")
+    if save is not None and len(names or []) != 1:
+        raise Failure("--save keeps one game: name one kernel.")
+    games: list[Game] = []
+    if everything:
+        for name in kernels.names():
+            for sizes in kernels.get(name).shapes:
+                games.append(played(name, "x".join(map(str, sizes)), policy))
+    else:
+        games = [played(name, shape, policy, line) for name in names or []]
+    try:
+        opened = Records()
+    except (ValueError, sqlite3.DatabaseError) as error:
+        raise Failure(f"The records cannot be opened: {error} (DOJO_HOME names another folder.)") from None
+    results = []
+    with opened as records, Measurer(records) as measurer:
+        for game in games:
+            try:
+                tuning = Tuning(game, AGENTS[agent], measurer, Budget(budget, seconds), seed, again)
+            except RunBusy as busy:
+                raise Failure(str(busy)) from None
+            result = _tuned(tuning, as_json)
+            results.append(result)
+            if save is not None and result.best is not None:
+                write_file(save, tuning.game(result.best).to_text())
+                err.print(f"Saved {save}.", style="dim")
+    if not as_json:
+        _summary(results)
+    if all(result.best is None for result in results):
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What tuning a kernel came to. ``first``: seconds of the start, or of the first program measured."""
+
+    title: str
+    evaluations: int
+    first: float | None = None
+    best: Best | None = None
+    message: str = ""
+
+
+def _tuned(tuning: Tuning, as_json: bool) -> _Result:
+    """Run it, shown as it goes."""
+    if tuning.resumed and not as_json:
+        told = "This run is done" if tuning.was_done else "Going on where this run was stopped"
+        err.print(
+            f"{told}: {counted(tuning.resumed, 'measurement')} known (--again begins anew).", style="dim"
+        )
+    first: float | None = None
+    event: Event | None = None
+    message = ""
+    with _shown(tuning, as_json) as show:
+        for event in tuning.events():
+            if first is None or (event.move is None and not event.final):
+                first = event.measurement.seconds or first
+            if event.measurement.status != "ok":
+                message = event.measurement.message
+            show(event, first)
+    title = tuning.task.game.title
+    if event is None:
+        return _Result(title, 0, message="The agent found nothing to measure.")
+    return _Result(title, event.evaluation, first, event.best, message)
+
+
+@contextmanager
+def _shown(tuning: Tuning, as_json: bool) -> Iterator[Callable[[Event, float | None], None]]:
+    """Show events: as lines of JSON, or one line of best-so-far that changes."""
+    if as_json:
+        yield lambda event, _: out.print(json.dumps(_told(tuning, event)), soft_wrap=True, markup=False)
+        return
+    shown = (
+        TextColumn("{task.description}"), BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.fields[best]}"), TextColumn("[dim]{task.fields[last]}"),
+    )  # fmt: skip
+    with Progress(*shown, console=err) as bar:
+        task = bar.add_task(tuning.task.game.title, total=tuning.budget.evaluations, best="", last="starting")
+
+        def show(event: Event, first: float | None) -> None:
+            best = ""
+            if event.best is not None:
+                ratio = f" {first / event.best.seconds:.3g}×" if first else ""
+                best = f"[bold]{seconds_text(event.best.seconds)}[/bold]{ratio}"
+            took = event.measurement.seconds
+            last = event.measurement.status.replace("_", " ") if took is None else seconds_text(took)
+            if event.final:
+                last = f"finalist {last}"
+            bar.update(task, completed=event.evaluation, best=best, last=last)
+
+        yield show
+
+
+def _told(tuning: Tuning, event: Event) -> dict[str, Any]:
+    measured = event.measurement
+    return {
+        "kernel": tuning.task.game.kernel,
+        "shape": tuning.task.game.shape,
+        "agent": tuning.agent.name,
+        "seed": tuning.seed,
+        "evaluation": event.evaluation,
+        "elapsed": round(event.seconds, 3),
+        "final": event.final,
+        "move": None if event.move is None else str(event.move),
+        "moves": len(event.line),
+        "program": event.program.hash,
+        "status": measured.status,
+        "seconds": measured.seconds,
+        "best": None if event.best is None else event.best.seconds,
+    }
+
+
+def _summary(results: list[_Result]) -> None:
+    table = columns(
+        "kernel",
+        "programs",
+        "first",
+        "best",
+        "faster",
+        "moves",
+        right=("programs", "first", "best", "faster", "moves"),
+    )
+    for result in results:
+        if result.best is None or result.first is None:
+            table.add_row(
+                result.title, str(result.evaluations), "–", "–", "", escape(result.message[:160]), style="red"
+            )
+            continue
+        ratio = f"{result.first / result.best.seconds:.2f}×"
+        best = seconds_text(result.best.seconds)
+        moves = str(len(result.best.line))
+        table.add_row(result.title, str(result.evaluations), seconds_text(result.first), best, ratio, moves)
+    print_table(table)
+
+
+_COMMANDS: dict[str, Callable[..., None]] = {"pass": play_a_pass, "tune": tune}
+for _name, _command in _COMMANDS.items():
+    app.command(_name)(plain_errors(_command))
+
+
+def main() -> None:
+    """The entry point of ``dojo``."""
+    app()

@@ -1,0 +1,175 @@
+"""The log of a run: what an agent measured, in order, one JSON object a line, so that a run can go on.
+
+A run is decided by its seed and its times. So a stopped run begins again from the start, takes the times
+of the log without measuring, and then goes on with the clock. What a killed process left half written is
+cut off.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from agents.timing import Timing
+from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.places import data_directory
+from dojo_core.program.tree import Program
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """All that decides a run beside its times."""
+
+    kernel: str
+    shape: str
+    policy: str
+    target: str
+    start: str  # hash of the start program
+    before: tuple[str, ...]  # moves that led to the position
+    agent: str
+    seed: int
+    evaluations: int
+    seconds: float | None
+    machine: str
+
+    @property
+    def name(self) -> str:
+        """A file name that differs where any of it does."""
+        digest = hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:12]
+        return f"{self.kernel}-{self.agent}-{self.seed}-{digest}.jsonl"
+
+
+def run_file(key: RunKey) -> Path:
+    """Where the log of a run lies."""
+    folder = data_directory() / "runs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / key.name
+
+
+class RunBusy(RuntimeError):
+    """Another process has the log open."""
+
+
+class RunLog:
+    """A log that is open for writing; ``known`` has what it held, ``spent`` the seconds of the earlier part.
+
+    Raises RunBusy while another process has it.
+    """
+
+    def __init__(self, path: Path, key: RunKey, again: bool = False) -> None:
+        self.path = path
+        self.known: dict[tuple[Effort, str], Measurement] = {}
+        self.spent = 0.0
+        self.result: dict[str, Any] | None = None  # of a run that is done
+        self._file = path.open("r+b" if path.exists() else "w+b")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise RunBusy(
+                f"Another process is at this run: wait for it, or give another seed. ({path})"
+            ) from None
+        kept = 0 if again else self._read()
+        self._file.truncate(kept)
+        self._file.seek(kept)
+        if not kept:
+            self._write({"dojo run": VERSION, **asdict(key)})
+
+    def _read(self) -> int:
+        """Take in whole lines; how many bytes they are."""
+        kept = 0
+        for number, line in enumerate(self._file):
+            try:
+                entry = json.loads(line) if line.endswith(b"\n") else None
+            except ValueError:
+                entry = None
+            if not isinstance(entry, dict) or (number == 0 and entry.get("dojo run") != VERSION):
+                break
+            if "hash" in entry:
+                found = Measurement(
+                    entry["hash"],
+                    "",
+                    entry["status"],
+                    entry["message"],
+                    tuple(entry["samples"]),
+                    entry["seconds"],
+                    entry["median"],
+                    entry["verified"],
+                    known=True,
+                )
+                self.known[Effort[entry["effort"].upper()], found.program_hash] = found
+                self.spent = float(entry["elapsed"])
+            elif "done" in entry:
+                self.result = entry
+            kept += len(line)
+        return kept
+
+    def add(self, found: Measurement, effort: Effort, elapsed: float, line: str) -> None:
+        """Keep a measurement. When this returns, it survives the process."""
+        self._write(
+            {
+                "hash": found.program_hash,
+                "status": found.status,
+                "message": found.message,
+                "samples": found.samples,
+                "seconds": found.seconds,
+                "median": found.median,
+                "verified": found.verified,
+                "effort": effort.label,
+                "elapsed": round(elapsed, 3),
+                "line": line.split("\n") if line else [],
+            }
+        )
+
+    def done(self, **result: Any) -> None:
+        """Mark the run as done, with what came out."""
+        self.result = {"done": True, **result}
+        self._write(self.result)
+
+    def _write(self, entry: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(entry).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> RunLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class LoggedTiming:
+    """Times from a log where it has them, else from another source, and then into the log."""
+
+    def __init__(self, log: RunLog, otherwise: Timing, elapsed: Callable[[], float]) -> None:
+        self._log, self._otherwise, self._elapsed = log, otherwise, elapsed
+
+    def measure(
+        self,
+        workload: Workload,
+        programs: Sequence[Program],
+        lines: Mapping[str, str],
+        effort: Effort,
+        cancelled: Callable[[], bool],
+    ) -> list[Measurement]:
+        known = {
+            p.hash: self._log.known[effort, p.hash] for p in programs if (effort, p.hash) in self._log.known
+        }
+        rest = [p for p in programs if p.hash not in known]
+        if rest:
+            for found in self._otherwise.measure(workload, rest, lines, effort, cancelled):
+                known[found.program_hash] = found
+                if found.status != "cancelled":
+                    self._log.add(found, effort, self._elapsed(), lines.get(found.program_hash, ""))
+        return [known[p.hash] for p in programs]

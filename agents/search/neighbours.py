@@ -1,0 +1,146 @@
+"""What is next to a program: its position's legal moves (edges), or its line edited at any point (lines)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+from agents.trail import Trail
+from dojo_core.game import Step
+from dojo_core.moves.core import Argument, Context, IllegalMove, Move, Refusal
+from dojo_core.moves.legality import all_candidates, outcome
+from dojo_core.moves.notation import MoveSyntax
+from dojo_core.moves.places import NoSuchPlace, Place
+from dojo_core.moves.storage import temporaries
+from dojo_core.program.tree import Scope, walk
+from dojo_core.recipes import RECIPES, Sketch
+
+Neighbour = Callable[[Trail, random.Random], Trail | None]
+TRIES = 40  # candidates looked at before a position counts as having no legal move of the wanted kind
+
+
+def edge(trail: Trail, rng: random.Random) -> Trail | None:
+    """The line with one more legal move, all of them equally likely."""
+    here = trail.context()
+    candidates = list(all_candidates(here))
+    rng.shuffle(candidates)
+    for move in candidates:
+        result = outcome(here, move)
+        if not isinstance(result, Refusal):
+            return trail.extended(Step(move, here.born))
+    return None
+
+
+def edit(trail: Trail, rng: random.Random) -> Trail | None:
+    """The line with one or two edits: a move replaced, inserted, dropped or given other numbers, at any
+    point; what stays legal of the rest is kept. A recipe may stand for a move where one is inserted."""
+    changed = trail
+    for _ in range(rng.choice((1, 1, 2))):
+        if not changed.steps:
+            changed = _insert(changed, rng) or changed
+            continue
+        kind = rng.choices((_replace, _insert, _drop, _renumber), (2, 3, 2, 3))[0]
+        changed = kind(changed, rng) or changed
+    return changed if changed.program.hash != trail.program.hash else None
+
+
+def _drop(trail: Trail, rng: random.Random) -> Trail | None:
+    at = rng.randrange(len(trail.steps))
+    return trail.upto(at).replayed(trail.steps[at + 1 :])
+
+
+def _replace(trail: Trail, rng: random.Random) -> Trail | None:
+    at = rng.randrange(len(trail.steps))
+    before = trail.upto(at)
+    there = _somewhere(before, trail.born, rng)
+    return None if there is None else there.replayed(trail.steps[at + 1 :])
+
+
+def _insert(trail: Trail, rng: random.Random) -> Trail | None:
+    at = rng.randint(0, len(trail.steps))
+    before = trail.upto(at)
+    add = _recipe if rng.random() < 0.3 else _somewhere
+    there = add(before, trail.born, rng)
+    return None if there is None else there.replayed(trail.steps[at:])
+
+
+def _renumber(trail: Trail, rng: random.Random) -> Trail | None:
+    """Give a move other numbers: another factor, another distance, another size."""
+    numbered = [
+        n for n, step in enumerate(trail.steps) if any(isinstance(a, int) for a in step.move.arguments)
+    ]
+    if not numbered:
+        return None
+    at = rng.choice(numbered)
+    step, before = trail.steps[at], trail.upto(at)
+    here = before.context(born=step.origin)
+    alike = [m for m in all_candidates(here) if m.name == step.move.name and _same_places(m, step.move)]
+    rng.shuffle(alike)
+    for move in alike[:TRIES]:
+        there = before.extended(Step(move, step.origin))
+        if there is not None:
+            return there.replayed(trail.steps[at + 1 :])
+    return None
+
+
+def _same_places(one: Move, other: Move) -> bool:
+    def named(move: Move) -> list[Argument]:
+        return [a for a in move.arguments if not isinstance(a, int)]
+
+    return one != other and named(one) == named(other)
+
+
+def _somewhere(trail: Trail, born: int, rng: random.Random) -> Trail | None:
+    """One legal move more, each kind of move equally likely."""
+    here = trail.context(born=born)
+    kinds: dict[str, list[Move]] = {}
+    for move in all_candidates(here):
+        kinds.setdefault(move.name, []).append(move)
+    names = sorted(kinds)
+    rng.shuffle(names)
+    for name in names:
+        rng.shuffle(kinds[name])
+        for move in kinds[name][: TRIES // 4]:
+            there = trail.extended(Step(move, born))
+            if there is not None:
+                return there
+    return None
+
+
+def _recipe(trail: Trail, born: int, rng: random.Random) -> Trail | None:
+    """The moves of a recipe somewhere."""
+    here = trail.context(born=born)
+    calls = list(recipe_calls(here, rng))
+    rng.shuffle(calls)
+    for name, arguments in calls[: TRIES // 4]:
+        sketch = Sketch(here)
+        try:
+            RECIPES[name].run(sketch, arguments)
+        except (IllegalMove, MoveSyntax, NoSuchPlace):
+            continue
+        for number, move in enumerate(sketch.moves):
+            trail = trail.extended(Step(move, born + number)) or trail
+        return trail
+    return None
+
+
+def recipe_calls(here: Context, rng: random.Random) -> Iterator[tuple[str, tuple[Argument, ...]]]:
+    """Recipes at the places of a program, with random numbers that may fit."""
+    sketch = Sketch(here)
+    widths = sorted({w for each in here.target.vector_widths.values() for w in each}, reverse=True)
+    for node, path, _ in walk(here.program.body):
+        if isinstance(node, Scope) and not node.mark:
+            place: Place = sketch.place(path)
+            yield "fuse", (place,)
+            yield "vectorize_all", (place, rng.choice((1, 2, 4, 8, 16, 24)))
+            width = rng.choice(widths)
+            if node.size % width == 0 and node.size > width:
+                times = rng.choice((2, 3, 4, 6, 8))
+                yield "tile", (place, times * width, width)
+    for buffer in temporaries(here.program):
+        dims = tuple(k for k, dim in enumerate(buffer.dims) if dim.materialised)
+        if dims:
+            yield (
+                "private",
+                (buffer.name, *dims[: rng.randint(1, len(dims))], rng.choice(("register", "stack"))),
+            )

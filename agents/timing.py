@@ -1,0 +1,123 @@
+"""Where an agent's times come from: the machine, a table, or a count of operations, all through one door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.measurer import Measurer
+from dojo_core.program.tree import Node, Op, Program
+
+
+class Timing(Protocol):
+    """A source of times. ``lines`` has the moves from the start by program hash, for the records; with
+    ``Effort.FINAL`` also what is known is timed again."""
+
+    def measure(
+        self,
+        workload: Workload,
+        programs: Sequence[Program],
+        lines: Mapping[str, str],
+        effort: Effort,
+        cancelled: Callable[[], bool],
+    ) -> list[Measurement]:
+        """One measurement for each program, in order; ``cancelled`` ones where the caller asked to stop."""
+
+
+class MachineTiming:
+    """The clock of this machine: compiled, verified, timed, kept in the measurer's records.
+
+    A candidate whose first run takes more than 3 times the best known is run no more.
+    """
+
+    def __init__(self, measurer: Measurer, player: str) -> None:
+        self._measurer = measurer
+        self._player = player
+
+    def measure(
+        self,
+        workload: Workload,
+        programs: Sequence[Program],
+        lines: Mapping[str, str],
+        effort: Effort,
+        cancelled: Callable[[], bool],
+    ) -> list[Measurement]:
+        return self._measurer.measure(
+            workload,
+            programs,
+            effort,
+            cancelled=cancelled,
+            player=self._player,
+            lines=lines,
+            fresh=effort is Effort.FINAL,
+        )
+
+
+class TableTiming:
+    """Times from a table by program hash; what is not there is asked elsewhere, or refused."""
+
+    def __init__(self, table: Mapping[str, Measurement], otherwise: Timing | None = None) -> None:
+        self._table = table
+        self._otherwise = otherwise
+
+    def measure(
+        self,
+        workload: Workload,
+        programs: Sequence[Program],
+        lines: Mapping[str, str],
+        effort: Effort,
+        cancelled: Callable[[], bool],
+    ) -> list[Measurement]:
+        known = {p.hash: self._table[p.hash] for p in programs if p.hash in self._table}
+        rest = [p for p in programs if p.hash not in known]
+        if rest and self._otherwise is not None:
+            measured = self._otherwise.measure(workload, rest, lines, effort, cancelled)
+            known.update({found.program_hash: found for found in measured})
+        refused = "The table has no time for this program."
+        return [known.get(p.hash) or Measurement(p.hash, "", "refused", refused) for p in programs]
+
+
+class CountTiming:
+    """A time without a clock: nanoseconds by the operations that are executed, one each.
+
+    A vector counts as one operation, an unrolled one as three quarters, threads share. The same for the same
+    program, on any machine: what tests of agents need.
+    """
+
+    def measure(
+        self,
+        workload: Workload,
+        programs: Sequence[Program],
+        lines: Mapping[str, str],
+        effort: Effort,
+        cancelled: Callable[[], bool],
+    ) -> list[Measurement]:
+        return [timed(program, _cost(program)) for program in programs]
+
+
+def timed(program: Program, seconds: float) -> Measurement:
+    """A measurement of a program that took so long."""
+    return Measurement(
+        program.hash,
+        program.hash,
+        "ok",
+        samples=(seconds * 1e9,),
+        seconds=seconds,
+        median=seconds,
+        verified=True,
+    )
+
+
+def _cost(program: Program) -> float:
+    """Seconds, with a heap access counting as four operations more."""
+    heap = {a for b in program.buffers if b.location == "heap" for a in b.arrays}
+
+    def count(node: Node) -> float:
+        if isinstance(node, Op):
+            return 1.0 + 4.0 * sum(a.array in heap for a in (node.target, *node.reads))
+        inside = sum(count(child) for child in node.body)
+        each = {"v": 1 / node.size, "u": 0.75, "p": 0.5}.get(node.mark, 1.0)
+        return node.size * each * (inside + 1.0)
+
+    return sum(count(node) for node in program.body) * 1e-9

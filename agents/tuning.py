@@ -1,0 +1,94 @@
+"""Tuning a position with an agent on this machine: measured, logged, resumable; the best line becomes a game.
+
+The command line and the app drive this alike: the one prints the events, the other reads them in a thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from agents.agent import Agent, Best, Budget, Control, Event, Task, run
+from agents.run_log import LoggedTiming, RunKey, RunLog, run_file
+from agents.timing import MachineTiming, Timing
+from dojo_core.game import Game
+from dojo_core.measure.measurer import Measurer
+from dojo_core.measure.records import SavedGame
+
+
+class Tuning:
+    """One run. Iterate over ``events`` once; ``control`` pauses and stops it from another thread.
+
+    A run that was stopped goes on where it was, unless it is begun ``again``. Raises RunBusy while another
+    process is at it.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        agent: Agent,
+        measurer: Measurer,
+        budget: Budget,
+        seed: int = 0,
+        again: bool = False,
+        timing: Timing | None = None,
+    ) -> None:
+        self.task, self.agent, self.budget, self.seed = Task(game), agent, budget, seed
+        self.control = Control()
+        self._measurer = measurer
+        self._timing = timing or MachineTiming(measurer, agent.name)
+        self._key = RunKey(
+            kernel=game.kernel or game.start.name,
+            shape=game.shape,
+            policy=game.policy,
+            target=game.target,
+            start=game.start.hash,
+            before=tuple(map(str, self.task.before)),
+            agent=agent.name,
+            seed=seed,
+            evaluations=budget.evaluations,
+            seconds=budget.seconds,
+            machine=measurer.machine.fingerprint,
+        )
+        self._log = RunLog(run_file(self._key), self._key, again)
+        self.resumed = len(self._log.known)  # measurements that an earlier part made
+        self.was_done = self._log.result is not None
+
+    def events(self) -> Iterator[Event]:
+        """What happens, as it happens; those of an earlier part come first, and at once."""
+        with self._log as log:
+            began = time.monotonic() - log.spent
+            timing = LoggedTiming(log, self._timing, lambda: time.monotonic() - began)
+            last: Event | None = None
+            for last in run(self.task, self.agent, timing, self.budget, self.seed, self.control, log.spent):
+                yield last
+            if last is None or last.best is None:
+                return
+            self._keep(last.best)
+            if log.result is None and not self.control.stopped:
+                line = [str(move) for move in last.best.line]
+                log.done(evaluations=last.evaluation, seconds=last.best.seconds, line=line)
+
+    def game(self, best: Best) -> Game:
+        """A game of the best line, from the start program on."""
+        begun = self.task.game
+        game = Game.new(
+            begun.start,
+            begun.kernel,
+            begun.shape,
+            begun.target,
+            begun.policy,
+            f"{begun.title}, {self.agent.name}",
+        )
+        for move in best.line:
+            game.play(move)
+        return game
+
+    def _keep(self, best: Best) -> None:
+        """Save the game of the best line, once for each run."""
+        records = self._measurer.records
+        if records is not None:
+            game = self.game(best)
+            identity = self._key.name.rsplit("-", 1)[1].removesuffix(".jsonl")
+            saved = SavedGame(identity, self.agent.name, game.kernel or "", game.title, game.to_text())
+            records.save_game(saved)
