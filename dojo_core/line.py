@@ -160,6 +160,14 @@ def recorded_lines() -> dict[str, RecordedLine]:
     return {p.stem: read_line(p.read_text(), p.stem) for p in sorted(LINES_FOLDER.glob("*.line"))}
 
 
+def line_for(kernel: str, shape: str | None = None) -> RecordedLine | None:
+    """The line that comes with the Dojo for a kernel: the one recorded at this shape, else the one that is
+    named after the kernel and may do at other shapes too."""
+    found = recorded_lines()
+    exact = (line for line in found.values() if line.kernel == kernel and line.shape == shape)
+    return next(exact, found.get(kernel))
+
+
 def with_births(line_text: str, game: Game) -> str:
     """The text of a line file with number and births beside each move, as played in ``game``'s main line.
 

@@ -28,7 +28,7 @@ from dojo_core.export import (
 from dojo_core.export.choice import Measure
 from dojo_core.faults import program_fault
 from dojo_core.game import Game
-from dojo_core.line import read_line, recorded_lines
+from dojo_core.line import line_for, read_line
 from dojo_core.measure.measurer import Effort, Measurer, Workload
 from dojo_core.measure.records import Records
 from dojo_core.program.text import parse
@@ -145,7 +145,7 @@ def _choice(
         )
     if source == "best" and not settings:
         return best(kernel, at, records, policy, measure)
-    line = recorded_lines().get(kernel)
+    line = line_for(kernel, at)
     if line is None:
         raise Failure(f"There is no recorded line of {kernel}: leave --set out, or give --from start.")
     return verified(of_line(line, kernel, at, policy, parameters(settings or [])), records, measure)

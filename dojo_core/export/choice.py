@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dojo_core import kernels
 from dojo_core.game import Game
-from dojo_core.line import RecordedLine, recorded_lines
+from dojo_core.line import RecordedLine, line_for
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records
 from dojo_core.program.text import TextError, parse
@@ -113,7 +113,7 @@ def _moves_to(records: Records, start: Game, program: Program) -> tuple[str, ...
     """The moves to a record's program, found among the recorded lines and the saved games."""
     if program.hash == start.start.hash:
         return ()
-    line = recorded_lines().get(start.kernel or "")
+    line = line_for(start.kernel or "", start.shape)
     if line is not None:
         try:
             choice = of_line(line, start.kernel or "", start.shape)
@@ -161,7 +161,7 @@ def best(
     some half-way position does not win for want of an opponent; and what is chosen is verified. Raises
     NotExported, and ValueError for an unknown kernel or shape.
     """
-    line = recorded_lines().get(kernel)
+    line = line_for(kernel, shape)
     start = start_game(kernel, shape or (line.shape if line else None), policy or "reassoc")
     played: Choice | None = None
     refused: NotExported | None = None
