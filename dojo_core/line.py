@@ -6,6 +6,7 @@ A line file::
     kernel softmax
     shape 24576x512
     policy reassoc
+    target cpu
     let block = 32
     1: join_scopes m@0 ; 0.0 0.3
     2: split_scope m#1@1 $block
@@ -30,6 +31,7 @@ from dojo_core.moves.notation import MoveSyntax, parse_move
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.text import TextError
 from dojo_core.recipes import RECIPES, play
+from dojo_core.targets.target import TARGETS
 
 LINES_FOLDER = Path(__file__).resolve().parent.parent / "lines"
 
@@ -39,6 +41,7 @@ _FACTS = {
     "kernel": (r"\w+", "kernel softmax"),
     "shape": (r"\d+(x\d+)*", "shape 24576x512"),
     "policy": ("|".join(POLICIES), f"policy {POLICIES[0]} (or {', '.join(POLICIES[1:])})"),
+    "target": ("|".join(TARGETS), f"target cpu (of {', '.join(TARGETS)})"),
 }
 _PARAMETER = re.compile(r"\$([a-z][a-z0-9_]*)")
 
@@ -51,6 +54,7 @@ class RecordedLine:
     kernel: str | None
     shape: str
     policy: str
+    target: str
     settings: Mapping[str, int]
     moves: tuple[tuple[int, str, str], ...]  # (line in the file, move with $parameters, births)
     numbers: tuple[int, ...]
@@ -116,7 +120,7 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
     """Read a line file. Raises TextError with the line and what to do."""
     if len(text) > 256 * 1024:
         raise TextError("the line is longer than 256 KiB", "Split it.")
-    facts = {"kernel": "", "shape": "", "policy": "reassoc"}
+    facts = {"kernel": "", "shape": "", "policy": "reassoc", "target": "cpu"}
     settings: dict[str, int] = {}
     moves: list[tuple[int, str, str]] = []
     numbers: list[int] = []
@@ -149,15 +153,21 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
         facts["kernel"] or None,
         facts["shape"],
         facts["policy"],
+        facts["target"],
         settings,
         tuple(moves),
         tuple(numbers),
     )
 
 
-def recorded_lines() -> dict[str, RecordedLine]:
-    """The lines that come with the Dojo, by name."""
-    return {p.stem: read_line(p.read_text(), p.stem) for p in sorted(LINES_FOLDER.glob("*.line"))}
+def lines_folder(target: str = "cpu") -> Path:
+    """Where the lines of a target lie: the CPU's beside the folders of the others."""
+    return LINES_FOLDER if target == "cpu" else LINES_FOLDER / target
+
+
+def recorded_lines(target: str = "cpu") -> dict[str, RecordedLine]:
+    """The lines for a target that come with the Dojo, by name."""
+    return {p.stem: read_line(p.read_text(), p.stem) for p in sorted(lines_folder(target).glob("*.line"))}
 
 
 def line_for(kernel: str, shape: str | None = None) -> RecordedLine | None:
@@ -177,7 +187,7 @@ def with_births(line_text: str, game: Game) -> str:
     told: list[str] = []
     for raw in line_text.splitlines():
         line = raw.strip()
-        if not line or line.startswith("#") or line.split()[0] in ("let", "kernel", "shape", "policy"):
+        if not line or line.startswith("#") or line.split()[0] in ("let", *_FACTS):
             told.append(raw)
             continue
         match = _MOVE.match(line)

@@ -12,12 +12,16 @@ An accumulation is a sequence where the policy is ``strict`` and the operator ro
 ``algebraic`` a quotient is a product with the divisor's reciprocal. A read that no write defines is poison.
 
 The lanes of a vectorised scope read before any of them writes, as one instruction does.
+
+On a GPU each thread has a ``local`` and ``stack`` of its own: an operation reads and writes the copies of the
+threads that execute it, and every one of those must hold the value that the program says. A ``:w``
+scope of one accumulation whose target ignores the lane is one operation of all lanes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 
@@ -109,14 +113,25 @@ class Terms:
         return self.make(name, *sorted(parts))
 
 
-@dataclass(slots=True)
-class _Address:
-    """One address: the write whose value it holds, and who touched it within one parallel scope."""
+UNORDERED = "pgbw"
+THREADS_OWN = ("local", "stack")
 
-    write: int = -1
+
+@dataclass(slots=True)
+class _Seen:
+    """Who touched an address within one run of a scope whose iterations are unordered."""
+
     region: int = -1
     reader: int = -1  # an iteration that read it; -2: several
     writer: int = -1
+
+
+@dataclass(slots=True)
+class _Address:
+    """One address: the write whose value it holds, and who touched it, by nesting of unordered scopes."""
+
+    write: int = -1
+    seen: list[_Seen] = field(default_factory=list)
 
 
 def run(program: Program, policy: str = "reassoc", terms: Terms | None = None) -> Outcome:
@@ -131,9 +146,11 @@ class _Run:
         self.logical: dict[Cell, tuple[int, int]] = {}  # (write, term)
         self.memory: dict[str, dict[Indices, _Address]] = {b.name: {} for b in program.buffers}
         self.writes = 0
-        self.region = -1  # of the parallel scope being executed, and its iteration
-        self.iteration = -1
+        self.levels: list[tuple[int, int]] = []  # (run, iteration) of the unordered scopes executed
         self.regions = 0
+        self.above: list[Scope] = []  # the scopes being executed
+        self.threads: Sequence[int] = (0,)  # that execute the operation at hand
+        self.by_thread = _thread_dims(program) if _on_gpu(program.body) else {}
         self.owned: dict[Path, list[str]] = {}
         for buffer in program.buffers:
             if buffer.location != "heap":
@@ -169,24 +186,70 @@ class _Run:
         for number, node in enumerate(nodes):
             here = (*path, number)
             if isinstance(node, Op):
+                self.threads = self.executing(node, iterators)
                 self.one(node, iterators)
             elif node.mark == "v" and len(node.body) == 1 and isinstance(node.body[0], Op):
+                self.threads = self.executing(node.body[0], iterators)
                 self.lanes(node.body[0], node, here, iterators)
+            elif _reduces(node, len(iterators)):
+                self.warp(node, here, iterators)
             else:
                 self.scope(node, here, iterators)
 
     def scope(self, scope: Scope, path: Path, iterators: Indices) -> None:
-        outermost = scope.mark == "p" and self.region < 0
-        if outermost:
-            self.region = self.regions = self.regions + 1
+        unordered = scope.mark in UNORDERED and scope.mark != ""
+        self.regions += unordered
+        region = self.regions
+        self.above.append(scope)
         for value in range(scope.size):
-            if outermost:
-                self.iteration = value
+            if unordered:
+                self.levels.append((region, value))
             for name in self.owned.get(path, ()):
                 self.memory[name] = {}
             self.body(scope.body, path, (*iterators, value))
-        if outermost:
-            self.region = -1
+            if unordered:
+                self.levels.pop()
+        self.above.pop()
+
+    def executing(self, op: Op, iterators: Indices) -> Sequence[int]:
+        """The threads of the block that execute an operation here."""
+        marks = [s.mark for s in self.above]
+        if not self.by_thread or "g" not in marks:
+            return (0,)
+        copies = self.program.buffer_of[op.target.array].location in THREADS_OWN
+        if "b" not in marks:
+            inner = self.above[len(marks) - 1 - marks[::-1].index("g")]
+            return range(_block(inner.body)) if copies else (0,)
+        first, width = 0, _width(self.above[marks.index("b")])
+        for scope, value in zip(self.above, iterators, strict=False):
+            if scope.mark == "b":
+                first = first * scope.size + value
+        if "w" in marks:
+            return (first * width + iterators[marks.index("w")],)
+        return range(first * width, (first + 1) * width) if copies else (first * width,)
+
+    def warp(self, scope: Scope, path: Path, iterators: Indices) -> None:
+        """A reduction over the lanes of a warp: all read, then one writes, or each its own copy."""
+        (op,) = scope.body
+        assert isinstance(op, Op)
+        writing = self.executing(op, iterators)
+        self.regions += 1
+        region = self.regions
+        self.above.append(scope)
+        done: list[_Evaluated] = []
+        for lane in range(scope.size):
+            evaluated = self.evaluate(op, (*iterators, lane))
+            if evaluated is not None:
+                self.threads = self.executing(op, (*iterators, lane))
+                self.levels.append((region, lane))
+                self.check_reads(evaluated)
+                self.levels.pop()
+                done.append(evaluated)
+        self.above.pop()
+        self.threads = writing
+        if done:
+            self.touch(done[0].target, done[0].before, False)
+            self.store(done[-1])
 
     # ------------------------------------------------------------------ one instance
 
@@ -267,20 +330,31 @@ class _Run:
         if any(not 0 <= i < d.size for i, d in zip(cell[1], buffer.dims, strict=True)):
             self.blame("bounds", *cell)
             return
-        memory, place = self.memory[buffer.name], _physical(buffer, cell[1])
+        place = _physical(buffer, cell[1])
+        if buffer.name in self.by_thread:
+            own = tuple(cell[1][k] for k in self.by_thread[buffer.name])
+            for thread in self.threads:
+                self.touch_at(cell, (*own, thread), write, writing)
+        else:
+            self.touch_at(cell, place, write, writing)
+
+    def touch_at(self, cell: Cell, place: Indices, write: int, writing: bool) -> None:
+        memory = self.memory[self.program.buffer_of[cell[0]].name]
         address = memory.get(place)
         if address is None:
             address = memory[place] = _Address()
-        if self.region >= 0:
-            if address.region != self.region:
-                address.region, address.reader, address.writer = self.region, -1, -1
-            others = {address.writer} if not writing else {address.writer, address.reader}
-            if others - {-1, self.iteration}:
+        while len(address.seen) < len(self.levels):
+            address.seen.append(_Seen())
+        for seen, (region, iteration) in zip(address.seen, self.levels, strict=False):
+            if seen.region != region:
+                seen.region, seen.reader, seen.writer = region, -1, -1
+            others = {seen.writer} if not writing else {seen.writer, seen.reader}
+            if others - {-1, iteration}:
                 self.blame("race", *cell)
             if writing:
-                address.writer = self.iteration
+                seen.writer = iteration
             else:
-                address.reader = self.iteration if address.reader in (-1, self.iteration) else -2
+                seen.reader = iteration if seen.reader in (-1, iteration) else -2
         if writing:
             address.write = write
         elif write and address.write != write:
@@ -308,7 +382,67 @@ def _owner(program: Program, buffer: Buffer) -> Path:
                 common = above
             while common and above[: len(common)] != common:
                 common = common[:-1]
+    if buffer.location == "shared":
+        for depth in range(len(common or ())):
+            if program.node(common[: depth + 1]).mark in ("b", "w"):
+                return common[:depth]
     return common or ()
+
+
+# ---------------------------------------------------------------------------- threads, written anew here too
+
+
+def _on_gpu(body: tuple[Node, ...]) -> bool:
+    return any(isinstance(n, Scope) and (n.mark in ("g", "b", "w") or _on_gpu(n.body)) for n in body)
+
+
+def _width(scope: Scope) -> int:
+    """Lanes of the ``:w`` scopes at or below."""
+    below = [_width(n) for n in scope.body if isinstance(n, Scope)]
+    return max([scope.size if scope.mark == "w" else 1, *below])
+
+
+def _block(body: tuple[Node, ...]) -> int:
+    """Threads of the largest phase in a body."""
+    threads = 1
+    for node in body:
+        if isinstance(node, Scope):
+            if node.mark == "b":
+                count, inner = node.size, node
+                while isinstance(inner.body[0], Scope) and inner.body[0].mark == "b":
+                    inner = inner.body[0]
+                    count *= inner.size
+                threads = max(threads, count * _width(node))
+            else:
+                threads = max(threads, _block(node.body))
+    return threads
+
+
+def _reduces(scope: Scope, depth: int) -> bool:
+    only = scope.body[0]
+    return (
+        scope.mark == "w"
+        and len(scope.body) == 1
+        and isinstance(only, Op)
+        and only.accumulate != ""
+        and not any(form.uses(depth) for form in only.target.index)
+    )
+
+
+def _thread_dims(program: Program) -> dict[str, tuple[int, ...]]:
+    """For each buffer that threads have of their own: the dimensions that each of them stores."""
+    result = {}
+    for buffer in program.buffers:
+        if buffer.location not in THREADS_OWN:
+            continue
+        chosen: set[int] = set()
+        for leaf in program.leaves:
+            threads = {d for d, s in enumerate(leaf.scopes) if s.mark in ("b", "w")}
+            for access in (leaf.op.target, *leaf.op.reads):
+                if access.array in buffer.arrays:
+                    chosen |= {k for k, form in enumerate(access.index) if threads & set(form.depths)}
+        result[buffer.name] = tuple(k for k in _kept(buffer) if k not in chosen)
+    return result
 
 
 def _cells(buffer: Buffer) -> Iterator[Indices]:

@@ -10,6 +10,7 @@ from dojo_core import apply, parse
 from dojo_core.moves import REGISTRY, inverse
 from dojo_core.moves.reference import FAMILIES, page
 from tests.conftest import WIDE
+from tests.gpu import GPU
 
 ALL = 128  # a dimension that the docstring leaves open
 BLOCK = re.compile(r"^(Before|After ``(?P<move>[^`]+)``)::\n\n(?P<text>(?: {4}.*\n?|\n)+)", re.MULTILINE)
@@ -55,7 +56,8 @@ def shown(name: str) -> bool:
 def test_the_docstring_is_true(name):
     move, before, after = blocks(name)
     program = parse(whole(before, after))
-    result = apply(program, move, WIDE, "algebraic")
+    target = GPU if REGISTRY[name].family == "mapping" else WIDE
+    result = apply(program, move, target, "algebraic")
     assert result.text.splitlines()[-len([a for a in after if not BUFFER.match(a)]) :] == [
         line for line in after if not BUFFER.match(line)
     ]
@@ -63,9 +65,9 @@ def test_the_docstring_is_true(name):
         if BUFFER.match(line):
             assert line in result.text.splitlines()
     assert parse(result.text) == result
-    back = inverse(program, move, WIDE, "algebraic")
+    back = inverse(program, move, target, "algebraic")
     if back is not None:
-        assert apply(result, back, WIDE, "algebraic") == program
+        assert apply(result, back, target, "algebraic") == program
 
 
 @pytest.mark.parametrize("name", REGISTRY)

@@ -16,6 +16,7 @@ from dojo_core.cli.positions import (
     LineOption,
     PolicyOption,
     ShapeOption,
+    TargetOption,
     played,
     text_kind,
 )
@@ -62,16 +63,17 @@ def show(
     shape: ShapeOption = None,
     policy: PolicyOption = None,
     line: LineOption = None,
-    code: Annotated[bool, typer.Option("--code", help="Show the generated C as well.")] = False,
+    target: TargetOption = None,
+    code: Annotated[bool, typer.Option("--code", help="Show the generated code as well.")] = False,
 ) -> None:
     """Show a kernel's start program, or the one that a line leads to.
 
     Example: [bold]dojo show softmax --shape 24576x512 --code[/bold]
     """
-    game = played(kernel, shape, policy, line)
+    game = played(kernel, shape, policy, line, target=target)
     out.print(escape(game.current.program.text), end="", soft_wrap=True)
     if code:
-        print_code(game.current.program, game.policy)
+        print_code(game)
 
 
 def moves(
@@ -79,6 +81,7 @@ def moves(
     shape: ShapeOption = None,
     policy: PolicyOption = None,
     line: LineOption = None,
+    target: TargetOption = None,
     blocked: Annotated[bool, typer.Option("--blocked", help="List what is refused, and why.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -86,7 +89,7 @@ def moves(
 
     Example: [bold]dojo moves softmax --json[/bold]
     """
-    game = played(kernel, shape, policy, line)
+    game = played(kernel, shape, policy, line, target=target)
     program = game.current.program
     if blocked:
         refused = blocked_moves(program, game.target, game.policy)
@@ -132,6 +135,7 @@ def explain(
     shape: ShapeOption = None,
     policy: PolicyOption = None,
     line: LineOption = None,
+    target: TargetOption = None,
     enable: Annotated[
         bool, typer.Option("--try", help="Play the first move that would enable it, and ask again.")
     ] = False,
@@ -140,7 +144,7 @@ def explain(
 
     Example: [bold]dojo why softmax 'reuse_dims d 0' --try[/bold]
     """
-    game = played(kernel, shape, policy, line)
+    game = played(kernel, shape, policy, line, target=target)
     verdict = why(game.current.program, move, game.target, game.policy)
     _tell(game.current.program, move, verdict)
     if not enable or verdict.refusal is None:
@@ -170,6 +174,7 @@ def _tell(program: Program, move: str, verdict: Verdict) -> None:
 
 def check(
     file: Annotated[Path, typer.Argument(help="A program text of your own, a saved game, or a line file.")],
+    target: TargetOption = None,
 ) -> None:
     """Check a program text: its form, its storage, its marks; of a game or a line, each move.
 
@@ -180,7 +185,7 @@ def check(
         _check_moves(file, text)
         return
     program = parse(text)
-    fault = program_fault(program)
+    fault = program_fault(program, target or "cpu")
     if fault is not None:
         raise Failure(fault)
     out.print(

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from dojo_core.cli.listing import print_assembly, print_code
-from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, line_text, played
+from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, TargetOption, line_text, played
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file, write_file
 from dojo_core.line import with_births
 from dojo_core.moves import IllegalMove, MoveSyntax
@@ -32,11 +32,12 @@ def play(
     ] = None,
     shape: ShapeOption = None,
     policy: PolicyOption = None,
+    target: TargetOption = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter of the line, such as block=48.")
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="Print the final program (default).")] = False,
-    code: Annotated[bool, typer.Option("--code", help="Print the generated C.")] = False,
+    code: Annotated[bool, typer.Option("--code", help="Print the generated code.")] = False,
     asm: Annotated[bool, typer.Option("--asm", help="Print the assembly.")] = False,
     save: Annotated[Path | None, typer.Option("--save", help="Save the game as text.")] = None,
     record: Annotated[
@@ -54,7 +55,7 @@ def play(
     """
     if line is None and not calls:
         raise Failure("Nothing to play: give --line, or --do with a move or a recipe (see: dojo recipes).")
-    game = played(kernel, shape, policy, line, settings)
+    game = played(kernel, shape, policy, line, settings, target)
     recipes = {**known_recipes(), **{r.name: r for r in (read_recipe(read_file(p)) for p in own or [])}}
     for call in calls or []:
         try:
@@ -69,7 +70,7 @@ def play(
     if record is not None:
         if line is None or calls:
             raise Failure("--record writes the line of --line again: use --save for what you played.")
-        written = line_text(line)
+        written = line_text(line, game.target)
         if written.startswith("dojo game"):
             raise Failure(f"{line} is a game, which needs no --record: use --save.")
         write_file(record, with_births(written, game))
@@ -78,9 +79,9 @@ def play(
     if text or not (code or asm):
         out.print(escape(program.text), end="", soft_wrap=True)
     if code:
-        print_code(program, game.policy)
+        print_code(game)
     if asm:
-        print_assembly(program, game.policy)
+        print_assembly(game)
     err.print(f"{counted(len(game.line()) - 1, 'move')}.", style="dim")
 
 

@@ -12,10 +12,11 @@ from rich.markup import escape
 from dojo_core import kernels
 from dojo_core.cli.terminal import Failure, err, read_file
 from dojo_core.game import Game
-from dojo_core.line import LINES_FOLDER, RecordedLine, read_line, recorded_lines
+from dojo_core.line import RecordedLine, lines_folder, read_line, recorded_lines
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
+from dojo_core.targets.target import TARGETS
 
 KernelArgument = Annotated[str, typer.Argument(help="A kernel's name (see: dojo kernels) or a text file.")]
 ShapeOption = Annotated[
@@ -23,6 +24,9 @@ ShapeOption = Annotated[
 ]
 PolicyOption = Annotated[
     str | None, typer.Option("--policy", help=f"Floating-point policy: {', '.join(POLICIES)}.")
+]
+TargetOption = Annotated[
+    str | None, typer.Option("--target", help=f"What it is made for: {', '.join(TARGETS)}.")
 ]
 LineOption = Annotated[
     Path | None,
@@ -55,15 +59,17 @@ def played(
     policy: str | None = None,
     line: Path | None = None,
     settings: list[str] | None = None,
+    target: str | None = None,
 ) -> Game:
     """A game with a line played from the start. Raises Failure where a move does not apply."""
     recorded: RecordedLine | None = None
     if line is not None:
-        text = line_text(line)
+        text = line_text(line, target or "cpu")
         if text.startswith("dojo game"):
-            if settings or shape or policy:
+            if settings or shape or policy or target:
                 raise Failure(
-                    "A game has its shape and policy in its text: leave --set, --shape and --policy out."
+                    "A game has its shape, policy and target in its text: leave --set, --shape, --policy and "
+                    "--target out."
                 )
             game = Game.from_text(text)
             if game.kernel not in (None, kernel):
@@ -74,7 +80,8 @@ def played(
             raise Failure(f"{line} is a line of {recorded.kernel}, not of {kernel}.")
     program, name, sizes = start_of(kernel, shape or (recorded.shape if recorded else None))
     chosen = _policy(policy, recorded.policy if recorded else "reassoc")
-    game = Game.new(program, name, sizes, "cpu", chosen)
+    on = target or (recorded.target if recorded else "cpu")
+    game = Game.new(program, name, sizes, on, chosen)
     if recorded is not None:
         report = recorded.play(game, parameters(settings or []))
         for number, entry in enumerate(report.entries, 1):
@@ -94,14 +101,15 @@ def text_kind(text: str) -> str:
     return "line" if any(row.startswith("shape ") for row in text.splitlines()) else "program"
 
 
-def line_text(line: Path) -> str:
+def line_text(line: Path, target: str = "cpu") -> str:
     """The text of a line file or a game; of a recorded line, where it is the name of one and no file."""
     if line.exists():
         return read_file(line)
-    recorded = recorded_lines()
+    recorded = recorded_lines(target)
     if str(line) in recorded:
-        return read_file(LINES_FOLDER / f"{line}.line")
-    raise Failure(f"There is no file {line}. The recorded lines: {', '.join(recorded)}.")
+        return read_file(lines_folder(target) / f"{line}.line")
+    known = ", ".join(recorded) or "none"
+    raise Failure(f"There is no file {line}. The recorded lines: {known}.")
 
 
 def _policy(given: str | None, default: str) -> str:

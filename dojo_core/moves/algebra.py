@@ -102,7 +102,9 @@ class UseReciprocal(Transformation):
             body=splice(program.body, leaf.path, 1, (multiply,)),
             buffers=(
                 *program.buffers,
-                Buffer(str(name), dtype, dims, "stack", (str(name),), context.birth(96)),
+                Buffer(
+                    str(name), dtype, dims, context.target.temporary(above), (str(name),), context.birth(96)
+                ),
             ),
         )
         return changed.splice(path, 1, (invert, changed.node(path)))

@@ -137,16 +137,13 @@ def _out_of_bounds(box: _Box, dims: Sequence[Dim], above: Sequence[Scope]) -> bo
 def _copy_buffer(
     context: Context, name: str, box: _Box, dtype: str, above: Sequence[Scope], fresh: Iterator[Birth]
 ) -> Buffer:
-    """``stack``, or ``heap`` at the root and where the stack is too small."""
+    """Where the target has temporaries, or ``heap`` at the root and where the stack is too small."""
     dims = [Dim(s.size, False, next(fresh)) for s in above]
     dims += [Dim(box.sizes[k], True, next(fresh)) for k in box.kept]
-    buffer = Buffer(name, dtype, tuple(dims), "stack", (name,), next(fresh))
+    location = context.target.temporary(tuple(above)) if above else "heap"
+    buffer = Buffer(name, dtype, tuple(dims), location, (name,), next(fresh))
     taken = sum(b.bytes for b in context.program.buffers if b.location == "stack")
-    if (
-        not above
-        or "stack" not in context.target.locations
-        or taken + buffer.bytes > context.target.stack_bytes
-    ):
+    if location == "stack" and taken + buffer.bytes > context.target.stack_bytes:
         return replace(buffer, location="heap")
     return buffer
 

@@ -26,13 +26,24 @@ from dojo_core.program.marks import MARK_WORDS
 from dojo_core.program.text import TextError, parse_access
 from dojo_core.program.tree import Access, Leaf, Path, Program, Scope
 
+# The move that sets each mark: what clear_mark's inverse is.
+MARKING: dict[str, str] = {}
 
-class _Mark(Transformation):
+
+class MarkMove(Transformation):
+    """A move that marks one scope; the mark's conditions are V2's and V3's."""
+
     family = "marks"
     parameters = (Parameter("scope", "scope"),)
     mark: ClassVar[str]
 
+    def __init_subclass__(cls) -> None:
+        if hasattr(cls, "mark"):
+            MARKING[cls.mark] = cls.name
+
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        if self.mark not in context.target.marks:
+            return
         for path, scope, above in scopes(context.program):
             if not scope.mark and self.offered(context, scope, above):
                 yield (place_of(context.program, path),)
@@ -55,7 +66,7 @@ class _Mark(Transformation):
 
 
 @register
-class Unroll(_Mark):
+class Unroll(MarkMove):
     """Write out the iterations of a scope one after the other.
 
     ``unroll S``
@@ -81,7 +92,7 @@ class Unroll(_Mark):
 
 
 @register
-class Parallelize(_Mark):
+class Parallelize(MarkMove):
     """Give the iterations of a scope to threads.
 
     ``parallelize S``
@@ -127,7 +138,7 @@ class Parallelize(_Mark):
 
 
 @register
-class Vectorize(_Mark):
+class Vectorize(MarkMove):
     """Run the iterations of a scope as the lanes of one vector instruction.
 
     ``vectorize S``
@@ -174,7 +185,7 @@ class Vectorize(_Mark):
 
 @register
 class ClearMark(Transformation):
-    """Take the mark of a scope away: the inverse of unroll, parallelize and vectorize.
+    """Take the mark of a scope away: the inverse of unroll, parallelize, vectorize and the maps to a GPU.
 
     ``clear_mark S``
 
@@ -195,8 +206,6 @@ class ClearMark(Transformation):
     family = "marks"
     parameters = (Parameter("scope", "scope"),)
 
-    _moves: ClassVar[dict[str, str]] = {"u": "unroll", "p": "parallelize", "v": "vectorize"}
-
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
         for path, scope, _ in scopes(context.program):
             if scope.mark:
@@ -210,10 +219,10 @@ class ClearMark(Transformation):
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         _, scope, _ = scope_at(context.program, arguments[0])
-        return Move(self._moves[scope.mark], arguments)
+        return Move(MARKING[scope.mark], arguments)
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code == "register-index" and refusal.fault is not None:
+        if refusal.code in ("register-index", "local-index") and refusal.fault is not None:
             for location in ("stack", "heap"):
                 yield Move("set_location", (refusal.fault.buffer, location))
 

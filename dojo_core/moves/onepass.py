@@ -162,9 +162,9 @@ class _Writer:
         self.found, self.name = found, str(name)
         self.dtype = context.program.buffer_of[found.x.array].dtype
         self.buffers: list[Buffer] = []
-        stack = "stack" in context.target.locations
-        self.inside = "stack" if stack else "heap"
-        self.outside = "stack" if stack and found.depth else "heap"
+        scopes = found.leaf.scopes
+        self.inside = context.target.temporary(scopes)
+        self.outside = context.target.temporary(scopes[: found.depth]) if found.depth else "heap"
 
     def array(self, suffix: str, inner: bool = False) -> Access:
         """A scalar for each iteration of the scopes around the nest, or around the operation."""

@@ -145,7 +145,8 @@ class SplitReduction(Transformation):
             Dim(leaf.scopes[d].size, d >= outermost, context.birth(97 + n))
             for n, d in enumerate((*range(outermost), *chosen))
         )
-        partial = Buffer(str(name), buffer.dtype, dims, "stack", (str(name),), context.birth(96))
+        location = context.target.temporary(leaf.scopes[:outermost])
+        partial = Buffer(str(name), buffer.dtype, dims, location, (str(name),), context.birth(96))
         lowered = {d: Affine.iterator(outermost + n) for n, d in enumerate(chosen)}
         here = Access(str(name), outer + tuple(Affine.iterator(d) for d in chosen))
         there = Access(str(name), outer + tuple(Affine.iterator(outermost + n) for n in range(len(chosen))))

@@ -21,6 +21,7 @@ FAMILIES = {
     "reductions": "Reductions",
     "algebra": "Algebra",
     "marks": "Marks",
+    "mapping": "Mapping to a GPU",
 }
 
 INTRODUCTION = """# The moves

@@ -19,6 +19,7 @@ from dojo_core.moves.nodes import height
 from dojo_core.moves.places import Place, leaves_under, place_of, resolve, scope_at, scopes
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Order, conflict_between
+from dojo_core.program.gpu import UNORDERED
 from dojo_core.program.tree import Node, Op, Path, Program, Scope, substitute
 
 SPLIT_FACTORS = (2, 4, 8, 16, 32, 64)
@@ -243,7 +244,7 @@ class JoinScopes(Transformation):
             )
         depth = len(path) - 1
         first, second = leaves_under(program, path), leaves_under(program, _after(path))
-        for relation in ("<", ">") if scope.mark == "p" else (">",):  # 3
+        for relation in ("<", ">") if scope.mark in UNORDERED else (">",):  # 3
             found = conflict_between(program, first, second, depth, [Order(depth, relation)], context.policy)
             if found is not None:
                 return Refusal(

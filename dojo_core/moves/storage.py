@@ -322,12 +322,12 @@ class SetLocation(BufferMove):
         program = context.program
         if refusal.code in ("clobber", "lifetime"):
             yield from _joins(context, refusal)
-        if refusal.code == "register-index":
+        if refusal.code in ("register-index", "local-index"):
             for path in refusal.nodes:
                 for depth, scope in enumerate(program.scopes_above(path)):
                     if not scope.mark:
                         yield Move("unroll", (place_of(program, path[: depth + 1]),))
-        if refusal.code in ("register-size", "stack-size", "register-index"):
+        if refusal.code in ("register-size", "local-size", "stack-size", "register-index", "local-index"):
             buffer = buffer_named(program, arguments[0])
             for k, dim in enumerate(buffer.dims):
                 if dim.materialised:

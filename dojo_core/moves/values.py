@@ -254,7 +254,7 @@ class Recompute(_OnRead):
         fresh = births(context)
         here = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
         dims = tuple(Dim(s.size, False, next(fresh)) for s in leaf.scopes)
-        location = "stack" if leaf.scopes and "stack" in context.target.locations else "heap"
+        location = context.target.temporary(leaf.scopes) if leaf.scopes else "heap"
         buffer = Buffer(name, program.buffer_of[array].dtype, dims, location, (name,), next(fresh))
         again = Op(
             here,
@@ -527,7 +527,7 @@ class Expand(Transformation):
         fresh = births(context)
         here = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
         dims = tuple(Dim(s.size, False, next(fresh)) for s in leaf.scopes)
-        location = "stack" if leaf.scopes and "stack" in context.target.locations else "heap"
+        location = context.target.temporary(leaf.scopes) if leaf.scopes else "heap"
         dtype = program.buffer_of[op.target.array].dtype
         buffer = Buffer(name, dtype, dims, location, (name,), next(fresh))
         product = Op(here, "", "*", op.operands, op.guard, birth=next(fresh))

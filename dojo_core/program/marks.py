@@ -55,16 +55,15 @@ def mark_fault(
             fault = _register_fault(program, buffer, target)
             if fault is not None:
                 return fault
-    stack = (
-        sum(b.bytes for b in program.buffers if b.location not in ("heap", "register")) if here.fresh else 0
-    )
+    stacked = () if target.own_threads or not here.fresh else program.buffers
+    stack = sum(b.bytes for b in stacked if b.location == "stack")
     if stack > target.stack_bytes:
         return _fault(
             "stack-size",
             f"The stack buffers would take {stack:,} bytes; the limit per thread is {target.stack_bytes:,}.",
             (),
         )
-    return None
+    return target.fault(program, policy)
 
 
 def _fault(code: str, sentence: str, nodes: tuple[Path, ...], buffer: str = "") -> Fault:
@@ -190,7 +189,7 @@ def _register_fault(program: Program, buffer: Buffer, target: Target) -> Fault |
         for touch in touches(leaf):
             if touch.access.array not in buffer.arrays:
                 continue
-            sentence = _register_sentence(touch.access, leaf.scopes, buffer, last, widths)
+            sentence = register_sentence(touch.access, leaf.scopes, buffer, last, widths)
             if sentence is not None:
                 return _fault("register-index", sentence, (leaf.path,), buffer.name)
     if len(widths) > 1:
@@ -200,7 +199,7 @@ def _register_fault(program: Program, buffer: Buffer, target: Target) -> Fault |
     return None
 
 
-def _register_sentence(
+def register_sentence(
     access: Access, scopes: Sequence[Scope], buffer: Buffer, last: int, widths: set[int]
 ) -> str | None:
     for k, form in enumerate(access.index):

@@ -23,12 +23,14 @@ from dojo_core.program.dependence import (
     Touch,
     Witness,
     cell_text,
+    is_reduction,
     meeting,
     renamed,
     touches,
 )
 from dojo_core.program.difference import Difference, on_heap
 from dojo_core.program.flow import orders, touches_of
+from dojo_core.program.gpu import UNORDERED, shared_owner
 from dojo_core.program.integers import Constraint
 from dojo_core.program.tree import Access, Birth, Buffer, Leaf, Node, Op, Path, Program, Scope
 
@@ -64,7 +66,7 @@ def keeps_storage(program: Program, since: Difference) -> bool:
 
 
 def _verdicts(program: Program, since: Difference) -> Iterator[tuple[Buffer, Fault | None]]:
-    parallel = "p" in since.before.summary.marks or "p" in since.made.marks
+    parallel = not UNORDERED.isdisjoint(since.before.summary.marks | since.made.marks)
     for buffer in since.concerned:
         if parallel or not on_heap(buffer):
             yield buffer, _verdict(program, buffer, since)
@@ -100,7 +102,7 @@ def definition_fault(program: Program) -> Fault | None:
 
 
 def owner_path(program: Program, buffer: Buffer) -> Path:
-    """The innermost scope that holds all accesses of a buffer; () is the root."""
+    """The innermost scope that holds all accesses of a buffer (``shared``: outside phases); () the root."""
     paths = [t.leaf.path[:-1] for array in buffer.arrays for t in touches_of(program, array)]
     if not paths:
         return ()
@@ -109,7 +111,7 @@ def owner_path(program: Program, buffer: Buffer) -> Path:
     for path in paths[1:]:
         while path[:depth] != first[:depth]:
             depth -= 1
-    return first[:depth]
+    return shared_owner(program, first[:depth]) if buffer.location == "shared" else first[:depth]
 
 
 # ---------------------------------------------------------------------------- projections
@@ -137,8 +139,16 @@ def _project(node: Node, arrays: frozenset[str]) -> object | None:
     kept: dict[frozenset[str], object] = node.__dict__.setdefault("_projections", {})
     if arrays not in kept:
         children = tuple(p for p in (_project(c, arrays) for c in node.body) if p is not None)
-        kept[arrays] = (node.size, node.mark == "p", children)
+        kept[arrays] = (node.size, _order_mark(node), children)
     return kept[arrays]
+
+
+def _order_mark(scope: Scope) -> str:
+    """The mark where it says something about order; a ``:w`` scope of one operation, which may be a warp's
+    reduction, is told apart: the projection may have lost the others."""
+    if scope.mark == "w" and len(scope.body) == 1 and isinstance(scope.body[0], Op):
+        return "W"
+    return scope.mark if scope.mark in UNORDERED else ""
 
 
 def _verdict(program: Program, buffer: Buffer, since: Difference) -> Fault | None:
@@ -161,8 +171,8 @@ def _rebuilt(projection: object) -> Node:
     if projection[0] == "op":
         _, target, accumulate, reads, guard = projection
         return Op(target or Access("", ()), accumulate, "", reads, guard)
-    size, parallel, children = projection
-    return Scope(size, tuple(_rebuilt(c) for c in children), "p" if parallel else "")
+    size, mark, children = projection
+    return Scope(size, tuple(_rebuilt(c) for c in children), mark)
 
 
 def _view(program: Program, buffer: Buffer) -> _View:
@@ -266,6 +276,9 @@ def _exit_read(array: str, buffer: Buffer) -> Touch:
     return Touch(Leaf(Op(access, "", "", (), birth=Birth()), (), scopes), access, "r")
 
 
+_UNORDERED_WORDS = {"p": "parallel", "g": "grid", "b": "block", "w": "warp", "W": "warp"}
+
+
 def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Fault | None:
     """Two unordered iterations of a parallel scope that touch one cell, one of them writing."""
     for n, a in enumerate(view.touches):
@@ -273,8 +286,9 @@ def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Fault
             if a.kind == "r" and b.kind == "r":
                 continue
             for depth in range(owner, shared_depth(a, b)):
-                if a.leaf.scopes[depth].mark != "p":
-                    continue
+                mark = a.leaf.scopes[depth].mark
+                if not mark or (mark == "W" and a is b and a.kind == "a" and is_reduction(a.leaf, depth)):
+                    continue  # a warp's reduction counts as one operation
                 for relation in ("<",) if a is b else ("<", ">"):
                     witness = meeting(a, b, depth, [Order(depth, relation)], dims)
                     if witness is not None:
@@ -282,8 +296,8 @@ def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Fault
                             "race",
                             buffer.name,
                             a.access.array,
-                            f"Iterations of the parallel scope at depth {depth} would touch {witness.cell} "
-                            "at the same time.",
+                            f"Iterations of the {_UNORDERED_WORDS[mark]} scope at depth {depth} would "
+                            f"touch {witness.cell} at the same time.",
                             tuple(dict.fromkeys((a.leaf.path, b.leaf.path))),
                             witness,
                         )

@@ -5,6 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dojo_core.program.tree import Program, Scope
+    from dojo_core.program.validity import Fault
+
+# Every target: its name, and the module whose ``target()`` gives it.
+TARGETS = {
+    "cpu": "dojo_core.targets.cpu.limits",
+    "cuda": "dojo_core.targets.cuda.limits",
+    "hip": "dojo_core.targets.hip.limits",
+}
 
 
 @dataclass(frozen=True)
@@ -28,6 +41,19 @@ class Target:
     def __hash__(self) -> int:
         return hash(self.name)
 
+    @property
+    def own_threads(self) -> bool:
+        """Does the stack of each thread hold only its share of a buffer? Then ``fault`` limits it."""
+        return False
+
+    def fault(self, program: Program, policy: str) -> Fault | None:
+        """The first violation of a condition of the target's own (a part of V3), or None."""
+        return None
+
+    def temporary(self, above: tuple[Scope, ...]) -> str:
+        """Where a buffer that a move makes for one iteration of the scopes ``above`` best lives."""
+        return "stack" if "stack" in self.locations else "heap"
+
 
 class UnknownTarget(ValueError):
     """Raised with a sentence that lists the known targets."""
@@ -36,8 +62,7 @@ class UnknownTarget(ValueError):
 @cache
 def target(name: str) -> Target:
     """The target of that name. Raises UnknownTarget."""
-    if name == "cpu":
-        from dojo_core.targets.cpu.limits import cpu
-
-        return cpu()
-    raise UnknownTarget(f"There is no target {name!r}. The targets are: cpu.")
+    if name not in TARGETS:
+        raise UnknownTarget(f"There is no target {name!r}. The targets are: {', '.join(TARGETS)}.")
+    found: Target = import_module(TARGETS[name]).target()
+    return found

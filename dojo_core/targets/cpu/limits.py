@@ -90,3 +90,6 @@ def cpu() -> Target:
         cache_bytes=cache_bytes(2) or 1 << 20,
         shared_cache_bytes=cache_bytes(3) or cache_bytes(2) or 8 << 20,
     )
+
+
+target = cpu

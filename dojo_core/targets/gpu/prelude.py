@@ -1,0 +1,168 @@
+"""What stands before the kernels: types by dtype, and the functions that the kernels use, for CUDA and HIP.
+
+``max`` and ``min`` keep a NaN on either side, which ``fmaxf`` does not. Everything else is the device
+library's; the bounds are the CUDA programming guide's (appendix "Mathematical Functions", in ulp).
+"""
+
+from __future__ import annotations
+
+import re
+
+ULP = 1.2e-7  # of f32, relative
+ERROR_BOUNDS = {
+    "rsqrt": 2 * ULP,
+    "exp": 2 * ULP,
+    "log": 2 * ULP,
+    "tanh": 2 * ULP,
+    "erf": 2 * ULP,
+    "sigmoid": 4 * ULP,
+    "pow": 4 * ULP,
+    "sqrt": ULP,
+}
+F64_ERROR_BOUND = 1.0e-15
+
+TYPES = """\
+typedef float f32;
+typedef double f64;
+typedef long long i64;
+typedef int i32;
+typedef short i16;
+typedef signed char i8;
+typedef unsigned char u8;
+"""
+
+# CUDA's own vector types are aligned to their size, so that one instruction moves them.
+CUDA_VECTORS = {
+    "f32x4": "float4", "f32x2": "float2", "f64x2": "double2", "i32x4": "int4", "i32x2": "int2",
+    "i64x2": "longlong2",
+}  # fmt: skip
+
+_REAL = {
+    "abs": "fabs{s}(x)", "sqrt": "sqrt{s}(x)", "rsqrt": "rsqrt{s}(x)", "exp": "exp{s}(x)", "log": "log{s}(x)",
+    "tanh": "tanh{s}(x)", "erf": "erf{s}(x)", "floor": "floor{s}(x)", "round": "rint{s}(x)",
+    "sigmoid": "1 / (1 + exp{s}(-x))",
+}  # fmt: skip
+
+_MAX_NAN = """\
+DEVICE f32 f32_{name}(f32 a, f32 b) {{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    f32 r;
+    asm("{name}.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+#else
+    return a {sign} b || a != a ? a : b;
+#endif
+}}
+"""
+
+_PREFETCH = """\
+DEVICE void prefetch(const void *base, i64 bytes) {
+#ifdef __CUDA_ARCH__
+    asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)base + bytes));
+#endif
+}
+"""
+
+CUDA_HEAD = """\
+#define DEVICE static __device__ __forceinline__
+#define SHUFFLE_XOR(value, mask) __shfl_xor_sync(0xffffffffu, value, mask)
+#define STREAM_STORE(place, value) __stcs(place, value)
+"""
+
+# Offline clang has no HIP headers: what the kernels use of them, from the compiler's builtins.
+HIP_HEAD = """\
+#define DEVICE static __attribute__((device, always_inline))
+#if !defined(__HIPCC_RTC__) && !defined(DOJO_EMULATOR)
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __shared__ __attribute__((shared))
+#define __align__(n) __attribute__((aligned(n)))
+#define __launch_bounds__(n) __attribute__((amdgpu_flat_work_group_size(1, n)))
+#define threadIdx_x (int)__builtin_amdgcn_workitem_id_x()
+#define blockIdx_x (int)__builtin_amdgcn_workgroup_id_x()
+DEVICE void __syncthreads() {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+DEVICE int __shfl_xor(int value, int mask) {
+    int lane = __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
+    return __builtin_amdgcn_ds_bpermute((lane ^ mask) << 2, value);
+}
+DEVICE float __shfl_xor(float value, int mask) {
+    return __builtin_bit_cast(float, __shfl_xor(__builtin_bit_cast(int, value), mask));
+}
+DEVICE long long __shfl_xor(long long value, int mask) {
+    unsigned low = __shfl_xor((int)value, mask), high = __shfl_xor((int)(value >> 32), mask);
+    return (long long)((unsigned long long)high << 32 | low);
+}
+DEVICE double __shfl_xor(double value, int mask) {
+    return __builtin_bit_cast(double, __shfl_xor(__builtin_bit_cast(long long, value), mask));
+}
+#define OCML(name, suffix, bits, type) \\
+    extern "C" __attribute__((device)) type __ocml_##name##_f##bits(type); \\
+    DEVICE type name##suffix(type x) { return __ocml_##name##_f##bits(x); }
+OCML(fabs, f, 32, float) OCML(sqrt, f, 32, float) OCML(rsqrt, f, 32, float) OCML(exp, f, 32, float)
+OCML(log, f, 32, float) OCML(tanh, f, 32, float) OCML(erf, f, 32, float) OCML(floor, f, 32, float)
+OCML(rint, f, 32, float)
+OCML(fabs, , 64, double) OCML(sqrt, , 64, double) OCML(rsqrt, , 64, double) OCML(exp, , 64, double)
+OCML(log, , 64, double) OCML(tanh, , 64, double) OCML(erf, , 64, double) OCML(floor, , 64, double)
+OCML(rint, , 64, double)
+extern "C" __attribute__((device)) float __ocml_pow_f32(float, float);
+extern "C" __attribute__((device)) double __ocml_pow_f64(double, double);
+DEVICE float powf(float x, float y) { return __ocml_pow_f32(x, y); }
+DEVICE double pow(double x, double y) { return __ocml_pow_f64(x, y); }
+DEVICE float fmaf(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+DEVICE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#else
+#define threadIdx_x (int)threadIdx.x
+#define blockIdx_x (int)blockIdx.x
+#endif
+#ifndef DOJO_EMULATOR
+DEVICE void __syncwarp() {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+    __builtin_amdgcn_wave_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
+#endif
+#define SHUFFLE_XOR(value, mask) __shfl_xor(value, mask)
+#define STREAM_STORE(place, value) __builtin_nontemporal_store(value, place)
+"""
+
+
+def _function(dtype: str, name: str) -> str:
+    """The definition of ``{dtype}_{name}``."""
+    head = f"DEVICE {dtype} {dtype}_{name}"
+    real = dtype in ("f32", "f64")
+    suffix = "f" if dtype == "f32" else ""
+    if name in ("max", "min"):
+        sign = ">" if name == "max" else "<"
+        if dtype == "f32":
+            return _MAX_NAN.format(name=name, sign=sign)
+        nan = " || a != a" if real else ""
+        return f"{head}({dtype} a, {dtype} b) {{ return a {sign} b{nan} ? a : b; }}\n"
+    if name == "pow":
+        return f"{head}({dtype} x, {dtype} y) {{ return pow{suffix}(x, y); }}\n"
+    if name == "fma":
+        return f"{head}({dtype} a, {dtype} b, {dtype} c) {{ return fma{suffix}(a, b, c); }}\n"
+    body = _REAL[name].format(s=suffix) if real else "x < 0 ? -x : x"
+    return f"{head}({dtype} x) {{ return {body}; }}\n"
+
+
+_CALL = re.compile(r"\b(f32|f64|i64|i32|i16|i8|u8)_([a-z]+)\(")
+_VECTOR = re.compile(r"\b(?:f32|f64|i32|i64)x[24]\b")
+
+
+def prelude(kernels: str, dialect: str) -> str:
+    """What the text of some kernels needs before it."""
+    parts = [CUDA_HEAD if dialect == "cuda" else HIP_HEAD, TYPES]
+    for vector in sorted(set(_VECTOR.findall(kernels))):
+        if dialect == "cuda":
+            parts.append(f"typedef {CUDA_VECTORS[vector]} {vector};\n")
+        else:
+            base, _, width = vector.partition("x")
+            parts.append(f"typedef {base} {vector} __attribute__((ext_vector_type({width})));\n")
+    parts += [_function(dtype, name) for dtype, name in sorted(set(_CALL.findall(kernels)))]
+    if "prefetch(" in kernels:
+        parts.append(_PREFETCH)
+    return "".join(parts)
