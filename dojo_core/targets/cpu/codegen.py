@@ -18,7 +18,6 @@ from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,
     Buffer,
-    Comparison,
     Node,
     Number,
     Op,
@@ -30,6 +29,17 @@ from dojo_core.program.tree import (
 from dojo_core.targets.cpu.code import Code, NotGeneratable, Parameter
 from dojo_core.targets.cpu.limits import LOCATIONS, MARKS, MAX_LINES, VECTOR_DTYPES, cpu
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, PREAMBLE
+from dojo_core.targets.scalars import (
+    FLOATS,
+    OF_REALS,
+    RANK,
+    Scalars,
+    atom,
+    c_type,
+    guard_text,
+    index_text,
+    literal,
+)
 
 __all__ = ["PREAMBLE", "generate"]
 
@@ -44,11 +54,6 @@ _KEYWORDS = frozenset(
 )
 _OURS = re.compile(r"(?:[fi]\d+|u8)(?:x\d+)?(?:_\w+)?|i\d+|_.*|kernel_\w+")
 
-# Dtypes from narrow to wide: an operation is computed in the widest of its operands' and target's.
-_RANK = {d: k for k, d in enumerate(("bool", "u8", "i8", "i16", "i32", "i64", "f32", "f64"))}
-_FLOATS = ("f32", "f64")
-_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
-_OF_REALS = ("sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "pow")
 _HORIZONTAL = {"+": "sum", "*": "product", "max": "maximum", "min": "minimum"}
 STRICT = '__attribute__((optimize("fp-contract=off"))) '
 
@@ -84,6 +89,7 @@ class _Generator:
         self.owned = _owned(program)
         self.lanes = self._register_lanes()
         self.workspace_bytes = 0
+        self.scalars = Scalars(program, self.strict, self._place)
 
     # ------------------------------------------------------------------ frame
 
@@ -97,8 +103,8 @@ class _Generator:
         for buffer in program.buffers:
             if buffer.location == "heap" and not any(a in program.interface for a in buffer.arrays):
                 offset = self.workspace_bytes
-                c_type, name = _c_type(buffer.dtype), self.names[buffer.name]
-                self._line(f"{c_type} *restrict {name} = (void *)((char *)workspace + {offset});", None, 1)
+                kind, name = c_type(buffer.dtype), self.names[buffer.name]
+                self._line(f"{kind} *restrict {name} = (void *)((char *)workspace + {offset});", None, 1)
                 self.workspace_bytes += -(-buffer.bytes // ALIGNMENT) * ALIGNMENT
         if not self.workspace_bytes:
             self._line("(void)workspace;", None, 1)
@@ -125,7 +131,7 @@ class _Generator:
                     raise NotGeneratable(f"{array} is an input or output, which must lie on the heap.")
                 const = "const " if role == "in" else ""
                 k, name = len(parameters), self.names[buffer.name]
-                self._line(f"{const}{_c_type(buffer.dtype)} *restrict {name} = arrays[{k}];", None, 1)
+                self._line(f"{const}{c_type(buffer.dtype)} *restrict {name} = arrays[{k}];", None, 1)
                 shape = tuple(d.size for d in buffer.dims if d.materialised)
                 parameters[buffer.name] = Parameter(buffer.name, buffer.dtype, shape, role)
         return tuple(parameters.values())
@@ -139,7 +145,7 @@ class _Generator:
 
     def _check(self) -> None:
         for buffer in self.program.buffers:
-            if buffer.dtype not in _RANK:
+            if buffer.dtype not in RANK:
                 raise NotGeneratable(
                     f"{buffer.name} is {buffer.dtype}, for which the CPU target has no arithmetic: use f32."
                 )
@@ -212,9 +218,9 @@ class _Generator:
 
     def _declarations(self, buffer: Buffer) -> list[str]:
         if buffer.location == "stack":
-            c_type, name = _c_type(buffer.dtype), self.names[buffer.name]
+            kind, name = c_type(buffer.dtype), self.names[buffer.name]
             sizes = " * ".join(str(d.size) for d in buffer.dims if d.materialised and d.size != 1) or "1"
-            return [f"{c_type} {name}[{sizes}] __attribute__((aligned({ALIGNMENT})));"]
+            return [f"{kind} {name}[{sizes}] __attribute__((aligned({ALIGNMENT})));"]
         kinds = self.locals.pop(buffer.name, {})
         lines: list[str] = []
         for name, kind in kinds.items():
@@ -261,7 +267,7 @@ class _Generator:
         elif lane is not None:
             whole = True
         name = "_".join([self.names[buffer.name], *map(str, numbers)])
-        kind = _c_type(buffer.dtype) if width == 1 else _vector_type(buffer.dtype, width)
+        kind = c_type(buffer.dtype) if width == 1 else _vector_type(buffer.dtype, width)
         self.locals.setdefault(buffer.name, {}).setdefault(name, kind)
         return name, None if whole else element
 
@@ -274,13 +280,13 @@ class _Generator:
         flat = self._flat(access)
         if lane is not None:
             flat = flat - Affine.iterator(lane)
-        return f"{self.names[buffer.name]}[{_index(flat, scopes)}]"
+        return f"{self.names[buffer.name]}[{index_text(flat, scopes)}]"
 
     # ------------------------------------------------------------------ operations
 
     def _operation(self, written: Op, path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
         op = written.substitute(self.images) if self.images else written
-        guard = _guard(op.guard, scopes)
+        guard = guard_text(op.guard, scopes)
         if guard is None:
             return
         if path not in self.explained:
@@ -290,7 +296,7 @@ class _Generator:
             for text in self._prefetch(access, scopes):
                 self._line(text, path, indent)
         vector = bool(scopes) and scopes[-1].mark == "v"
-        statement = self._vector(op, scopes) if vector else self._scalar(op, scopes)
+        statement = self._vector(op, scopes) if vector else self.scalars.statement(op, scopes)
         self._line(f"if ({guard}) {statement}" if guard else statement, path, indent)
         bound = ERROR_BOUNDS.get(op.function)
         if bound is not None:
@@ -309,86 +315,8 @@ class _Generator:
             flat = Affine(tuple(t for t in flat.terms if t[0] != depth), flat.const)
         function = "prefetch" if all(a in self.program.inputs for a in buffer.arrays) else "prefetch_write"
         name, line = self.names[buffer.name], ALIGNMENT // size
-        cells = [_index(flat + k * line, scopes, wide=True) for k in range(count)]
+        cells = [index_text(flat + k * line, scopes, wide=True) for k in range(count)]
         return [f"{function}({name}, {size}*({cell}));" for cell in cells]
-
-    def _scalar(self, op: Op, scopes: tuple[Scope, ...]) -> str:
-        dtype = self.program.buffer_of[op.target.array].dtype
-        place = self._place(op.target, scopes)
-        compute = self._compute_dtype(op)
-
-        def operand(value: Operand, wanted: str) -> str:
-            if isinstance(value, Number):
-                return _literal(value.value, wanted)
-            if isinstance(value, Affine):
-                return f"({_c_type(wanted)})({_index(value, scopes)})"
-            text = self._place(value, scopes)
-            own = self.program.buffer_of[value.array].dtype
-            return text if own == wanted else f"({_c_type(wanted)}){text}"
-
-        if op.accumulate == "+" and op.function == "*" and self.strict and dtype == compute in _FLOATS:
-            a, b = (operand(o, compute) for o in op.operands)
-            return f"{place} = {dtype}_fma({a}, {b}, {place});"
-        value, got = self._expression(op, compute, [operand(o, w) for o, w in _wanted(op, compute)])
-        if got != dtype:
-            value = f"({value}) != 0" if dtype == "bool" else f"({_c_type(dtype)})({value})"
-        if not op.accumulate:
-            return f"{place} = {value};"
-        if op.accumulate in "+*":
-            if dtype == "bool":
-                return f"{place} = ({place} {op.accumulate} ({value})) != 0;"
-            return f"{place} {op.accumulate}= {value};"
-        return f"{place} = {_c_type(dtype)}_{op.accumulate}({value}, {place});"
-
-    def _compute_dtype(self, op: Op) -> str:
-        """The dtype an operation's function is computed in: the widest of what it touches."""
-        if op.function in DTYPE_BYTES:
-            if op.function not in _RANK:
-                raise NotGeneratable(f"The CPU target has no arithmetic in {op.function}: use f32.")
-            return op.function
-        comparison = op.function in _COMPARISONS
-        dtypes = {self.program.buffer_of[a.array].dtype for a in op.reads}
-        if not comparison:
-            dtypes.add(self.program.buffer_of[op.target.array].dtype)
-        if not dtypes or any(isinstance(o, Affine) for o in op.operands):
-            dtypes.add("i64")
-        widest = max(dtypes, key=_RANK.__getitem__)
-        if widest in _FLOATS:
-            return widest
-        # Infinities stand for the extreme values of an integer type, other than in a comparison.
-        numbers = [o.value for o in op.operands if isinstance(o, Number)]
-        fractions = [n for n in numbers if isinstance(n, float) and (comparison or math.isfinite(n))]
-        if op.function in _OF_REALS or fractions:
-            return "f64"
-        if widest == "bool":
-            return widest if op.function in ("", "select") else "i64"
-        low, high = _extremes(widest)
-        if any(math.isfinite(n) and not low <= n <= high for n in numbers):
-            return "i64"
-        return "i16" if widest == "i8" and "u8" in dtypes else widest
-
-    def _expression(self, op: Op, dtype: str, values: list[str]) -> tuple[str, str]:
-        """The C of a scalar function of ``values`` and the dtype it yields."""
-        function, kind = op.function, _c_type(dtype)
-        if not function:
-            return values[0], dtype
-        if function in DTYPE_BYTES:
-            return f"{values[0]} != 0" if dtype == "bool" else values[0], dtype
-        if function in _COMPARISONS:
-            return f"{values[0]} {function} {values[1]}", "bool"
-        if function == "select":
-            return f"{values[0]} != 0 ? {values[1]} : {values[2]}", dtype
-        if function == "neg":
-            return f"-{_atom(values[0])}", dtype
-        if FUNCTIONS[function].infix:
-            left, right = values[0], values[1]
-            return f"{left} {function} {_atom(right)}", dtype
-        if dtype not in _FLOATS:
-            if function in ("floor", "round"):
-                return values[0], dtype
-            if function == "fma":
-                return f"{_atom(values[0])} * {_atom(values[1])} + {_atom(values[2])}", dtype
-        return f"{kind}_{function}({', '.join(values)})", dtype
 
     def _vector(self, op: Op, scopes: tuple[Scope, ...]) -> str:
         program, lane, width = self.program, len(scopes) - 1, scopes[-1].size
@@ -406,7 +334,7 @@ class _Generator:
         function = op.function
         if function and not FUNCTIONS[function].vector:
             raise NotGeneratable(f"{function} has no vector form.")
-        if function in _OF_REALS and dtype not in _FLOATS:
+        if function in OF_REALS and dtype not in FLOATS:
             raise NotGeneratable(f"{function} has no vector form for {dtype}.")
         if any(c.form.uses(lane) for c in op.guard):
             raise NotGeneratable("The guard of a vector operation depends on the lane.")
@@ -415,15 +343,15 @@ class _Generator:
         def operand(value: Operand) -> tuple[str, bool]:
             """Text, and whether it is a vector (else one scalar for all lanes)."""
             if isinstance(value, Number):
-                if dtype not in _FLOATS and math.isfinite(value.value) and value.value % 1:
+                if dtype not in FLOATS and math.isfinite(value.value) and value.value % 1:
                     raise NotGeneratable(f"{value} is no {dtype}: all of a vector operation has one dtype.")
-                return _literal(value.value, dtype), False
+                return literal(value.value, dtype), False
             if isinstance(value, Affine):
                 if not value.uses(lane):
-                    return f"({_c_type(dtype)})({_index(value, scopes)})", False
+                    return f"({c_type(dtype)})({index_text(value, scopes)})", False
                 step = value.coefficient(lane)
                 base = Affine(tuple(t for t in value.terms if t[0] != lane), value.const)
-                start = _index(base, scopes)
+                start = index_text(base, scopes)
                 each = ", ".join(f"{start} + {k * step}" for k in range(width))
                 return f"({kind}){{{each}}}", True
             buffer = program.buffer_of[value.array]
@@ -441,7 +369,7 @@ class _Generator:
         values = [text if is_vector else f"{kind}_splat({text})" for text, is_vector in operands]
         reduction = self._flat(op.target).coefficient(lane) == 0
         register = program.buffer_of[op.target.array].location == "register"
-        fused = self.strict and op.accumulate == "+" and function == "*" and dtype in _FLOATS
+        fused = self.strict and op.accumulate == "+" and function == "*" and dtype in FLOATS
         if not function or function in DTYPE_BYTES:
             value = values[0]
         elif function == "neg":
@@ -450,10 +378,10 @@ class _Generator:
             # A scalar beside a vector is broadcast by the language.
             if any(is_vector for _, is_vector in operands):
                 values = [text for text, _ in operands]
-            value = f"{values[0]} {function} {_atom(values[1])}"
-        elif function in ("floor", "round") and dtype not in _FLOATS:
+            value = f"{values[0]} {function} {atom(values[1])}"
+        elif function in ("floor", "round") and dtype not in FLOATS:
             value = values[0]
-        elif function == "fma" and dtype not in _FLOATS:
+        elif function == "fma" and dtype not in FLOATS:
             value = f"{values[0]} * {values[1]} + {values[2]}"
         else:
             value = f"{kind}_{function}({', '.join(values)})"
@@ -476,7 +404,7 @@ class _Generator:
         elif op.accumulate in ("+", "*"):
             if register:
                 return f"{place} {op.accumulate}= {value};"
-            value = f"{old} {op.accumulate} {_atom(value)}"
+            value = f"{old} {op.accumulate} {atom(value)}"
         elif op.accumulate:
             value = f"{kind}_{op.accumulate}({value}, {old})"
         if register:
@@ -525,91 +453,5 @@ def _owned(program: Program) -> dict[Path, list[Buffer]]:
     return owned
 
 
-# ---------------------------------------------------------------------------- expressions
-
-
-def _c_type(dtype: str) -> str:
-    return "u8" if dtype == "bool" else dtype
-
-
 def _vector_type(dtype: str, lanes: int) -> str:
     return f"{dtype}x{lanes}"
-
-
-def _wanted(op: Op, compute: str) -> list[tuple[Operand, str]]:
-    """Each operand with the dtype it is wanted in; what is only compared with 0 keeps its fraction."""
-    wanted = [(o, compute) for o in op.operands]
-    if op.function in ("select", "bool"):
-        wanted[0] = (op.operands[0], "f64")
-    return wanted
-
-
-def _atom(text: str) -> str:
-    """``text`` in brackets where another sign beside it could bind it apart."""
-    depth = 0
-    for k, c in enumerate(text):
-        depth += (c in "([{") - (c in ")]}")
-        if depth == 0 and c in "+-*/<>=!?" and (k == 0 or text[k - 1] == " "):
-            return f"({text})"
-    return text
-
-
-def _literal(value: int | float, dtype: str) -> str:
-    if dtype == "bool":
-        return str(int(value != 0))
-    if dtype in _FLOATS:
-        suffix = "f" if dtype == "f32" else ""
-        if math.isnan(value):
-            return f'__builtin_nan{suffix}("")'
-        if math.isinf(value) or (dtype == "f32" and abs(value) > 3.4028235677973366e38):
-            return f"{'-' if value < 0 else ''}__builtin_inf{suffix}()"
-        return f"{float(value)!r}{suffix}"
-    low, high = _extremes(dtype)
-    # The identity of max is -inf: the least value of an integer type.
-    if math.isinf(value):
-        value = low if value < 0 else high
-    if math.isnan(value):
-        raise NotGeneratable(f"NaN has no value in {dtype}.")
-    whole = int(value)
-    if not low <= whole <= high:
-        raise NotGeneratable(f"{value} does not fit {dtype}.")
-    if whole == -(2**63):
-        return "(-__INT64_MAX__ - 1)"
-    return str(whole) if dtype != "i64" else f"{whole}ll"
-
-
-def _extremes(dtype: str) -> tuple[int, int]:
-    """The least and the greatest value of an integer dtype."""
-    bits = 8 * DTYPE_BYTES[dtype]
-    return (0, 2**bits - 1) if dtype == "u8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-
-def _index(form: Affine, scopes: Sequence[Scope], wide: bool = False) -> str:
-    """A C expression of an affine form, 64-bit where it may exceed 2**31 or ``wide`` asks for it."""
-    low, high = form.bounds([s.size for s in scopes]) if form.terms else (form.const, form.const)
-    wide = wide or low < -(2**31) or high >= 2**31
-    parts: list[str] = []
-    for depth, coefficient in form.terms:
-        size = scopes[depth].size
-        magnitude = abs(coefficient)
-        cast = "(i64)" if wide and (not parts or magnitude * size >= 2**31) else ""
-        factor = "" if magnitude == 1 else f"*{magnitude}"
-        sign = (" - " if coefficient < 0 else " + ") if parts else ("-" if coefficient < 0 else "")
-        parts.append(f"{sign}{cast}i{depth}{factor}")
-    if form.const or not parts:
-        number = abs(form.const)
-        sign = (" - " if form.const < 0 else " + ") if parts else ("-" if form.const < 0 else "")
-        parts.append(f"{sign}{number}{'ll' if wide and number >= 2**31 else ''}")
-    return "".join(parts)
-
-
-def _guard(guard: tuple[Comparison, ...], scopes: Sequence[Scope]) -> str | None:
-    """The condition in C, "" where it always holds, None where it never does."""
-    parts: list[str] = []
-    for comparison in guard:
-        if comparison.form.is_constant:
-            if not comparison.holds(()):
-                return None
-            continue
-        parts.append(f"{_index(comparison.form, scopes)} {comparison.relation} {comparison.bound}")
-    return " && ".join(parts)
