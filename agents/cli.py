@@ -73,7 +73,7 @@ def play_a_pass(
     if text or not (code or moves):
         out.print(escape(game.current.program.text), end="", soft_wrap=True)
     if code:
-        print_code(game.current.program, game.policy)
+        print_code(game)
     err.print(f"{name}: {counted(count, 'move')} in {seconds_text(took)}.", style="dim")
 
 
