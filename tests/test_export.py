@@ -174,13 +174,19 @@ def test_every_file_has_its_fields_filled_in():
 def test_the_preamble_is_cut_into_declarations_that_are_the_preamble_again():
     cut = declarations(PREAMBLE)
     assert "".join(d.text for d in cut) == PREAMBLE
-    assert all(d.name for d in cut if d.text.strip())
+    assert all(d.names for d in cut if d.text.strip())
     assert needed("int x;", PREAMBLE) == ""
-    assert [d.name for d in declarations(needed("f32_sqrt(x)", PREAMBLE)) if d.name] == [
-        "INLINE",
-        "f32",
-        "f32_sqrt",
-    ]
+    root = declarations(needed("f32_sqrt(x)", PREAMBLE))
+    assert [d.names for d in root if d.names] == [("INLINE",), ("f32",), ("f32_sqrt",)]
+
+
+def test_what_stands_under_one_condition_stays_together():
+    either = "#ifdef A\nINLINE int f(int x) { /* one */\n    return x;\n}\n#else\n#define f(x) 0\n#endif\n"
+    preamble = (
+        f"#define INLINE static\ntypedef int g;\n{either}/* about h */\nINLINE g h(g x) {{ return f(x); }}\n"
+    )
+    assert needed("h(1)", preamble) == preamble.replace(either, f"\n{either}\n")
+    assert needed("g x", preamble) == "typedef int g;\n"
 
 
 @pytest.mark.parametrize("name", ["softmax", "layernorm", "reducemean", "conv"])
