@@ -8,6 +8,7 @@ A line file::
     policy reassoc
     target cpu
     let block = 32
+    # One pass: what this and the next moves gain
     1: join_scopes m@0 ; 0.0 0.3
     2: split_scope m#1@1 $block
     unroll m#1@2
@@ -58,6 +59,8 @@ class RecordedLine:
     settings: Mapping[str, int]
     moves: tuple[tuple[int, str, str], ...]  # (line in the file, move with $parameters, births)
     numbers: tuple[int, ...]
+    about: str = ""  # the comment at its head
+    notes: tuple[tuple[int, str], ...] = ()  # later comments, each with how many moves stand before it
 
     def steps(self, settings: Mapping[str, int] | None = None) -> list[Step | str]:
         """The moves with parameters filled in, and recipes by their text.
@@ -124,8 +127,13 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
     settings: dict[str, int] = {}
     moves: list[tuple[int, str, str]] = []
     numbers: list[int] = []
+    about: list[str] = []
+    notes: dict[int, list[str]] = {}
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
+        if line.startswith("#"):
+            head = not (moves or settings or facts["kernel"] or facts["shape"])
+            (about if head else notes.setdefault(len(moves), [])).append(line.lstrip("# "))
         if not line or line.startswith("#"):
             continue
         word, _, rest = line.partition(" ")
@@ -157,6 +165,8 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
         settings,
         tuple(moves),
         tuple(numbers),
+        " ".join(about),
+        tuple((place, " ".join(words)) for place, words in notes.items()),
     )
 
 

@@ -20,7 +20,20 @@ from dojo_core.measure.records import Records
 from dojo_core.targets.cpu.codegen import generate
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMANDS = ("kernels", "show", "moves", "why", "play", "recipes", "check", "time", "bench", "export", "app")
+COMMANDS = (
+    "kernels",
+    "show",
+    "moves",
+    "why",
+    "play",
+    "recipes",
+    "check",
+    "time",
+    "bench",
+    "export",
+    "story",
+    "app",
+)
 LINE = (
     "kernel softmax\nshape 8x16\nlet lanes = 4\njoin_scopes m@0\nsplit_scope m#1@1 $lanes\nvectorize m#1@2\n"
 )

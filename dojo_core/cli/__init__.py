@@ -15,6 +15,7 @@ from dojo_core.cli.exporting import export
 from dojo_core.cli.looking import check, explain, moves, show, show_kernels
 from dojo_core.cli.measuring import bench, time_moves
 from dojo_core.cli.playing import play, show_recipes
+from dojo_core.cli.telling import tell
 from dojo_core.cli.terminal import out, plain_errors
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -48,6 +49,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "time": time_moves,
     "bench": bench,
     "export": export,
+    "story": tell,
     "app": run_app,
 }
 

@@ -1,0 +1,53 @@
+"""Telling: a recorded line as a page of the documentation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from dojo_core.cli.positions import line_text
+from dojo_core.cli.terminal import Failure, err, out, progress, read_file, seconds_text, write_file
+from dojo_core.line import read_line
+
+
+def tell(
+    line: Annotated[Path, typer.Argument(help="A recorded line's name, or a line file.", show_default=False)],
+    to: Annotated[
+        Path, typer.Option("--out", help="The page to write, such as docs/softmax.md.", show_default=False)
+    ],
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=100, help="Rounds of timing.")] = 3,
+    again: Annotated[
+        bool, typer.Option("--again", help="Write the page anew with the times that stand beside it.")
+    ] = False,
+) -> None:
+    """Write a line as a page: what each move changes, and the time after it.
+
+    The plot (.svg) and the times (.json) stand beside the page. Nothing else should run meanwhile.
+
+    Example: [bold]dojo story softmax --out docs/softmax.md[/bold]
+    """
+    from dojo_core.story import page, plot, read_times, story, take_times
+    from dojo_core.story.times import NotTimed
+
+    told = story(read_line(line_text(line), line.stem))
+    picture, kept = to.with_suffix(".svg"), to.with_suffix(".json")
+    if again:
+        times = read_times(read_file(kept))
+        if len(times.seconds) != len(told.programs):
+            raise Failure(f"{kept} has the times of another line: take them again, without --again.")
+    else:
+        try:
+            with progress(f"{told.kernel} {told.shape}", rounds * len(set(told.programs))) as advance:
+                times = take_times(told, rounds, advance)
+        except NotTimed as fault:
+            raise Failure(str(fault)) from None
+        write_file(kept, times.text())
+    write_file(to, page(told, times, picture.name))
+    write_file(picture, plot(told, times))
+    start, end = times.seconds[0], times.seconds[-1]
+    if start is not None and end is not None:
+        err.print(f"{seconds_text(start)} at the start, {seconds_text(end)} at the end.", style="dim")
+    out.print(f"Wrote {escape(str(to))}, {escape(picture.name)} and {escape(kept.name)}.", soft_wrap=True)
