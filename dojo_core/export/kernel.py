@@ -26,16 +26,18 @@ WIDTH = 110  # columns of comments
 REGISTERS = (64, 32, 16)  # bytes of a vector register: AVX-512, AVX2, and what every x86-64 and AArch64 has
 
 C_TYPES = {
-    "f64": "double", "f32": "float", "i64": "int64_t", "i32": "int32_t", "i16": "int16_t", "i8": "int8_t",
-    "u8": "uint8_t", "bool": "uint8_t",
+    "f64": "double", "f32": "float", "f16": "uint16_t", "bf16": "uint16_t",
+    "i64": "int64_t", "i32": "int32_t", "i16": "int16_t", "i8": "int8_t",
+    "u64": "uint64_t", "u32": "uint32_t", "u16": "uint16_t", "u8": "uint8_t", "bool": "uint8_t",
 }  # fmt: skip
-"""Of an interface array, in the header; a bool is a byte of 0 or 1."""
+"""Of an interface array, in the header; a bool is a byte of 0 or 1, and of 16-bit floats it has the bits."""
 
 NUMPY_TYPES = {
-    "f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
-    "u8": "uint8", "bool": "bool",
+    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
+    "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
+    "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8", "bool": "bool",
 }  # fmt: skip
-"""In Python: NumPy and PyTorch have the same names for these."""
+"""In Python: NumPy and PyTorch share these names; bfloat16 comes to NumPy from the package ml_dtypes."""
 
 
 @dataclass(frozen=True)
