@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from dojo_core.cli.exporting import export
+from dojo_core.cli.keeping import best, export_records, import_records
 from dojo_core.cli.looking import check, explain, moves, show, show_kernels
 from dojo_core.cli.measuring import bench, time_moves
 from dojo_core.cli.playing import play, show_recipes
@@ -50,6 +51,9 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "bench": bench,
     "export": export,
     "story": tell,
+    "best": best,
+    "records-export": export_records,
+    "records-import": import_records,
     "app": run_app,
 }
 

@@ -6,12 +6,13 @@ share the file; each has one connection, its threads take turns.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from pathlib import Path
 from dojo_core.measure.limits import BUSY_SECONDS
 from dojo_core.measure.places import data_directory
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _SCHEMA = """
 CREATE TABLE measurements (
@@ -157,7 +158,10 @@ class Records:
             if version == 0:
                 for statement in _SCHEMA.split(";"):
                     connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                version = 1
+            for step in range(version, SCHEMA_VERSION):
+                _MIGRATIONS[step](connection)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -190,14 +194,18 @@ class Records:
         """Keep a measurement. When this returns it survives the process."""
         self.add_all([record])
 
-    def add_all(self, records: Iterable[Record]) -> None:
-        """Keep several, all or none."""
-        rows = [_row(record) for record in records]
-        marks = ",".join("?" * len(_RECORD_COLUMNS))
+    def add_all(self, records: Iterable[Record]) -> int:
+        """Keep several, all or none. What is there already, time and samples alike, is not kept twice; gives
+        how many were new."""
+        kept = [record if record.time else replace(record, time=time.time()) for record in records]
+        rows = [(*_row(record), key_of(record)) for record in kept]
+        columns, marks = ",".join((*_RECORD_COLUMNS, "key")), ",".join("?" * (len(_RECORD_COLUMNS) + 1))
         with self._transaction() as connection:
+            before = connection.total_changes
             connection.executemany(
-                f"INSERT INTO measurements ({','.join(_RECORD_COLUMNS)}) VALUES ({marks})", rows
+                f"INSERT INTO measurements ({columns}) VALUES ({marks}) ON CONFLICT (key) DO NOTHING", rows
             )
+            return connection.total_changes - before
 
     def known(
         self,
@@ -270,9 +278,9 @@ class Records:
         )  # fmt: skip
         return int(rows[0][0])
 
-    def measurements(self, since: int = 0) -> list[tuple[int, Record]]:
-        """All records with an id above ``since``, oldest first, with their ids."""
-        rows = self._rows("SELECT * FROM measurements WHERE id > ? ORDER BY id", since)
+    def measurements(self, since: int = 0, limit: int = -1) -> list[tuple[int, Record]]:
+        """Records with an id above ``since``, oldest first, with their ids; all, or so many at most."""
+        rows = self._rows("SELECT * FROM measurements WHERE id > ? ORDER BY id LIMIT ?", since, limit)
         return [(row["id"], _record(row)) for row in rows]
 
     # Games
@@ -306,6 +314,34 @@ class Records:
     def delete_game(self, game_id: str) -> None:
         with self._transaction() as connection:
             connection.execute("DELETE FROM games WHERE id = ?", (game_id,))
+
+
+def key_of(record: Record) -> str:
+    """The same for the same measurement, wherever it is kept; differs from all others'."""
+    told = (
+        record.program_hash, record.start_hash, record.policy, record.target, record.fingerprint,
+        record.code_hash, record.status, record.effort, record.player, record.time,
+        [[s.nanoseconds, s.switches, s.faults] for s in record.samples],
+    )  # fmt: skip
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
+
+
+def _with_keys(connection: sqlite3.Connection) -> None:
+    """Version 1 to 2: each measurement has a key, so that records from elsewhere are taken in once."""
+    connection.execute("ALTER TABLE measurements ADD COLUMN key TEXT")
+    seen: set[str] = set()
+    for row in connection.execute("SELECT * FROM measurements ORDER BY id").fetchall():
+        key = key_of(_record(row))
+        if key in seen:
+            connection.execute("DELETE FROM measurements WHERE id = ?", (row["id"],))
+        else:
+            connection.execute("UPDATE measurements SET key = ? WHERE id = ?", (key, row["id"]))
+        seen.add(key)
+    connection.execute("CREATE UNIQUE INDEX by_key ON measurements (key)")
+
+
+# By the version that they lead on from. A new database begins at version 1 and takes them all.
+_MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _with_keys}
 
 
 def _row(record: Record) -> list[object]:

@@ -1,0 +1,119 @@
+"""Records: the best line that is known, and measurements taken along as JSON lines."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, played
+from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, seconds_text, write_file
+from dojo_core.measure.exchange import NoRecord, Taken, exported, merge, take_in
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.records import Records
+from dojo_core.moves import IllegalMove, MoveSyntax
+
+
+@contextmanager
+def opened() -> Iterator[Records]:
+    """This user's records. Raises Failure where they cannot be opened."""
+    try:
+        records = Records()
+    except (ValueError, sqlite3.DatabaseError) as error:  # a newer Dojo's; or no database at all
+        raise Failure(f"The records cannot be opened: {error} (DOJO_HOME names another folder.)") from None
+    with records:
+        yield records
+
+
+def best(
+    kernel: KernelArgument,
+    shape: ShapeOption = None,
+    policy: PolicyOption = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="So many programs.")] = 10,
+    line: Annotated[bool, typer.Option("--line", help="Print the best program's line of moves.")] = False,
+    save: Annotated[Path | None, typer.Option("--save", help="Save the best line as a game.")] = None,
+) -> None:
+    """Tell the fastest verified programs measured on this machine.
+
+    Example: [bold]dojo best softmax --line[/bold]
+    """
+    game = played(kernel, shape, policy)
+    with opened() as records:
+        found = records.ranking(game.start.hash, game.target, this_machine().fingerprint, policy, limit=limit)
+    if not found:
+        raise Failure(f"Nothing of {game.title} has been measured on this machine: try dojo tune {kernel}.")
+    kept = next((r for r in found if r.line or r.program_hash == game.start.hash), None)
+    if (line or save is not None) and kept is None:
+        raise Failure("These programs were measured without their lines: try a larger --limit.")
+    if line and kept is not None:
+        out.print(escape(kept.line), soft_wrap=True)
+    if save is not None and kept is not None:
+        again = played(kernel, shape, kept.policy)
+        try:
+            for move in kept.line.splitlines():
+                again.play(move)
+        except (IllegalMove, MoveSyntax) as error:
+            raise Failure(f"The recorded line does not replay: {error}") from None
+        write_file(save, again.to_text())
+        err.print(f"Saved {save}.", style="dim")
+    if line or save is not None:
+        return
+    table = columns("time", "moves", "policy", "by", "when", right=("time", "moves"))
+    for record in found:
+        when = datetime.fromtimestamp(record.time).strftime("%Y-%m-%d %H:%M")
+        moves = str(len(record.line.splitlines()))
+        table.add_row(seconds_text(record.seconds or 0.0), moves, record.policy, escape(record.player), when)
+    print_table(table)
+
+
+def export_records(
+    file: Annotated[Path, typer.Argument(help="Where to write them, as JSON lines.")],
+) -> None:
+    """Write all measurements to a file, to take along or to give away.
+
+    Example: [bold]dojo records-export mine.jsonl[/bold]
+    """
+    count = 0
+    with opened() as records, file.open("w", encoding="utf-8") as written:
+        for line in exported(records):
+            written.write(line + "\n")
+            count += 1
+    err.print(f"Wrote {counted(count, 'measurement')} to {escape(str(file))}.", style="dim", soft_wrap=True)
+
+
+def import_records(
+    files: Annotated[list[Path], typer.Argument(help="Files of JSON lines, or databases (.sqlite).")],
+) -> None:
+    """Take in measurements from files or other databases; the same twice changes nothing.
+
+    Example: [bold]dojo records-import theirs.jsonl other/records.sqlite[/bold]
+    """
+    with opened() as records:
+        for file in files:
+            if not file.is_file():
+                raise Failure(f"There is no file {file}.")
+            taken = _taken(records, file)
+            new, known = counted(taken.new, "measurement"), counted(taken.known, "measurement")
+            out.print(f"{escape(str(file))}: {new} new, {known} known already.", soft_wrap=True)
+
+
+def _taken(records: Records, file: Path) -> Taken:
+    try:
+        if file.suffix == ".sqlite":
+            if file.resolve() == records.path.resolve():
+                raise Failure("These are the records in use already.")
+            return merge(records, file)
+        with file.open(encoding="utf-8") as lines:
+            return take_in(records, lines)
+    except NoRecord as error:
+        raise Failure(f"{file}: {error}") from None
+    except UnicodeDecodeError:
+        raise Failure(f"{file} is no text: JSON lines, or a database whose name ends in .sqlite.") from None
+    except (ValueError, sqlite3.DatabaseError) as error:
+        raise Failure(f"{file} cannot be read as records: {error}.") from None

@@ -1,0 +1,129 @@
+"""Records to take along: measurements as JSON lines, one a line, and two databases made one.
+
+Records of other machines keep their fingerprint, so their times are never ranked with this machine's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+from dojo_core.measure.measurement import STATUSES
+from dojo_core.measure.records import Record, Records, Sample
+
+VERSION = 1
+BATCH = 500  # records of one transaction
+LONGEST = 1 << 20  # characters of a line
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,), "bool": (bool,), "float": (float, int), "float | None": (float, int, NoneType),
+}  # fmt: skip
+_FIELDS = {f.name: _KINDS[str(f.type)] for f in fields(Record) if f.name != "samples"}
+
+
+class NoRecord(ValueError):
+    """A line is no record of the Dojo; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What an import came to: measurements that were new, and those that were there already."""
+
+    new: int
+    known: int
+
+
+def to_line(record: Record) -> str:
+    """A record as a line of JSON."""
+    told: dict[str, Any] = {"dojo record": VERSION}
+    told.update({name: getattr(record, name) for name in _FIELDS})
+    told["error"] = record.error if math.isfinite(record.error) else -1.0
+    told["samples"] = [[s.nanoseconds, s.switches, s.faults] for s in record.samples]
+    return json.dumps(told)
+
+
+def from_line(text: str, number: int = 1) -> Record:
+    """A record from its line. Raises NoRecord."""
+
+    def wrong(why: str) -> NoRecord:
+        return NoRecord(
+            f"Line {number} is no record of the Dojo: {why}. Nothing from this line on was taken in."
+        )
+
+    if len(text) > LONGEST:
+        raise wrong("it is longer than 1 MiB")
+    try:
+        told = json.loads(text)
+    except ValueError:
+        raise wrong("it is not JSON") from None
+    if not isinstance(told, dict) or told.get("dojo record") != VERSION:
+        raise wrong(f'it does not begin with "dojo record": {VERSION}')
+    values: dict[str, Any] = {}
+    for name, kinds in _FIELDS.items():
+        value = told.get(name)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise wrong(f"{name} is {value!r:.40}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise wrong(f"{name} is {value}")
+        values[name] = float(value) if kinds[0] is float and isinstance(value, int) else value
+    samples = told.get("samples")
+    if not isinstance(samples, list) or not all(_sample(each) for each in samples):
+        raise wrong("its samples are not lists of nanoseconds, switches and faults")
+    if values["status"] not in STATUSES or (values["seconds"] is not None and values["seconds"] <= 0):
+        raise wrong("its status or its time is none")
+    if values["verified"] and (values["status"] != "ok" or not samples):
+        raise wrong("it is verified without a time")
+    if values["time"] <= 0:
+        raise wrong("it has no date")
+    values["samples"] = tuple(Sample(float(ns), switches, faults) for ns, switches, faults in samples)
+    return Record(**values)
+
+
+def _sample(each: object) -> bool:
+    return (
+        isinstance(each, list)
+        and len(each) == 3
+        and all(isinstance(n, (int, float)) and not isinstance(n, bool) for n in each)
+        and all(isinstance(n, int) and n >= 0 for n in each[1:])
+        and math.isfinite(each[0])
+        and each[0] > 0
+    )
+
+
+def exported(records: Records) -> Iterator[str]:
+    """All measurements as lines, oldest first."""
+    since = 0
+    while found := records.measurements(since, BATCH):
+        for since, record in found:  # noqa: B007 (the last one is where the next batch begins)
+            yield to_line(record)
+
+
+def take_in(records: Records, lines: Iterable[str]) -> Taken:
+    """Keep the measurements of exported lines; what is there already is not kept twice.
+
+    Raises NoRecord at the first line that is none; what came before it has been kept.
+    """
+    new = count = 0
+    batch: list[Record] = []
+    try:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                batch.append(from_line(line, number))
+                count += 1
+            if len(batch) == BATCH:
+                new += records.add_all(batch)
+                batch = []
+    finally:
+        new += records.add_all(batch)
+    return Taken(new, count - new)
+
+
+def merge(records: Records, other: Path) -> Taken:
+    """Keep the measurements of another database of records; that one only gets the newest form."""
+    with Records(other) as source:
+        return take_in(records, exported(source))
