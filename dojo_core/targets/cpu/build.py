@@ -170,7 +170,7 @@ def _compile(
         return {key: CompileError(_CANCELLED, key, False) for key in keys}
     with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as folder:
         source = "\n".join([preamble, *(_renamed(codes[key], _symbol(key)) for key in keys), ""])
-        error = _run_compiler(source, ["-fPIC", "-shared", "-w"], Path(folder), "batch.so", timeout)
+        error = compile_source(source, ["-fPIC", "-shared", "-w"], Path(folder), "batch.so", timeout)
         if error is None:
             # One file, one name per kernel: a hard link takes no space, and the names age one by one.
             for key in keys:
@@ -186,10 +186,11 @@ def _compile(
     return first | _compile(keys[half:], codes, preamble, objects, timeout, cancelled)
 
 
-def _run_compiler(
+def compile_source(
     source: str, options: list[str], folder: Path, output: str, timeout: float
 ) -> CompileError | None:
-    """Compile ``source`` to ``folder/output``. What the compiler said where that fails."""
+    """Compile ``source``, C unless the options say otherwise, to ``folder/output``. What the compiler said
+    where that fails."""
     (folder / "kernels.c").write_text(source)
     command = [compiler(), "-std=gnu11", *compiler_flags(), *options, "kernels.c", "-o", output]
     limits = [str(int(timeout) + 5), str(COMPILE_MEMORY), str(COMPILE_FILE_BYTES)]
@@ -262,7 +263,7 @@ def assembly(code: Code, *, preamble: str | None = None, timeout: float = COMPIL
     syntax = ["-masm=intel"] if "x86" in os.uname().machine else []
     options = ["-S", "-g1", *syntax, "-fno-asynchronous-unwind-tables", "-w"]
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="assembly-") as folder, compiling():
-        error = _run_compiler(f"{prelude}\n{code.text}\n", options, Path(folder), "out.s", timeout)
+        error = compile_source(f"{prelude}\n{code.text}\n", options, Path(folder), "out.s", timeout)
         if error is not None:
             raise ValueError(error.message)
         text = (Path(folder) / "out.s").read_text()

@@ -8,6 +8,7 @@ Unrolled scopes are loops with ``#pragma unroll``, whose constant indices put ``
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -55,6 +56,7 @@ class _Generator:
         self.strict = policy == "strict"
         self.lines: list[tuple[str, Path | None]] = []
         self.barrier_lines: list[int] = []
+        self.unsure: list[tuple[int, int]] = []  # lines that set an iterator, and its depth
         self.loaded: dict[Access, str] = {}  # cells that stand in a variable of the statement being written
         self.scalars = Scalars(program, self.strict, self._place)
         self.bounds: dict[Path, float] = {}
@@ -97,6 +99,7 @@ class _Generator:
         for number, kernel in enumerate(kernels(program)):
             self.kernel, self.barriers = kernel, barriers(program, kernel)
             launches.append(self._kernel(kernel, f"{symbol}_{number}", pointers))
+        self._drop_unused()
         head = prelude("\n".join(text for text, _ in self.lines), self.dialect).splitlines()
         self.lines[:0] = [(line, None) for line in (*head, "")]
         self.barrier_lines = [n + len(head) + 1 for n in self.barrier_lines]
@@ -204,7 +207,31 @@ class _Generator:
             value = number if step == 1 else f"{number} / {step}"
             if position:
                 value = f"{value} % {size}"
-            self._line(f"const int i{depth} = {'0' if size == 1 else value};", path, indent)
+            self._iterator(depth, "0" if size == 1 else value, path, indent)
+
+    def _iterator(self, depth: int, value: str, path: Path, indent: int) -> None:
+        """An iterator that the threads' numbers give; where nothing uses it, it leaves the text again."""
+        self.unsure.append((len(self.lines), depth))
+        self._line(f"const int i{depth} = {value};", path, indent)
+
+    def _drop_unused(self) -> None:
+        """Iterators that no line after uses before the next of their name or the kernel's end."""
+        dropped = set()
+        for number, depth in self.unsure:
+            indent = len(self.lines[number][0]) - len(self.lines[number][0].lstrip())
+            used = False
+            for text, _ in self.lines[number + 1 :]:
+                if len(text) - len(text.lstrip()) < indent and text.strip():
+                    break
+                if re.search(rf"\bi{depth}\b", text.partition("//")[0]):
+                    used = True
+                    break
+            if not used:
+                dropped.add(number)
+        kept = [n for n in range(len(self.lines)) if n not in dropped]
+        at = {old: new for new, old in enumerate(kept)}
+        self.lines = [self.lines[n] for n in kept]
+        self.barrier_lines = [at[n] for n in self.barrier_lines]
 
     # ------------------------------------------------------------------ scopes
 
@@ -241,7 +268,7 @@ class _Generator:
                 self._reduce(only, (*path, 0), above, indent)
                 return
             self._line("{", path, indent)
-            self._line(f"const int i{depth} = lane;", path, indent + 1)
+            self._iterator(depth, "lane", path, indent + 1)
             self._body(node.body, path, above, indent + 1)
             self._line("}", path, indent)
         else:
@@ -423,7 +450,7 @@ class _Generator:
         kind = c_type(buffer.dtype)
         self._explain(op, path, indent)
         self._line("{", path, indent)
-        self._line(f"const int i{depth} = lane;", path, indent + 1)
+        self._iterator(depth, "lane", path, indent + 1)
         identity = literal(IDENTITY[op.accumulate], buffer.dtype)
         self._line(f"{kind} part = {identity};", path, indent + 1)
         value = self._into(replace(op, accumulate=""), "part", scopes)

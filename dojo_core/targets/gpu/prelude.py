@@ -71,7 +71,7 @@ CUDA_HEAD = """\
 
 # Offline clang has no HIP headers: what the kernels use of them, from the compiler's builtins.
 HIP_HEAD = """\
-#define DEVICE static __attribute__((device, always_inline))
+#define DEVICE static inline __attribute__((device, always_inline))
 #if !defined(__HIPCC_RTC__) && !defined(DOJO_EMULATOR)
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
@@ -126,7 +126,7 @@ DEVICE void __syncwarp() {
 }
 #endif
 #define SHUFFLE_XOR(value, mask) __shfl_xor(value, mask)
-#define STREAM_STORE(place, value) __builtin_nontemporal_store(value, place)
+#define STREAM_STORE(place, value) (*(place) = (value))
 """
 
 
@@ -161,7 +161,9 @@ def prelude(kernels: str, dialect: str) -> str:
             parts.append(f"typedef {CUDA_VECTORS[vector]} {vector};\n")
         else:
             base, _, width = vector.partition("x")
-            parts.append(f"typedef {base} {vector} __attribute__((ext_vector_type({width})));\n")
+            cells = ", ".join("xyzw"[: int(width)])
+            size = int(base[1:]) // 8 * int(width)
+            parts.append(f"struct __attribute__((aligned({size}))) {vector} {{ {base} {cells}; }};\n")
     parts += [_function(dtype, name) for dtype, name in sorted(set(_CALL.findall(kernels)))]
     if "prefetch(" in kernels:
         parts.append(_PREFETCH)

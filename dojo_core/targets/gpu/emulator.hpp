@@ -1,0 +1,198 @@
+// Runs CUDA and HIP kernels on the CPU, for correctness and teaching: never a time.
+//
+// The generated text is compiled as it is, behind this header, which defines the words it uses. Each thread of
+// a block is a coroutine that runs to its next barrier or shuffle, in ascending, descending or random order, so
+// that what only a barrier makes right goes wrong without it; blocks run one after the other. Shared memory
+// holds NaN at the start of each block. A barrier or shuffle that not all of its threads reach is a fault.
+// It sees neither races of += nor races between blocks: those are the analysis' to refuse.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#define DOJO_EMULATOR 1
+#define __global__ __attribute__((visibility("default")))
+#define __device__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(n)
+#define __align__(n) __attribute__((aligned(n)))
+#define __shared__ static __attribute__((section("dojo_shared")))
+#define __stcs(place, value) (*(place) = (value))
+#define __syncthreads() dojo::wait(dojo::BLOCK, __LINE__)
+#define __syncwarp() dojo::wait(dojo::WARP, __LINE__)
+#define __shfl_xor_sync(mask, value, lanes) dojo::shuffle(value, lanes, __LINE__)
+#define __shfl_xor(value, lanes) dojo::shuffle(value, lanes, __LINE__)
+
+struct dojo_index { unsigned x; };
+static dojo_index threadIdx, blockIdx;
+struct __align__(16) float4 { float x, y, z, w; };
+struct __align__(8) float2 { float x, y; };
+struct __align__(16) double2 { double x, y; };
+struct __align__(16) int4 { int x, y, z, w; };
+struct __align__(8) int2 { int x, y; };
+struct __align__(16) longlong2 { long long x, y; };
+static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+static inline double rsqrt(double x) { return 1 / sqrt(x); }
+
+extern "C" {
+__attribute__((visibility("default"))) char dojo_fault[256];  // empty: none
+__attribute__((visibility("default"))) int dojo_order = -1;   // 0 ascending, 1 descending, 2 random, -1 by turns
+extern char __start_dojo_shared[] __attribute__((weak, visibility("hidden")));
+extern char __stop_dojo_shared[] __attribute__((weak, visibility("hidden")));
+}
+
+namespace dojo {
+
+enum State { READY, BLOCK, WARP, SHUFFLE, DONE };
+const int MOST = 1024;                // threads of a block
+const size_t STACK = 256 * 1024;      // of a thread; pages are taken when touched
+
+struct Thread {
+    State state;
+    int line;      // of the barrier or shuffle that it waits at
+    int parity;    // which of its two shuffle values is the last
+    bool begun;
+    jmp_buf at;
+    ucontext_t context;
+};
+
+static Thread threads[MOST];
+static unsigned long long values[2][MOST];
+static char *stacks;
+static jmp_buf scheduler;
+static ucontext_t start;
+static int current, count, warp;
+static unsigned turn, noise = 2463534242u;
+static void (*body)(void *);
+static void *arguments;
+
+static void fault(const char *form, ...) {
+    if (dojo_fault[0]) return;  // the first one counts
+    va_list rest;
+    va_start(rest, form);
+    vsnprintf(dojo_fault, sizeof dojo_fault, form, rest);
+    va_end(rest);
+}
+
+static void wait(State what, int line) {
+    Thread &me = threads[current];
+    me.state = what;
+    me.line = line;
+    if (!_setjmp(me.at)) _longjmp(scheduler, 1);
+}
+
+template <class T> static T shuffle(T value, int mask, int line) {
+    static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
+    Thread &me = threads[current];
+    int self = current, other = self / warp * warp + (self % warp ^ mask);
+    int parity = me.parity ^= 1;
+    values[parity][self] = 0;
+    memcpy(&values[parity][self], &value, sizeof value);
+    wait(SHUFFLE, line);
+    if (other >= count) {
+        fault("Thread %d shuffles with thread %d, which the block does not have.", self, other);
+        return value;
+    }
+    memcpy(&value, &values[parity][other], sizeof value);
+    return value;
+}
+
+static void entry() {
+    body(arguments);
+    threads[current].state = DONE;
+    _longjmp(scheduler, 1);
+}
+
+static void resume(int number) {
+    current = number;
+    threadIdx.x = number;
+    Thread &me = threads[number];
+    if (_setjmp(scheduler)) return;
+    if (me.begun) _longjmp(me.at, 1);
+    me.begun = true;
+    getcontext(&me.context);
+    me.context.uc_stack.ss_sp = stacks + STACK * number;
+    me.context.uc_stack.ss_size = STACK;
+    me.context.uc_link = nullptr;
+    makecontext(&me.context, entry, 0);
+    swapcontext(&start, &me.context);
+}
+
+static const int *ordered(int n, unsigned way) {
+    static int numbers[MOST];
+    for (int k = 0; k < n; ++k) numbers[k] = way == 1 ? n - 1 - k : k;
+    if (way == 2)
+        for (int k = n - 1; k > 0; --k) {
+            noise ^= noise << 13, noise ^= noise >> 17, noise ^= noise << 5;
+            int other = noise % (k + 1), kept = numbers[k];
+            numbers[k] = numbers[other], numbers[other] = kept;
+        }
+    return numbers;
+}
+
+// Lets those go on that wait together: a warp, or the whole block. False: nobody can.
+static bool release() {
+    bool any = false;
+    for (int first = 0; first < count; first += warp) {
+        int last = first + warp < count ? first + warp : count;
+        Thread &one = threads[first];
+        bool alike = one.state == WARP || one.state == SHUFFLE;
+        for (int k = first; k < last; ++k) alike &= threads[k].state == one.state && threads[k].line == one.line;
+        if (!alike) continue;
+        any = true;
+        for (int k = first; k < last; ++k) threads[k].state = READY;
+    }
+    if (any) return true;
+    for (int k = 0; k < count; ++k)
+        if (threads[k].state != BLOCK || threads[k].line != threads[0].line) return false;
+    for (int k = 0; k < count; ++k) threads[k].state = READY;
+    return true;
+}
+
+static void block_with_barriers(unsigned way) {
+    for (int k = 0; k < count; ++k) threads[k].state = READY, threads[k].begun = false, threads[k].parity = 0;
+    for (;;) {
+        const int *order = ordered(count, way);
+        int done = 0;
+        for (int k = 0; k < count; ++k) {
+            if (threads[order[k]].state == READY) resume(order[k]);
+        }
+        for (int k = 0; k < count; ++k) done += threads[k].state == DONE;
+        if (done == count) return;
+        if (!release()) {
+            for (int k = 0; k < count; ++k)
+                if (threads[k].state != DONE)
+                    return fault("Thread %d of block %u waits at a barrier that others never reach.", k, blockIdx.x);
+        }
+    }
+}
+
+static void launch(unsigned blocks, int size, int lanes, bool barriers, void (*kernel)(void *), void *given) {
+    body = kernel, arguments = given, count = size, warp = lanes;
+    if (!stacks && barriers) {
+        void *made = mmap(nullptr, STACK * MOST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (made == MAP_FAILED) return fault("There is no memory for the threads' stacks.");
+        stacks = (char *)made;
+    }
+    for (unsigned block = 0; block < blocks && !dojo_fault[0]; ++block) {
+        unsigned way = dojo_order < 0 ? (turn + block) % 3 : dojo_order;
+        blockIdx.x = block;
+        if (__start_dojo_shared) memset(__start_dojo_shared, 0xff, __stop_dojo_shared - __start_dojo_shared);
+        if (barriers) {
+            block_with_barriers(way);
+            continue;
+        }
+        const int *order = ordered(size, way);
+        for (int k = 0; k < size; ++k) {
+            threadIdx.x = order[k];
+            kernel(given);
+        }
+    }
+}
+
+}  // namespace dojo
+

@@ -1,0 +1,198 @@
+"""Generated CUDA and HIP: what it computes, in the emulator, and that each of its barriers is needed."""
+
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dojo_core import kernels, parse
+from dojo_core.moves.legality import apply
+from dojo_core.program.interpret import interpret
+from dojo_core.program.tree import Program
+from dojo_core.targets.gpu.codegen import generate
+from tests import walks
+from tests.compiled import random_inputs
+from tests.emulated import ORDERS, code_of, emulate
+from tests.gpu import TINY, mapped
+
+PROGRAMS = Path(__file__).parent / "gpu_programs"
+NAMES = sorted(p.stem for p in PROGRAMS.glob("*.txt"))
+
+
+def program_named(name: str) -> Program:
+    return parse((PROGRAMS / f"{name}.txt").read_text())
+
+
+def agree(program: Program, got: dict, inputs: dict, tolerance: float = 1e-4) -> bool:
+    expected = interpret(program, inputs)
+    for array in program.outputs:
+        want = np.asarray(expected[array], np.float64)
+        have = np.asarray(got[program.buffer_of[array].name], np.float64).reshape(want.shape)
+        if not np.allclose(
+            have, want, rtol=tolerance, atol=tolerance * max(1, np.nanmax(np.abs(want))), equal_nan=True
+        ):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dialect", ["cuda", "hip"])
+def test_what_is_generated_computes_what_the_program_says(name, dialect):
+    program = program_named(name)
+    if dialect == "hip" and name in ("matmul", "batchnorm"):
+        program = program_named(name)
+    inputs = random_inputs(program)
+    code = code_of(program, hip=dialect == "hip")
+    for order in ORDERS if dialect == "cuda" else (-1,):
+        got, fault = emulate(code, inputs, order)
+        assert not fault
+        assert agree(program, got, inputs)
+
+
+NEEDED = {"softmax": 0, "mul": 0, "rmsnorm": 1, "batchnorm": 1, "matmul": 2}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_kernel_has_the_barriers_that_it_needs_and_no_others(name):
+    """As many as a person would write; with any one taken away, some order of threads goes wrong."""
+    program = program_named(name)
+    code = code_of(program)
+    assert len(code.barriers) == NEEDED[name]
+    inputs = random_inputs(program)
+    lines = code.text.splitlines()
+    for barrier in code.barriers:
+        assert "__sync" in lines[barrier]
+        without = "\n".join(lines[:barrier] + lines[barrier + 1 :]) + "\n"
+        results = [emulate(code, inputs, order, without) for order in ORDERS]
+        assert any(fault or not agree(program, got, inputs) for got, fault in results), lines[barrier]
+
+
+# Lanes that hand values over through memory, and the same in a loop, whose next iteration writes again.
+HANDED = """kernel handed
+in x
+out y
+x f32 [2, 3, 32] heap
+y f32 [2, 3, 32] heap
+t f32 [2:N, 3:N, 32] shared
+2:g 1:b 3 32:w t[{0},{2},{3}] = x[{0},{2},{3}]
+| | | 32:w y[{0},{2},{3}] = t[{0},{2},-{3}+31]
+"""
+
+
+def test_lanes_wait_for_each_other():
+    program = parse(HANDED)
+    code, inputs = code_of(program), random_inputs(program)
+    assert [code.text.splitlines()[n].strip() for n in code.barriers] == ["__syncwarp();"] * 2
+    for order in ORDERS:
+        got, fault = emulate(code, inputs, order)
+        assert not fault and agree(program, got, inputs)
+    lines = code.text.splitlines()
+    for barrier in code.barriers:
+        without = "\n".join(lines[:barrier] + lines[barrier + 1 :]) + "\n"
+        results = [emulate(code, inputs, order, without) for order in ORDERS]
+        assert any(fault or not agree(program, got, inputs) for got, fault in results)
+
+
+def test_threads_that_part_at_a_barrier_are_a_fault():
+    code = code_of(program_named("rmsnorm"))
+    parted = code.text.replace("__syncthreads();", "if (thread % 2) __syncthreads();")
+    _, fault = emulate(code, random_inputs(program_named("rmsnorm")), 0, parted)
+    assert fault.startswith("Thread") and "barrier" in fault
+
+
+def test_a_maximum_keeps_nan_and_a_sum_in_lanes_its_infinity():
+    program = program_named("softmax")
+    x = random_inputs(program)["x"]
+    x[0, 5], x[1, 7] = np.nan, np.inf
+    got, fault = emulate(code_of(program), {"x": x})
+    assert not fault
+    assert np.isnan(got["y"][0]).all() and np.isnan(got["y"][1]).any() and np.isfinite(got["y"][2]).all()
+
+
+def test_a_program_that_is_not_mapped_runs_on_one_thread():
+    program = kernels.get("softmax").program((3, 8))
+    code, inputs = code_of(program), random_inputs(program)
+    assert "Not mapped" in code.text and all(launch.threads == 1 for launch, _ in code.launches())
+    got, fault = emulate(code, inputs)
+    assert not fault and agree(program, got, inputs)
+
+
+def test_loops_around_the_grid_are_launches():
+    program = kernels.get("matmul").program((4, 3, 8))
+    for move in (
+        "interchange c#1@1",
+        "interchange c#1@0",
+        "map_grid c@0",
+        "map_grid c#1@1",
+        "map_block c#1@2",
+    ):
+        program = apply(program, move, TINY)
+    code, inputs = code_of(program), random_inputs(program)
+    assert [(launch.symbol, loops) for launch, loops in code.launches()] == [
+        ("kernel_matmul_0", ()), *(("kernel_matmul_1", (k,)) for k in range(3)),
+    ]  # fmt: skip
+    got, fault = emulate(code, inputs)
+    assert not fault and agree(program, got, inputs)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_gpu_programs_compute_what_they_say(seed):
+    rng = random.Random(f"emulated {seed}")
+    while True:
+        program, policy = walks.start(rng)
+        program = mapped(program, rng, policy, 9)
+        if "b" in {m for n in program.body if hasattr(n, "summary") for m in n.summary.marks}:
+            break
+    check_emulated(program, policy)
+
+
+def check_emulated(program: Program, policy: str) -> None:
+    inputs = random_inputs(program)
+    code = generate(program, policy, "cuda", TINY.warp)
+    for order in ORDERS:
+        got, fault = emulate(code, inputs, order)
+        assert not fault, f"{fault}\n{program.text}"
+        assert agree(program, got, inputs, 1e-3), f"{policy}\n{program.text}\n{code.text}"
+
+
+# ---------------------------------------------------------------------------- the real compilers
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is missing: install the CUDA toolkit")
+@pytest.mark.parametrize("name", NAMES)
+def test_nvcc_takes_it_without_a_warning(name, tmp_path):
+    source = tmp_path / "kernels.cu"
+    source.write_text(code_of(program_named(name)).text)
+    command = ["nvcc", "-std=c++17", "-arch=sm_90", "-c", "-Werror", "all-warnings", str(source)]
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path / "k.o")], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(shutil.which("clang-19") is None, reason="clang-19 is missing: apt-get install clang-19")
+@pytest.mark.parametrize("name", NAMES)
+def test_clang_takes_it_for_an_amd_gpu(name, tmp_path):
+    source = tmp_path / "kernels.hip"
+    source.write_text(code_of(program_named(name), hip=True).text)
+    command = [
+        "clang-19",
+        "-x",
+        "hip",
+        "--offload-arch=gfx90a",
+        "--cuda-device-only",
+        "-nogpuinc",
+        "-nogpulib",
+        "-O3",
+    ]
+    done = subprocess.run(
+        [*command, "-S", str(source), "-o", str(tmp_path / "k.s")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f".amdhsa_kernel kernel_{name}_0" in (tmp_path / "k.s").read_text()
