@@ -4,17 +4,24 @@
 # make prove SECONDS=600   random legal walks, each position judged by the exact oracle, for as long as asked
 # make mutate  switches off each legality condition by itself: the tests or the oracle must notice; docs/mutation.md
 # make fuzz SECONDS=600    damaged texts at every door that reads one
+# make bench   the 16 kernels against other libraries and the machine's limits: build/bench.html (hours; idle machine)
 # make benchmark  the core's speed, candidates a second, softmax against PyTorch (nothing else should run)
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH_VENV := .venv-bench
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 NATIVE := $(wildcard native/*.toml native/*.txt native/*.pyi native/src/*)
 
 SECONDS ?= 600
 
-.PHONY: setup run test prove fuzz benchmark mutate
+# make bench: rounds of a kernel, which kernels, which baselines.
+ROUNDS ?= 10
+KERNELS ?= --all
+AGAINST ?= --against all
+
+.PHONY: setup run test prove fuzz bench benchmark mutate
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.requirements $(VENV)/.native $(VENV)/.project
@@ -46,6 +53,17 @@ test: setup
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest
+
+# The app stays light: what it is compared with lies in an environment of its own.
+$(BENCH_VENV)/.requirements: requirements-bench.txt
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/python -m pip --disable-pip-version-check install --quiet -r requirements-bench.txt
+	@touch $@
+
+bench: setup $(BENCH_VENV)/.requirements
+	@mkdir -p build
+	DOJO_TVM_LOGS=$(CURDIR)/build/tvm $(BIN)/dojo bench $(KERNELS) $(AGAINST) --start --record --rounds $(ROUNDS) \
+	  --json build/bench.json --html build/bench.html
 
 benchmark: setup
 	@mkdir -p build

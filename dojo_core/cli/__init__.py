@@ -11,10 +11,11 @@ from typing import Annotated
 
 import typer
 
+from dojo_core.cli.benching import bench
 from dojo_core.cli.exporting import export
 from dojo_core.cli.keeping import best, export_records, import_records
 from dojo_core.cli.looking import check, explain, moves, show, show_kernels
-from dojo_core.cli.measuring import bench, time_moves
+from dojo_core.cli.measuring import time_moves
 from dojo_core.cli.playing import play, show_recipes
 from dojo_core.cli.telling import tell
 from dojo_core.cli.terminal import out, plain_errors

@@ -1,0 +1,236 @@
+"""What every baseline's process shares: the job it reads, how it proves its answer, how it is timed.
+
+``BASELINE.py KERNEL SHAPE SETS FOLDER``. The folder holds ``job.json`` (the arrays' names in order, their
+shapes) and, as ``.npy``, one set of float32 inputs and the outputs that the kernel's float64 reference gives.
+Standard output carries JSON lines: first one that says whether the baseline is ready, then an answer to each
+line of standard input, a number of samples. The process ends when its standard input closes.
+
+A baseline may offer several variants, such as settings of its library; those that compute the right result
+are timed briefly and the fastest one competes. Nothing here needs the rest of the Dojo.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import mmap
+import os
+import queue
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+Run = Callable[[], object]
+# What an output may be off by: of the largest |reference| in its row, and of the largest of all.
+ROW_TOLERANCE, TOLERANCE = 1e-4, 1e-6
+SHORTEST_SAMPLE_NS = 50_000.0  # shorter runs are repeated within a sample, as ours are
+TRIAL_SAMPLES = 5  # of a variant, to choose among them
+THREADS = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
+
+# Inputs that are constant in a network: a library may pack them beforehand.
+WEIGHTS: dict[str, tuple[str, ...]] = {"conv": ("w",), "dwconv": ("w",), "swiglu": ("w", "v")}
+
+
+@dataclass(frozen=True)
+class Job:
+    """The kernel, its shape, and sets of arrays by name: ``inputs`` filled, ``outputs`` touched."""
+
+    kernel: str
+    shape: tuple[int, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    sets: tuple[dict[str, np.ndarray], ...]
+    expected: dict[str, np.ndarray]
+
+    def ordered(self, number: int) -> list[np.ndarray]:
+        """The inputs of a set, in the kernel's order."""
+        return [self.sets[number][name] for name in self.inputs]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to compute it: for each set of inputs, a call that gives the output (or all of them)."""
+
+    runs: list[Run]
+    read: Callable[[object], object] = lambda result: result  # to something NumPy understands
+
+
+Variants = Mapping[str, Callable[[], Variant]]
+
+
+def paged(shape: tuple[int, ...], dtype: type = np.float32) -> np.ndarray:
+    """An array in huge pages where the system grants them, touched."""
+    count = math.prod(shape)
+    memory = mmap.mmap(-1, max(4096, count * np.dtype(dtype).itemsize))
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    array = np.frombuffer(memory, dtype, count).reshape(shape)
+    array[...] = 0
+    return array
+
+
+def read_job(arguments: list[str]) -> Job:
+    kernel, shape, sets, folder = arguments[0], arguments[1], int(arguments[2]), Path(arguments[3])
+    told = json.loads((folder / "job.json").read_text())
+    drawn = {name: np.load(folder / f"in.{name}.npy") for name in told["inputs"]}
+    made = []
+    for number in range(max(1, sets)):
+        arrays = {}
+        for name, array in drawn.items():
+            arrays[name] = paged(array.shape)
+            arrays[name][...] = np.roll(array, 7 * number, axis=0) if array.ndim else array
+        for name in told["outputs"]:
+            arrays[name] = paged(tuple(told["shapes"][name]))
+        made.append(arrays)
+    # Mapped, not read: the check alone needs them.
+    expected = {name: np.load(folder / f"out.{name}.npy", mmap_mode="r") for name in told["outputs"]}
+    sizes = tuple(int(size) for size in shape.split("x"))
+    return Job(kernel, sizes, tuple(told["inputs"]), tuple(told["outputs"]), tuple(made), expected)
+
+
+def fault(result: object, expected: np.ndarray) -> str:
+    """What is wrong with an output, as a sentence; empty where every element agrees."""
+    found = np.asarray(result)
+    if found.size != expected.size:
+        return f"Its result has the shape {found.shape}, not {expected.shape}."
+    columns = expected.shape[-1] if expected.ndim >= 2 else expected.size
+    rows, wanted = found.reshape(-1, columns), expected.reshape(-1, columns)
+    least = TOLERANCE * max(abs(float(wanted.max())), abs(float(wanted.min())))
+    for first in range(0, len(rows), 4096):  # by pieces: no second copy of a large array
+        piece = slice(first, first + 4096)
+        error = np.abs(rows[piece] - wanted[piece])
+        allowed = ROW_TOLERANCE * np.abs(wanted[piece]).max(axis=1, keepdims=True) + least
+        wrong = ~(error <= allowed)
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0]
+            place = int((first + row) * columns + column)
+            return (
+                f"Its result is wrong: element {place} is {found.reshape(-1)[place]:.7g} "
+                f"and should be {expected.reshape(-1)[place]:.7g}."
+            )
+    return ""
+
+
+class _Timed:
+    """A variant under the clock: its runs rotate among the sets."""
+
+    def __init__(self, variant: Variant) -> None:
+        self.runs = variant.runs
+        self.turn = 0
+        self.calls = 1
+        for _ in range(2):
+            for _ in self.runs:
+                self.sample()
+        self.calls = max(1, math.ceil(SHORTEST_SAMPLE_NS / min(self.sample() for _ in range(3))))
+
+    def sample(self) -> float:
+        """Nanoseconds a call."""
+        count, runs = self.calls, self.runs
+        chosen = [runs[(self.turn + i) % len(runs)] for i in range(count)]
+        self.turn += count
+        begin = time.perf_counter_ns()
+        for run in chosen:
+            run()
+        return (time.perf_counter_ns() - begin) / count
+
+
+def openmp_runtimes() -> list[str]:
+    """The OpenMP libraries in this process; two would bind both teams to the same core."""
+    try:
+        maps = Path("/proc/self/maps").read_text()
+    except OSError:
+        return []
+    names = re.findall(r"/(lib(?:gomp|iomp5|omp)[^/\s]*\.so[^/\s]*)$", maps, re.MULTILINE)
+    return sorted(set(names))
+
+
+def choose(job: Job, variants: Variants) -> tuple[_Timed | None, dict[str, object], str]:
+    """The fastest variant that is right; what came of each; its name."""
+    told: dict[str, object] = {}
+    best: tuple[float, _Timed, str] | None = None
+    for name, make in variants.items():
+        try:
+            variant = make()
+            result = variant.read(variant.runs[0]())
+            results = result if isinstance(result, tuple) else (result,)
+            faults = [fault(r, job.expected[o]) for r, o in zip(results, job.outputs, strict=True)]
+            sentence = next((each for each in faults if each), "")
+            del result, results
+            if sentence:
+                told[name] = sentence
+                continue
+            timed = _Timed(variant)
+            seconds = min(timed.sample() for _ in range(TRIAL_SAMPLES)) / 1e9
+        except Exception as error:  # whatever a library throws is this row's failure, not the bench's
+            told[name] = brief(error)
+            continue
+        told[name] = seconds
+        if best is None or seconds < best[0]:
+            best = (seconds, timed, name)
+    return (best[1], told, best[2]) if best else (None, told, "")
+
+
+def brief(error: BaseException) -> str:
+    """An exception in one line, its name first."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    kept = lines[-1] if len(lines) > 8 else " ".join(lines)
+    return f"{type(error).__name__}: {kept[:300]}" if kept else type(error).__name__
+
+
+class Unsupported(LookupError):
+    """The library has nothing for this kernel."""
+
+
+def serve(prepare: Callable[[Job], tuple[Variants, str]]) -> None:
+    """Run a baseline: ``prepare`` gives its variants and the library's version.
+
+    An ImportError in it means that the library is not installed here, ``Unsupported`` that it has no
+    counterpart.
+    """
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a library prints must not disturb the answers
+    requests: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            requests.put(line)
+        os._exit(0)  # whoever asked is gone
+
+    threading.Thread(target=listen, daemon=True).start()
+
+    def tell(answer: dict[str, object]) -> None:
+        print(json.dumps(answer), file=answers, flush=True)
+
+    try:
+        job = read_job(sys.argv[1:])
+        variants, version = prepare(job)
+    except ImportError as error:
+        tell({"status": "missing", "message": f"Not installed: {error}."})
+        return
+    except Unsupported as error:
+        tell({"status": "unsupported", "message": str(error)})
+        return
+    except Exception as error:
+        tell({"status": "failed", "message": brief(error)})
+        return
+    timed, told, name = choose(job, variants)
+    if timed is None:
+        wrong = next(iter(told.values()), "It offered no variant.")
+        status = "wrong_result" if str(wrong).startswith("Its result") else "failed"
+        tell({"status": status, "message": str(wrong), "version": version, "variants": told})
+        return
+    tell(
+        {
+            "status": "ok", "verified": True, "version": version, "variant": name, "variants": told,
+            "openmp": openmp_runtimes(),
+        }
+    )  # fmt: skip
+    while True:
+        count = int(requests.get())
+        tell({"samples": [timed.sample() for _ in range(count)]})

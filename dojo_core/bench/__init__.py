@@ -1,0 +1,7 @@
+"""Side by side with others, and with the machine's limits: ``dojo bench``."""
+
+from dojo_core.bench.baselines import BASELINES
+from dojo_core.bench.ours import Entry
+from dojo_core.bench.rounds import BenchFailed, run_bench
+
+__all__ = ["BASELINES", "BenchFailed", "Entry", "run_bench"]

@@ -1,0 +1,61 @@
+"""Our entries of a bench: the start program, a heuristic's line, the line by hand, the best record."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any
+
+from dojo_core.game import Game
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.records import Records
+from dojo_core.program.text import TextError, parse
+from dojo_core.program.tree import Program
+
+log = logging.getLogger(__name__)
+ENTRY_POINTS = "dojo.heuristics"  # of installed packages: functions that play a game on from its cursor
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One of ours: a name, the program, where it comes from."""
+
+    name: str
+    program: Program
+    details: str = ""
+
+
+def heuristics() -> dict[str, Callable[[Game], Iterator[Any]]]:
+    """Agents that measure nothing, by name: what packages register under ``dojo.heuristics``."""
+    return {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
+
+
+def heuristic_entries(game: Game) -> tuple[list[Entry], list[str]]:
+    """What each heuristic makes of a game's start, and remarks on those that fail."""
+    entries, remarks = [], []
+    for name, play in heuristics().items():
+        own = Game.new(game.start, game.kernel, game.shape, game.target, game.policy)
+        try:
+            for _ in play(own):
+                pass
+        except Exception as fault:  # an agent's fault is a remark, not the end of the bench
+            log.exception("%s on %s", name, game.title)
+            remarks.append(f"{name} failed: {fault}")
+            continue
+        entries.append(Entry(name, own.current.program, f"{len(own.line()) - 1} moves"))
+    return entries, remarks
+
+
+def best_record(records: Records, game: Game) -> Entry | None:
+    """The fastest verified program that the records know for this start on this machine."""
+    record = records.best(game.start.hash, "cpu", this_machine().fingerprint, game.policy)
+    if record is None:
+        return None
+    try:
+        program = parse(record.program_text)
+    except TextError:  # written by another version
+        return None
+    who = f" by {record.player}" if record.player else ""
+    return Entry("record", program, f"the best record{who}")

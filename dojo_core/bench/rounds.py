@@ -1,0 +1,329 @@
+"""Interleaved rounds: each entry in a process of its own, on an exclusive machine.
+
+In every round each entry runs ``SAMPLES`` times; a ratio is taken within a round, best run against best run,
+so that the machine's slow periods cancel. Where not all baselines fit the memory beside each other they take
+turns in groups; ours run along with each group.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dojo_core import kernels
+from dojo_core.bench.baselines import (
+    BASELINES,
+    ROUND_SECONDS,
+    Process,
+    Silent,
+    interpreter,
+    pinned_environment,
+    write_job,
+)
+from dojo_core.bench.ours import Entry
+from dojo_core.game import Game
+from dojo_core.measure.exclusive import measuring
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.measurer import Effort, Measurer, Workload
+
+SAMPLES = 10  # runs of an entry in a round
+START_ROUNDS = 3  # the start program is slow: it is timed in so many rounds, and gives up early
+GROUP_MEMORY = 0.5  # of the free memory, for the baselines that run beside each other
+COPIES = 5  # of a kernel's arrays in a baseline's process at most: its sets, the library's own, temporaries
+PROCESS_BYTES = 1 << 30
+
+
+class BenchFailed(RuntimeError):
+    """Our own entry could not be measured; the message says why."""
+
+
+@dataclass
+class _Row:
+    """An entry; ``rounds`` are its samples in ns, by number of the round, empty where it did not run."""
+
+    entry: str
+    name: str
+    ours: bool
+    details: str = ""
+    status: str = "ok"
+    message: str = ""
+    verified: bool = False
+    apart: bool = False
+    variants: dict[str, Any] = field(default_factory=dict)
+    rounds: list[list[float]] = field(default_factory=list)
+
+    def fail(self, status: str, message: str) -> None:
+        self.status, self.message = status, message
+
+    def add(self, number: int, samples: list[float]) -> None:
+        while len(self.rounds) <= number:
+            self.rounds.append([])
+        self.rounds[number] += samples
+
+    def told(self, reference: _Row | None, limit: list[float]) -> dict[str, Any]:
+        flat = [ns for each in self.rounds for ns in each]
+        result: dict[str, Any] = {
+            "name": self.name,
+            "entry": self.entry,
+            "kind": "ours" if self.ours else "baseline",
+            "apart": self.apart,
+            "details": self.details,
+            "status": "failed" if self.status == "ok" and not flat else self.status,
+            "message": self.message,
+            "verified": self.verified,
+            "variants": self.variants,
+            "samples_ns": self.rounds,
+        }
+        if flat and self.status == "ok":
+            result["min"] = min(flat) / 1e9
+            result["median"] = statistics.median(flat) / 1e9
+            result["spread"] = statistics.median(flat) / min(flat) - 1.0
+            if reference is not None and self is not reference:
+                result["ratio"] = _over([min(r) if r else None for r in self.rounds], reference.rounds)
+            if any(limit):
+                result["share"] = _over([value or None for value in limit], self.rounds)["median"]
+        return result
+
+
+def _over(values: Sequence[float | None], rounds: list[list[float]]) -> dict[str, Any]:
+    """Values over the best runs of the same rounds: how often the latter fit."""
+    ratios = [v / min(r) for v, r in zip(values, rounds, strict=False) if v and r]
+    if not ratios:
+        return {"median": None, "min": None, "max": None, "rounds": []}
+    return {
+        "median": statistics.median(ratios), "min": min(ratios), "max": max(ratios), "rounds": ratios,
+    }  # fmt: skip
+
+
+class _Limits:
+    """The machine's limits for one kernel, measured in the same rounds."""
+
+    def __init__(self, flops: int) -> None:
+        self.flops = flops
+        self.pattern: dict[str, Any] = {}
+        self.message = ""
+        self.memory: list[list[float]] = []  # ns, by round
+        self.one: list[float] = []  # floating-point operations a nanosecond
+        self.all: list[float] = []
+
+    def add(self, number: int, answer: dict[str, Any]) -> None:
+        while len(self.memory) <= number:
+            self.memory.append([])
+        self.memory[number] += [float(ns) for ns in answer["samples"]]
+        self.one += answer["one"]
+        self.all += answer["all"]
+
+    @property
+    def arithmetic(self) -> float:
+        """Nanoseconds that the operations take at the machine's peak."""
+        return self.flops / max(self.all) if self.all else 0.0
+
+    def by_round(self) -> list[float]:
+        """The limit of each round, ns; 0 where it was not measured."""
+        return [max(min(m), self.arithmetic) if m else 0.0 for m in self.memory]
+
+    def told(self) -> dict[str, Any] | None:
+        flat = [ns for each in self.memory for ns in each]
+        if not flat:
+            return None
+        memory = min(flat)
+        return {
+            "bound": "memory" if memory >= self.arithmetic else "arithmetic",
+            "seconds": max(memory, self.arithmetic) / 1e9,
+            "memory_seconds": memory / 1e9,
+            "arithmetic_seconds": self.arithmetic / 1e9,
+            "bytes": self.pattern["bytes"],
+            "pattern": self.pattern["pattern"],
+            "way": self.pattern["way"],
+            "threads": self.pattern["threads"],
+            "gbytes_per_second": self.pattern["bytes"] / memory,
+            "gflops_one_thread": max(self.one),
+            "gflops": max(self.all),
+            "samples_ns": self.memory,
+        }
+
+
+def run_bench(
+    game: Game,
+    ours: Sequence[Entry],
+    against: Sequence[str],
+    rounds: int,
+    on_round: Callable[[], None] = lambda: None,
+    on_step: Callable[[str], None] = lambda words: None,
+) -> dict[str, Any]:
+    """Measure our entries, the baselines and the machine's limits; a report as JSON-ready data.
+
+    A baseline that is missing, hangs or fails is a row that says so. Ratios are against the last of ours that
+    is no record. Raises BenchFailed where one of ours cannot be measured.
+    """
+    machine = this_machine()
+    workload = Workload(game.start, game.kernel, game.policy)
+    rows = [_Row(e.name, f"ours: {e.name}", True, e.details) for e in ours]
+    others = [_Row(n, BASELINES[n].name, False, apart=BASELINES[n].apart) for n in against]
+    limits = _Limits(kernels.get(game.kernel).flops(_shape(game)) if game.kernel else 0)
+    with Measurer() as measurer, tempfile.TemporaryDirectory(prefix="dojo-bench-") as place:
+        for entry, row in zip(ours, rows, strict=True):
+            on_step(f"verifying {row.name}")
+            effort = Effort.NORMAL if entry.program is game.start else Effort.FINAL
+            first = measurer.measure(workload, [entry.program], effort)[0]
+            if first.status != "ok":
+                raise BenchFailed(f"Our {entry.name} of {game.title} is not measurable: {first.message}")
+            row.verified = first.verified
+        folder = Path(place)
+        runnable: list[_Row] = []
+        if game.kernel is None:
+            for row in others:
+                row.fail("unsupported", "A text of one's own has no counterpart there.")
+        else:
+            try:
+                write_job(folder, game.kernel, _shape(game))
+                runnable = others
+            except ValueError as error:
+                limits.message = str(error)
+                for row in others:
+                    row.fail("unsupported", str(error))
+        started = bool(game.kernel) and not limits.message
+        for group in _groups(runnable, game):
+            _run_group(
+                game, workload, measurer, ours, rows, group, folder if started else None, limits, rounds,
+                on_round, on_step,
+            )  # fmt: skip
+    reference = next((row for row in reversed(rows) if row.entry != "record"), None)
+    told_limits = limits.told()
+    program = game.current.program
+    return {
+        "kernel": game.kernel or game.start.name,
+        "shape": game.shape,
+        "policy": game.policy,
+        "line": [str(p.move) for p in game.line()[1:]],
+        "program": program.text,
+        "rounds": rounds,
+        "samples": SAMPLES,
+        "flops": limits.flops,
+        "bytes": kernels.get(game.kernel).bytes(_shape(game)) if game.kernel else 0,
+        "machine": machine.details,
+        "machine_summary": machine.summary,
+        "reference": reference.entry if reference else None,
+        "limits": told_limits,
+        "remarks": [limits.message] if limits.message else [],
+        "entries": [row.told(reference, limits.by_round()) for row in rows + others],
+    }
+
+
+def _shape(game: Game) -> kernels.Shape:
+    return kernels.get(game.kernel or "").shape(game.shape)
+
+
+def _groups(rows: list[_Row], game: Game) -> list[list[_Row]]:
+    """Baselines that fit the memory beside each other; at least one group, perhaps empty."""
+    arrays = sum(
+        b.bytes for b in game.start.buffers if {*b.arrays} & {*game.start.inputs, *game.start.outputs}
+    )
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    together = max(1, int(GROUP_MEMORY * free / (PROCESS_BYTES + COPIES * arrays)))
+    return [rows[i : i + together] for i in range(0, len(rows), together)] or [[]]
+
+
+def _run_group(
+    game: Game,
+    workload: Workload,
+    measurer: Measurer,
+    ours: Sequence[Entry],
+    rows: list[_Row],
+    group: list[_Row],
+    folder: Path | None,
+    limits: _Limits,
+    rounds: int,
+    on_round: Callable[[], None],
+    on_step: Callable[[str], None],
+) -> None:
+    """All rounds of a group of baselines, ours and the limits among them."""
+    arguments = [game.kernel or "", game.shape, str(measurer.input_sets), str(folder)]
+    processes: list[tuple[_Row, Process]] = []
+    probe: Process | None = None
+    try:
+        if folder is not None:
+            on_step("measuring the machine")
+            probe = Process(
+                [sys.executable, "-m", "dojo_core.bench.limits", *arguments], pinned_environment()
+            )
+            try:
+                with measuring():
+                    limits.pattern = probe.read(ROUND_SECONDS)
+            except Silent as silent:
+                limits.message, probe = f"The machine's limits are not known: {silent}", None
+        for row in group:
+            on_step(f"preparing {row.name}")
+            process = _start(row, arguments)
+            if process is not None:
+                processes.append((row, process))
+        on_step("")
+        every = max(1, -(-rounds // START_ROUNDS))
+        for number in range(rounds):
+            for entry, row in zip(ours, rows, strict=True):
+                naive = entry.program is game.start
+                if naive and len(ours) > 1 and number % every:
+                    continue
+                effort = Effort.NORMAL if naive else Effort.ROUND
+                again = measurer.measure(workload, [entry.program], effort, fresh=True)[0]
+                if again.status != "ok":
+                    raise BenchFailed(f"Our {entry.name} failed: {again.message}")
+                row.add(number, list(again.samples))
+            for row, process in processes:
+                if row.status != "ok":
+                    continue
+                try:
+                    with measuring():
+                        row.add(number, [float(ns) for ns in process.ask(SAMPLES, ROUND_SECONDS)["samples"]])
+                except Silent as silent:
+                    row.fail(silent.status, str(silent))
+                except (KeyError, TypeError, ValueError):
+                    row.fail("failed", "Its answer has no samples.")
+            if probe is not None:
+                try:
+                    with measuring():
+                        limits.add(number, probe.ask(SAMPLES, ROUND_SECONDS))
+                except Silent as silent:
+                    limits.message, probe = f"The machine's limits are not known: {silent}", None
+            on_round()
+    finally:
+        for _, process in processes:
+            process.close()
+        if probe is not None:
+            probe.close()
+
+
+def _start(row: _Row, arguments: list[str]) -> Process | None:
+    """The baseline's process, ready; None, and the row says why, where it does not come to that."""
+    baseline = BASELINES[row.entry]
+    environment = {**pinned_environment(baseline.reuse), **baseline.environment}
+    process = Process([interpreter(), str(Path(baseline.script)), *arguments], environment)
+    try:
+        with measuring():  # it times its variants, and some libraries tune
+            ready = process.read(baseline.prepare)
+    except Silent as silent:
+        row.fail(silent.status, str(silent))
+        return None
+    row.variants = dict(ready.get("variants") or {})
+    if ready.get("status") != "ok":
+        status = str(ready.get("status"))
+        row.fail(status if status != "None" else "failed", str(ready.get("message", "It said nothing.")))
+        process.close()
+        return None
+    row.verified = bool(ready.get("verified"))
+    if not row.verified:
+        row.fail("wrong_result", "It did not prove its result.")
+        process.close()
+        return None
+    row.details = baseline.details.format(version=ready.get("version", ""))
+    if ready.get("variant"):
+        row.details += f"; {ready['variant']}"
+    if len(ready.get("openmp") or ()) > 1:
+        row.details += f"; {len(ready['openmp'])} OpenMP runtimes ({', '.join(ready['openmp'])})"
+    return process

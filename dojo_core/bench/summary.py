@@ -1,0 +1,106 @@
+"""What a bench comes to: geometric means over the kernels, against each baseline and the best of them.
+
+It reads the reports' JSON alone, so that a stored bench is summed up as a fresh one is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+Report = dict[str, Any]
+Row = dict[str, Any]
+
+
+def geometric_mean(values: Iterable[float]) -> float | None:
+    """None of no values."""
+    found = [math.log(v) for v in values if v > 0]
+    return math.exp(sum(found) / len(found)) if found else None
+
+
+def title(report: Report) -> str:
+    return f"{report['kernel']} {report['shape']}".strip()
+
+
+def measured(report: Report, kind: str) -> list[Row]:
+    """The entries of a kind that have a time."""
+    return [e for e in report["entries"] if e["kind"] == kind and e["status"] == "ok" and "min" in e]
+
+
+def reference(report: Report) -> Row | None:
+    """Our entry that ratios are against: the line by hand, else a heuristic's, else the start."""
+    return next((e for e in measured(report, "ours") if e["entry"] == report["reference"]), None)
+
+
+def best_baseline(report: Report) -> Row | None:
+    """The fastest baseline of a kernel, by the ratio within rounds; those shown apart do not count."""
+    rows = [e for e in measured(report, "baseline") if not e["apart"] and _ratio(e) is not None]
+    return min(rows, key=lambda e: e["ratio"]["median"], default=None)
+
+
+def _ratio(row: Row) -> float | None:
+    ratio = row.get("ratio")
+    return ratio["median"] if ratio else None
+
+
+def ratio_of(report: Report, baseline: Row, ours: Row) -> float | None:
+    """A baseline's time over one of ours: above 1, ours is faster. From the ratios within rounds."""
+    theirs = _ratio(baseline)
+    own = 1.0 if ours["entry"] == report["reference"] else _ratio(ours)
+    return theirs / own if theirs and own else None
+
+
+def summary(reports: list[Report]) -> dict[str, Any]:
+    """Geometric means. ``against``: by our entry, then by baseline, ``best`` and the number of kernels.
+
+    ``reference`` stands for the entry that each kernel's ratios are against. ``share``: of the machine's
+    limit, for memory-bound and compute-bound kernels.
+    """
+    names = ["reference", *dict.fromkeys(e["entry"] for r in reports for e in measured(r, "ours"))]
+    baselines = list(
+        dict.fromkeys(e["entry"] for r in reports for e in r["entries"] if e["kind"] == "baseline")
+    )
+    against: dict[str, Any] = {}
+    for name in names:
+        pairs = [(report, _ours(report, name)) for report in reports]
+        mine: list[tuple[Report, Row]] = [(report, row) for report, row in pairs if row is not None]
+        told: dict[str, Any] = {}
+        for baseline in [*baselines, "best"]:
+            ratios = {}
+            for report, row in mine:
+                theirs = _named(report, baseline) if baseline != "best" else best_baseline(report)
+                ratio = ratio_of(report, theirs, row) if theirs is not None else None
+                if ratio is not None:
+                    ratios[title(report)] = ratio
+            told[baseline] = _told(ratios)
+        against[name] = told
+    shares: dict[str, Any] = {}
+    for bound in ("memory", "arithmetic"):
+        found = {}
+        for report in reports:
+            own = reference(report)
+            if own is not None and own.get("share") and (report["limits"] or {}).get("bound") == bound:
+                found[title(report)] = own["share"]
+        shares[bound] = _told(found)
+    return {"against": against, "share": shares, "kernels": len(reports)}
+
+
+def _told(values: dict[str, float]) -> dict[str, Any]:
+    worst = min(values, key=lambda name: values[name], default=None)
+    return {
+        "geometric_mean": geometric_mean(values.values()),
+        "kernels": len(values),
+        "worst": values[worst] if worst is not None else None,
+        "worst_kernel": worst,
+    }
+
+
+def _ours(report: Report, name: str) -> Row | None:
+    if name == "reference":
+        return reference(report)
+    return next((e for e in measured(report, "ours") if e["entry"] == name), None)
+
+
+def _named(report: Report, name: str) -> Row | None:
+    return next((e for e in measured(report, "baseline") if e["entry"] == name), None)

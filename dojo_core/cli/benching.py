@@ -1,0 +1,317 @@
+"""``dojo bench``: our programs side by side with other implementations and with the machine's limits."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sqlite3
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from dojo_core import kernels
+from dojo_core.cli.positions import ShapeOption, played
+from dojo_core.cli.terminal import (
+    Failure,
+    columns,
+    counted,
+    err,
+    out,
+    print_table,
+    read_file,
+    seconds_text,
+    write_file,
+)
+from dojo_core.game import Game
+from dojo_core.line import recorded_lines
+
+TABLE_3 = (
+    "add", "mul", "relu", "relu_ffn", "reducemean", "softmax", "layernorm", "rmsnorm", "batchnorm", "matmul",
+    "bmm", "conv", "swiglu",
+)  # fmt: skip
+FORMAT = 2  # of the JSON
+
+
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(help="Kernels, or table3: the paper's 16.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="The 16 kernels of the paper's table 3.")] = False,
+    against: Annotated[
+        list[str] | None, typer.Option("--against", help="A baseline (torch, jax, …), or: all.")
+    ] = None,
+    shape: ShapeOption = None,
+    line: Annotated[Path | None, typer.Option("--line", help="Our line; default: the recorded one.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="A parameter of the line.")] = None,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Interleaved rounds.")] = 10,
+    start: Annotated[bool, typer.Option("--start", help="Time the start program as well.")] = False,
+    record: Annotated[bool, typer.Option("--record", help="Time the best record as well.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all samples to this file.")] = None,
+    html_file: Annotated[Path | None, typer.Option("--html", help="Write a report to this file.")] = None,
+    stored: Annotated[
+        Path | None, typer.Option("--from", help="Measure nothing: show a bench that --json wrote.")
+    ] = None,
+) -> None:
+    """Time our lines against baselines and the machine's limits, in interleaved rounds, separate processes.
+
+    Example: [bold]dojo bench softmax --against torch --json softmax.json --html softmax.html[/bold]
+    """
+    from dojo_core.bench.summary import summary
+
+    if stored is not None:
+        if names or everything:
+            raise Failure("--from shows what was measured: leave the kernels out.")
+        document = _document(stored)
+        for report in document["reports"]:
+            _report_table(report)
+        _summary_table(document)
+        _write(document, json_file, html_file)
+        return
+    jobs = _jobs(names or [], everything, shape)
+    wanted = _baselines(against or [])
+    document = {
+        "format": FORMAT,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "versions": {"dojo": version("dojo"), "python": platform.python_version()},
+        "reports": [],
+        "skipped": [],
+    }
+    for name, sizes in jobs:
+        try:
+            report = _measured(name, sizes, line, settings, wanted, rounds, start, record)
+        except Failure as failure:
+            if len(jobs) == 1:
+                raise
+            err.print(escape(f"{name} {sizes or ''}: {failure}"), style="red", soft_wrap=True)
+            document["skipped"].append({"kernel": name, "shape": sizes or "", "message": str(failure)})
+            continue
+        document["reports"].append(report)
+        document["summary"] = summary(document["reports"])
+        _report_table(report)
+        _write(document, json_file, html_file)  # after each kernel: an interrupted bench keeps what it has
+    _summary_table(document)
+    for path in (json_file, html_file):
+        if path is not None and document["reports"]:
+            err.print(f"Wrote {escape(str(path))}.", style="dim", soft_wrap=True)
+    if document["skipped"]:
+        raise typer.Exit(1)
+
+
+def _jobs(names: list[str], everything: bool, shape: str | None) -> list[tuple[str, str | None]]:
+    """Kernels and shapes; None: the line's own, or the kernel's first."""
+    table = everything or "table3" in names
+    named = [name for name in names if name != "table3"]
+    if not table and not named:
+        raise Failure(
+            f"Name a kernel, or --all for the paper's 16. The kernels: {', '.join(kernels.names())}."
+        )
+    if table and shape:
+        raise Failure("The 16 kernels have shapes of their own: leave --shape out.")
+    jobs: list[tuple[str, str | None]] = []
+    if table:
+        jobs = [(name, "x".join(map(str, s))) for name in TABLE_3 for s in kernels.get(name).shapes]
+    return jobs + [(name, shape) for name in named]
+
+
+def _baselines(given: list[str]) -> list[str]:
+    from dojo_core.bench import BASELINES
+
+    for baseline in given:
+        if baseline not in BASELINES and baseline != "all":
+            raise Failure(
+                f"There is no baseline {baseline!r}. The baselines: {', '.join(BASELINES)}, or all."
+            )
+    return list(BASELINES) if "all" in given else list(dict.fromkeys(given))
+
+
+def _measured(
+    name: str,
+    shape: str | None,
+    line: Path | None,
+    settings: list[str] | None,
+    against: list[str],
+    rounds: int,
+    start: bool,
+    record: bool,
+) -> dict[str, Any]:
+    """One kernel's report."""
+    from dojo_core.bench import BenchFailed, Entry, run_bench
+    from dojo_core.bench.ours import heuristic_entries
+
+    game, remark = _game(name, shape, line, settings)
+    remarks = [remark] if remark else []
+    lined = len(game.line()) > 1
+    entries = [Entry("start", game.start)] if start or not lined else []
+    if game.kernel is not None:
+        made, failed = heuristic_entries(game)
+        entries += made
+        remarks += failed
+    if lined:
+        entries.append(Entry("line", game.current.program, f"{len(game.line()) - 1} moves"))
+    if record:
+        best = _best_record(game)
+        if best is None:
+            remarks.append("The records know no verified program of it on this machine.")
+        elif any(best.program.hash == e.program.hash for e in entries):
+            same = next(e.name for e in entries if e.program.hash == best.program.hash)
+            remarks.append(f"The best record is the {same} itself.")
+        else:
+            entries.append(best)
+    try:
+        with _watched(f"{name} {game.shape}", rounds) as (advance, step):
+            report = run_bench(game, entries, against, rounds, advance, step)
+    except BenchFailed as error:
+        raise Failure(str(error)) from None
+    report["remarks"] = remarks + report["remarks"]
+    return report
+
+
+def _game(name: str, shape: str | None, line: Path | None, settings: list[str] | None) -> tuple[Game, str]:
+    """The kernel with its line played, or at its start with a remark why."""
+    if line is not None:
+        return played(name, shape, None, line, settings), ""
+    lines = recorded_lines()
+    # A line for this very shape comes before the kernel's general one.
+    own = [n for n, each in lines.items() if each.kernel == name and shape and each.shape == shape]
+    for found in dict.fromkeys([*own, *([name] if name in lines else [])]):
+        try:
+            return played(name, shape, None, Path(found), settings), ""
+        except Failure as failure:
+            remark = f"The line {found} does not apply to this shape: the start program stands in. {failure}"
+    if not (own or name in lines):
+        remark = "There is no recorded line: the start program stands in."
+    return played(name, shape, None, None, settings if name in lines else None), remark
+
+
+def _best_record(game: Game) -> Any:
+    from dojo_core.bench.ours import best_record
+    from dojo_core.measure.records import Records
+
+    try:
+        with Records() as records:
+            return best_record(records, game)
+    except (ValueError, sqlite3.DatabaseError) as error:
+        raise Failure(f"The records cannot be opened: {error} (DOJO_HOME names another folder.)") from None
+
+
+def _watched(description: str, total: int) -> Any:
+    """A bar, and the step that a long preparation is at."""
+    from collections.abc import Callable, Iterator
+    from contextlib import contextmanager
+
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    @contextmanager
+    def watched() -> Iterator[tuple[Callable[[], None], Callable[[str], None]]]:
+        shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*shown, console=err) as bar:
+            task = bar.add_task(description, total=total)
+
+            def step(words: str) -> None:
+                bar.update(task, description=f"{description}: {words}" if words else description)
+
+            yield lambda: bar.advance(task), step
+
+    return watched()
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(read_file(path))
+    except ValueError:
+        raise Failure(f"{path} is no JSON. Give a file that dojo bench --json wrote.") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise Failure(f"{path} is no bench of this version: measure it again with dojo bench --json.")
+    return found
+
+
+def _write(document: dict[str, Any], json_file: Path | None, html_file: Path | None) -> None:
+    from dojo_core.bench.page import page
+
+    if json_file is not None:
+        write_file(json_file, json.dumps(document, indent=1) + "\n")
+    if html_file is not None:
+        write_file(html_file, page(document))
+
+
+def _report_table(report: dict[str, Any]) -> None:
+    compared = any(entry.get("ratio") for entry in report["entries"])
+    limits = report["limits"]
+    numbers = [
+        "min", "median", *(("ratio", "worst", "best") if compared else ()), *(("of limit",) if limits else ())
+    ]  # fmt: skip
+    title = f"{report['kernel']} {report['shape']}"
+    table = columns("entry", *numbers, "", right=tuple(numbers), title=title, title_justify="left")
+    table.columns[0].no_wrap = True  # a long message wraps, not the name beside it
+    for entry in report["entries"]:
+        if entry["status"] != "ok":
+            told = f"{entry['status'].replace('_', ' ')}: {entry['message']}"
+            style = "dim" if entry["status"] in ("missing", "unsupported") else "red"
+            table.add_row(entry["name"], *["–", "–", *[""] * (len(numbers) - 2)], escape(told), style=style)
+            continue
+        ratio = entry.get("ratio")
+        row = [seconds_text(entry["min"]), seconds_text(entry["median"])]
+        if compared:
+            known = ratio and ratio["median"] is not None
+            row += [f"{ratio[w]:.2f}×" if known else "" for w in ("median", "min", "max")]
+        if limits:
+            row.append(f"{100 * entry['share']:.0f}%" if entry.get("share") else "")
+        table.add_row(entry["name"], *row, "verified" if entry["verified"] else "")
+    if limits:
+        bound = "memory" if limits["bound"] == "memory" else "arithmetic"
+        table.add_row(
+            f"limit ({bound})", seconds_text(limits["seconds"]), *[""] * (len(numbers)), style="dim"
+        )
+    print_table(table)
+    notes = [f"{entry['name']}: {entry['details']}." for entry in report["entries"] if entry["details"]]
+    if limits:
+        notes.append(
+            f"Limits: {limits['gbytes_per_second']:.1f} GB/s over {limits['pattern']} ({limits['way']}); "
+            f"{limits['gflops_one_thread']:.0f} GFLOP/s on one thread, "
+            f"{limits['gflops']:.0f} on {limits['threads']}."
+        )
+    notes += report["remarks"]
+    legend = (
+        f" Ratio: an entry's best run of a round over that of ours ({report['reference']}); the median, "
+        "worst and best of the rounds."
+    )
+    counts = counted(report["rounds"], "round"), counted(report["samples"], "run")
+    notes.append(f"{counts[0]} of {counts[1]}.{legend if compared else ''}")
+    notes.append(f"Machine: {report['machine_summary']}")
+    for note in notes:
+        out.print(escape(note), style="dim", soft_wrap=True)
+
+
+def _summary_table(document: dict[str, Any]) -> None:
+    if len(document["reports"]) < 2:
+        return
+    found = document["summary"]
+    told = found["against"]["reference"]
+    rows = {name: each for name, each in told.items() if each["geometric_mean"]}
+    out.print()
+    if rows:
+        numbers = ("geometric mean", "worst", "kernels")
+        table = columns("ours against", *numbers, "", right=numbers)
+        for name, each in rows.items():
+            table.add_row(
+                "the best of each kernel" if name == "best" else _name(document, name),
+                f"{each['geometric_mean']:.2f}×", f"{each['worst']:.2f}×", str(each["kernels"]),
+                each["worst_kernel"], style="bold" if name == "best" else "",
+            )  # fmt: skip
+        print_table(table)
+    for bound, words in (("memory", "memory-bound"), ("arithmetic", "compute-bound")):
+        share = found["share"][bound]
+        if share["geometric_mean"]:
+            out.print(
+                f"Share of the limit, {counted(share['kernels'], f'{words} kernel')}: "
+                f"{100 * share['geometric_mean']:.0f}% (geometric mean), "
+                f"least {100 * share['worst']:.0f}% ({share['worst_kernel']}).",
+                soft_wrap=True,
+            )
+
+
+def _name(document: dict[str, Any], entry: str) -> str:
+    rows = (e for r in document["reports"] for e in r["entries"] if e["entry"] == entry)
+    return str(next(rows)["name"])

@@ -1,0 +1,440 @@
+"""dojo bench without a clock: baselines that hang, crash, lie or are not there; the JSON; the report."""
+
+import importlib.util
+import json
+import re
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dojo_core.bench.baselines as baselines
+from dojo_core import kernels
+from dojo_core.bench import ours, rounds
+from dojo_core.bench.baselines import BASELINES, Baseline, Process, Silent
+from dojo_core.bench.limits import Phase, pattern, stream_code
+from dojo_core.bench.page import page
+from dojo_core.bench.summary import best_baseline, geometric_mean, summary
+from dojo_core.cli import app
+from dojo_core.game import Game
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.records import Record, Records, Sample
+
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMA = json.loads((ROOT / "dojo_core/bench/schema.json").read_text())
+
+# Baselines of softmax as a script would be: each speaks the protocol up to where it goes wrong.
+RIGHT = """
+import sys, numpy as np
+sys.path.insert(0, BASELINES)
+from protocol import Unsupported, Variant, serve
+
+def softmax(x):
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+def prepare(job):
+    runs = [lambda x=arrays["x"]: softmax(x) for arrays in job.sets]
+    return {"NumPy": lambda: Variant(runs)}, "1.2"
+"""
+SERVE = "\nserve(prepare)\n"
+SCRIPTS = {
+    "right": RIGHT + SERVE,
+    "one_wrong": RIGHT.replace('{"NumPy"', '{"bad": lambda: Variant([lambda: np.eye(8, 16)]), "NumPy"') + SERVE,
+    "missing": RIGHT + "\ndef prepare(job):\n    import no_such_library_at_all\n" + SERVE,
+    "unsupported": RIGHT + "\ndef prepare(job):\n    raise Unsupported('Nothing for softmax.')\n" + SERVE,
+    "throws": RIGHT + "\ndef prepare(job):\n    raise RuntimeError('no kernel image')\n" + SERVE,
+    "crashes": "import os, signal\nprint('about to fall', file=__import__('sys').stderr, flush=True)\n"
+    "os.kill(os.getpid(), signal.SIGSEGV)\n",
+    "exits": "raise SystemExit(3)",
+    "babbles": "print('hello')\n",
+    "hangs": "import time\ntime.sleep(600)\n",
+    "hangs_later": "import time\nprint('{\"status\": \"ok\", \"verified\": true}', flush=True)\n"
+    "time.sleep(600)\n",
+    "unproved": "print('{\"status\": \"ok\"}', flush=True)\nimport time\ntime.sleep(600)\n",
+}  # fmt: skip
+SCRIPTS["wrong"] = RIGHT.replace("e / e.sum", "1.001 * e / e.sum") + SERVE
+CAME = {
+    "right": ("ok", ""),
+    "wrong": ("wrong_result", "Its result is wrong: element 0 is"),
+    "one_wrong": ("ok", ""),
+    "missing": ("missing", "Not installed: No module named 'no_such_library_at_all'."),
+    "unsupported": ("unsupported", "Nothing for softmax."),
+    "throws": ("failed", "RuntimeError: no kernel image"),
+    "crashes": ("failed", "Its process ended (killed by SIGSEGV). about to fall"),
+    "exits": ("failed", "Its process ended (exit status 3)."),
+    "babbles": ("failed", "It said something that is no answer: b'hello'."),
+    "hangs": ("timeout", "No answer within 2 s; it was stopped."),
+    "unproved": ("wrong_result", "It did not prove its result."),
+}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DOJO_BENCH_PYTHON", sys.executable)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The scripts as baselines, and a job of softmax 8x16."""
+    for name, text in SCRIPTS.items():
+        path = tmp_path / f"{name}.py"
+        path.write_text(text.replace("BASELINES", repr(str(ROOT / "baselines"))))
+        wait = 2.0 if name.startswith("hangs") else 60.0
+        made = Baseline(name, f"{name} {{version}}", str(path), prepare=wait)
+        monkeypatch.setitem(BASELINES, name, made)
+    folder = tmp_path / "job"
+    folder.mkdir()
+    baselines.write_job(folder, "softmax", (8, 16))
+    return folder
+
+
+# ------------------------------------------------------------------------------- a baseline that goes wrong
+
+
+@pytest.mark.parametrize("name", CAME)
+def test_whatever_a_baseline_does_is_a_row(scripts, name):
+    row = rounds._Row(name, name, False)
+    process = rounds._start(row, ["softmax", "8x16", "2", str(scripts)])
+    status, sentence = CAME[name]
+    assert (row.status, sentence in row.message) == (status, True), row.message
+    assert (process is not None) == (status == "ok")
+    if process is not None:
+        assert row.details == f"{name} 1.2; NumPy"
+        answer = process.ask(4, 30.0)
+        assert len(answer["samples"]) == 4 and min(answer["samples"]) > 0
+        process.close()
+    if name == "one_wrong":  # the wrong variant is told, and does not compete
+        assert "Its result is wrong" in row.variants["bad"] and row.variants["NumPy"] > 0
+
+
+def test_a_process_that_stops_answering_is_ended_with_its_children(tmp_path):
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "print('{\"child\": %d}' % child.pid, flush=True)\ntime.sleep(600)\n"
+    )
+    process = Process([sys.executable, str(script)], baselines.pinned_environment())
+    child = process.read(30.0)["child"]
+    with pytest.raises(Silent) as silent:
+        process.ask(3, 0.5)
+    assert silent.value.status == "timeout"
+    for _ in range(100):
+        if not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]:
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("the child still runs")
+
+
+def test_a_baseline_ends_when_who_asked_is_gone(scripts):
+    row = rounds._Row("right", "right", False)
+    process = rounds._start(row, ["softmax", "8x16", "1", str(scripts)])
+    assert process is not None and process._process.stdin is not None
+    process._process.stdin.close()
+    assert process._process.wait(20) == 0
+
+
+def test_memory_is_reused_only_where_it_is_said():
+    assert "MALLOC_TRIM_THRESHOLD_" in baselines.pinned_environment()
+    assert "MALLOC_TRIM_THRESHOLD_" not in baselines.pinned_environment(reuse=False)
+    assert not BASELINES["torch-default"].reuse and BASELINES["torch-default"].apart
+    assert all((ROOT / each.script).exists() for each in BASELINES.values())
+
+
+def test_the_job_holds_what_the_kernel_means(scripts):
+    x, y = np.load(scripts / "in.x.npy"), np.load(scripts / "out.y.npy")
+    assert np.allclose(y, kernels.get("softmax").reference({"x": x}, (8, 16))["y"], atol=1e-7)
+    assert json.loads((scripts / "job.json").read_text())["shapes"] == {"x": [8, 16], "y": [8, 16]}
+
+
+def test_outputs_are_judged_element_by_element():
+    spec = importlib.util.spec_from_file_location("protocol", ROOT / "baselines/protocol.py")
+    protocol = importlib.util.module_from_spec(spec)
+    sys.modules["protocol"] = protocol  # where its dataclasses look for their module
+    spec.loader.exec_module(protocol)
+    wanted = np.random.default_rng(0).standard_normal((5000, 8)).astype(np.float32)
+    assert protocol.fault(wanted * (1 + 1e-6), wanted) == ""
+    assert "5000, 7" in protocol.fault(wanted[:, :7], wanted)
+    for wrong in (np.nan, np.inf, wanted[4711, 3] + 0.01):
+        found = wanted.copy()
+        found[4711, 3] = wrong
+        assert f"element {4711 * 8 + 3} is" in protocol.fault(found, wanted)
+
+
+# ------------------------------------------------------------------------------- the machine's limits
+
+
+def test_a_pattern_reads_twice_what_no_cache_can_hold():
+    mega = 1 << 20
+    relu = pattern("relu", (4096, 4096), [64 * mega], [64 * mega], 32 * mega)
+    assert relu.phases == (Phase(((0, 64 * mega),), ((1, 64 * mega),)),)
+    assert str(relu) == "1 read and 1 written"
+    shape = (8, 3, 2048, 2048)  # a channel of 128 MiB
+    images = [384 * mega, 12, 12]
+    assert pattern("batchnorm", shape, images, [384 * mega], 32 * mega).bytes == 3 * 384 * mega
+    assert pattern("batchnorm", shape, images, [384 * mega], 512 * mega).bytes == 2 * 384 * mega
+    mean = pattern("reducemean", (4096, 4096), [64 * mega], [1 << 14], 32 * mega)
+    assert str(mean) == "1 read"  # the result is too small to count
+
+
+def test_the_stream_touches_every_byte(tmp_path):
+    """Whatever is read counts in what is written: equal arrays in step, others by blocks, two phases."""
+    import ctypes
+    import subprocess
+
+    from dojo_core.measure.machine import compiler, compiler_flags
+
+    for number, sizes in enumerate((([4096, 4096], [4096]), ([8192, 65536], [32768]))):
+        found = pattern("matmul", (1, 1, 1), *sizes, 1 << 20)
+        source, library = tmp_path / f"{number}.c", tmp_path / f"{number}.so"
+        source.write_text(stream_code(found))
+        subprocess.run(
+            [
+                compiler(),
+                *compiler_flags(),
+                "-std=gnu11",
+                "-fPIC",
+                "-shared",
+                str(source),
+                "-o",
+                str(library),
+            ],
+            check=True,
+        )
+        arrays = []
+        for size in [*sizes[0], *sizes[1]]:
+            raw = np.zeros(size // 4 + 32, np.float32)
+            skip = (-raw.ctypes.data % 64) // 4
+            arrays.append(raw[skip : skip + size // 4])
+        for array in arrays[:-1]:
+            array[...] = 3.0
+        arrays[-1][...] = np.nan
+        table = (ctypes.c_void_p * 3)(*(a.ctypes.data for a in arrays))
+        sets = (ctypes.c_void_p * 1)(ctypes.addressof(table))
+        loaded = ctypes.CDLL(str(library))
+        for way in range(6):
+            arrays[-1][...] = np.nan
+            loaded.run(way, sets, ctypes.c_long(1), ctypes.c_long(1), ctypes.c_long(0))
+            assert np.isfinite(arrays[-1]).all(), f"way {way} left some of the output"
+            if number == 0:
+                assert (arrays[-1] == 6.0).all()
+
+
+# ------------------------------------------------------------------------------- the JSON and the report
+
+
+LINE = "kernel softmax\nshape 8x16\njoin_scopes m@0\nsplit_scope m#1@1 4\nvectorize m#1@2\n"
+
+
+def bench(*words: str, code: int = 0):
+    result = CliRunner().invoke(app, ["bench", *words])
+    assert isinstance(result.exception, SystemExit | None), result.exc_info
+    assert result.exit_code == code, result.output
+    return result
+
+
+class _Tags(HTMLParser):
+    """Checks that tags close; collects what the page would fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.fetched: list[str] = []
+
+    def handle_starttag(self, tag, attributes):
+        self.fetched += [v for k, v in attributes if k in ("src", "href", "data") and v]
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def checked_page(text: str) -> str:
+    tags = _Tags()
+    tags.feed(text)
+    assert tags.open == [] and tags.fetched == [] and "@import" not in text and "url(" not in text
+    return text
+
+
+def test_a_bench_with_baselines_that_hang_and_crash(scripts, monkeypatch):
+    monkeypatch.setattr(rounds, "ROUND_SECONDS", 60.0)
+    Path("a.line").write_text(LINE)
+    against = [f"--against={name}" for name in ("hangs", "right", "crashes", "missing", "wrong")]
+    table = bench(
+        "softmax", "--line", "a.line", *against, "--rounds", "2", "--start", "--record",
+        "--json", "b.json", "--html", "b.html",
+    ).stdout  # fmt: skip
+    assert "ours: line" in table and "timeout: No answer within 2 s" in table and "missing: Not" in table
+    document = json.loads(Path("b.json").read_text())
+    jsonschema.validate(document, SCHEMA)
+    (report,) = document["reports"]
+    rows = {row["entry"]: row for row in report["entries"]}
+    named = ("start", "line", "right", "hangs", "crashes", "missing", "wrong")
+    assert [rows[name]["status"] for name in named] == [
+        "ok", "ok", "ok", "timeout", "failed", "missing", "wrong_result",
+    ]  # fmt: skip
+    assert report["reference"] == "line" and "ratio" not in rows["line"]
+    assert all(len(r) == 10 for r in rows["right"]["samples_ns"])
+    pairs = zip(rows["right"]["samples_ns"], rows["line"]["samples_ns"], strict=True)
+    best = [min(theirs) / min(own) for theirs, own in pairs]
+    assert rows["right"]["ratio"]["rounds"] == pytest.approx(best)
+    assert "The records know no verified program of it on this machine." in report["remarks"]
+    assert report["limits"]["pattern"] == "1 read and 1 written" and rows["line"]["share"] > 0
+    html = checked_page(Path("b.html").read_text())
+    assert "killed by SIGSEGV" in html and "No time: hangs, crashes, missing, wrong." in html
+
+    again = bench("--from", "b.json", "--html", "again.html").stdout  # measures nothing
+    assert "ours: line" in again and Path("again.html").read_text() == html
+
+
+def test_a_baseline_that_hangs_in_a_round_keeps_the_rest(scripts, monkeypatch):
+    monkeypatch.setattr(rounds, "ROUND_SECONDS", 5.0)
+    against = ("--against", "hangs_later", "--against", "right")
+    bench("softmax", "--shape", "8x16", *against, "--rounds", "1", "--json", "b.json")
+    rows = {r["entry"]: r for r in json.loads(Path("b.json").read_text())["reports"][0]["entries"]}
+    assert (rows["hangs_later"]["status"], rows["right"]["status"]) == ("timeout", "ok")
+
+
+def test_the_best_record_and_a_heuristic_compete(monkeypatch):
+    monkeypatch.setattr(ours, "heuristics", lambda: {"naive": _joining, "broken": _broken})
+    Path("a.line").write_text(LINE)
+    game = Game.new(kernels.get("softmax").program((8, 16)), "softmax", "8x16")
+    entries, remarks = ours.heuristic_entries(game)
+    assert [e.name for e in entries] == ["naive"] and entries[0].program != game.start
+    assert len(game.line()) == 1, "the heuristic plays a game of its own"
+    assert remarks == ["broken failed: lost the thread"]
+
+    program = entries[0].program
+    known = Record(
+        program.hash, program.text, game.start.hash, "softmax", "8x16", "f32", "reassoc", "", "cpu",
+        this_machine().fingerprint, "", "code", "ok", True, 1e-9, (Sample(1.0),), player="Ada",
+    )  # fmt: skip
+    with Records() as records:
+        assert ours.best_record(records, game) is None
+        records.add(known)
+        best = ours.best_record(records, game)
+    assert best is not None and best.program == program and best.details == "the best record by Ada"
+    bench("softmax", "--line", "a.line", "--record", "--rounds", "1", "--json", "b.json")
+    (report,) = json.loads(Path("b.json").read_text())["reports"]
+    assert [e["entry"] for e in report["entries"]] == ["naive", "line"]
+    assert report["remarks"] == ["broken failed: lost the thread", "The best record is the naive itself."]
+
+
+def _joining(game):
+    yield game.play("join_scopes m@0")
+
+
+def _broken(game):
+    raise RuntimeError("lost the thread")
+    yield
+
+
+def test_a_kernel_without_a_line_falls_back_to_its_start():
+    bench("silu", "--shape", "8x16", "--rounds", "1", "--json", "b.json")
+    (report,) = json.loads(Path("b.json").read_text())["reports"]
+    assert [e["entry"] for e in report["entries"]] == ["start"] and report["reference"] == "start"
+    assert report["remarks"] == ["There is no recorded line: the start program stands in."]
+
+
+def test_table_3_has_sixteen_kernels():
+    from dojo_core.cli.benching import _jobs
+
+    jobs = _jobs([], True, None)
+    assert len(jobs) == 16 and jobs == _jobs(["table3"], False, None)
+    assert ("conv", "8x10x3x512x512x5") in jobs and ("swiglu", "1x256x4096x448") in jobs
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "Name a kernel, or --all for the paper's 16."),
+        (("--all", "--shape", "4x4"), "The 16 kernels have shapes of their own"),
+        (("--from", "no.json"), "There is no file no.json."),
+        (("--from", "text.json"), "text.json is no JSON."),
+        (("--from", "old.json"), "old.json is no bench of this version"),
+        (("softmax", "--from", "old.json"), "leave the kernels out"),
+    ],
+)
+def test_what_cannot_be_benched_is_a_sentence(words, sentence):
+    Path("text.json").write_text("hello")
+    Path("old.json").write_text('{"reports": []}')
+    assert sentence in " ".join(bench(*words, code=1).output.split())
+
+
+# ------------------------------------------------------------------------------- sums
+
+
+def entry(name: str, kind: str, seconds: float, ours: float, **more) -> dict:
+    ratio = seconds / ours
+    return {
+        "name": name, "entry": name, "kind": kind, "apart": False, "details": "",
+        "status": "ok", "message": "",
+        "verified": True, "variants": {}, "samples_ns": [[seconds * 1e9]], "min": seconds, "median": seconds,
+        "spread": 0.0, "share": 0.5,
+        "ratio": {"median": ratio, "min": ratio, "max": ratio, "rounds": [ratio]},
+    } | more  # fmt: skip
+
+
+def report(kernel: str, bound: str, line: float, **baseline: float) -> dict:
+    rows = [entry("line", "ours", line, line)]
+    rows += [entry(n, "baseline", s, line, apart=n == "default") for n, s in baseline.items()]
+    limits = {
+        "bound": bound, "seconds": line / 2, "memory_seconds": line / 2, "arithmetic_seconds": line / 4,
+        "bytes": 1 << 27, "pattern": "1 read", "way": "<no> prefetch", "threads": 2,
+        "gbytes_per_second": 20.0,
+        "gflops_one_thread": 50.0, "gflops": 100.0, "samples_ns": [[line / 2 * 1e9]],
+    }  # fmt: skip
+    machine = json.dumps({"cpu": "a & b", "cores": 2})
+    return {
+        "kernel": kernel, "shape": "8x8", "policy": "reassoc", "line": [], "program": "", "rounds": 1,
+        "samples": 1, "flops": 1000000, "bytes": 2000000, "machine": machine,
+        "machine_summary": "<a machine>",
+        "reference": "line", "limits": limits, "remarks": [], "entries": rows,
+    }  # fmt: skip
+
+
+def test_geometric_means_are_over_the_kernels_that_have_both():
+    reports = [
+        report("add", "memory", 1.0, torch=2.0, jax=4.0, default=1.1),
+        report("matmul", "arithmetic", 1.0, torch=8.0, jax=0.5),
+    ]
+    found = summary(reports)
+    against = found["against"]["reference"]
+    assert geometric_mean([2.0, 8.0]) == pytest.approx(4.0) == against["torch"]["geometric_mean"]
+    assert best_baseline(reports[0])["entry"] == "torch"  # those shown apart do not count
+    assert against["best"]["geometric_mean"] == pytest.approx(1.0)  # of 2 and 1/2
+    assert (against["best"]["worst"], against["best"]["worst_kernel"]) == (0.5, "matmul 8x8")
+    assert against["default"]["kernels"] == 1
+    assert found["share"]["memory"]["kernels"] == found["share"]["arithmetic"]["kernels"] == 1
+    assert geometric_mean([]) is None
+
+
+def test_the_report_of_a_stored_bench_needs_nothing_else():
+    reports = [report("add", "memory", 1e-3, torch=2e-3), report("matmul", "arithmetic", 2e-3, torch=1e-3)]
+    document = {
+        "format": 2, "time": "now", "versions": {"dojo": "1"}, "reports": reports,
+        "summary": summary(reports),
+        "skipped": [{"kernel": "conv", "shape": "1", "message": "not <today>"}],
+    }  # fmt: skip
+    jsonschema.validate(document, SCHEMA)
+    html = checked_page(page(document))
+    assert (
+        "prefers-color-scheme: dark" in html and "not &lt;today&gt;" in html and "&lt;a machine&gt;" in html
+    )
+    assert html.count("<svg") == 3 + len(reports)  # two charts, the roofline, a panel a kernel
+    assert re.search(r"<b>1\.00×</b><span>against the best baseline", html)
+    checked_page(page(document | {"reports": []}))  # nothing measured is a page too
