@@ -62,7 +62,7 @@ $(BENCH_VENV)/.requirements: requirements-bench.txt
 
 bench: setup $(BENCH_VENV)/.requirements
 	@mkdir -p build
-	DOJO_TVM_LOGS=$(CURDIR)/build/tvm $(BIN)/dojo bench $(KERNELS) $(AGAINST) --start --record --rounds $(ROUNDS) \
+	DOJO_TVM_LOGS=$(CURDIR)/build/tvm $(BIN)/dojo bench $(KERNELS) $(AGAINST) --start --heuristic --record --rounds $(ROUNDS) \
 	  --json build/bench.json --html build/bench.html
 
 benchmark: setup

@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from html.parser import HTMLParser
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import jsonschema
@@ -45,7 +46,8 @@ def prepare(job):
 SERVE = "\nserve(prepare)\n"
 SCRIPTS = {
     "right": RIGHT + SERVE,
-    "one_wrong": RIGHT.replace('{"NumPy"', '{"bad": lambda: Variant([lambda: np.eye(8, 16)]), "NumPy"') + SERVE,
+    "one_wrong": RIGHT.replace('{"NumPy"', '{"bad": lambda: Variant([lambda: np.eye(8, 16)]), "NumPy"')
+    + SERVE,
     "missing": RIGHT + "\ndef prepare(job):\n    import no_such_library_at_all\n" + SERVE,
     "unsupported": RIGHT + "\ndef prepare(job):\n    raise Unsupported('Nothing for softmax.')\n" + SERVE,
     "throws": RIGHT + "\ndef prepare(job):\n    raise RuntimeError('no kernel image')\n" + SERVE,
@@ -328,19 +330,24 @@ def test_the_best_record_and_a_heuristic_compete(monkeypatch):
         records.add(known)
         best = ours.best_record(records, game)
     assert best is not None and best.program == program and best.details == "the best record by Ada"
-    bench("softmax", "--line", "a.line", "--record", "--rounds", "1", "--json", "b.json")
+    bench("softmax", "--line", "a.line", "--record", "--heuristic", "--rounds", "1", "--json", "b.json")
     (report,) = json.loads(Path("b.json").read_text())["reports"]
     assert [e["entry"] for e in report["entries"]] == ["naive", "line"]
     assert report["remarks"] == ["broken failed: lost the thread", "The best record is the naive itself."]
 
 
 def _joining(game):
-    yield game.play("join_scopes m@0")
+    game.play("join_scopes m@0")
 
 
 def _broken(game):
     raise RuntimeError("lost the thread")
-    yield
+
+
+def test_the_heuristic_pass_is_registered():
+    assert [point.value for point in entry_points(group="dojo.heuristics")] == [
+        "agents.passes:play_heuristic"
+    ]
 
 
 def test_a_kernel_without_a_line_falls_back_to_its_start():

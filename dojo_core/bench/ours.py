@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any
 
 from dojo_core.game import Game
 from dojo_core.measure.machine import this_machine
@@ -27,7 +26,7 @@ class Entry:
     details: str = ""
 
 
-def heuristics() -> dict[str, Callable[[Game], Iterator[Any]]]:
+def heuristics() -> dict[str, Callable[[Game], object]]:
     """Agents that measure nothing, by name: what packages register under ``dojo.heuristics``."""
     return {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
 
@@ -38,8 +37,7 @@ def heuristic_entries(game: Game) -> tuple[list[Entry], list[str]]:
     for name, play in heuristics().items():
         own = Game.new(game.start, game.kernel, game.shape, game.target, game.policy)
         try:
-            for _ in play(own):
-                pass
+            play(own)
         except Exception as fault:  # an agent's fault is a remark, not the end of the bench
             log.exception("%s on %s", name, game.title)
             remarks.append(f"{name} failed: {fault}")

@@ -48,6 +48,9 @@ def bench(
     rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Interleaved rounds.")] = 10,
     start: Annotated[bool, typer.Option("--start", help="Time the start program as well.")] = False,
     record: Annotated[bool, typer.Option("--record", help="Time the best record as well.")] = False,
+    heuristic: Annotated[
+        bool, typer.Option("--heuristic", help="Time the line of the heuristic pass as well.")
+    ] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all samples to this file.")] = None,
     html_file: Annotated[Path | None, typer.Option("--html", help="Write a report to this file.")] = None,
     stored: Annotated[
@@ -80,7 +83,7 @@ def bench(
     }
     for name, sizes in jobs:
         try:
-            report = _measured(name, sizes, line, settings, wanted, rounds, start, record)
+            report = _measured(name, sizes, line, settings, wanted, rounds, start, record, heuristic)
         except Failure as failure:
             if len(jobs) == 1:
                 raise
@@ -135,6 +138,7 @@ def _measured(
     rounds: int,
     start: bool,
     record: bool,
+    heuristic: bool,
 ) -> dict[str, Any]:
     """One kernel's report."""
     from dojo_core.bench import BenchFailed, Entry, run_bench
@@ -144,7 +148,7 @@ def _measured(
     remarks = [remark] if remark else []
     lined = len(game.line()) > 1
     entries = [Entry("start", game.start)] if start or not lined else []
-    if game.kernel is not None:
+    if heuristic:
         made, failed = heuristic_entries(game)
         entries += made
         remarks += failed
