@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,12 +15,14 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from agents.agent import Best, Budget, Event
+from agents.comparing import compare
 from agents.passes import PASSES, play_pass
 from agents.players import AGENTS
 from agents.run_log import RunBusy
 from agents.tuning import Tuning
 from dojo_core import kernels
 from dojo_core.cli import app
+from dojo_core.cli.keeping import opened
 from dojo_core.cli.listing import print_code
 from dojo_core.cli.positions import KernelArgument, LineOption, PolicyOption, ShapeOption, played
 from dojo_core.cli.terminal import (
@@ -37,7 +38,6 @@ from dojo_core.cli.terminal import (
 )
 from dojo_core.game import Game
 from dojo_core.measure.measurer import Measurer
-from dojo_core.measure.records import Records
 
 _PASSES = ", ".join(PASSES)
 _AGENTS = ", ".join(AGENTS)
@@ -114,12 +114,8 @@ def tune(
                 games.append(played(name, "x".join(map(str, sizes)), policy))
     else:
         games = [played(name, shape, policy, line) for name in names or []]
-    try:
-        opened = Records()
-    except (ValueError, sqlite3.DatabaseError) as error:
-        raise Failure(f"The records cannot be opened: {error} (DOJO_HOME names another folder.)") from None
     results = []
-    with opened as records, Measurer(records) as measurer:
+    with opened() as records, Measurer(records) as measurer:
         for game in games:
             try:
                 tuning = Tuning(game, AGENTS[agent], measurer, Budget(budget, seconds), seed, again)
@@ -239,7 +235,7 @@ def _summary(results: list[_Result]) -> None:
     print_table(table)
 
 
-_COMMANDS: dict[str, Callable[..., None]] = {"pass": play_a_pass, "tune": tune}
+_COMMANDS: dict[str, Callable[..., None]] = {"pass": play_a_pass, "tune": tune, "compare": compare}
 for _name, _command in _COMMANDS.items():
     app.command(_name)(plain_errors(_command))
 

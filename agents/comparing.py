@@ -1,0 +1,136 @@
+"""``dojo compare``: agents side by side on kernels, with several seeds, plots and statistics."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from agents.agent import Budget
+from agents.comparison import Curve, as_json, from_json, summaries
+from agents.players import AGENTS
+from agents.plots import write_page, write_picture
+from agents.run_log import RunBusy
+from agents.tuning import Tuning
+from dojo_core.cli.keeping import opened
+from dojo_core.cli.positions import PolicyOption, ShapeOption, played
+from dojo_core.cli.terminal import (
+    Failure,
+    columns,
+    counted,
+    err,
+    out,
+    print_table,
+    read_file,
+    seconds_text,
+    write_file,
+)
+from dojo_core.measure.measurer import Measurer
+
+FIGURE = "random-edges,random-lines,sampling-edges,sampling-lines,annealing-edges,annealing-lines"
+
+
+def compare(
+    names: Annotated[list[str] | None, typer.Argument(metavar="KERNEL…", help="Kernels.")] = None,
+    agents: Annotated[str, typer.Option("--agents", help="Names with commas between.")] = FIGURE,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, max=100, help="Runs of each, with other seeds.")
+    ] = 3,
+    budget: Annotated[int, typer.Option("--budget", min=1, help="Programs measured in a run.")] = 200,
+    reference: Annotated[str, typer.Option("--against", help="The agent to compare with.")] = "random-lines",
+    shape: ShapeOption = None,
+    policy: PolicyOption = None,
+    folder: Annotated[Path, typer.Option("--out", help="Folder for compare.json, .html and .png.")] = Path(
+        "compare"
+    ),
+    again: Annotated[Path | None, typer.Option("--plot", help="Plot a compare.json again; no run.")] = None,
+) -> None:
+    """Compare agents: best-so-far against evaluations and seconds, and how sure the difference is.
+
+    What was stopped goes on where it was.
+    Example: [bold]dojo compare softmax matmul --agents random-lines,annealing-lines --seeds 3[/bold]
+    """
+    chosen = [name.strip() for name in agents.split(",") if name.strip()]
+    for name in (*chosen, reference):
+        if name not in AGENTS:
+            raise Failure(f"There is no agent {name!r}. The agents: {', '.join(AGENTS)}.")
+    if again is not None:
+        try:
+            curves = from_json(json.loads(read_file(again)))
+        except (ValueError, KeyError, TypeError):
+            raise Failure(f"{again} is no comparison: dojo compare writes compare.json.") from None
+    elif not names:
+        raise Failure("Name the kernels to compare on (see: dojo kernels).")
+    else:
+        if reference not in chosen:
+            chosen.insert(0, reference)
+        curves = _run(names, chosen, seeds, Budget(budget), shape, policy)
+    _write(folder, curves, reference)
+    _tell(curves, reference)
+
+
+def _run(
+    names: list[str], agents: list[str], seeds: int, budget: Budget, shape: str | None, policy: str | None
+) -> list[Curve]:
+    curves = []
+    games = [played(name, shape, policy) for name in names]
+    shown = (TextColumn("{task.description}"), BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn())
+    with opened() as records, Measurer(records) as measurer, Progress(*shown, console=err) as bar:
+        # Seed by seed and agent by agent, so that a slow hour of the machine meets all agents.
+        for seed in range(seeds):
+            for game in games:
+                for agent in agents:
+                    try:
+                        tuning = Tuning(game, AGENTS[agent], measurer, budget, seed)
+                    except RunBusy as busy:
+                        raise Failure(str(busy)) from None
+                    task = bar.add_task(f"{game.title} {agent} {seed}", total=budget.evaluations)
+                    events = []
+                    for event in tuning.events():
+                        events.append(event)
+                        bar.update(task, completed=event.evaluation)
+                    bar.remove_task(task)
+                    curves.append(Curve.of(game.title, agent, seed, events, len(tuning.task.before)))
+    return curves
+
+
+def _write(folder: Path, curves: list[Curve], reference: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    told = as_json(curves, summaries(curves, reference), reference)
+    write_file(folder / "compare.json", json.dumps(told, indent=1) + "\n")
+    title = "Best so far: the median of the seeds, from the best to the worst"
+    write_page(folder / "compare.html", curves, title)
+    write_picture(folder / "compare.png", curves, title)
+    err.print(f"Wrote compare.json, compare.html and compare.png to {escape(str(folder))}.", style="dim")
+
+
+def _tell(curves: list[Curve], reference: str) -> None:
+    agents = list(dict.fromkeys(curve.agent for curve in curves))
+    table = columns("kernel", *agents, right=tuple(agents))
+    for kernel in dict.fromkeys(curve.kernel for curve in curves):
+        finals = {
+            agent: [c.final for c in curves if (c.kernel, c.agent) == (kernel, agent) and c.final is not None]
+            for agent in agents
+        }
+        cells = [seconds_text(min(found)) if found else "–" for found in finals.values()]
+        table.add_row(escape(kernel), *cells)
+    print_table(table)
+    table = columns(
+        "agent", "speed", "kernels", "faster in", "p", right=("speed", "kernels", "faster in", "p")
+    )
+    for each in summaries(curves, reference):
+        p = "" if each.p is None else f"{each.p:.2g}"
+        share = f"{each.better}/{each.pairs}" if each.agent != reference else ""
+        table.add_row(each.agent, f"{each.speedup:.2f}×", str(each.kernels), share, p)
+    print_table(table)
+    seeds = counted(len({curve.seed for curve in curves}), "seed")
+    out.print(
+        f"The best of {seeds} a kernel. Speed: geometric mean over kernels of {reference}'s median time over the "
+        "agent's. p: one-sided Wilcoxon signed-rank test, paired by kernel and seed.",
+        style="dim",
+        soft_wrap=True,
+    )

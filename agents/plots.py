@@ -1,0 +1,163 @@
+"""Best-so-far of agents, against evaluations and against seconds: a page (plotly) and a picture (matplotlib).
+
+A line is the median over seeds, the band reaches from the best seed to the worst. The first panels are the
+geometric mean over all kernels, as in figure 13 of PerfDojo, SC '25.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.comparison import Curve
+
+COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#e377c2", "#7f7f7f")
+POINTS = 60  # of a line against seconds
+
+
+@dataclass(frozen=True)
+class Band:
+    """An agent's line in a panel: at each x the median, the least and the largest over seeds."""
+
+    agent: str
+    x: tuple[float, ...]
+    median: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    title: str
+    x: str
+    bands: tuple[Band, ...]
+
+
+def panels(curves: Sequence[Curve]) -> list[Panel]:
+    """All kernels together (where there are several), then each by itself; two panels each."""
+    kernels = list(dict.fromkeys(curve.kernel for curve in curves))
+    found = []
+    if len(kernels) > 1:
+        found += _pair("geometric mean of all", curves)
+    for kernel in kernels:
+        found += _pair(kernel, [curve for curve in curves if curve.kernel == kernel])
+    return found
+
+
+def _pair(title: str, curves: Sequence[Curve]) -> list[Panel]:
+    points = [point for curve in curves for point in curve.points]
+    if not points:
+        return []
+    evaluations = [float(n) for n in range(1, max(p.evaluation for p in points) + 1)]
+    longest = max(p.elapsed for p in points)
+    seconds = [longest * (n + 1) / POINTS for n in range(POINTS)]
+    agents = list(dict.fromkeys(curve.agent for curve in curves))
+    scale = {k: min(p.best for c in curves if c.kernel == k for p in c.points) for k in _kernels(curves)}
+
+    def bands(xs: Sequence[float], at: Callable[[Curve, float], float | None]) -> tuple[Band, ...]:
+        made = (_band(agent, [c for c in curves if c.agent == agent], xs, at, scale) for agent in agents)
+        return tuple(band for band in made if band.x)
+
+    def by_evaluation(curve: Curve, x: float) -> float | None:
+        return next((p.best for p in reversed(curve.points) if p.evaluation <= x), None)
+
+    def by_seconds(curve: Curve, x: float) -> float | None:
+        return next((p.best for p in reversed(curve.points) if p.elapsed <= x), None)
+
+    return [
+        Panel(title, "evaluations", bands(evaluations, by_evaluation)),
+        Panel(title, "seconds", bands(seconds, by_seconds)),
+    ]
+
+
+def _kernels(curves: Sequence[Curve]) -> list[str]:
+    return list(dict.fromkeys(curve.kernel for curve in curves if curve.points))
+
+
+def _band(
+    agent: str,
+    curves: Sequence[Curve],
+    xs: Sequence[float],
+    at: Callable[[Curve, float], float | None],
+    scale: dict[str, float],
+) -> Band:
+    """For each x, speed against the fastest of all (1), by seed; over kernels the geometric mean."""
+    seeds = list(dict.fromkeys(curve.seed for curve in curves))
+    kept: list[tuple[float, float, float, float]] = []
+    for x in xs:
+        values = []
+        for seed in seeds:
+            speeds = [(scale[c.kernel], at(c, x)) for c in curves if c.seed == seed and c.kernel in scale]
+            if speeds and all(found is not None for _, found in speeds):
+                values.append(statistics.geometric_mean(best / found for best, found in speeds if found))
+        if values:
+            kept.append((x, statistics.median(values), min(values), max(values)))
+    columns = list(zip(*kept, strict=True)) or [(), (), (), ()]
+    return Band(agent, *columns)
+
+
+def write_page(path: Path, curves: Sequence[Curve], title: str) -> None:
+    """A page of its own, that needs no network."""
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    found = panels(curves)
+    rows = max(1, len(found) // 2)
+    figure = make_subplots(rows=rows, cols=2, subplot_titles=[panel.title for panel in found])
+    colours = _colours(found)
+    for number, panel in enumerate(found):
+        place = {"row": number // 2 + 1, "col": number % 2 + 1}
+        for band in panel.bands:
+            colour = colours[band.agent]
+            edge = [*band.high, *band.low[::-1]]
+            figure.add_trace(
+                go.Scatter(
+                    x=[*band.x, *band.x[::-1]], y=edge, fill="toself", fillcolor=colour, opacity=0.15,
+                    line_width=0, hoverinfo="skip", showlegend=False, legendgroup=band.agent,
+                ),
+                **place,
+            )  # fmt: skip
+            figure.add_trace(
+                go.Scatter(
+                    x=band.x, y=band.median, name=band.agent, line={"color": colour, "shape": "hv"},
+                    legendgroup=band.agent, showlegend=number == 0,
+                ),
+                **place,
+            )  # fmt: skip
+        figure.update_xaxes(title_text=panel.x, **place)
+        figure.update_yaxes(type="log", title_text="speed, fastest = 1", **place)
+    figure.update_layout(title=title, height=120 + 320 * rows, template="plotly_white")
+    figure.write_html(path, include_plotlyjs=True)
+
+
+def write_picture(path: Path, curves: Sequence[Curve], title: str) -> None:
+    """A picture; PNG, or what the file's name ends in."""
+    from matplotlib.figure import Figure
+
+    found = panels(curves)
+    rows = max(1, len(found) // 2)
+    figure = Figure(figsize=(11, 0.8 + 3.2 * rows), layout="constrained")
+    axes = figure.subplots(rows, 2, squeeze=False)
+    colours = _colours(found)
+    for number, panel in enumerate(found):
+        axis = axes[number // 2][number % 2]
+        for band in panel.bands:
+            axis.fill_between(band.x, band.low, band.high, color=colours[band.agent], alpha=0.15, step="post")
+            axis.plot(
+                band.x, band.median, color=colours[band.agent], label=band.agent, drawstyle="steps-post"
+            )
+        axis.set(title=panel.title, xlabel=panel.x, ylabel="speed, fastest = 1", yscale="log")
+        axis.grid(alpha=0.3)
+    if found:
+        axes[0][0].legend(fontsize="small")
+    figure.suptitle(title)
+    figure.savefig(path, dpi=110)
+
+
+def _colours(found: Sequence[Panel]) -> dict[str, str]:
+    agents = list(dict.fromkeys(band.agent for panel in found for band in panel.bands))
+    return {agent: COLOURS[n % len(COLOURS)] for n, agent in enumerate(agents)}

@@ -1,0 +1,97 @@
+"""Agents side by side: curves from events, statistics that can be checked by hand, a page and a picture."""
+
+import json
+import math
+from itertools import product
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from agents.agent import Budget, Task, run
+from agents.cli import app
+from agents.comparison import Curve, Point, as_json, from_json, summaries, wilcoxon
+from agents.players import AGENTS
+from agents.plots import panels
+from agents.timing import CountTiming
+from dojo_core import kernels
+from dojo_core.game import Game
+
+
+def curve(agent: str, seed: int, *bests: float, kernel: str = "k") -> Curve:
+    points = tuple(Point(n, n * 2.0, best) for n, best in enumerate(bests, 1))
+    return Curve(kernel, agent, seed, bests[0], points, bests[-1])
+
+
+def test_a_curve_has_a_point_wherever_the_best_got_better():
+    game = Game.new(kernels.get("softmax").program((4, 8)), "softmax", "4x8")
+    events = list(run(Task(game), AGENTS["sampling-edges"], CountTiming(), Budget(30)))
+    made = Curve.of("softmax", "sampling-edges", 0, events)
+    assert made.start == events[0].measurement.seconds
+    assert made.final == events[-1].best.seconds
+    bests = [p.best for p in made.points]
+    assert bests == sorted(bests, reverse=True) and made.points[-1].evaluation == 30
+    assert from_json(json.loads(json.dumps(as_json([made], [], "x")))) == [made]
+
+
+@pytest.mark.parametrize(
+    "differences", [(1.0, 2.0, -3.0, 4.0), (1.0, 1.0, -1.0, 2.0, 2.0), (-1.0, -2.0), (0.5,)]
+)
+def test_wilcoxon_counts_every_choice_of_signs(differences):
+    sizes = sorted(map(abs, differences))
+    rank = {s: sum(n + 1 for n, o in enumerate(sizes) if o == s) / sizes.count(s) for s in sizes}
+    observed = sum(rank[abs(d)] for d in differences if d > 0)
+    sums = [
+        sum(rank[s] for s, sign in zip(sizes, signs, strict=True) if sign)
+        for signs in product((0, 1), repeat=len(sizes))
+    ]
+    assert wilcoxon(differences) == pytest.approx(sum(s >= observed for s in sums) / len(sums))
+
+
+def test_wilcoxon_of_many_pairs_and_of_none():
+    assert wilcoxon([float(n) for n in range(1, 49)]) == 2.0**-48
+    assert wilcoxon([0.0, 0.0]) is None
+
+
+def test_a_summary_is_paired_and_relative_to_the_reference():
+    curves = [curve("a", seed, 8.0, 4.0) for seed in range(3)] + [
+        curve("b", seed, 8.0, 2.0) for seed in range(3)
+    ]
+    curves += [curve("a", 0, 9.0, kernel="l"), curve("b", 0, 9.0, kernel="l"), curve("b", 0, 1.0, kernel="m")]
+    reference, other = summaries(curves, "a")
+    assert (reference.agent, reference.speedup, reference.p) == ("a", 1.0, None)
+    assert other.speedup == pytest.approx(math.sqrt(2.0)) and other.kernels == 2
+    assert (other.better, other.pairs, other.p) == (3, 4, 1 / 8)
+
+
+def test_panels_have_median_and_spread_over_seeds():
+    found = panels([curve("a", 0, 8.0, 4.0), curve("a", 1, 8.0, 2.0), curve("a", 2, 8.0, 1.0)])
+    assert [(p.title, p.x) for p in found] == [("k", "evaluations"), ("k", "seconds")]
+    (band,) = found[0].bands
+    assert band.x == (1.0, 2.0)
+    assert band.median == pytest.approx((1 / 8, 1 / 2))
+    assert band.low == pytest.approx((1 / 8, 1 / 4)) and band.high == pytest.approx((1 / 8, 1.0))
+    two = panels([curve("a", 0, 8.0, 4.0), curve("a", 0, 3.0, kernel="l")])
+    assert [p.title for p in two[::2]] == ["geometric mean of all", "k", "l"]
+
+
+def test_compare_from_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    words = "compare relu --shape 64x64 --agents heuristic,random-edges --against random-edges"
+    told = CliRunner().invoke(app, f"{words} --seeds 2 --budget 3".split())
+    assert told.exit_code == 0, told.output
+    assert "relu 64x64" in told.stdout and "heuristic" in told.stdout
+    assert {p.name for p in (tmp_path / "compare").iterdir()} == {
+        "compare.json",
+        "compare.html",
+        "compare.png",
+    }
+    found = from_json(json.loads((tmp_path / "compare" / "compare.json").read_text()))
+    assert {(c.agent, c.seed) for c in found} == {
+        (a, s) for a in ("heuristic", "random-edges") for s in (0, 1)
+    }
+    again = CliRunner().invoke(app, ["compare", "--plot", "compare/compare.json", "--out", "twice"])
+    assert again.exit_code == 0 and (tmp_path / "twice" / "compare.png").exists()
+    assert "Name the kernels" in CliRunner().invoke(app, ["compare"]).stderr
+    assert "There is no agent" in CliRunner().invoke(app, ["compare", "relu", "--agents", "x"]).stderr
