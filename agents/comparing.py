@@ -129,8 +129,8 @@ def _tell(curves: list[Curve], reference: str) -> None:
     print_table(table)
     seeds = counted(len({curve.seed for curve in curves}), "seed")
     out.print(
-        f"The best of {seeds} a kernel. Speed: geometric mean over kernels of {reference}'s median time over the "
-        "agent's. p: one-sided Wilcoxon signed-rank test, paired by kernel and seed.",
+        f"The best of {seeds} a kernel. Speed: geometric mean over kernels of {reference}'s median time over "
+        "the agent's. p: one-sided Wilcoxon signed-rank test, paired by kernel and seed.",
         style="dim",
         soft_wrap=True,
     )

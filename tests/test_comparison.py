@@ -5,7 +5,6 @@ import math
 from itertools import product
 
 import pytest
-from PIL import Image
 from typer.testing import CliRunner
 
 from agents.agent import Budget, Task, run
