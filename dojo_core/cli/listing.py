@@ -6,19 +6,28 @@ from rich.syntax import Syntax
 
 from dojo_core.cli.terminal import Failure, out
 from dojo_core.game import Game
+from dojo_core.targets.target import GPUS
 
 
 def print_code(game: Game) -> None:
     from dojo_core.targets.cpu.codegen import generate
 
-    text = generate(game.current.program, game.policy).text
+    program = game.current.program
+    if game.target in GPUS:
+        from dojo_core.targets.gpu.check import gpu_code
+
+        text, language = gpu_code(program, game.target, game.policy).text, "cuda"
+    else:
+        text, language = generate(program, game.policy).text, "c"
     if out.is_terminal:
-        out.print(Syntax(text, "c", background_color="default", word_wrap=False))
+        out.print(Syntax(text, language, background_color="default", word_wrap=False))
     else:
         print(text)
 
 
 def print_assembly(game: Game) -> None:
+    if game.target in GPUS:
+        raise Failure("The assembly of GPU code is not listed yet: --code shows the code itself.")
     from dojo_core.targets.cpu.build import assembly
     from dojo_core.targets.cpu.codegen import generate
 

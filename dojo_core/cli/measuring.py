@@ -8,12 +8,14 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from dojo_core.cli.emulated import check_gpu
 from dojo_core.cli.positions import (
     JsonFlag,
     KernelArgument,
     LineOption,
     PolicyOption,
     ShapeOption,
+    TargetOption,
     played,
 )
 from dojo_core.cli.terminal import (
@@ -25,6 +27,7 @@ from dojo_core.cli.terminal import (
     seconds_text,
 )
 from dojo_core.moves import apply, legal_moves
+from dojo_core.targets.target import GPUS
 
 
 def time_moves(
@@ -32,19 +35,27 @@ def time_moves(
     shape: ShapeOption = None,
     policy: PolicyOption = None,
     line: LineOption = None,
+    target: TargetOption = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="A parameter of the line.")] = None,
     all_moves: Annotated[bool, typer.Option("--moves", help="Time every legal move as well.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Verify and time a position, and if asked every legal move of it.
 
+    For a GPU target the position is verified in an emulator and compiled; seconds need the device.
+
     Example: [bold]dojo time softmax --moves[/bold]
     """
     from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
     from dojo_core.measure.records import Records
 
-    game = played(kernel, shape, policy, line, settings)
+    game = played(kernel, shape, policy, line, settings, target)
     program = game.current.program
+    if game.target in GPUS:
+        if all_moves:
+            raise Failure("Without a GPU there are no times to compare moves by: leave --moves out.")
+        check_gpu(game, as_json)
+        return
     workload = Workload(game.start, game.kernel, game.policy)
     try:
         opened = Records()

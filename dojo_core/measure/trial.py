@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from dojo_core.measure.limits import PREPARE_SECONDS, RETRY_START_SECONDS
+from dojo_core.measure.limits import EMULATE_SECONDS, PREPARE_SECONDS, RETRY_START_SECONDS
 from dojo_core.measure.machine import Machine
 from dojo_core.measure.measurement import Effort, Measurement
 from dojo_core.measure.places import cache_directory
@@ -71,6 +71,33 @@ class Trials:
     def renew_inputs(self) -> None:
         """The next trials are on inputs that no candidate has seen."""
         self._seed += 1
+
+    def verify(self, candidate: Compiled, start: Compiled) -> Measurement:
+        """Verify a candidate for the emulator: ``ok`` without a time. The machine need not be held."""
+        request = {"do": "verify", **candidate.request, "cpu_seconds": self._cpu_seconds(EMULATE_SECONDS)}
+
+        def told(status: str, message: str, error: float = 0.0) -> Measurement:
+            return Measurement(
+                candidate.program.hash,
+                candidate.built.code_hash,
+                status,
+                message,
+                verified=status == "ok",
+                error=error,
+            )
+
+        try:
+            answer = self._prepared(start).ask(request, EMULATE_SECONDS)
+        except Unmeasurable as reason:
+            return told("refused", f"The start program cannot be judged. {reason}")
+        except WorkerDied as death:
+            self._worker = None
+            return told(death.status, str(death))
+        except WorkerFault as fault:
+            return told("refused", f"It could not be verified: {fault}")
+        if answer.get("spoilt"):
+            self.close()
+        return told(answer["status"], answer.get("message", ""), answer.get("error", 0.0))
 
     def run(self, candidate: Compiled, start: Compiled, effort: Effort, best: float | None) -> Measurement:
         """Verify and time a candidate; ``best``: seconds of the fastest one known. The machine is held."""

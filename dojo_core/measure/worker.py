@@ -8,6 +8,7 @@ A fault is the last line: ``{"fault": "SIGSEGV", "buffer": ...}`` (see native/sr
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
@@ -226,13 +227,29 @@ class Worker:
         fault = fault or workload.damage()
         return fault or {"status": "ok", "samples": samples, "error": error, "calibration": calibration}
 
+    def verify(self, request: Answer) -> Answer:
+        """Run one candidate and compare, without a time: what the emulator runs has none."""
+        workload = self._ready()
+        workload.run_judged(dojo_native.Kernel(request["library"], request["symbol"]), request["workspace"])
+        told = ctypes.CDLL(request["library"])
+        threads = (ctypes.c_char * 256).in_dll(told, "dojo_fault").value.decode()
+        if threads:
+            return {"status": "wrong_result", "message": threads}
+        fault, error = workload.fault(request["bound"])
+        return fault or workload.damage() or {"status": "ok", "error": error}
+
     def _ready(self) -> Prepared:
         if self.workload is None:
             raise RuntimeError("no workload prepared")
         return self.workload
 
     def answer(self, request: Answer) -> Answer:
-        actions = {"prepare": self.prepare, "judge": self.judge, "measure": self.measure}
+        actions = {
+            "prepare": self.prepare,
+            "judge": self.judge,
+            "measure": self.measure,
+            "verify": self.verify,
+        }
         try:
             if request["do"] == "hello":
                 return {"status": "ok"}

@@ -19,6 +19,8 @@ TARGETS = {
     "hip": "dojo_core.targets.hip.limits",
 }
 
+GPUS = ("cuda", "hip")  # of these: what the emulator runs and what has no time without the device
+
 
 @dataclass(frozen=True)
 class Target:

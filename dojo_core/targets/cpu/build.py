@@ -193,6 +193,18 @@ def compile_source(
     where that fails."""
     (folder / "kernels.c").write_text(source)
     command = [compiler(), "-std=gnu11", *compiler_flags(), *options, "kernels.c", "-o", output]
+    status, text = run_leashed(command, folder, timeout)
+    if status == 0:
+        return None
+    # Killed, as by a lack of memory: the driver ends with 4 then, with 1 after an error in the source.
+    settled = status == 1 and "Killed signal" not in text
+    return CompileError(text, "", settled)
+
+
+def run_leashed(
+    command: list[str], folder: Path, timeout: float, characters: int = MESSAGE_CHARACTERS
+) -> tuple[int | None, str]:
+    """Run a compiler in ``folder`` within limits: (its status, what it said). Status None: it was stopped."""
     limits = [str(int(timeout) + 5), str(COMPILE_MEMORY), str(COMPILE_FILE_BYTES)]
     with (folder / "messages").open("w") as messages:
         process = subprocess.Popen(
@@ -207,19 +219,17 @@ def compile_source(
         try:
             status = process.wait(timeout)
         except subprocess.TimeoutExpired:
-            return CompileError(f"The compiler took more than {timeout:g} s and was stopped.", "", False)
+            return None, f"The compiler took more than {timeout:g} s and was stopped."
         finally:
             if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
             assert process.stdin is not None
             process.stdin.close()
-    if status == 0:
-        return None
-    text = (folder / "messages").read_text(errors="replace")[:MESSAGE_CHARACTERS]
-    # Killed, as by a lack of memory: the driver ends with 4 then, with 1 after an error in the source.
-    settled = status == 1 and "Killed signal" not in text
-    return CompileError(text or f"The compiler ended with status {status} and said nothing.", "", settled)
+    text = (folder / "messages").read_text(errors="replace")[:characters]
+    return status, text or (
+        "" if status == 0 else f"The compiler ended with status {status} and said nothing."
+    )
 
 
 def _prune(objects: Path) -> None:

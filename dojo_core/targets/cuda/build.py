@@ -1,0 +1,151 @@
+"""From CUDA text to a cubin, by NVRTC or nvcc, and what ptxas and the disassembler say of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
+from dojo_core.measure.places import cache_directory
+from dojo_core.targets.cpu.build import run_leashed
+from dojo_core.targets.cuda import nvrtc
+from dojo_core.targets.gpu.code import GpuCode
+from dojo_core.targets.gpu.feedback import Feedback, KernelReport, NoFeedback, occupancy
+
+ARCHITECTURE = "sm_90"  # H100 and its family: what is compiled for where there is no device
+
+LOG_CHARACTERS = 1_000_000  # ptxas tells some lines of every kernel
+
+HOW_TO_GET = (
+    "No CUDA compiler is here. Install NVRTC: pip install nvidia-cuda-nvrtc==13.0.88 "
+    "(or the CUDA toolkit, for nvcc)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """``name`` for people; ``library`` and ``builtins`` of NVRTC, or the path of nvcc."""
+
+    name: str
+    library: str = ""
+    builtins: str = ""
+    nvcc: str = ""
+
+
+@cache
+def compiler() -> Compiler | None:
+    """NVRTC from its PyPI package or a toolkit, else nvcc, else None."""
+    for folder in _library_folders():
+        for library in sorted(folder.glob("libnvrtc.so.1*"), reverse=True):
+            builtins = sorted(folder.glob("libnvrtc-builtins.so.*"))
+            return Compiler("NVRTC", str(library), str(builtins[0]) if builtins else "")
+    found = shutil.which("nvcc")
+    return Compiler("nvcc", nvcc=found) if found else None
+
+
+def _packages() -> Path:
+    return Path(sysconfig.get_paths()["purelib"]) / "nvidia"
+
+
+def _library_folders() -> list[Path]:
+    toolkits = [os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), "/usr/local/cuda"]
+    folders = [*_packages().glob("cu*/lib"), *_packages().glob("cuda_nvrtc/lib")]
+    return [*folders, *(Path(t) / "lib64" for t in toolkits if t)]
+
+
+def disassembler() -> str | None:
+    """The path of nvdisasm, from the toolkit or its PyPI package."""
+    found = shutil.which("nvdisasm")
+    if found:
+        return found
+    for path in [*_packages().glob("cu*/bin/nvdisasm"), *_packages().glob("cuda_nvdisasm/bin/nvdisasm")]:
+        if os.access(path, os.X_OK):
+            return str(path)
+    return None
+
+
+def feedback(
+    code: GpuCode, architecture: str = ARCHITECTURE, timeout: float = COMPILE_SECONDS
+) -> Feedback | NoFeedback:
+    """Compile and report; cached by content."""
+    chosen = compiler()
+    if chosen is None:
+        return NoFeedback(HOW_TO_GET, True)
+    disassemble = disassembler()
+    key = hashlib.sha256(
+        "\0".join((code.text, architecture, str(chosen), str(disassemble), str(code.strict))).encode()
+    ).hexdigest()[:24]
+    kept = cache_directory() / "objects" / f"{key}.json"
+    if kept.exists():
+        held = json.loads(kept.read_text())
+        return Feedback(held["architecture"], held["tool"], tuple(KernelReport(**k) for k in held["kernels"]))
+    kept.parent.mkdir(mode=0o700, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=kept.parent, prefix="build-") as name:
+        folder = Path(name)
+        (folder / "kernels.cu").write_text(code.text)
+        fuse = ["--fmad=false"] if code.strict else []
+        if chosen.nvcc:
+            flags = ["-std=c++17", f"-arch={architecture}", "-cubin", "-Xptxas", "-v", *fuse]
+            command = [chosen.nvcc, *flags, "kernels.cu", "-o", "kernels.cubin"]
+        else:
+            flags = ["--std=c++17", f"--gpu-architecture={architecture}", "--ptxas-options=-v", *fuse]
+            script = [sys.executable, "-I", "-S", nvrtc.__file__]
+            command = [*script, chosen.library, chosen.builtins, "kernels.cu", "kernels.cubin", *flags]
+        status, log = run_leashed(command, folder, timeout, LOG_CHARACTERS)
+        if status:
+            return NoFeedback(f"{chosen.name}: {log[:MESSAGE_CHARACTERS]}", False)
+        wide = _wide(disassemble, folder, code) if disassemble else {}
+        reports = tuple(_report(code, symbol, log, wide.get(symbol)) for symbol in code.kernels)
+        result = Feedback(architecture, chosen.name, reports)
+        (folder / "report.json").write_text(json.dumps(asdict(result)))
+        os.replace(folder / "report.json", kept)
+    return result
+
+
+def _report(code: GpuCode, symbol: str, log: str, wide: int | None) -> KernelReport:
+    """One kernel's lines of ptxas' report (``-v``)."""
+    part = re.search(
+        rf"Compiling entry function '{symbol}'(.*?)(?=Compiling entry function|\Z)", log, re.DOTALL
+    )
+    assert part is not None, log
+
+    def number(pattern: str) -> int:
+        found = re.search(pattern, part[1])
+        return int(found[1]) if found else 0
+
+    launch = next(launch for launch, _ in code.launches() if launch.symbol == symbol)
+    registers, shared = number(r"Used (\d+) registers"), number(r"(\d+) bytes smem")
+    return KernelReport(
+        symbol,
+        launch.blocks,
+        launch.threads,
+        registers,
+        number(r"(\d+) bytes spill stores") + number(r"(\d+) bytes spill loads"),
+        number(r"(\d+) bytes stack frame"),
+        shared,
+        occupancy(launch.threads, registers, shared),
+        wide,
+    )
+
+
+def _wide(tool: str, folder: Path, code: GpuCode) -> dict[str, int]:
+    """128-bit accesses to global memory in each kernel's machine code."""
+    done = subprocess.run(
+        [tool, "-c", "kernels.cubin"], cwd=folder, capture_output=True, text=True, timeout=COMPILE_SECONDS
+    )
+    counts: dict[str, int] = {}
+    for symbol in code.kernels:
+        section = re.search(rf"\.text\.{symbol}\b(.*?)(?=\.section|\Z)", done.stdout, re.DOTALL)
+        if done.returncode == 0 and section:
+            counts[symbol] = len(re.findall(r"\b(?:LDG|STG)\S*\.128\b", section[1]))
+    return counts

@@ -1,0 +1,103 @@
+"""A GPU program looked at without a GPU: verified in the emulator, and what the compiler says of it.
+
+There is never a time here: seconds need the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.measurement import Measurement, Workload
+from dojo_core.measure.trial import Compiled, Trials
+from dojo_core.program.tree import Program
+from dojo_core.targets.cpu import codegen as cpu
+from dojo_core.targets.cpu.build import CompileError, build
+from dojo_core.targets.cpu.code import Code, NotGeneratable
+from dojo_core.targets.gpu.code import GpuCode
+from dojo_core.targets.gpu.codegen import generate
+from dojo_core.targets.gpu.emulator import build_emulated
+from dojo_core.targets.gpu.feedback import Feedback, NoFeedback
+from dojo_core.targets.gpu.limits import GpuTarget
+from dojo_core.targets.target import target as target_named
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What is known of a GPU program without a GPU. ``verdict`` has no time; ``feedback`` may be why there
+    is none."""
+
+    verdict: Measurement
+    feedback: Feedback | NoFeedback
+
+
+def gpu_code(program: Program, target: str, policy: str) -> GpuCode:
+    """The code of a program for a GPU target. Raises NotGeneratable."""
+    found = target_named(target)
+    assert isinstance(found, GpuTarget)
+    return generate(program, policy, found.name, found.warp)
+
+
+class Checker:
+    """Verifies and compiles, one program after the other. Close it, or use it in ``with``."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self._trials = Trials(this_machine(), 60.0)
+
+    def __enter__(self) -> Checker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the worker."""
+        self._trials.close()
+
+    def check(self, workload: Workload, program: Program) -> Checked:
+        """The program run on the kernel's inputs in the emulator, and compiled."""
+        try:
+            code = gpu_code(program, self.target, workload.policy)
+        except NotGeneratable as reason:
+            told = str(reason)
+            return Checked(Measurement(program.hash, "", "refused", told), NoFeedback(told, False))
+        return Checked(self._verdict(workload, program, code), feedback(code))
+
+    def _verdict(self, workload: Workload, program: Program, code: GpuCode) -> Measurement:
+        built = build_emulated(code)
+        if isinstance(built, CompileError):
+            return Measurement(program.hash, built.code_hash, "compile_error", built.message)
+        try:
+            start = self._start(workload)
+        except NotGeneratable as reason:
+            return Measurement(program.hash, built.code_hash, "refused", str(reason))
+        return self._trials.verify(Compiled(program, _interface(code), built), start)
+
+    def _start(self, workload: Workload) -> Compiled:
+        """The start program, which sets what error is allowed: as C; where it is mapped, emulated."""
+        try:
+            code = cpu.generate(workload.start, workload.policy)
+            built = build([code])[0]
+        except NotGeneratable:
+            mapped = gpu_code(workload.start, self.target, workload.policy)
+            code, built = _interface(mapped), build_emulated(mapped)
+        if isinstance(built, CompileError):
+            raise NotGeneratable(f"The start program does not compile: {built.message}")
+        return Compiled(workload.start, code, built)
+
+
+def _interface(code: GpuCode) -> Code:
+    """What the worker needs to know of emulated code."""
+    return Code(code.text, code.symbol, code.nodes, code.parameters, code.workspace_bytes, code.error_bound)
+
+
+def feedback(code: GpuCode) -> Feedback | NoFeedback:
+    """What the compiler of its dialect says."""
+    if code.dialect == "cuda":
+        from dojo_core.targets.cuda import build
+
+        return build.feedback(code)
+    from dojo_core.targets.hip import build as hip
+
+    return hip.feedback(code)

@@ -1,0 +1,54 @@
+"""What a compiler says of a kernel without running it: registers, spills, shared memory, and what follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReport:
+    """One kernel as compiled: per thread ``registers``, ``spill_bytes`` (stores and loads) and
+    ``stack_bytes``; per block ``threads`` and ``shared_bytes``. ``occupancy``: resident warps over what a
+    multiprocessor holds, 0 to 1. ``wide``: 128-bit loads and stores in the machine code, None where no
+    disassembler is at hand."""
+
+    symbol: str
+    blocks: int
+    threads: int
+    registers: int
+    spill_bytes: int
+    stack_bytes: int
+    shared_bytes: int
+    occupancy: float
+    wide: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """The kernels of a program compiled for ``architecture`` by ``tool``."""
+
+    architecture: str
+    tool: str
+    kernels: tuple[KernelReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoFeedback:
+    """Why there is none: a tool that is missing (``missing``) or what the compiler said."""
+
+    message: str
+    missing: bool
+
+
+def occupancy(threads: int, registers: int, shared_bytes: int, warp: int = 32) -> float:
+    """Resident warps of a multiprocessor over its 64, on NVIDIA compute capability 8.0 and 9.0.
+
+    65,536 registers, given to warps by 256; 64 warps; 32 blocks; shared memory by 128 bytes and 1 KiB for
+    each block of 228 KiB (CUDA programming guide, "Compute Capabilities").
+    """
+    warps = -(-threads // warp)
+    each = -(-max(registers, 16) * warp // 256) * 256
+    by_registers = 16384 // each * 4  # each of the four schedulers has its own
+    by_shared = 228 * 1024 // (-(-shared_bytes // 128) * 128 + 1024)
+    blocks = min(32, 64 // warps, by_registers // warps, by_shared)
+    return blocks * warps / 64

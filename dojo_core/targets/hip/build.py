@@ -1,0 +1,71 @@
+"""HIP text compiled for an AMD GPU by clang, offline, and what the assembly says of it: never executed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
+from dojo_core.measure.places import cache_directory
+from dojo_core.targets.cpu.build import run_leashed
+from dojo_core.targets.gpu.code import GpuCode
+from dojo_core.targets.gpu.feedback import Feedback, KernelReport, NoFeedback
+
+ARCHITECTURE = "gfx90a"  # MI200
+HOW_TO_GET = "No compiler for AMD GPUs is here. Install clang: apt-get install clang-19."
+
+
+def compiler() -> str | None:
+    """The path of clang, where one is."""
+    return shutil.which("clang-19") or shutil.which("clang")
+
+
+def feedback(
+    code: GpuCode, architecture: str = ARCHITECTURE, timeout: float = COMPILE_SECONDS
+) -> Feedback | NoFeedback:
+    """Compile and report. Occupancy: waves of a SIMD over its 8, by its 512 vector registers alone."""
+    clang = compiler()
+    if clang is None:
+        return NoFeedback(HOW_TO_GET, True)
+    with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="hip-") as name:
+        folder = Path(name)
+        (folder / "kernels.hip").write_text(code.text)
+        flags = [
+            "-x",
+            "hip",
+            f"--offload-arch={architecture}",
+            "--cuda-device-only",
+            "-nogpuinc",
+            "-nogpulib",
+        ]
+        fuse = "-ffp-contract=off" if code.strict else "-ffp-contract=fast"
+        command = [clang, *flags, "-O3", fuse, "-S", "kernels.hip", "-o", "kernels.s"]
+        status, log = run_leashed(command, folder, timeout)
+        if status:
+            return NoFeedback(f"{Path(clang).name}: {log[:MESSAGE_CHARACTERS]}", False)
+        text = (folder / "kernels.s").read_text()
+    return Feedback(architecture, Path(clang).name, tuple(_report(code, s, text) for s in code.kernels))
+
+
+def _report(code: GpuCode, symbol: str, text: str) -> KernelReport:
+    entry = next(e for e in text.split("  - .agpr_count:")[1:] if re.search(rf"\.name:\s+{symbol}\b", e))
+
+    def number(key: str) -> int:
+        found = re.search(rf"\.{key}:\s+(\d+)", entry)
+        return int(found[1]) if found else 0
+
+    launch = next(launch for launch, _ in code.launches() if launch.symbol == symbol)
+    registers = number("vgpr_count")
+    waves = min(8, 512 // max(8, -(-registers // 8) * 8))
+    return KernelReport(
+        symbol,
+        launch.blocks,
+        launch.threads,
+        registers,
+        4 * number("vgpr_spill_count"),
+        number("private_segment_fixed_size"),
+        number("group_segment_fixed_size"),
+        waves / 8,
+    )

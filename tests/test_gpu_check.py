@@ -1,0 +1,92 @@
+"""GPU positions without a GPU: the emulator's verdict, the compilers' report, what a missing tool says."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from dojo_core import kernels, parse
+from dojo_core.cli import app
+from dojo_core.game import Game
+from dojo_core.measure.measurement import Workload
+from dojo_core.targets.cuda import build as cuda
+from dojo_core.targets.gpu.check import Checker
+from dojo_core.targets.gpu.feedback import Feedback, NoFeedback, occupancy
+from dojo_core.targets.hip import build as hip
+from tests.emulated import code_of
+from tests.test_gpu_codegen import program_named
+
+MOVES = ("map_grid y@0", "split_scope y@1 4", "vectorize y@2", "map_block y@1")
+
+
+def mapped_relu() -> Game:
+    game = Game.new(kernels.get("relu").program((8, 64)), "relu", "8x64", target="cuda")
+    for move in MOVES:
+        game.play(move)
+    return game
+
+
+def test_a_position_is_verified_in_the_emulator_and_has_no_time():
+    game = mapped_relu()
+    with Checker("cuda") as checker:
+        workload = Workload(game.start, "relu", game.policy)
+        verdict = checker.check(workload, game.current.program).verdict
+        assert (verdict.status, verdict.verified, verdict.seconds) == ("ok", True, None)
+        wrong = parse(game.current.program.text.replace("max(x[{0},{1}*4+{2}],0)", "max(x[{0},{1}*4+{2}],1)"))
+        verdict = checker.check(workload, wrong).verdict
+        assert verdict.status == "wrong_result" and "should be" in verdict.message
+        half = parse(game.current.program.text.replace("8:g", "7:g"))
+        assert checker.check(workload, half).verdict.status == "unwritten"
+
+
+def test_the_command_line_tells_the_verdict_and_never_a_time(tmp_path):
+    saved = tmp_path / "relu.game"
+    saved.write_text(mapped_relu().to_text())
+    result = CliRunner().invoke(app, ["time", "relu", "--line", str(saved), "--json"])
+    told = json.loads(result.stdout)
+    assert result.exit_code == 0 and told["verified"] and told["seconds"] is None
+    shown = CliRunner().invoke(app, ["time", "relu", "--line", str(saved)]).stdout
+    assert "Verified in the emulator" in shown and "No time" in shown
+    code = CliRunner().invoke(app, ["show", "relu", "--line", str(saved), "--code"]).stdout
+    assert "__global__" in code and "f32x4" in code
+
+
+def test_without_a_compiler_it_says_how_to_get_one(monkeypatch):
+    monkeypatch.setattr(cuda, "compiler", lambda: None)
+    monkeypatch.setattr(hip, "compiler", lambda: None)
+    for found in (
+        cuda.feedback(code_of(program_named("mul"))),
+        hip.feedback(code_of(program_named("mul"), hip=True)),
+    ):
+        assert isinstance(found, NoFeedback) and found.missing and "nstall" in found.message
+
+
+@pytest.mark.parametrize(
+    ("threads", "registers", "shared", "expected"),
+    [(256, 32, 0, 1.0), (256, 40, 32, 0.75), (64, 117, 8448, 0.25), (8, 22, 0, 0.5), (1024, 255, 0, 0.0)],
+)
+def test_occupancy(threads, registers, shared, expected):
+    assert occupancy(threads, registers, shared) == expected
+
+
+@pytest.mark.skipif(cuda.compiler() is None, reason=cuda.HOW_TO_GET)
+def test_what_ptxas_says():
+    found = cuda.feedback(code_of(program_named("matmul")))
+    assert isinstance(found, Feedback)
+    (kernel,) = found.kernels
+    assert (kernel.blocks, kernel.threads, kernel.shared_bytes, kernel.spill_bytes) == (6, 64, 8448, 0)
+    assert 64 < kernel.registers < 255 and kernel.wide in (None, 24)
+    with_fault = code_of(program_named("mul"))
+    broken = type(with_fault)(
+        **{f: getattr(with_fault, f) for f in with_fault.__slots__} | {"text": "int x = ;\n"}
+    )
+    told = cuda.feedback(broken)
+    assert isinstance(told, NoFeedback) and not told.missing and "error" in told.message
+
+
+@pytest.mark.skipif(hip.compiler() is None, reason=hip.HOW_TO_GET)
+def test_what_clang_says_of_a_wave_of_64():
+    found = hip.feedback(code_of(program_named("rmsnorm"), hip=True))
+    assert isinstance(found, Feedback) and found.architecture == "gfx90a"
+    (kernel,) = found.kernels
+    assert kernel.shared_bytes == 32 and kernel.registers and not kernel.spill_bytes
