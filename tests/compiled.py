@@ -9,21 +9,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from dojo_core.measure.pool import STORED, from_double, to_double
+from dojo_core.program.dtypes import FLOATS, INTEGERS, extremes
+from dojo_core.program.interpret import rounded
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Code
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
 
 FLAGS = "-std=gnu11 -O2 -march=native -mprefer-vector-width=512 -fno-math-errno -fopenmp".split()  # noqa: SIM905
-STORED = {
-    "f64": np.float64,
-    "f32": np.float32,
-    "i64": np.int64,
-    "i32": np.int32,
-    "i16": np.int16,
-    "i8": np.int8,
-    "u8": np.uint8,
-    "bool": np.uint8,
-}
 
 
 def load(text: str) -> ctypes.CDLL:
@@ -49,17 +42,27 @@ def aligned(shape: tuple[int, ...], dtype: type) -> npt.NDArray:
 def run(
     code: Code, inputs: Mapping[str, npt.NDArray], library: ctypes.CDLL | None = None
 ) -> dict[str, npt.NDArray]:
-    """The outputs of one call by buffer name; outputs start as garbage. ``library`` has the code compiled."""
+    """The outputs of one call by buffer name; outputs start as garbage. ``library`` has the code compiled.
+
+    bf16, which numpy has not, goes in and comes out as numbers.
+    """
     arrays = []
     for parameter in code.parameters:
         array = aligned(parameter.shape, STORED[parameter.dtype])
-        array[...] = np.reshape(inputs[parameter.name], parameter.shape) if parameter.role == "in" else 77
+        array[...] = 77
+        if parameter.role == "in":
+            given = np.reshape(inputs[parameter.name], parameter.shape)
+            array[...] = from_double(given, "bf16") if parameter.dtype == "bf16" else given
         arrays.append(array)
     workspace = aligned((code.workspace_bytes + 1,), np.uint8)
     workspace[...] = 255  # NaN in every float
     pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
     (library or load(code.text))[code.symbol](pointers, ctypes.c_void_p(workspace.ctypes.data))
-    return {p.name: a for p, a in zip(code.parameters, arrays, strict=True) if p.role == "out"}
+    return {
+        p.name: to_double(a, "bf16") if p.dtype == "bf16" else a
+        for p, a in zip(code.parameters, arrays, strict=True)
+        if p.role == "out"
+    }
 
 
 def run_program(
@@ -69,16 +72,21 @@ def run_program(
     return run(generate(program, policy), inputs)
 
 
-def random_inputs(program: Program, seed: int = 0) -> dict[str, npt.NDArray]:
-    """Inputs as they are stored: normal numbers, small whole ones for integers."""
+def random_inputs(program: Program, seed: int = 0, full: bool = False) -> dict[str, npt.NDArray]:
+    """Normal numbers that their dtype holds; for integers small ones, or of their ``full`` range."""
     rng = np.random.default_rng(seed)
     inputs = {}
     for name in program.inputs:
         buffer = program.buffer_of[name]
         shape = tuple(d.size for d in buffer.dims)
         kind = STORED[buffer.dtype]
-        if buffer.dtype in ("f32", "f64"):
+        if buffer.dtype == "bf16":
+            inputs[name] = rounded(rng.standard_normal(shape), "bf16")
+        elif buffer.dtype in FLOATS:
             inputs[name] = rng.standard_normal(shape).astype(kind)
+        elif full and buffer.dtype in INTEGERS:
+            least, most = extremes(buffer.dtype)
+            inputs[name] = rng.integers(least, most, shape, kind, endpoint=True)
         else:
             low, high = (0, 2) if buffer.dtype == "bool" else (0, 9) if buffer.dtype == "u8" else (-9, 9)
             inputs[name] = rng.integers(low, high, shape).astype(kind)

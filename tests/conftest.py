@@ -8,6 +8,7 @@ import pytest
 from dojo_core.measure.records import Records
 from dojo_core.service import Service
 from dojo_core.service.wiring import RecordStore
+from dojo_core.targets.cpu.limits import vector_widths
 from dojo_core.targets.target import Target
 from tests.stand_ins import Bench, Kernels
 
@@ -15,13 +16,14 @@ from tests.stand_ins import Bench, Kernels
 WIDE = Target(
     name="wide",
     title="a CPU with 512-bit vectors",
-    vector_widths={"f32": (16, 8, 4), "f64": (8, 4, 2), "i32": (16, 8, 4)},
+    vector_widths=vector_widths(frozenset({"avx512f", "avx512bw", "avx512vl", "avx512dq"})),
     marks=frozenset("upv"),
     locations=("heap", "stack", "register"),
     stack_bytes=1 << 20,
     register_cells=1024,
     unrolled_ops=2048,
     threads=2,
+    instructions=frozenset({("vpdpbusd", 16), ("vpdpbusd", 8)}),
 )
 
 

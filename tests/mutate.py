@@ -45,7 +45,10 @@ NO_JUDGES = {"__init__", "anchors", "nodes", "notation", "reference"}
 FAMILIES = [p for p in sorted((ROOT / "dojo_core/moves").glob("*.py")) if p.stem not in NO_JUDGES]
 FILES = [
     *(f"dojo_core/moves/{p.name}" for p in FAMILIES),
-    *(f"dojo_core/program/{name}.py" for name in ("validity", "marks", "dependence", "coverage", "flow")),
+    *(
+        f"dojo_core/program/{name}.py"
+        for name in ("validity", "marks", "dependence", "coverage", "flow", "unification")
+    ),
 ]
 TESTS = ("test_refusals", "test_moves", "test_docs_of_moves", "test_validity", "test_walks")
 # Each costs about half a second, for conditions that no test watches.
@@ -60,7 +63,7 @@ ASIDE = {
     "_copy_buffer", "_computed_before_use",
 }  # fmt: skip
 # Functions whose answer, other than None or False, is the objection itself.
-OBJECTIONS = ("Refusal", "Fault", "Witness")
+OBJECTIONS = ("Refusal", "Fault", "Witness", "Mismatch")
 OBJECTING = {"_vector_sentence", "_register_sentence", "_uses", "_beyond", "seen_by"}
 TRUE_OBJECTS = {
     "_out_of_bounds", "_too_large", "_may_meet", "_ever_written", "_needs_load", "_runs", "_holds_parallel",

@@ -1,5 +1,6 @@
 """Random programs that are valid by the oracle: nests, reductions, broadcasts, shifted and strided
-locations, guards, tiles, scans, buffers shared, contracted or private, parallel scopes; small extents.
+locations, guards, tiles, scans, buffers shared, contracted or private, parallel scopes, mixed dtypes and
+conversions, what a machine instruction computes; small extents.
 
 ``random_program`` takes a ``random.Random``; under hypothesis ``programs()`` hands it one whose draws
 shrink.
@@ -27,14 +28,27 @@ from tests import oracle
 SMALL = Target(
     name="small",
     title="a CPU with short vectors",
-    vector_widths={"f32": (4,), "f64": (2,), "i32": (4,)},
+    vector_widths={
+        "f32": (4,),
+        "f64": (2,),
+        "f16": (4,),
+        "bf16": (4,),
+        "i32": (4,),
+        "i16": (8,),
+        "i8": (16,),
+        "u8": (16,),
+    },
     marks=frozenset("upv"),
     locations=("heap", "stack", "register"),
     stack_bytes=1 << 12,
     register_cells=16,
     unrolled_ops=64,
     threads=2,
+    instructions=frozenset({("vpdpbusd", 4)}),
 )
+
+# What narrower dtypes may stand beside the one that a program computes in: it holds their values.
+NARROWER = {"f32": ("bf16", "f16", "i8", "u8"), "f64": ("f32", "i32", "u8"), "i32": ("i8", "u8", "i16")}
 
 EXTENTS = (2, 2, 3, 4, 4, 5, 6, 8)
 INSTANCES = 160  # of one operation
@@ -46,6 +60,7 @@ BINARY = ("+", "-", "*", "max", "min", "/")
 class _Array:
     name: str
     sizes: tuple[int, ...]
+    dtype: str
 
 
 class _Writer:
@@ -57,6 +72,7 @@ class _Writer:
         self.lines: list[str] = []
         self.arrays: list[_Array] = []
         self.dtype = rng.choice(("f32", "f32", "f32", "f64", "i32"))
+        self.mixed = rng.random() < 0.35
         self.extents = [rng.choice(EXTENTS) for _ in range(2)]
         self.outer = [self.size() for _ in range(rng.choice((0, 0, 1, 1, 2)))]  # scopes around several stages
 
@@ -188,7 +204,7 @@ class _Writer:
             self.line(f"{cell(*index[:-1], f'{index[-1]}+{{{base + rank}}}')} += {self.value()}")
         else:
             self.reduction(sizes, cell, base)
-        array = _Array(name, (*held, *shape))
+        array = _Array(name, (*held, *shape), self.dtype)
         self.arrays.append(array)
         if rng.random() < 0.15 and shape and shape == [max(2, n) for n in shape]:  # a scan, shift or update
             self.place([n - 1 for n in shape])
@@ -215,20 +231,52 @@ class _Writer:
         index = [f"{{{base + order.index(d)}}}" for d in range(rank)]
         self.line(f"{cell(*index)} {sign}= {self.value()}")
 
+    def input_dtype(self) -> str:
+        narrower = self.mixed and self.rng.random() < 0.7
+        return self.rng.choice(NARROWER[self.dtype]) if narrower else self.dtype
+
+    def conversion(self) -> None:
+        """An array of a narrower dtype, converted: the one way to make one."""
+        source = self.arrays[-1]
+        dtype = self.rng.choice(NARROWER[self.dtype])
+        self.loops(0, list(source.sizes))
+        at = ",".join(f"{{{d}}}" for d in range(len(source.sizes)))
+        self.line(f"n[{at}] = {dtype}({source.name}[{at}])")
+        if "if" not in self.lines[-1]:
+            self.arrays.append(_Array("n", source.sizes, dtype))
+        else:  # a hole in it
+            self.lines.pop()
+            self.open = []
+
+    def products(self) -> list[_Array]:
+        """Sums of products of bytes in groups of four, as an instruction takes them; and its inputs."""
+        groups = self.rng.choice((1, 2))
+        rows, bytes_ = _Array("a", (groups * 4,), "u8"), _Array("b", (groups, 4, 4), "i8")
+        self.lines += ["4 m[{0}] = 0", f"{groups} 4 4 m[{{1}}] += a[{{0}}*4+{{2}}]*b[{{0}},{{1}},{{2}}]"]
+        self.open = [groups, 4, 4]
+        self.arrays += [rows, bytes_, _Array("m", (4,), "i32")]
+        return [rows, bytes_]
+
     def text(self) -> str:
         rng = self.rng
         inputs = [
-            _Array(name, tuple(self.size() for _ in range(rng.choice((1, 1, 2)))))
+            _Array(name, tuple(self.size() for _ in range(rng.choice((1, 1, 2)))), self.input_dtype())
             for name in ("x", "w")[: rng.choice((1, 1, 2))]
         ]
         self.arrays += inputs
+        if self.mixed and self.dtype == "i32" and rng.random() < 0.4:
+            inputs += self.products()
+        elif self.mixed and rng.random() < 0.5:
+            self.conversion()
         stages = rng.choice((1, 2, 2, 3, 3, 4))
         for name in "tuvsq"[: stages - 1]:
             self.stage(name, False)
         self.stage("y", True)
-        outputs = ["y"] + [a.name for a in self.arrays[len(inputs) : -1] if rng.random() < 0.1]
+        given = {a.name for a in inputs}
+        free = [a.name for a in self.arrays[:-1] if a.name not in given]
+        outputs = ["y"] + [name for name in free if rng.random() < 0.1]
         lines = ["kernel k", "in " + ", ".join(a.name for a in inputs), "out " + ", ".join(outputs)]
-        lines += [f"{a.name} {self.dtype} [{', '.join(map(str, a.sizes))}] heap" for a in self.arrays]
+        lines += [f"{a.name} {a.dtype} [{', '.join(map(str, a.sizes))}] heap" for a in self.arrays]
         return "\n".join(lines + self.lines) + "\n"
 
 

@@ -11,14 +11,17 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dojo_core import apply, kernels, legal_moves, parse
+from dojo_core import TextError, apply, kernels, legal_moves, parse
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
+from dojo_core.measure.pool import STORED
+from dojo_core.program.dtypes import INTEGERS, arithmetic, dtypes_of
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.code import NotGeneratable, Parameter
 from dojo_core.targets.cpu.codegen import generate
-from tests.compiled import STORED, load, random_inputs, run, run_program
+from dojo_core.targets.cpu.limits import VECTOR_DTYPES
+from tests.compiled import load, random_inputs, run, run_program
 from tests.conftest import WIDE
 from tests.test_moves import kernel
 from tests.tiny import TINY
@@ -146,32 +149,65 @@ GOLDEN = {
         """,
     ),
     "several dtypes; scalars in registers": (
-        "x f64 [8, 16] heap\nw i32 [8] heap\ny bool [8] heap\nm f64 [8:N] register\nc f32 [8:N, 2] register",
-        "8 m[{0}] = -inf\n| 16 m[{0}] max= x[{0},{1}]\n| 2:u c[{0},{1}] = m[{0}]\n"
-        "| y[{0}] = m[{0}] < w[{0}]\n| y[{0}] *= select(y[{0}],c[{0},1],2.5)",
+        "x f64 [8, 16] heap\nw i32 [8] heap\ny bf16 [8] heap\nb bool [8:N] stack\nm f64 [8:N] register\nc bf16 [8:N, 2] register\ns i32 [8:N] register",
+        "8 m[{0}] = -inf\n| 16 m[{0}] max= x[{0},{1}]\n| 2:u c[{0},{1}] = bf16(m[{0}])\n"
+        "| b[{0}] = m[{0}] < w[{0}]\n| s[{0}] = i32(m[{0}])\n| s[{0}] += s[{0}]*w[{0}]\n| y[{0}] = select(b[{0}],c[{0},1],2.5)\n| y[{0}] += c[{0},0]",
         """
           void kernel_k(void *const *arrays, void *workspace) {
               const f64 *restrict x = arrays[0];
               const i32 *restrict w = arrays[1];
-              u8 *restrict y = arrays[2];
+              bf16 *restrict y = arrays[2];
               (void)workspace;
 0             for (int i0 = 0; i0 < 8; ++i0) {
 0                 f64 m;
-0                 f32 c_0, c_1;
+0                 bf16 c_0, c_1;
+0                 u8 b[1] __attribute__((aligned(64)));
+0                 i32 s;
 0.0               // m[{0}] = -inf
 0.0               m = -__builtin_inf();
 0.1               for (int i1 = 0; i1 < 16; ++i1) {
 0.1.0                 // m[{0}] max= x[{0},{1}]
 0.1.0                 m = f64_max(x[i0*16 + i1], m);
 0.1               }
-0.2.0             // c[{0},{1}] = m[{0}]
-0.2.0             c_0 = (f32)(m);
-0.2.0             c_1 = (f32)(m);
-0.3               // y[{0}] = m[{0}] < w[{0}]
-0.3               y[i0] = m < (f64)w[i0];
-0.4               // y[{0}] *= select(y[{0}],c[{0},1],2.5)
-0.4               y[i0] = (y[i0] * (((f64)y[i0] != 0 ? c_1 : 2.5f) != 0)) != 0;
+0.2.0             // c[{0},{1}] = bf16(m[{0}])
+0.2.0             c_0 = bf16_from_f32((f32)m);
+0.2.0             c_1 = bf16_from_f32((f32)m);
+0.3               // b[{0}] = m[{0}] < w[{0}]
+0.3               b[0] = m < (f64)w[i0];
+0.4               // s[{0}] = i32(m[{0}])
+0.4               s = i32_from_f64(m);
+0.5               // s[{0}] += s[{0}]*w[{0}]
+0.5               s = i32_add(s, i32_multiply(s, w[i0]));
+0.6               // y[{0}] = select(b[{0}],c[{0},1],2.5)
+0.6               y[i0] = bf16_from_f32(b[0] != 0 ? f32_from_bf16(c_1) : 2.5f);
+0.7               // y[{0}] += c[{0},0]
+0.7               y[i0] = bf16_from_f32(f32_from_bf16(y[i0]) + f32_from_bf16(c_0));
 0             }
+          }
+        """,
+    ),
+    "vectors of several dtypes": (
+        "x bf16 [32] heap\nw i8 [32] heap\ny i32 [] heap\nf f32 [16] stack\nv f16 [16] heap",
+        "y[] = 0\n4 4:v f[{0}*4+{1}] = x[{0}*4+{1}]*w[{0}*4+{1}]\n| 4:v v[{0}*4+{1}] = f16(f[{0}*4+{1}])\n4 4:v y[] += i32(v[{0}*4+{1}])",
+        """
+          void kernel_k(void *const *arrays, void *workspace) {
+              const bf16 *restrict x = arrays[0];
+              const i8 *restrict w = arrays[1];
+              i32 *restrict y = arrays[2];
+              f16 *restrict v = (void *)((char *)workspace + 0);
+0             // y[] = 0
+0             y[0] = 0;
+1             for (int i0 = 0; i0 < 4; ++i0) {
+1                 f32 f[16] __attribute__((aligned(64)));
+1.0.0             // f[{0}*4+{1}] = x[{0}*4+{1}]*w[{0}*4+{1}]
+1.0.0             f32x4_store(&f[i0*4], bf16x4_f32(bf16x4_load(&x[i0*4])) * __builtin_convertvector(__builtin_convertvector(i8x4_load(&w[i0*4]), i32x4), f32x4));
+1.1.0             // v[{0}*4+{1}] = f16(f[{0}*4+{1}])
+1.1.0             f16x4_store(&v[i0*4], f32x4_f16(f32x4_load(&f[i0*4])));
+1             }
+2             for (int i0 = 0; i0 < 4; ++i0) {
+2.0.0             // y[] += i32(v[{0}*4+{1}])
+2.0.0             y[0] = i32_add(y[0], i32x4_sum(f32x4_i32(f16x4_f32(f16x4_load(&v[i0*4])))));
+2             }
           }
         """,
     ),
@@ -209,7 +245,7 @@ def test_a_scope_or_an_index_beyond_31_bits_is_wide():
 def test_what_the_caller_hands_in():
     code = generate(
         program(
-            "5 3 t[{0},{1}] = exp(x[{0},{1}])\n5 3 u[{0},{1}] = sqrt(t[{0},{1}])\n5 y[{0}] = 0\n5 3 y[{0}] += u[{0},{1}]",
+            "5 3 t[{0},{1}] = exp(x[{0},{1}])\n5 3 u[{0},{1}] = sqrt(t[{0},{1}])\n5 y[{0}] = 0\n5 3 y[{0}] += f32(u[{0},{1}])",
             "x f32 [5, 3] heap\ny f32 [5] heap\nt f32 [5, 3] heap\nu f64 [5, 3] heap",
         )
     )
@@ -349,38 +385,57 @@ FORMS = [
     ),
 ]
 TYPES = [(d, d, d) for d in STORED] + [
-    *(("u8", "i8", "i16"), ("u8", "i8", "i8"), ("i32", "i64", "f32"), ("i8", "f32", "f64"), ("bool", "i8", "i32")),
-    *(("f32", "f64", "f32"), ("i16", "bool", "f64"), ("i32", "f64", "bool"), ("f32", "f32", "bool")),
+    *(("u8", "i8", "i16"), ("u8", "i8", "i32"), ("i32", "i64", "f64"), ("i8", "f32", "f64"), ("bool", "i8", "i32")),
+    *(("f32", "f64", "f64"), ("i16", "bool", "f64"), ("bf16", "f32", "f32"), ("f16", "u8", "f16"), ("f32", "f32", "bool")),
 ]  # fmt: skip
+ROUNDING = {"f16": 2e-3, "bf16": 2e-2}  # of a few operations, one after the other
 
 
 def agree_all(found: list) -> None:
-    """The same for many programs, compiled together."""
+    """The same for many programs, compiled together; integers exactly, and of their full range too."""
     named = [replace(each, name=f"k{number}") for number, each in enumerate(found)]
     codes = [generate(each) for each in named]
     library = load("\n".join(code.text for code in codes))
-    for each, code in zip(named, codes, strict=True):
-        inputs = random_inputs(each)
+    whole = [(e, c) for e, c in zip(named, codes, strict=True) if e.buffer_of["x"].dtype in INTEGERS]
+    for each, code, full in (
+        *((e, c, False) for e, c in zip(named, codes, strict=True)),
+        *((e, c, True) for e, c in whole),
+    ):
+        inputs = random_inputs(each, full=full)
         got, expected = run(code, inputs, library)["y"], interpret(each, inputs)["y"]
-        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6, err_msg=each.text)
+        dtype = each.buffer_of["y"].dtype
+        if dtype in INTEGERS:
+            np.testing.assert_array_equal(got, expected, err_msg=each.text)
+            continue
+        allowed = max(ROUNDING.get(d, 1e-5) for d in dtypes_of(each).values())
+        np.testing.assert_allclose(got, expected, rtol=allowed, atol=0.1 * allowed, err_msg=each.text)
+
+
+def sound(body: str, buffers: str):
+    """The program, or None where its mix of dtypes is refused."""
+    try:
+        return program(body, buffers)
+    except TextError:
+        return None
 
 
 @pytest.mark.parametrize("sign", ["=", "+="])
 def test_every_function_agrees_with_the_interpreter_in_every_dtype(sign):
-    agree_all(
-        [
-            program(
-                f"9 y[{{0}}] = 1\n| y[{{0}}] {sign} {form}",
-                f"x {x} [9] heap\nw {w} [9] heap\ny {y} [9] heap",
-            )
-            for x, w, y in TYPES
-            for form in FORMS
-        ]
-    )
+    found = [
+        sound(
+            f"9 y[{{0}}] = 1\n| y[{{0}}] {sign} {form}",
+            f"x {x} [9] heap\nw {w} [9] heap\ny {y} [9] heap",
+        )
+        for x, w, y in TYPES
+        for form in FORMS
+    ]
+    assert sum(each is not None for each in found) > 400
+    agree_all([each for each in found if each is not None])
 
 
 @pytest.mark.parametrize(
-    ("form", "expected"), [("max(x[0],w[0])", 200), ("x[0] < w[0]", 0), ("x[0] / w[0]", -200)]
+    ("form", "expected"),
+    [("max(x[0],w[0])", 200), ("x[0] < w[0]", 0), ("x[0] / w[0]", -200), ("x[0] / 0", 0)],
 )
 def test_bytes_with_and_without_a_sign_meet_in_a_wider_dtype(form, expected):
     found = program(f"y[0] = {form}", "x u8 [1] heap\nw i8 [1] heap\ny i16 [1] heap")
@@ -389,13 +444,13 @@ def test_bytes_with_and_without_a_sign_meet_in_a_wider_dtype(form, expected):
 
 def test_vectors_of_every_dtype_agree_with_the_interpreter():
     found = []
-    for dtype in ("f64", "f32", "i64", "i32", "i16", "i8", "u8"):
-        lanes = 16 // DTYPE_BYTES[dtype]
+    for dtype in VECTOR_DTYPES:
+        lanes = 16 // DTYPE_BYTES[arithmetic(dtype)]
         at = f"[{{0}}*{lanes}+{{1}}]"
         buffers = "\n".join(f"{name} {dtype} [{2 * lanes}] heap" for name in "xwy")
         for form in ("x + w", "x - w", "-x", "abs(x)", "max(x,w)", "min(x,{1}*2+1)", "fma(x,w,2)", "x*3"):
             body = re.sub(r"\b([xw])\b", rf"\1{at}", form)
-            for sign in ("=", "*="):
+            for sign in ("=", "*=", "+=", "max="):
                 found.append(program(f"2 {lanes}:v y{at} = 3\n2 {lanes}:v y{at} {sign} {body}", buffers))
     agree_all(found)
 
@@ -414,24 +469,20 @@ def test_a_prefetch_of_a_stack_buffer_out_of_its_scope_is_no_code():
 X = "x f32 [8] heap\ny f32 [8] heap"
 REFUSED = [
     # buffers, body, what the sentence says
-    (X.replace("x f32", "x f16"), "8 y[{0}] = x[{0}]", "x is f16, for which the CPU target has no arithmetic: use f32."),
-    (X, "8 y[{0}] = f16(x[{0}])", "no arithmetic in f16: use f32."),
     (X + "\nt f32 [8] shared", "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "t lies in shared, which the CPU target has not: use heap, stack, register."),
     (X, "8:g y[{0}] = x[{0}]", "The CPU target knows no :g scopes; it knows :p, :u and :v."),
     (X + "\nt f32 [8] register", "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "t[{0}] moves with a scope that is not unrolled"),
     (X + "\nt f32 [8] register", "8:u t[{0}] = x[{0}]\n2 4:v y[{0}*4+{1}] = 0\n| y[{0}*4] = t[{0}*4]", "unroll the scope or move the buffer to the stack"),
     (X + "\nt f32 [8] heap", "2 4:v t[{0}*4+{1}] = x[{0}*4+{1}]\n| | y[{0}*4+{1}] = t[{0}*4+{1}]", "A :v scope wraps exactly one operation."),
-    (X.replace("y f32", "y f64"), "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}]", "A vector operation mixes f32 and f64: one dtype per vector."),
+    (X.replace("y f32", "y f64"), "4 2:v y[{0}*2+{1}] = x[{0}*2+{1}]", "2 is no vector width of this machine for f64 and f32"),
+    (X.replace("f32", "bool"), "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}]", "4 is no vector width of this machine for bool (they are: none)."),
+    (X.replace("f32", "i32"), "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}] / 3", "/ has no vector form for i32."),
     (X, "4 2:v y[{0}*2+{1}] = x[{0}*2+{1}]", "2 is no vector width of this machine for f32"),
     (X, "2 4:v y[{0}*4+{1}] = pow(x[{0}*4+{1}],2)", "pow has no vector form."),
-    (X.replace("f32", "i32"), "2 4:v y[{0}*4+{1}] = exp(x[{0}*4+{1}])", "exp has no vector form for i32."),
-    (X.replace("f32", "i32"), "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}]*2.5", "2.5 is no i32"),
     (X, "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}] if {1} < 3", "The guard of a vector operation depends on the lane."),
     (X, "2 4:v y[{0}*4+{1}] = x[{1}*2+{0}]", "are 2 cells apart; they must be neighbours or one cell."),
     (X, "2 4:v y[{1}*2+{0}] = x[{0}*4+{1}]", "must be neighbours to be written at once."),
     (X, "8 y[{0}] = 0\n2 4:v y[{0}] = x[{0}*4+{1}]", "All lanes would write the same cell y[{0}]."),
-    (X.replace("f32", "i32"), "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}] + 3000000000", "3000000000 does not fit i32."),
-    (X.replace("f32", "i32"), "8 y[{0}] = nan", "NaN has no value in i32."),
     ("x f32 [20000] heap\ny f32 [20000] heap", "20000:u y[{0}] = x[{0}]", "The C would be longer than 8192 lines: unroll less or a smaller scope."),
 ]  # fmt: skip
 

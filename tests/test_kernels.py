@@ -7,6 +7,8 @@ import pytest
 
 from dojo_core import kernels, parse
 from dojo_core.kernels import Kernel
+from dojo_core.measure.pool import EPSILON
+from dojo_core.program.dtypes import INTEGERS
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import DTYPE_BYTES
 from tests.compiled import random_inputs, run_program
@@ -51,14 +53,22 @@ def test_every_paper_shape_gives_a_program_and_reads_back(kernel):
 
 def test_the_c_and_the_meaning_agree_with_the_reference(kernel):
     program, shape = tiny(kernel)
-    inputs = random_inputs(program)
+    inputs = random_inputs(program, full=True)
     expected = kernel.reference(inputs, shape)
     assert set(expected) == set(program.outputs)
     meant, computed = interpret(program, inputs), run_program(program, inputs)
     for name, values in expected.items():
         assert values.dtype == np.float64
-        np.testing.assert_allclose(meant[name], values, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(computed[name], values, rtol=1e-4, atol=1e-5)
+        dtype = program.buffer_of[name].dtype
+        if dtype in INTEGERS:
+            np.testing.assert_array_equal(meant[name], values)
+            np.testing.assert_array_equal(computed[name], values)
+            assert len(np.unique(values)) > values.size // 4  # neither all clamped nor all 0
+            continue
+        # Half precision: the result is rounded once.
+        own = EPSILON[dtype] if dtype in ("f16", "bf16") else 0
+        np.testing.assert_allclose(meant[name], values, rtol=max(1e-9, own / 2), atol=1e-12)
+        np.testing.assert_allclose(computed[name], values, rtol=max(1e-4, own), atol=1e-5)
 
 
 def plain(name: str, x: dict, shape) -> np.ndarray:
@@ -91,6 +101,8 @@ def plain(name: str, x: dict, shape) -> np.ndarray:
                     for i in range(n)
                 ]
             )
+        case "qmatmul":
+            return np.array([[_quantised(row, k, x) for k in range(len(x["s"]))] for row in x["a"]])
         case "bmm":
             return np.array([a @ b for a, b in zip(x["a"], x["b"], strict=True)])
         case "swiglu":
@@ -99,10 +111,19 @@ def plain(name: str, x: dict, shape) -> np.ndarray:
     raise LookupError(name)
 
 
-@pytest.mark.parametrize("name", ["softmax", "layernorm", "rmsnorm", "batchnorm", "conv", "bmm", "swiglu"])
+def _quantised(row, k: int, x: dict) -> float:
+    """One element of qmatmul: an integer dot product, its scale in f32, the zero points, the clamp."""
+    total = sum((int(a) - int(x["z"])) * int(w) for a, w in zip(row, x["w"][:, k], strict=True))
+    scaled = np.float32(np.float32(total) * np.float32(x["s"][k])) * np.float32(2.0**-10)  # K is 8
+    return min(max(round(float(scaled)) + x["p"], -128), 127)
+
+
+@pytest.mark.parametrize(
+    "name", ["softmax", "layernorm", "rmsnorm", "batchnorm", "conv", "bmm", "swiglu", "qmatmul"]
+)
 def test_the_reference_is_the_formula(name):
     program, shape = tiny(kernels.get(name))
-    inputs = random_inputs(program)
+    inputs = random_inputs(program, full=True)
     (got,) = kernels.get(name).reference(inputs, shape).values()
     np.testing.assert_allclose(got, plain(name, inputs, shape), rtol=1e-9)
 
@@ -118,8 +139,10 @@ def test_flops_are_what_the_start_program_executes(kernel):
 
 def test_bytes_are_each_input_and_output_once(kernel):
     program, shape = tiny(kernel)
-    arrays = [*random_inputs(program).values(), *kernel.reference(random_inputs(program), shape).values()]
-    assert kernel.bytes(shape) == DTYPE_BYTES["f32"] * sum(array.size for array in arrays)
+    arrays = random_inputs(program) | kernel.reference(random_inputs(program), shape)
+    assert kernel.bytes(shape) == sum(
+        DTYPE_BYTES[program.buffer_of[name].dtype] * array.size for name, array in arrays.items()
+    )
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,7 @@ STORAGE = [
     Case(4, "set_location t heap", heap(x="8", y="8", t="8:N stack"), "8:p t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "race"),
     Case(1, "share_buffer t t", XTY, APART, "unlike-buffers"),
     Case(1, "share_buffer t u", XTY + "\nu f32 [8] stack", CHAIN, "unlike-buffers"),
-    Case(1, "share_buffer t u", XTY + "\nu f64 [8] heap", CHAIN, "unlike-buffers"),
+    Case(1, "share_buffer t u", XTY.replace("y f32", "y f64") + "\nu f64 [8] heap", CHAIN, "unlike-buffers"),
     Case(1, "share_buffer t u", XTY + "\nu f32 [9] heap", CHAIN, "unlike-buffers"),
     Case(2, "share_buffer t x", XTY, APART, "interface"),
     Case(2, "share_buffer y x", XTY, APART, "interface"),
@@ -307,9 +307,10 @@ VALUES = [
     Case(2, "forward y t", XTY, TWICE, "not-a-copy"),
     Case(2, "forward y t", XTY, "8 t[{0}] = {0}\n8 y[{0}] = t[{0}]*x[{0}]", "not-a-copy"),
     Case(2, "forward y t", XTY, "8 t[{0}] = 0\n8 t[{0}] += x[{0}]\n8 y[{0}] = t[{0}]", "not-a-copy"),
-    Case(2, "forward y t", "x f32 [8] heap\ny f32 [8] heap\nt f64 [8] heap", APART, "other-dtype"),
-    Case(2, "forward y t", "x i32 [8] heap\ny f32 [8] heap\nt i32 [8] heap", "8 t[{0}] = 1\n8 y[{0}] = t[{0}]", "inexact"),
-    Case(2, "forward y t", "x i32 [8] heap\ny i32 [8] heap\nt i32 [8] heap", "8 t[{0}] = 2\n8 y[{0}] = t[{0}]*x[{0}]", "inexact"),
+    Case(2, "forward y t", "x f32 [8] heap\ny f64 [8] heap\nt f64 [8] heap", APART, "other-dtype"),
+    Case(2, "forward y t", "x i8 [8] heap\ny f32 [8] heap\nt i8 [8] heap", "8 t[{0}] = 1\n8 y[{0}] = t[{0}]", "inexact"),
+    Case(2, "forward y t", heap(x="8", y="8", t="8").replace("f32", "bf16"), "8 t[{0}] = 0.1\n8 y[{0}] = t[{0}]*x[{0}]", "inexact"),
+    Case(2, "forward y t", "x f64 [8] heap\ny f32 [8] heap\nt f32 [8] heap", "8 t[{0}] = 0.1\n8 y[{0}] = t[{0}] < x[{0}]", "inexact"),
     Case(3, "forward y t", XTUY, "8 u[{0}] = x[{0}]\n8 t[{0}] = u[{0}]\n8 u[{0}] = 2\n8 y[{0}] = t[{0}] + u[{0}]", "changed-between"),
     Case(0, "forward q t", XTY, APART, "no-such-place"),
     Case(1, "recompute y t x", XTY, APART, "name-taken"),
@@ -343,7 +344,7 @@ VALUES = [
     Case(2, "contract y#1 t", DOT, PRODUCT.replace("*w", " + w"), "not-a-product"),
     Case(2, "contract y#1 t", DOT, "y[] = 0\nt[] = 1\n8 t[] *= x[{0}]*w[{0}]\n| y[] += t[]", "not-a-product"),
     Case(2, "contract y#1 z", heap(x="8", w="8", y="", z=""), PRODUCT.replace("t[", "z["), "not-a-product"),
-    Case(2, "contract y#1 t", DOT.replace("t f32", "t f64"), PRODUCT, "other-dtype"),
+    Case(2, "contract y#1 t", DOT.replace("y f32", "y f64"), PRODUCT, "other-dtype"),
     Case(3, "contract y#1 t", heap(x="4", y="4", t="4"), "4 t[{0}] = x[{0}]\n4 y[{0}] = 0\n4 t[{0}] = t[{0}]*3\n4 y[{0}] += t[{0}]", "changed-between"),
     Case(3, "contract y#1 t", heap(x="8", w="8", y="8", t="8", u="8"), "8 u[{0}] = x[{0}]\n8 y[{0}] = 0\n8 t[{0}] = u[{0}]*w[{0}]\n8 u[{0}] = 2\n8 y[{0}] += t[{0}]\n8 y[{0}] += u[{0}]", "changed-between"),
     Case(4, "contract y#1 t", heap(x="8", w="8", y="", t="", z="8"), PRODUCT + "\n| z[{0}] = t[]", "used-elsewhere"),
@@ -435,9 +436,9 @@ ALGEBRA += [
     Case(2, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace("]*d", "] + d"), "other-form", policy="algebraic"),
     Case(2, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace("*d[{0},{1}]", "*d[{0},{1}] if {1} < 5"), "other-form", policy="algebraic"),
     Case(2, "expand_moment v#1@1 o", MOMENT.replace("f32", "i32"), MOMENTS, "other-form", policy="algebraic"),
-    Case(2, "expand_moment v#1@1 o", MOMENT.replace("v f32", "v f64"), MOMENTS, "other-form", policy="algebraic"),
-    Case(2, "expand_moment v#1@1 o", MOMENT.replace("x f32", "x f64"), MOMENTS, "other-form", policy="algebraic"),
-    Case(2, "expand_moment v#1@1 o", MOMENT.replace("v f32", "v f64").replace("w f32", "w f64"), MOMENTS, "other-form", policy="algebraic"),
+    Case(2, "expand_moment v#1@1 o", MOMENT.replace("v f32", "v f64").replace("y f32", "y f64"), MOMENTS, "other-form", policy="algebraic"),
+    Case(2, "expand_moment v#1@1 o", MOMENT.replace("f32", "f64").replace("x f64", "x f32").replace("w f64", "w f32"), MOMENTS, "other-form", policy="algebraic"),
+    Case(2, "expand_moment v#1@1 o", MOMENT.replace("f32", "f64").replace("x f64", "x f32"), MOMENTS, "other-form", policy="algebraic"),
     Case(2, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace("d[{0},{1}]*d[{0},{1}]", "2*2").replace("= v[{0}]", "= v[{0}] + d[{0},0]"), "other-form", policy="algebraic"),
     Case(3, "expand_moment v#1@0 o", MOMENT, MOMENTS, "not-alone", policy="algebraic"),
     Case(3, "expand_moment v#1@0 o", MOMENT, MOMENTS.replace("8 v[{0}] = 0\n| 64 v", "8 v[{0}] = 0\n8 64 v"), "not-alone", policy="algebraic"),
@@ -489,7 +490,9 @@ MARKS = [
     Case(1, "vectorize y@1", X2, "8 16:u y[{0},{1}] = x[{0},{1}]", "marked", "clear_mark y@1"),
     Case(1, "vectorize y@0", X2, ROWS, "vector-body", "interchange y@0"),
     Case(1, "vectorize t@0", XTY, JOINED, "vector-body", "fission_scope t@0 y"),
-    Case(1, "vectorize y@0", "x f32 [8] heap\ny f64 [8] heap", "8 y[{0}] = x[{0}]", "vector-dtype"),
+    Case(1, "vectorize y@0", "x bool [8] heap\ny i32 [8] heap", "8 y[{0}] = x[{0}]", "vector-dtype"),
+    Case(2, "vectorize y@0", "x f32 [16] heap\ny f64 [16] heap", "16 y[{0}] = x[{0}]", "vector-width", "split_scope y@0 8"),
+    Case(7, "vectorize y@0", "x i32 [8] heap\ny i32 [8] heap", "8 y[{0}] = x[{0}] / 3", "vector-form"),
     Case(2, "vectorize y@0", heap(x="64,16", y="64,16"), "64 y[{0},0] = x[{0},0]", "vector-width", "split_scope y@0 16"),
     Case(2, "vectorize y@0", heap(x="5", y="5"), "5 y[{0}] = x[{0}]", "vector-width"),
     Case(3, "vectorize y@0", X2, "16 8 y[{1},{0}] = x[{1},{0}]", "vector-body", "interchange y@0"),
@@ -520,9 +523,38 @@ MARKS = [
     Case(1, "clear_stream y", XY, COPY, "no-stream"),
 ]  # fmt: skip
 
+BYTES = "x u8 [8] heap\nw i8 [2, 16, 4] heap\ny i32 [16] heap"
+DOTS = "2 16 4 y[{1}] += x[{0}*4+{2}]*w[{0},{1},{2}]"
+USE = "use_instruction y@1 vpdpbusd"
+
+INSTRUCTION = [
+    Case(1, USE, BYTES, DOTS.replace("16 4", "16:u 4"), "marked", "clear_mark y@1"),
+    Case(1, USE, BYTES, DOTS.replace("16 4", "16:vpdpbusd 4"), "marked", "clear_mark y@1"),
+    Case(2, "use_instruction y@1 fma4", BYTES, DOTS, "instruction-missing"),
+    Case(2, USE, BYTES.replace("16", "4"), DOTS.replace("16", "4"), "instruction-missing"),
+    Case(3, "use_instruction y@0 vpdpbusd", BYTES, DOTS, "instruction-shape"),
+    Case(3, USE, BYTES, DOTS.replace("16 4", "16 4:u"), "instruction-shape", "clear_mark y@2"),
+    Case(3, USE, BYTES + "\nz i32 [16] heap", DOTS + "\n| | z[{1}] = y[{1}]", "instruction-shape", "fission_scope y@1 z"),
+    Case(3, "use_instruction y@2 vpdpbusd", BYTES, DOTS.replace("16 4", "4 16").replace("{1}", "{3}").replace("{2}", "{1}").replace("{3}", "{2}"), "instruction-shape", "interchange y@1"),
+    Case(4, USE, BYTES.replace("16", "32"), DOTS.replace("16", "32"), "instruction-size", "split_scope y@1 16"),
+    Case(4, USE, BYTES.replace("16, 4", "16, 8").replace("[8]", "[16]"), DOTS.replace("16 4", "16 8").replace("*4", "*8"), "instruction-size", "split_scope y@2 4"),
+    Case(5, USE, BYTES, DOTS.replace("+=", "*="), "instruction-operation"),
+    Case(5, USE, BYTES, DOTS.replace("]*w", "] + w"), "instruction-operation"),
+    Case(5, USE, BYTES, DOTS + " if {2} < 3", "instruction-operation"),
+    Case(5, USE, BYTES, DOTS.replace("x[{0}*4+{2}]", "2"), "instruction-operation"),
+    Case(6, USE, BYTES.replace("u8", "i8"), DOTS, "instruction-dtype"),
+    Case(6, USE, BYTES.replace("i32", "i64"), DOTS, "instruction-dtype"),
+    Case(7, USE, BYTES.replace("2, 16, 4", "2, 4, 16"), DOTS.replace("w[{0},{1},{2}]", "w[{0},{2},{1}]"), "instruction-access", "stage_read w y@0 pw"),
+    Case(7, USE, BYTES.replace("y i32 [16]", "y i32 [16, 2]"), DOTS.replace("y[{1}]", "y[{1},0]"), "instruction-access"),
+    Case(7, USE, BYTES.replace("y i32 [16]", "y i32 [1]"), DOTS.replace("y[{1}]", "y[0]"), "instruction-access"),
+    Case(7, USE, BYTES.replace("x u8 [8]", "x u8 [16]"), DOTS.replace("x[{0}*4+{2}]", "x[{0}*4+{2}*2]"), "instruction-access"),
+    Case(7, USE, BYTES.replace("x u8 [8]", "x u8 [32]"), DOTS.replace("x[{0}*4+{2}]", "x[{0}+{1}+{2}]"), "instruction-access"),
+]  # fmt: skip
+
 CASES = {
     "scopes": SCOPES, "extent": EXTENT, "storage": STORAGE, "layout": LAYOUT, "copies": COPIES,
     "values": VALUES, "reductions": REDUCTIONS, "algebra": ALGEBRA, "marks": MARKS,
+    "instructions": INSTRUCTION,
 }  # fmt: skip
 EVERY = [case for cases in CASES.values() for case in cases]
 # What these refusals rest on is two instances that meet, so they show them.

@@ -7,5 +7,6 @@ TINY = {
     "log_softmax": (6, 8), "cross_entropy": (6, 8), "groupnorm": (2, 2, 3, 4, 8),
     "maxpool": (2, 3, 7, 9, 3, 2), "sumpool": (2, 3, 7, 9, 3, 2), "avgpool": (2, 3, 7, 9, 3, 2),
     "dwconv": (2, 3, 6, 7, 3), "attention": (2, 4, 6, 8), "fill": (6, 8), "axpy": (24,), "dot": (24,),
-    "sum": (24,), "gemv": (6, 8), "transpose": (6, 8),
+    "sum": (24,), "gemv": (6, 8), "transpose": (6, 8), "qmatmul": (4, 8, 8), "qmatmul_f32": (4, 8, 8),
+    "matmul_bf16": (4, 6, 8), "softmax_bf16": (6, 8), "rmsnorm_f16": (6, 8),
 }  # fmt: skip

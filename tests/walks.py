@@ -30,7 +30,7 @@ POLICIES = ("reassoc", "algebraic", "algebraic", "strict")
 KERNELS = {
     "softmax": (4, 8), "layernorm": (2, 4), "rmsnorm": (3, 4), "batchnorm": (2, 2, 2, 4), "matmul": (2, 4, 3),
     "bmm": (2, 2, 3, 2), "conv": (1, 2, 2, 4, 4, 3), "relu_ffn": (2, 2, 2, 4), "swiglu": (1, 2, 4, 2),
-    "reducemean": (4, 6),
+    "reducemean": (4, 6), "qmatmul": (2, 4, 4), "matmul_bf16": (2, 3, 4),
 }  # fmt: skip
 
 
@@ -196,6 +196,8 @@ def off_the_grid(program: Program, rng: random.Random) -> Iterator[Move]:
             elif kind == "name":
                 used = transformation.name in ("merge_reduction", "divide_again")
                 arguments.append(rng.choice(arrays) if used else fresh_name(program, "n"))
+            elif kind == "instruction":
+                arguments.append("vpdpbusd")
             elif kind == "mode":
                 arguments.append(rng.choice(("guard", "free")))
             elif kind == "region":

@@ -7,12 +7,12 @@ Adding one takes a ``Kernel`` in a group's file; a new group takes one line here
 
 from __future__ import annotations
 
-from dojo_core.kernels import contractions, elementwise, layers, micro, normalisation, reductions
+from dojo_core.kernels import contractions, elementwise, layers, micro, narrow, normalisation, reductions
 from dojo_core.kernels.kernel import Kernel, Shape
 
 __all__ = ["Kernel", "Shape", "get", "names"]
 
-_GROUPS = (elementwise, reductions, normalisation, contractions, layers, micro)
+_GROUPS = (elementwise, reductions, normalisation, contractions, layers, micro, narrow)
 _KERNELS: dict[str, Kernel] = {kernel.name: kernel for group in _GROUPS for kernel in group.KERNELS}
 
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -76,10 +77,20 @@ class Kernel:
         return sum(program.buffer_of[array].bytes for array in {*program.inputs, *program.outputs})
 
 
-def kernel_text(name: str, arrays: Mapping[str, Shape], inputs: str, output: str, body: str) -> str:
-    """A program text of f32 heap arrays; the body's lines may be indented."""
+def kernel_text(
+    name: str,
+    arrays: Mapping[str, Shape],
+    inputs: str,
+    output: str,
+    body: str,
+    dtypes: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """A program text of heap arrays, f32 where ``dtypes`` says nothing; the body's lines may be indented."""
     lines = [f"kernel {name}", f"in {inputs}", f"out {output}"]
-    lines += [f"{array} f32 [{', '.join(map(str, shape))}] heap" for array, shape in arrays.items()]
+    lines += [
+        f"{array} {dtypes.get(array, 'f32')} [{', '.join(map(str, shape))}] heap"
+        for array, shape in arrays.items()
+    ]
     lines += [line.strip() for line in body.splitlines() if line.strip()]
     return "\n".join(lines) + "\n"
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from dojo_core.kernels.kernel import Array, Kernel, Shape, kernel_text
 from dojo_core.program.text import parse
+from dojo_core.program.tree import DTYPE_BYTES
 
 Sizes = dict[str, int | float]
 
@@ -29,6 +30,8 @@ def templated(
 ) -> Kernel:
     """A kernel from its text. In ``arrays`` and ``body`` a name in capitals stands for a size.
 
+    ``arrays`` has the sizes of each array, behind its dtype where that is not f32: ``{"x": "bf16 M N"}``.
+
     ``derived`` gives further names from the shape's own. ``result`` takes the inputs in order, as float64
     arrays, then the shape. FLOPs are those that the start program executes.
     """
@@ -41,8 +44,14 @@ def templated(
         def filled(form: str) -> str:
             return re.sub(r"\b[A-Z][A-Z0-9]*\b", lambda m: str(known.get(m[0], m[0])), form)
 
-        shaped = {array: tuple(map(int, filled(form).split())) for array, form in arrays.items()}
-        return kernel_text(name, shaped, inputs, output, filled(body))
+        shaped: dict[str, Shape] = {}
+        dtypes: dict[str, str] = {}
+        for array, form in arrays.items():
+            words = filled(form).split()
+            if words and words[0] in DTYPE_BYTES:
+                dtypes[array] = words.pop(0)
+            shaped[array] = tuple(map(int, words))
+        return kernel_text(name, shaped, inputs, output, filled(body), dtypes)
 
     def outputs(given: Mapping[str, Array], shape: Shape) -> dict[str, Array]:
         return {output: result(*(given[array.strip()] for array in inputs.split(",")), shape)}

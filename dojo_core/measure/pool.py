@@ -10,18 +10,23 @@ still does, only mild ones remain. References are float64. A row (last dimension
 
 Where the start program gives infinity or NaN and the reference does not (or the other way round), the
 row is not judged; elsewhere NaN must meet NaN and infinity the same infinity.
+
+Integers are drawn from all that their dtype holds (i32 and i64 mostly from fewer), with rows of the extreme
+values, and an integer output must be exact; but where it is made of floating-point numbers whose last bit
+depends on the order of operations, it may be off by one, as a rounding falls on the other side.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dojo_core.program.interpret import interpret
+from dojo_core.program.dtypes import INTEGERS, extremes, inexact_integers
+from dojo_core.program.interpret import bf16_bits, bf16_value, interpret
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Parameter
 
@@ -32,6 +37,7 @@ OWN_ERROR_FACTOR = 8.0
 ADVERSARIAL_SHARE = 20  # one adversarial row in so many at most
 DROWNED_SHARE = 0.12  # of an output's rows
 SHORT_ROW = 64
+WHOLE_BITS = 20  # of an i32 or i64, other than in the rows of extreme values
 
 # bf16 has no NumPy type: its bits are held as uint16.
 STORED: dict[str, type[np.generic]] = {
@@ -45,6 +51,8 @@ EPSILON = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 class Pool:
     """Inputs as stored, references and sensitivities per output, and how many input rows are adversarial.
 
+    ``inexact`` names the integer outputs that may be off by one.
+
     ``sensitivity`` holds, for outputs with short rows, how far the reference moves when the inputs
     move by one rounding: the start program's own error there is a single draw, which may be lucky.
     """
@@ -53,6 +61,7 @@ class Pool:
     references: dict[str, Doubles]
     sensitivity: dict[str, Doubles]
     adversarial: dict[str, list[int]] = field(default_factory=dict)
+    inexact: tuple[str, ...] = ()
 
 
 def columns(shape: tuple[int, ...]) -> int:
@@ -65,16 +74,13 @@ def columns(shape: tuple[int, ...]) -> int:
 
 def to_double(stored: Array, dtype: str) -> Doubles:
     """Stored elements as float64."""
-    if dtype == "bf16":
-        return (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    return stored.astype(np.float64)
+    return bf16_value(stored.astype(np.uint16)) if dtype == "bf16" else stored.astype(np.float64)
 
 
-def _from_double(values: NDArray[np.floating], dtype: str) -> Array:
+def from_double(values: NDArray[np.floating], dtype: str) -> Array:
+    """Numbers as they are stored, rounded to nearest."""
     if dtype == "bf16":
-        bits = values.astype(np.float32).view(np.uint32)
-        rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-        return np.where(np.isnan(values), 0x7FC0, rounded).astype(np.uint16)
+        return bf16_bits(values.astype(np.float32))
     with np.errstate(over="ignore"):
         return values.astype(STORED[dtype])
 
@@ -84,9 +90,17 @@ def _random(parameter: Parameter, rng: np.random.Generator) -> Array:
     if dtype == "f64":
         return rng.standard_normal(shape)
     if dtype in EPSILON:
-        return _from_double(rng.standard_normal(shape, dtype=np.float32), dtype)
-    low, high = (0, 2) if dtype == "bool" else (0, 16) if dtype == "u8" else (-8, 8)
-    return rng.integers(low, high, shape).astype(STORED[dtype])
+        return from_double(rng.standard_normal(shape, dtype=np.float32), dtype)
+    low, high = extremes(dtype)
+    few = 1 << WHOLE_BITS
+    return rng.integers(max(low, -few), min(high, few), shape, STORED[dtype], endpoint=True)
+
+
+def _extreme_rows(width: int, dtype: str) -> list[Array]:
+    """Rows where sums of integers overflow soonest, and a row of zeros."""
+    low, high = extremes(dtype)
+    rows = (np.zeros(width), np.full(width, low), np.full(width, high), np.resize([low, high], width))
+    return [row.astype(np.int64).astype(STORED[dtype]) for row in rows]
 
 
 def _mild_rows(width: int, dtype: str, rng: np.random.Generator) -> list[NDArray[np.float64]]:
@@ -114,7 +128,7 @@ def _wild_rows(width: int, dtype: str, rng: np.random.Generator) -> list[NDArray
     return rows if dtype == "f16" else [*rows, noise * 1e4, noise * 1e15]
 
 
-def _plant(stored: Array, dtype: str, rows: list[NDArray[np.float64]], rng: np.random.Generator) -> list[int]:
+def _plant(stored: Array, rows: Sequence[Array], rng: np.random.Generator) -> list[int]:
     """Overwrite some rows of an array; gives their numbers."""
     if stored.ndim < 2:
         return []
@@ -123,11 +137,16 @@ def _plant(stored: Array, dtype: str, rows: list[NDArray[np.float64]], rng: np.r
     chosen = rng.permutation(len(rows))[:count]
     places = rng.choice(flat.shape[0], count, replace=False)
     for place, kind in zip(places, chosen, strict=True):
-        flat[place] = _from_double(rows[kind], dtype)
+        flat[place] = rows[kind]
     return [int(p) for p in places]
 
 
-def references(program: Program, inputs: Mapping[str, Doubles]) -> dict[str, Doubles]:
+def _numbers(stored: Array, dtype: str) -> Array:
+    """What the interpreter takes: float64, and integers as they are (float64 holds no i64)."""
+    return to_double(stored, dtype) if dtype in EPSILON else stored
+
+
+def references(program: Program, inputs: Mapping[str, Array]) -> dict[str, Doubles]:
     """The outputs in float64: what the program means."""
     return {name: np.asarray(value, np.float64) for name, value in interpret(program, inputs).items()}
 
@@ -156,10 +175,13 @@ def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int) ->
                 rows = _mild_rows(p.shape[-1], p.dtype, rng)
                 if p.name in wild:
                     rows += _wild_rows(p.shape[-1], p.dtype, rng)
-                adversarial[p.name] = _plant(inputs[p.name], p.dtype, rows, rng)
-        doubles = {p.name: to_double(inputs[p.name], p.dtype) for p in wanted}
+                stored = [from_double(row, p.dtype) for row in rows]
+                adversarial[p.name] = _plant(inputs[p.name], stored, rng)
+            elif p.dtype in INTEGERS and p.shape:
+                adversarial[p.name] = _plant(inputs[p.name], _extreme_rows(p.shape[-1], p.dtype), rng)
+        given = {p.name: _numbers(inputs[p.name], p.dtype) for p in wanted}
         with np.errstate(all="ignore"):
-            expected = references(program, doubles)
+            expected = references(program, given)
         if not any(_drowned(expected[p.name]) for p in outputs):
             break
 
@@ -169,7 +191,8 @@ def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int) ->
         moved = {}
         for p in wanted:
             spread = EPSILON.get(p.dtype, 0.0)
-            moved[p.name] = doubles[p.name] * (1 + spread * rng.uniform(-1, 1, p.shape))
+            factor = 1 + spread * rng.uniform(-1, 1, p.shape)
+            moved[p.name] = given[p.name].astype(np.float64) * factor if spread else given[p.name]
         with np.errstate(all="ignore"):
             others = references(program, moved)
             for p in short:
@@ -177,18 +200,37 @@ def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int) ->
                 shift = np.where(np.isfinite(shift), shift, 0.0)
                 sensitivity[p.name] = shift.reshape(-1, columns(p.shape)).max(axis=1)
     contiguous = {p.name: np.ascontiguousarray(expected[p.name].reshape(p.shape)) for p in outputs}
-    return Pool(inputs, contiguous, sensitivity, adversarial)
+    doubtful = inexact_integers(program)
+    inexact = tuple(p.name for p in outputs if doubtful.intersection(_arrays(program, p.name)))
+    return Pool(inputs, contiguous, sensitivity, adversarial, inexact)
 
 
-def tolerance(parameter: Parameter, own: Doubles, scale: Doubles, sensitivity: Doubles | None) -> Doubles:
+def _arrays(program: Program, buffer: str) -> tuple[str, ...]:
+    return next(b.arrays for b in program.buffers if b.name == buffer)
+
+
+def tolerance(
+    parameter: Parameter,
+    own: Doubles,
+    scale: Doubles,
+    sensitivity: Doubles | None,
+    inexact: bool = False,
+) -> Doubles:
     """Allowed absolute errors per row, before the code's error bound; infinity: the row is not judged.
 
     ``own``: the start program's errors (infinity where finite and non-finite values disagree), ``scale``:
-    max |reference|. Raises ValueError where the start program is so far off that it must be wrong.
+    max |reference|. Integers are exact, or off by one where they are ``inexact``. Raises ValueError where
+    the start program is so far off that it must be wrong.
     """
-    epsilon = EPSILON.get(parameter.dtype, 0.0)
+    if parameter.dtype not in EPSILON:
+        most = 1.0 if inexact else 0.0
+        if own.max(initial=0.0) > most:
+            told = f"is off by {own.max():.3g}, and may be off by {most:.3g}"
+            raise ValueError(f"the start program's {parameter.name} {told}")
+        return np.full(own.shape, most)
+    epsilon = EPSILON[parameter.dtype]
     judged = np.isfinite(own)
-    if not judged.all() and (epsilon == 0.0 or judged.mean() < 0.5):
+    if not judged.all() and judged.mean() < 0.5:
         raise ValueError(f"the start program's {parameter.name} is infinite or NaN where it should not be")
     typical, size = float(np.median(own[judged])), float(np.median(scale[judged]))
     if typical > math.sqrt(epsilon) * size:

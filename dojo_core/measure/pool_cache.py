@@ -18,7 +18,7 @@ from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Parameter
 
-POOL_VERSION = 1  # of what is kept on disk
+POOL_VERSION = 2  # of what is kept on disk
 
 
 def pool_key(program: Program, parameters: tuple[Parameter, ...], seed: int) -> str:
@@ -43,7 +43,7 @@ def cached_pool(text: str, parameters: tuple[Parameter, ...], seed: int, cache: 
 
 def _save(pool: Pool, folder: Path) -> None:
     draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix="draft-"))
-    index: dict[str, object] = {"adversarial": pool.adversarial}
+    index: dict[str, object] = {"adversarial": pool.adversarial, "inexact": pool.inexact}
     for part in ("inputs", "references", "sensitivity"):
         arrays: dict[str, Array] = getattr(pool, part)
         for number, array in enumerate(arrays.values()):
@@ -65,7 +65,7 @@ def _load(folder: Path) -> Pool:
         }
         for part in ("inputs", "references", "sensitivity")
     }
-    return Pool(**parts, adversarial=index["adversarial"])
+    return Pool(**parts, adversarial=index["adversarial"], inexact=tuple(index["inexact"]))
 
 
 def _prune(pools: Path, keep: Path) -> None:

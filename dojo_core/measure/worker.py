@@ -186,7 +186,8 @@ class Worker:
                     buffer, p.dtype, workload.pool.references[p.name], columns(p.shape)
                 )
                 try:
-                    allowed = tolerance(p, own, scale, workload.pool.sensitivity.get(p.name))
+                    pool = workload.pool
+                    allowed = tolerance(p, own, scale, pool.sensitivity.get(p.name), p.name in pool.inexact)
                 except ValueError as error:
                     return {"status": "wrong_result", "message": f"It is wrong itself: {error}."}
                 workload.tolerance[p.name] = (allowed, scale)

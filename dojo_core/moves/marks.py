@@ -22,9 +22,10 @@ from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, place_of, scope_
 from dojo_core.moves.places import fresh_name as fresh
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import is_reduction
-from dojo_core.program.marks import MARK_WORDS
+from dojo_core.program.marks import mark_word
 from dojo_core.program.text import TextError, parse_access
 from dojo_core.program.tree import Access, Leaf, Path, Program, Scope
+from dojo_core.targets.instructions import INSTRUCTIONS
 
 # The move that sets each mark: what clear_mark's inverse is.
 MARKING: dict[str, str] = {}
@@ -54,7 +55,7 @@ class MarkMove(Transformation):
     def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
         path, scope, _ = scope_at(context.program, arguments[0])
         if scope.mark:
-            return structural("marked", f"{arguments[0]} is {MARK_WORDS[scope.mark]} already.", path)
+            return structural("marked", f"{arguments[0]} is {mark_word(scope.mark)} already.", path)
         return context.program.splice(path, 1, (replace(scope, mark=self.mark),))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
@@ -185,7 +186,7 @@ class Vectorize(MarkMove):
 
 @register
 class ClearMark(Transformation):
-    """Take the mark of a scope away: the inverse of unroll, parallelize, vectorize and the maps to a GPU.
+    """Take the mark of a scope away: the inverse of the moves that mark one.
 
     ``clear_mark S``
 
@@ -219,6 +220,8 @@ class ClearMark(Transformation):
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         _, scope, _ = scope_at(context.program, arguments[0])
+        if scope.mark in INSTRUCTIONS:
+            return Move("use_instruction", (arguments[0], scope.mark))
         return Move(MARKING[scope.mark], arguments)
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:

@@ -20,6 +20,7 @@ _KIND_WORDS = {
     "node": "a scope or an operation, such as t@1 or t", "buffer": "a buffer's name", "name": "a new name",
     "location": "a location such as stack", "access": "an access such as x[{0}+1,{1}]",
     "number": "a whole number", "numbers": "whole numbers", "mode": "guard or free",
+    "instruction": "an instruction such as vpdpbusd",
     "region": "root or a scope such as t@0", "word": "a place, a name or a number",
 }  # fmt: skip
 

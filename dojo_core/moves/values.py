@@ -20,6 +20,7 @@ from dojo_core.moves.nodes import births, without
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of, writers
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Touch, Witness, may_regroup
+from dojo_core.program.dtypes import COMPARISONS
 from dojo_core.program.flow import (
     Definition,
     changed_since,
@@ -164,9 +165,7 @@ class Forward(_OnRead):
             if witness is not None:  # 3
                 return _changed(witness)
             new = found.here(source)
-        elif not _exact(
-            source, program.buffer_of[array].dtype, program.buffer_of[leaf.op.target.array].dtype
-        ):
+        elif not _exact(source, program.buffer_of[array].dtype, program, leaf.op):
             return structural("inexact", f"{source} would be of another dtype than {array}.", leaf.path)
         changed = _replaced(leaf.op, access, new)
         return program.edit(body=splice(program.body, leaf.path, 1, (changed,)))
@@ -176,11 +175,13 @@ def _is_copy(op: Op) -> bool:
     return not op.accumulate and not op.function
 
 
-def _exact(number: Number, dtype: str, target: str) -> bool:
-    """Does a literal mean the same where it stands for an element of the dtype?"""
-    if dtype != target:
+def _exact(number: Number, dtype: str, program: Program, op: Op) -> bool:
+    """Does a literal mean the same in an operation where it stands for an element of the dtype?"""
+    if dtype != program.buffer_of[op.target.array].dtype:
         return False
-    return dtype in ("f32", "f64") or number.value in (0, 1)
+    # What is compared may be computed in a wider dtype, f16 and bf16 are computed in f32.
+    unlike = dtype in ("f16", "bf16") or op.function in COMPARISONS
+    return not unlike or number.value in (0, 1)
 
 
 @register
@@ -455,8 +456,7 @@ class Contract(Transformation):
         origin = found.write.leaf
         if origin.op.function != "*" or origin.op.accumulate or array in program.interface:
             return structural("not-a-product", f"{array} is no product of its own.", leaf.path, origin.path)
-        dtypes = {program.buffer_of[a.array].dtype for a in (op.target, origin.op.target, *origin.op.reads)}
-        if len(dtypes) > 1:
+        if program.buffer_of[op.target.array].dtype != program.buffer_of[array].dtype:
             return structural("other-dtype", "The product and the sum have different dtypes.", leaf.path)
         for operand in origin.op.reads:  # 3
             witness = overwritten(program, found, operand)

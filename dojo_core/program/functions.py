@@ -9,7 +9,7 @@ from dojo_core.program.tree import DTYPE_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """``infix`` functions stand between their operands; ``vector``: a vector form exists for floats."""
+    """``infix`` functions stand between their operands; ``vector``: a vector form exists."""
 
     name: str
     arity: int
@@ -29,7 +29,7 @@ _NAMED = [
     Function("fma", 3),
     Function("select", 3, vector=False),
 ]
-_CONVERSIONS = [Function(dtype, 1, vector=False) for dtype in DTYPE_BYTES]
+_CONVERSIONS = [Function(dtype, 1, vector=dtype != "bool") for dtype in DTYPE_BYTES]
 
 FUNCTIONS: dict[str, Function] = {f.name: f for f in _ARITHMETIC + _COMPARISONS + _NAMED + _CONVERSIONS}
 

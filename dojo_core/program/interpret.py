@@ -1,5 +1,10 @@
 """What a program computes, in float64: the meaning that generated code is checked against.
 
+f32 and f64 are not rounded, so that errors can be measured against the result. f16 and bf16 are rounded on
+every write, and so are floating-point numbers that go on into integers, which must come out exact. Integers
+wrap around. A conversion gives what its dtype holds: a floating-point number becomes an integer towards zero,
+the nearest one that there is beyond the range, and 0 where it is NaN.
+
 ``interpret`` evaluates logical cells, a whole scope at a time where no iteration depends on another;
 ``interpret_physical`` goes cell by cell through the addresses that ``:N``, shared buffers and
 per-iteration storage leave, for tests on tiny shapes.
@@ -17,6 +22,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dojo_core.program.affine import Affine
+from dojo_core.program.dtypes import (
+    COMPARISONS,
+    FLOATS,
+    compute_dtype,
+    dtypes_of,
+    extremes,
+    reaching_integers,
+)
 from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,
@@ -36,12 +49,13 @@ Array = npt.NDArray[Any]
 # Elements of one temporary (512 MiB of float64): larger steps are cut along their outermost iterator.
 CHUNK_CELLS = 1 << 26
 
-_FLOATS = ("f64", "f32", "f16", "bf16")
+# Whole numbers that float64 holds: a sum of integer products below it is exact in float64.
+_WHOLE = 2**53
 
 
 def storage_dtype(dtype: str) -> type[np.generic]:
     """What the interpreter keeps a dtype in: float64, or int64 (wrapped to the dtype's bits on a write)."""
-    return np.float64 if dtype in _FLOATS else np.int64
+    return np.float64 if dtype in FLOATS else np.int64
 
 
 def interpret(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -66,6 +80,8 @@ def _input(program: Program, inputs: Mapping[str, Array], array: str) -> Array:
     given = np.asarray(inputs[array])
     if given.shape != shape:
         raise ValueError(f"The input {array} has the shape {shape}, not {given.shape}.")
+    if buffer.dtype in ("f16", "bf16"):
+        return rounded(given, buffer.dtype)
     return given.astype(storage_dtype(buffer.dtype))
 
 
@@ -77,12 +93,39 @@ def _empty(shape: tuple[int, ...], dtype: str) -> Array:
 # ---------------------------------------------------------------------------- functions
 
 
+def rounded(value: Array, dtype: str) -> Array:
+    """Floating-point numbers of a dtype, as float64: to nearest, ties to even; f16 and bf16 by way of f32."""
+    if dtype == "f64":
+        return np.asarray(value, np.float64)
+    single = np.asarray(value, np.float32)
+    if dtype == "f16":
+        with np.errstate(over="ignore"):
+            return single.astype(np.float16).astype(np.float64)
+    if dtype == "bf16":
+        return bf16_value(bf16_bits(single))
+    return single.astype(np.float64)
+
+
+def bf16_bits(single: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+    """The upper halves of f32, rounded to nearest, ties to even; NaN as the quiet one."""
+    bits = np.ascontiguousarray(single).view(np.uint32).reshape(single.shape)
+    nearest = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    return np.where(np.isnan(single), 0x7FC0, nearest).astype(np.uint16)
+
+
+def bf16_value(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
+    """The numbers that stored bf16 stand for."""
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+
+
 def _divide(a: Array, b: Array) -> Array:
     if np.result_type(a, b).kind == "f":
         return np.asarray(np.true_divide(a, b))
-    # C rounds towards zero; a division by zero, undefined there, gives 0.
+    # Towards zero, as in C; a division by zero gives 0.
     safe = np.where(b == 0, 1, b)
-    return np.where(b == 0, 0, np.sign(a) * np.sign(safe) * (np.abs(a) // np.abs(safe)))
+    floor = a // safe
+    return np.where(b == 0, 0, floor + ((a % safe != 0) & ((a < 0) != (safe < 0))))
 
 
 def _sigmoid(x: Array) -> Array:
@@ -95,24 +138,32 @@ def _erf(x: Array) -> Array:
 
 
 def _wrap(value: Array, dtype: str) -> Array:
-    """A value as it is after a write to an array of ``dtype``."""
-    if dtype in _FLOATS:
+    """A value as an array of ``dtype`` holds it, floating-point numbers unrounded."""
+    if dtype in FLOATS:
         return np.asarray(value, np.float64)
     if dtype == "bool":
         return np.asarray(value != 0, np.int64)
     whole = np.asarray(value)
+    least, most = extremes(dtype)
     if whole.dtype.kind == "f":
         # -inf and inf are the identities of max and min: the extreme values of the type.
-        kind = np.iinfo(dtype.replace("i", "int").replace("u", "uint"))
-        above, below = whole >= float(kind.max), whole <= float(kind.min)
+        above, below = whole >= float(most), whole <= float(least)
         inside = np.where(above | below | np.isnan(whole), 0, whole).astype(np.int64)
-        return np.where(above, np.int64(kind.max), np.where(below, np.int64(kind.min), inside))
-    bits = 8 * DTYPE_BYTES[dtype]
+        return np.where(above, np.int64(most), np.where(below, np.int64(least), inside))
     whole = whole.astype(np.int64)
-    if bits == 64:
+    if dtype == "i64":
         return whole
-    half = 0 if dtype == "u8" else 1 << (bits - 1)
-    return (whole + half) % (1 << bits) - half
+    return (whole - least) % (most - least + 1) + least
+
+
+def _converted(value: Array, dtype: str) -> Array:
+    """A conversion that the text asks for: floating-point numbers are rounded too."""
+    return rounded(value, dtype) if dtype in FLOATS else _wrap(value, dtype)
+
+
+def _whole(of_reals: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """A function that leaves whole numbers as they are."""
+    return lambda x: of_reals(x) if np.asarray(x).dtype.kind == "f" else x
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -136,15 +187,15 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "tanh": np.tanh,
     "erf": _erf,
     "sigmoid": _sigmoid,
-    "floor": np.floor,
-    "round": np.rint,
+    "floor": _whole(np.floor),
+    "round": _whole(np.rint),
     "max": np.maximum,
     "min": np.minimum,
     "pow": lambda x, y: np.power(np.asarray(x, np.float64), y),
     "fma": lambda a, b, c: a * b + c,
     "select": lambda c, a, b: np.where(c != 0, a, b),
 }
-FUNCTIONS.update({dtype: partial(_wrap, dtype=dtype) for dtype in DTYPE_BYTES})
+FUNCTIONS.update({dtype: partial(_converted, dtype=dtype) for dtype in DTYPE_BYTES})
 
 ACCUMULATIONS: dict[str, np.ufunc] = {
     "+": np.add,
@@ -157,19 +208,50 @@ ACCUMULATIONS: dict[str, np.ufunc] = {
 # ---------------------------------------------------------------------------- logical cells
 
 
-def _computed(program: Program, op: Op, operands: Sequence[Array]) -> Array:
-    """The value of an operation's function. A quotient is whole only where all it touches is whole."""
-    touched = (program.buffer_of[a.array].dtype for a in (op.target, *op.reads))
-    if op.function == "/" and any(dtype in _FLOATS for dtype in touched):
-        operands = [np.asarray(o, np.float64) for o in operands]
-    return np.asarray(FUNCTIONS[op.function](*operands))
+class _Meaning:
+    """What the operations of a program make of numbers."""
+
+    def __init__(self, program: Program):
+        self.dtypes = dtypes_of(program)
+        self.exact = reaching_integers(program)
+
+    def computed(self, op: Op, operands: Sequence[Array]) -> Array:
+        """The value of an operation's function, in the dtype that it is computed in."""
+        dtype = compute_dtype(op, self.dtypes)
+        if op.function not in DTYPE_BYTES:
+            # A number or an iterator takes the operation's dtype (what select tests keeps its own).
+            first = 1 if op.function == "select" else 0
+            operands = [
+                o if isinstance(written, Access) or k < first else self._literal(op, o, dtype)
+                for k, (o, written) in enumerate(zip(operands, op.operands, strict=True))
+            ]
+            if dtype in FLOATS:
+                operands = [np.asarray(o, np.float64) for o in operands]
+        return np.asarray(FUNCTIONS[op.function](*operands))
+
+    @staticmethod
+    def _literal(op: Op, value: Array, dtype: str) -> Array:
+        if dtype in FLOATS:
+            return rounded(value, dtype) if op.function in COMPARISONS else value
+        return _wrap(value, dtype)
+
+    def stored(self, value: Array, array: str) -> Array:
+        """A value as it is after a write to an array."""
+        dtype = self.dtypes[array]
+        if dtype in ("f16", "bf16") or (dtype == "f32" and array in self.exact):
+            return rounded(value, dtype)
+        return _wrap(value, dtype)
+
+    def term(self, value: Array, array: str) -> Array:
+        """A term of an accumulation in the dtype that the sum is kept in."""
+        return _wrap(value, self.dtypes[array])
 
 
 class _Logical:
     """Every array whole. An iterator is a range: one value where the scope runs as a loop, else all."""
 
     def __init__(self, program: Program, inputs: Mapping[str, Array]):
-        self.program = program
+        self.program, self.meaning = program, _Meaning(program)
         self.arrays: dict[str, Array] = {}
         for buffer in program.buffers:
             shape = tuple(d.size for d in buffer.dims)
@@ -197,7 +279,7 @@ class _Logical:
                 self._node(child, (*ranges, step), inner)
 
     def _op(self, op: Op, ranges: tuple[tuple[int, int], ...]) -> None:
-        widest = math.prod(e - b for b, e in ranges)
+        self.terms = widest = math.prod(e - b for b, e in ranges)
         contraction = self._is_contraction(op)
         if contraction:
             used = {d for form in op.target.index for d in form.depths}
@@ -221,10 +303,14 @@ class _Logical:
             self._strided(op, ranges)
 
     def _is_contraction(self, op: Op) -> bool:
-        floating = all(self.program.buffer_of[a.array].dtype in _FLOATS for a in (op.target, *op.reads))
-        return (
-            op.accumulate == "+" and op.function == "*" and len(op.reads) == 2 and floating and not op.guard
-        )
+        if op.accumulate != "+" or op.function != "*" or len(op.reads) != 2 or op.guard:
+            return False
+        dtypes = [self.meaning.dtypes[a.array] for a in (op.target, *op.reads)]
+        if dtypes[0] in FLOATS:
+            return True
+        # Sums that float64 holds exactly: those of bytes, up to 2**37 terms.
+        largest = [max(-low, high) for low, high in map(extremes, dtypes[1:])]
+        return dtypes[0] != "bool" and math.prod(largest) * self.terms <= _WHOLE
 
     def _view(self, access: Access, ranges: Sequence[tuple[int, int]]) -> Array:
         """The cells of an access over all iterators, one axis each, without a copy (stride 0: one cell)."""
@@ -254,12 +340,11 @@ class _Logical:
                 operands.append(np.asarray(operand.value))
             else:
                 operands.append(_grid(operand, ranges))
-        value = _computed(self.program, op, operands)
+        value = self.meaning.computed(op, operands)
         target = self._view(op.target, ranges)
-        dtype = self.program.buffer_of[op.target.array].dtype
         value = value.reshape((1,) * (len(ranges) - value.ndim) + value.shape)
         if op.accumulate:
-            value = _wrap_partial(value, dtype)
+            value = self.meaning.term(value, op.target.array)
             combine = ACCUMULATIONS[op.accumulate]
             for axis, (extent, (begin, end)) in enumerate(zip(target.shape, ranges, strict=True)):
                 if extent == 1 and end - begin > 1:
@@ -273,7 +358,7 @@ class _Logical:
                 self._add_at(op, ranges, value, combine)
                 return
             value = combine(target, value)
-        target[...] = _wrap(value, dtype)
+        target[...] = self.meaning.stored(value, op.target.array)
 
     def _add_at(self, op: Op, ranges: Sequence[tuple[int, int]], value: Array, combine: np.ufunc) -> None:
         """An accumulation where several iterations share a cell by their sum, as in ``y[{0}+{1}]``."""
@@ -282,7 +367,7 @@ class _Logical:
         kept = [r if u else (r[0], r[0] + 1) for r, u in zip(ranges, used, strict=True)]
         index = np.broadcast_arrays(*(_grid(form, kept) for form in op.target.index))
         combine.at(array, tuple(index), np.broadcast_to(value, index[0].shape))
-        array[...] = _wrap(array, self.program.buffer_of[op.target.array].dtype)
+        array[...] = self.meaning.stored(array, op.target.array)
 
     def _contract(self, op: Op, ranges: Sequence[tuple[int, int]]) -> None:
         """A sum of products: the matrix products of numpy do it."""
@@ -290,7 +375,7 @@ class _Logical:
         operands: list[Any] = []
         present: set[int] = set()
         for access in op.reads:
-            view = self._view(access, ranges)
+            view = self._view(access, ranges).astype(np.float64, copy=False)
             axes = [d for d, n in enumerate(view.shape) if n > 1]
             present.update(axes)
             operands += [
@@ -309,9 +394,13 @@ class _Logical:
                 r if any(f.uses(d) for f in op.target.index) else (r[0], r[0] + 1)
                 for d, r in enumerate(ranges)
             ]
-            self._add_at(op, kept, value, np.add)
+            self._add_at(op, kept, self._as_stored(op, value), np.add)
             return
-        target[...] = target + value
+        target[...] = self.meaning.stored(target + self._as_stored(op, value), op.target.array)
+
+    def _as_stored(self, op: Op, value: Array) -> Array:
+        """A sum of products in the kind that its array is kept in."""
+        return value.astype(storage_dtype(self.meaning.dtypes[op.target.array]), copy=False)
 
     def _scattered(self, op: Op, ranges: Sequence[tuple[int, int]]) -> None:
         """A guarded operation: only the iterations that the guard lets through."""
@@ -341,33 +430,27 @@ class _Logical:
                 operands.append(self.arrays[operand.array][cell(operand)])
             else:
                 operands.append(np.asarray(operand.value) if isinstance(operand, Number) else at(operand))
-        dtype = self.program.buffer_of[op.target.array].dtype
-        value = _computed(self.program, op, operands)
+        value = self.meaning.computed(op, operands)
         array, index = self.arrays[op.target.array], cell(op.target)
         count = points[0].shape if points else ()
         if index:
             index = tuple(np.broadcast_to(i, count) for i in index)
         if not op.accumulate:
-            value = np.broadcast_to(_wrap(value, dtype), count)
+            value = np.broadcast_to(self.meaning.stored(value, op.target.array), count)
             array[index] = value if index or not count else value[-1]  # the last iteration's stays
             return
-        value = np.broadcast_to(_wrap_partial(value, dtype), count)
+        value = np.broadcast_to(self.meaning.term(value, op.target.array), count)
         if index:
             ACCUMULATIONS[op.accumulate].at(array, index, value)
         else:
             array[...] = ACCUMULATIONS[op.accumulate](
                 array, ACCUMULATIONS[op.accumulate].reduce(value.ravel())
             )
-        array[...] = _wrap(array, dtype)
+        array[...] = self.meaning.stored(array, op.target.array)
 
 
 def _squeeze(view: Array, axes: list[int]) -> Array:
     return view.squeeze(axis=tuple(d for d in range(view.ndim) if d not in axes))
-
-
-def _wrap_partial(value: Array, dtype: str) -> Array:
-    """A term of an accumulation in the type that the sum is kept in."""
-    return np.asarray(value, np.float64) if dtype in _FLOATS else _wrap(value, dtype)
 
 
 def _grid(form: Affine, ranges: Sequence[tuple[int, int]]) -> Array:
@@ -457,7 +540,7 @@ class _Physical:
     """Each buffer one block of addresses, made anew in each iteration of its owner."""
 
     def __init__(self, program: Program, inputs: Mapping[str, Array]):
-        self.program = program
+        self.program, self.meaning = program, _Meaning(program)
         self.memory: dict[str, Array] = {}
         self.owners: dict[str, Path] = {}
         for buffer in program.buffers:
@@ -521,10 +604,11 @@ class _Physical:
                 )
         buffer = self.program.buffer_of[op.target.array]
         address, memory = self._address(op.target, iterators), self.memory[buffer.name]
-        value = _computed(self.program, op, operands)
+        value = self.meaning.computed(op, operands)
         if op.accumulate:
-            value = ACCUMULATIONS[op.accumulate](memory[address], _wrap_partial(value, buffer.dtype))
-        memory[address] = _wrap(np.asarray(value), buffer.dtype)
+            term = self.meaning.term(value, op.target.array)
+            value = ACCUMULATIONS[op.accumulate](memory[address], term)
+        memory[address] = self.meaning.stored(np.asarray(value), op.target.array)
 
 
 def _common_scope(program: Program, buffer: Buffer) -> Path:

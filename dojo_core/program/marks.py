@@ -16,11 +16,19 @@ from dojo_core.program.dependence import (
     touches,
 )
 from dojo_core.program.difference import UNROLLED, Difference
+from dojo_core.program.dtypes import FLOATS
 from dojo_core.program.tree import Access, Buffer, Leaf, Op, Path, Program, Scope
+from dojo_core.program.unification import Mismatch, unify
 from dojo_core.program.validity import Fault
-from dojo_core.targets.target import Target
+from dojo_core.targets.instructions import INSTRUCTIONS
+from dojo_core.targets.target import Target, lanes_of
 
-MARK_WORDS = {"u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp"}
+_WORDS = {"u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp"}
+
+
+def mark_word(mark: str) -> str:
+    """A scope's mark in words: parallel, or run as the instruction of that name."""
+    return _WORDS.get(mark, f"run as {mark}")
 
 
 def mark_fault(
@@ -73,9 +81,13 @@ def _fault(code: str, sentence: str, nodes: tuple[Path, ...], buffer: str = "") 
 def _scope_fault(
     program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], target: Target, policy: str
 ) -> Fault | None:
+    if scope.mark in INSTRUCTIONS:
+        # Asked on every target: one that lacks the instruction runs the scopes as they stand.
+        found = unify(program, scope, len(above), scope.mark)
+        return _fault(found.code, found.sentence, (path,)) if isinstance(found, Mismatch) else None
     if scope.mark and scope.mark not in target.marks:
         return _fault(
-            "mark-unknown", f"The target {target.name} knows no {MARK_WORDS[scope.mark]} scopes.", (path,)
+            "mark-unknown", f"The target {target.name} knows no {mark_word(scope.mark)} scopes.", (path,)
         )
     if scope.mark == "p":
         if any(s.mark == "p" for s in above):
@@ -115,17 +127,19 @@ def _vector_sentence(
     op: Op, lanes: int, above: tuple[int, ...], buffers: tuple[Buffer, ...], target: Target, policy: str
 ) -> tuple[str, str] | None:
     lane = len(above)
-    dtypes = {b.dtype for b in buffers}
-    if len(dtypes) > 1:
-        return "vector-dtype", f"The operation mixes {' and '.join(sorted(dtypes))}: one dtype per vector."
-    dtype = dtypes.pop()
-    widths = target.vector_widths.get(dtype, ())
+    dtypes = list(dict.fromkeys(b.dtype for b in buffers))
+    bare = next((d for d in dtypes if d not in target.vector_widths), None)
+    if bare is not None:
+        return "vector-dtype", f"The target {target.name} has no vectors of {bare}."
+    widths = lanes_of(dtypes, target)
     if lanes not in widths:
-        known = ", ".join(map(str, widths)) or "none"
-        return "vector-width", f"{lanes} is no vector width of {target.name} for {dtype} (they are: {known})."
+        known, named = ", ".join(map(str, widths)) or "none", " and ".join(dtypes)
+        return "vector-width", f"{lanes} is no vector width of {target.name} for {named} (they are: {known})."
     leaf = Leaf(op, (0,) * (lane + 1), tuple(Scope(n, ()) for n in (*above, lanes)))
     if not has_vector_form(leaf):
         return "vector-form", f"{op.function} has no vector form."
+    if op.function == "/" and dtypes[0] not in FLOATS:
+        return "vector-form", f"/ has no vector form for {dtypes[0]}: no processor divides so."
     for comparison in op.guard:
         if comparison.form.uses(lane):
             return "vector-guard", "The guard depends on the lane."
@@ -210,7 +224,8 @@ def register_sentence(
             if scope.mark == "u":
                 continue
             # implied: coefficient 1, since lanes are neighbours (vector-stride)
-            if scope.mark == "v" and k == last and coefficient == 1:
+            lanes = scope.mark == "v" or scope.mark in INSTRUCTIONS
+            if lanes and k == last and coefficient == 1:
                 rest = [c for d, c in form.terms if d != depth]
                 if (
                     any(c % scope.size for c in rest)

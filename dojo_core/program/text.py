@@ -18,6 +18,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from dojo_core.program.affine import Affine
+from dojo_core.program.dtypes import dtype_fault
 from dojo_core.program.functions import FUNCTIONS, KERNEL_LIMITS
 from dojo_core.program.tree import (
     DTYPE_BYTES,
@@ -35,6 +36,7 @@ from dojo_core.program.tree import (
     Scope,
     substituted,
 )
+from dojo_core.targets.instructions import INSTRUCTIONS
 
 MARKS = {"": "", "u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp"}
 LOCATIONS = ("heap", "stack", "register", "shared", "local")
@@ -112,6 +114,7 @@ class _Reader:
         self.outputs: tuple[str, ...] = ()
         self.buffers: list[Buffer] = []
         self.dims: dict[str, tuple[Dim, ...]] = {}
+        self.dtypes: dict[str, str] = {}
         self.root: list[_Frame | Op] = []
         self.open: list[_Frame] = []
         self.nodes = 0
@@ -209,6 +212,7 @@ class _Reader:
             if array in self.dims or arrays.count(array) > 1:
                 self.fail_at(name, f"array {array} has two buffers", "An array lives in one buffer.")
             self.dims[array] = tuple(dims)
+            self.dtypes[array] = str(dtype)
         buffer = Buffer(str(name), str(dtype), tuple(dims), str(location), arrays)
         total = buffer.bytes + sum(b.bytes for b in self.buffers)
         if total > KERNEL_LIMITS["buffer bytes"]:
@@ -251,9 +255,10 @@ class _Reader:
             size, _, mark = slot.partition(":")
             if len(size) > 12 or not 0 < int(size) < 2**40:
                 self.fail(f"a scope of {size} iterations", "A size is a whole number, at least 1.", column)
-            if (":" in slot and mark not in MARKS) or (mark == "" and ":" in slot):
+            if ":" in slot and (not mark or (mark not in MARKS and mark not in INSTRUCTIONS)):
                 named = ", ".join(f":{m} {word}" for m, word in MARKS.items() if m)
-                self.fail(f"unknown mark :{mark}", f"The marks are {named}.", column + len(size))
+                told = f"The marks are {named}, and the instructions :{', :'.join(INSTRUCTIONS)}."
+                self.fail(f"unknown mark :{mark}", told, column + len(size))
             fresh.append(_Frame(int(size), mark))
         del self.open[bars:]
         for frame in fresh:
@@ -303,7 +308,11 @@ class _Reader:
             if guard:
                 self.check_guarded(access, guard, target_tree)
         operands = tuple(substituted(o, {}) for o in value.operands)
-        return Op(target, accumulate, value.function, operands, guard, tuple(prefetches), stream)
+        op = Op(target, accumulate, value.function, operands, guard, tuple(prefetches), stream)
+        fault = dtype_fault(op, self.dtypes)
+        if fault is not None:
+            self.fail_at(value_tree, *fault)
+        return op
 
     def negated(self, value: Operand | _Call, where: Any) -> Operand | _Call:
         if isinstance(value, Number):

@@ -10,15 +10,20 @@ import math
 from collections.abc import Callable, Sequence
 
 from dojo_core.program.affine import Affine
+from dojo_core.program.dtypes import (
+    COMPARISONS,
+    FLOATS,
+    arithmetic,
+    compute_dtype,
+    dtypes_of,
+    extremes,
+)
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Number, Op, Operand, Program, Scope
 from dojo_core.targets.cpu.code import NotGeneratable
+from dojo_core.targets.cpu.conversions import HALVES, integer_literal, scalar_conversion
 
-# Dtypes from narrow to wide: an operation is computed in the widest of its operands' and target's.
-RANK = {d: k for k, d in enumerate(("bool", "u8", "i8", "i16", "i32", "i64", "f32", "f64"))}
-FLOATS = ("f32", "f64")
-OF_REALS = ("sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "pow")
-_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+WRAPPING = {"+": "add", "-": "subtract", "*": "multiply", "neg": "negate"}  # of integers
 
 
 class Scalars:
@@ -27,63 +32,62 @@ class Scalars:
     def __init__(
         self, program: Program, strict: bool, place: Callable[[Access, Sequence[Scope]], str]
     ) -> None:
-        self.program, self.strict, self.place = program, strict, place
+        self.dtypes, self.strict, self.place = dtypes_of(program), strict, place
 
     def statement(self, op: Op, scopes: Sequence[Scope]) -> str:
         """The assignment or accumulation of one scalar."""
-        dtype = self.program.buffer_of[op.target.array].dtype
+        dtype = self.dtypes[op.target.array]
         place = self.place(op.target, scopes)
-        compute = self._compute_dtype(op)
+        compute = arithmetic(self.compute_dtype(op))
 
         def operand(value: Operand, wanted: str) -> str:
             if isinstance(value, Number):
                 return literal(value.value, wanted)
             if isinstance(value, Affine):
                 return f"({c_type(wanted)})({index_text(value, scopes)})"
-            text = self.place(value, scopes)
-            own = self.program.buffer_of[value.array].dtype
-            return text if own == wanted else f"({c_type(wanted)}){text}"
+            return scalar_conversion(self.place(value, scopes), self.dtypes[value.array], wanted)
 
-        if op.accumulate == "+" and op.function == "*" and self.strict and dtype == compute in FLOATS:
+        if op.accumulate == "+" and op.function == "*" and self.strict and dtype == compute in ("f32", "f64"):
             a, b = (operand(o, compute) for o in op.operands)
             return f"{place} = {dtype}_fma({a}, {b}, {place});"
-        value, got = self._expression(op, compute, [operand(o, w) for o, w in _wanted(op, compute)])
-        if got != dtype:
-            value = f"({value}) != 0" if dtype == "bool" else f"({c_type(dtype)})({value})"
+        value, got = self._expression(op, compute, [operand(o, w) for o, w in self._wanted(op, compute)])
+        inner = arithmetic(dtype)  # f16 and bf16: what is written is rounded from f32
+        if op.function in HALVES:
+            value, got = scalar_conversion(value, got, op.function), op.function
         if not op.accumulate:
+            if got != dtype and not (got == "bool" and dtype != "bool" and dtype not in HALVES):
+                value = scalar_conversion(value, got, dtype)
             return f"{place} = {value};"
+        value = scalar_conversion(value, got, inner) if got != "bool" else value
+        old = scalar_conversion(place, dtype, inner)
         if op.accumulate in "+*":
             if dtype == "bool":
                 return f"{place} = ({place} {op.accumulate} ({value})) != 0;"
-            return f"{place} {op.accumulate}= {value};"
-        return f"{place} = {c_type(dtype)}_{op.accumulate}({value}, {place});"
+            if dtype in FLOATS and dtype not in HALVES:
+                return f"{place} {op.accumulate}= {value};"
+            if dtype in HALVES:
+                value = f"{old} {op.accumulate} {atom(value)}"
+            else:
+                return f"{place} = {dtype}_{WRAPPING[op.accumulate]}({place}, {value});"
+        else:
+            value = f"{c_type(inner)}_{op.accumulate}({value}, {old})"
+        return f"{place} = {scalar_conversion(value, inner, dtype)};"
 
-    def _compute_dtype(self, op: Op) -> str:
-        """The dtype an operation's function is computed in: the widest of what it touches."""
-        if op.function in DTYPE_BYTES:
-            if op.function not in RANK:
-                raise NotGeneratable(f"This target has no arithmetic in {op.function}: use f32.")
-            return op.function
-        comparison = op.function in _COMPARISONS
-        dtypes = {self.program.buffer_of[a.array].dtype for a in op.reads}
-        if not comparison:
-            dtypes.add(self.program.buffer_of[op.target.array].dtype)
-        if not dtypes or any(isinstance(o, Affine) for o in op.operands):
-            dtypes.add("i64")
-        widest = max(dtypes, key=RANK.__getitem__)
-        if widest in FLOATS:
-            return widest
-        # Infinities stand for the extreme values of an integer type, other than in a comparison.
-        numbers = [o.value for o in op.operands if isinstance(o, Number)]
-        fractions = [n for n in numbers if isinstance(n, float) and (comparison or math.isfinite(n))]
-        if op.function in OF_REALS or fractions:
-            return "f64"
-        if widest == "bool":
-            return widest if op.function in ("", "select") else "i64"
-        low, high = _extremes(widest)
-        if any(math.isfinite(n) and not low <= n <= high for n in numbers):
-            return "i64"
-        return "i16" if widest == "i8" and "u8" in dtypes else widest
+    def compute_dtype(self, op: Op) -> str:
+        """The dtype an operation's function is computed in."""
+        try:
+            return compute_dtype(op, self.dtypes)
+        except ValueError as error:
+            raise NotGeneratable(f"{error}: convert one operand.") from None
+
+    def _wanted(self, op: Op, compute: str) -> list[tuple[Operand, str]]:
+        """Each operand with the dtype it is wanted in; what is only compared with 0 keeps its own."""
+        wanted = [(o, compute) for o in op.operands]
+        first = op.operands[0]
+        if op.function in ("select", "bool"):
+            own = self.dtypes[first.array] if isinstance(first, Access) else "f64"
+            wanted[0] = (first, arithmetic(own))
+        return wanted
 
     def _expression(self, op: Op, dtype: str, values: list[str]) -> tuple[str, str]:
         """The C of a scalar function of ``values`` and the dtype it yields."""
@@ -91,34 +95,32 @@ class Scalars:
         if not function:
             return values[0], dtype
         if function in DTYPE_BYTES:
-            return f"{values[0]} != 0" if dtype == "bool" else values[0], dtype
-        if function in _COMPARISONS:
+            return (f"{values[0]} != 0" if dtype == "bool" else values[0]), dtype
+        if function in COMPARISONS:
             return f"{values[0]} {function} {values[1]}", "bool"
         if function == "select":
             return f"{values[0]} != 0 ? {values[1]} : {values[2]}", dtype
-        if function == "neg":
-            return f"-{atom(values[0])}", dtype
-        if FUNCTIONS[function].infix:
-            left, right = values[0], values[1]
-            return f"{left} {function} {atom(right)}", dtype
         if dtype not in FLOATS:
             if function in ("floor", "round"):
                 return values[0], dtype
             if function == "fma":
-                return f"{atom(values[0])} * {atom(values[1])} + {atom(values[2])}", dtype
+                return f"{kind}_add({kind}_multiply({values[0]}, {values[1]}), {values[2]})", dtype
+            if function == "/":
+                divisor = op.operands[1]
+                if isinstance(divisor, Number) and divisor.value not in (0, -1):
+                    return f"{values[0]} / {atom(values[1])}", dtype
+                return f"{kind}_divide({values[0]}, {values[1]})", dtype
+            named = WRAPPING.get(function, function)
+            return f"{kind}_{named}({', '.join(values)})", dtype
+        if function == "neg":
+            return f"-{atom(values[0])}", dtype
+        if FUNCTIONS[function].infix:
+            return f"{values[0]} {function} {atom(values[1])}", dtype
         return f"{kind}_{function}({', '.join(values)})", dtype
 
 
 def c_type(dtype: str) -> str:
     return "u8" if dtype == "bool" else dtype
-
-
-def _wanted(op: Op, compute: str) -> list[tuple[Operand, str]]:
-    """Each operand with the dtype it is wanted in; what is only compared with 0 keeps its fraction."""
-    wanted = [(o, compute) for o in op.operands]
-    if op.function in ("select", "bool"):
-        wanted[0] = (op.operands[0], "f64")
-    return wanted
 
 
 def atom(text: str) -> str:
@@ -141,7 +143,7 @@ def literal(value: int | float, dtype: str) -> str:
         if math.isinf(value) or (dtype == "f32" and abs(value) > 3.4028235677973366e38):
             return f"{'-' if value < 0 else ''}__builtin_inf{suffix}()"
         return f"{float(value)!r}{suffix}"
-    low, high = _extremes(dtype)
+    low, high = extremes(dtype)
     # The identity of max is -inf: the least value of an integer type.
     if math.isinf(value):
         value = low if value < 0 else high
@@ -150,15 +152,7 @@ def literal(value: int | float, dtype: str) -> str:
     whole = int(value)
     if not low <= whole <= high:
         raise NotGeneratable(f"{value} does not fit {dtype}.")
-    if whole == -(2**63):
-        return "(-__INT64_MAX__ - 1)"
-    return str(whole) if dtype != "i64" else f"{whole}ll"
-
-
-def _extremes(dtype: str) -> tuple[int, int]:
-    """The least and the greatest value of an integer dtype."""
-    bits = 8 * DTYPE_BYTES[dtype]
-    return (0, 2**bits - 1) if dtype == "u8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return integer_literal(whole, dtype)
 
 
 def index_text(form: Affine, scopes: Sequence[Scope], wide: bool = False) -> str:

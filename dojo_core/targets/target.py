@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from dojo_core.program.dtypes import FLOATS, arithmetic
+from dojo_core.program.tree import DTYPE_BYTES
 
 if TYPE_CHECKING:
     from dojo_core.program.tree import Program, Scope
@@ -38,6 +41,7 @@ class Target:
     vector_registers: int = 16
     cache_bytes: int = 1 << 20  # the cache of one core that a block of data should fit (the second level)
     shared_cache_bytes: int = 8 << 20  # the last level, which all cores share
+    instructions: frozenset[tuple[str, int]] = frozenset()  # names and lanes of those it has
     moves: frozenset[str] | None = None  # None: every move whose marks and locations it knows
 
     def __hash__(self) -> int:
@@ -55,6 +59,21 @@ class Target:
     def temporary(self, above: tuple[Scope, ...]) -> str:
         """Where a buffer that a move makes for one iteration of the scopes ``above`` best lives."""
         return "stack" if "stack" in self.locations else "heap"
+
+
+def lanes_of(dtypes: Iterable[str], target: Target) -> tuple[int, ...]:
+    """How many lanes a vector operation on these dtypes may have, widest first.
+
+    Those of its widest dtype, and of every floating-point one: integers may fill less than a register.
+    """
+    named = set(dtypes)
+    if any(d not in target.vector_widths for d in named):
+        return ()
+    bytes_ = {d: DTYPE_BYTES[arithmetic(d)] for d in named}
+    widest = max(bytes_.values())
+    asked = [d for d in named if bytes_[d] == widest or d in FLOATS]
+    common = set.intersection(*(set(target.vector_widths[d]) for d in asked))
+    return tuple(sorted(common, reverse=True))
 
 
 class UnknownTarget(ValueError):

@@ -10,8 +10,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dojo_core.program.affine import Affine
+from dojo_core.program.dtypes import (
+    FLOATS,
+    arithmetic,
+    dtypes_of,
+)
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.printing import op_text
 from dojo_core.program.tree import (
@@ -26,24 +32,24 @@ from dojo_core.program.tree import (
     Program,
     Scope,
 )
+from dojo_core.program.unification import Mismatch, unify
 from dojo_core.targets.cpu.code import Code, NotGeneratable, Parameter
-from dojo_core.targets.cpu.limits import LOCATIONS, MARKS, MAX_LINES, VECTOR_DTYPES, cpu
-from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, PREAMBLE
-from dojo_core.targets.scalars import (
-    FLOATS,
-    OF_REALS,
-    RANK,
-    Scalars,
-    atom,
-    c_type,
-    guard_text,
-    index_text,
-    literal,
+from dojo_core.targets.cpu.conversions import (
+    HALVES,
+    scalar_conversion,
+    vector_conversion,
+    vector_type,
 )
+from dojo_core.targets.cpu.limits import LOCATIONS, MARKS, MAX_LINES, cpu
+from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, PREAMBLE
+from dojo_core.targets.instructions import INSTRUCTIONS
+from dojo_core.targets.scalars import WRAPPING, Scalars, atom, c_type, guard_text, index_text, literal
+from dojo_core.targets.target import lanes_of
 
 __all__ = ["PREAMBLE", "generate"]
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+_SHORTEST = 16  # bytes of a vector register
 _LINE_WIDTH = 100
 
 _KEYWORDS = frozenset(
@@ -52,7 +58,7 @@ _KEYWORDS = frozenset(
     volatile while asm typeof linux unix i386 bool true false nullptr constexpr alignas alignof
     static_assert thread_local arrays workspace prefetch prefetch_write INLINE""".split()  # noqa: SIM905
 )
-_OURS = re.compile(r"(?:[fi]\d+|u8)(?:x\d+)?(?:_\w+)?|i\d+|_.*|kernel_\w+")
+_OURS = re.compile(rf"(?:bf|[fiu])\d+(?:x\d+)?(?:_\w+)?|i\d+|_.*|kernel_\w+|(?:{'|'.join(INSTRUCTIONS)})_\d+")
 
 _HORIZONTAL = {"+": "sum", "*": "product", "max": "maximum", "min": "minimum"}
 STRICT = '__attribute__((optimize("fp-contract=off"))) '
@@ -76,7 +82,7 @@ class _Generator:
     """The state of one generation; ``lines`` are (text, node) in order."""
 
     def __init__(self, program: Program, policy: str):
-        self.program = program
+        self.program, self.dtypes = program, dtypes_of(program)
         self.strict = policy == "strict"
         self.lines: list[tuple[str, Path | None]] = []
         self.images: dict[int, Affine] = {}  # unrolled iterators: their value in the copy being written
@@ -84,12 +90,12 @@ class _Generator:
         self.bounds: dict[str, float] = {}
         self.pieces: dict[str, int] = {}  # heap temporaries: byte offset in the workspace
         self.locals: dict[str, dict[str, str]] = {}  # register buffers: local name -> C type
+        self.scalars = Scalars(program, self.strict, self._place)
         self._check()
         self.names = _names(program)
         self.owned = _owned(program)
         self.lanes = self._register_lanes()
         self.workspace_bytes = 0
-        self.scalars = Scalars(program, self.strict, self._place)
 
     # ------------------------------------------------------------------ frame
 
@@ -145,10 +151,6 @@ class _Generator:
 
     def _check(self) -> None:
         for buffer in self.program.buffers:
-            if buffer.dtype not in RANK:
-                raise NotGeneratable(
-                    f"{buffer.name} is {buffer.dtype}, for which the CPU target has no arithmetic: use f32."
-                )
             if buffer.location not in LOCATIONS:
                 raise NotGeneratable(
                     f"{buffer.name} lies in {buffer.location}, which the CPU target has not: "
@@ -175,6 +177,9 @@ class _Generator:
     def _scope(self, scope: Scope, path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
         depth = len(scopes)
         above = (*scopes, scope)
+        if scope.mark in INSTRUCTIONS:
+            self._instruction(scope, path, scopes, indent)
+            return
         if scope.mark and scope.mark not in MARKS:
             raise NotGeneratable(f"The CPU target knows no :{scope.mark} scopes; it knows :p, :u and :v.")
         if scope.mark == "v":
@@ -182,15 +187,7 @@ class _Generator:
                 raise NotGeneratable("A :v scope wraps exactly one operation.")
             self._operation(scope.body[0], (*path, 0), above, indent)
         elif scope.mark == "u":
-            braces = bool(self.owned.get(path))
-            for value in range(scope.size):
-                self.images[depth] = Affine((), value)
-                if braces:
-                    self._line("{", path, indent)
-                self._body(scope.body, path, above, indent + braces)
-                if braces:
-                    self._line("}", path, indent)
-            self.images.pop(depth, None)
+            self._written_out(scope, path, scopes, indent)
         else:
             if scope.mark == "p":
                 self._line("#pragma omp parallel for schedule(static)", path, indent)
@@ -199,15 +196,71 @@ class _Generator:
             self._body(scope.body, path, above, indent + 1)
             self._line("}", path, indent)
 
+    def _written_out(self, scope: Scope, path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
+        """The iterations of a scope one after the other."""
+        braces = bool(self.owned.get(path))
+        for value in range(scope.size):
+            self.images[len(scopes)] = Affine((), value)
+            if braces:
+                self._line("{", path, indent)
+            self._body(scope.body, path, (*scopes, scope), indent + braces)
+            if braces:
+                self._line("}", path, indent)
+        self.images.pop(len(scopes), None)
+
+    def _instruction(self, scope: Scope, path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
+        """A scope that is one machine instruction; where this machine lacks it, as plain loops."""
+        found = unify(self.program, scope, len(scopes), scope.mark)
+        if isinstance(found, Mismatch):
+            raise NotGeneratable(found.sentence)
+        if not _has(scope):
+            written_to = self.program.buffer_of[found.operation.target.array]
+            if written_to.location == "register":  # which has no address: each lane is named
+                self._written_out(scope, path, scopes, indent)
+            else:
+                self._scope(replace(scope, mark=""), path, scopes, indent)
+            return
+        nest = [scope]
+        while isinstance(nest[-1].body[0], Scope):
+            nest.append(nest[-1].body[0])
+        above = (*scopes, *nest)
+        inside = {len(scopes) + k: Affine() for k in range(1, len(nest))}  # every operand begins at its first
+        here = (*path, *(0 for _ in nest))
+        written = found.operation.substitute(inside | self.images)
+        self._explain(found.operation, here, indent)
+        lane, word = len(scopes), found.instruction.word
+        for access in written.prefetches:
+            first = access.substitute({lane: Affine()})
+            for text in self._prefetch(first, scopes):
+                self._line(text, here, indent)
+        whole = vector_type(word, found.lanes)
+        operands = []
+        for access, shared in found.operands:
+            begin = access.substitute(inside | self.images | {lane: Affine()})
+            place = f"&{self._place(begin, above)}"
+            operands.append(
+                f"{whole}_splat({word}_word({place}))" if shared else f"{whole}_load((const {word} *){place})"
+            )
+        target = self._place(written.target, above, lane)
+        name = f"{scope.mark}_{found.lanes}"
+        dtype = self.dtypes[written.target.array]
+        if self.program.buffer_of[written.target.array].location == "register":
+            self._line(f"{target} = {name}({target}, {', '.join(operands)});", here, indent)
+        else:
+            held = vector_type(dtype, found.lanes)
+            value = f"{name}({held}_load(&{target}), {', '.join(operands)})"
+            self._line(f"{held}_store(&{target}, {value});", here, indent)
+
     # ------------------------------------------------------------------ storage
 
     def _register_lanes(self) -> dict[str, int]:
         """Lanes of the vectors that each register buffer consists of (1: scalars)."""
         lanes: dict[str, int] = {}
         for leaf in self.program.leaves:
-            if not leaf.scopes or leaf.scopes[-1].mark != "v":
+            depth = _lane_depth(leaf.scopes)
+            if depth is None:
                 continue
-            depth, width = len(leaf.scopes) - 1, leaf.scopes[-1].size
+            width = leaf.scopes[depth].size
             for access in (leaf.op.target, *leaf.op.reads):
                 buffer = self.program.buffer_of[access.array]
                 if buffer.location != "register" or not self._flat(access).coefficient(depth):
@@ -267,7 +320,7 @@ class _Generator:
         elif lane is not None:
             whole = True
         name = "_".join([self.names[buffer.name], *map(str, numbers)])
-        kind = c_type(buffer.dtype) if width == 1 else _vector_type(buffer.dtype, width)
+        kind = c_type(buffer.dtype) if width == 1 else vector_type(buffer.dtype, width)
         self.locals.setdefault(buffer.name, {}).setdefault(name, kind)
         return name, None if whole else element
 
@@ -289,9 +342,7 @@ class _Generator:
         guard = guard_text(op.guard, scopes)
         if guard is None:
             return
-        if path not in self.explained:
-            self.explained.add(path)
-            self._line(f"// {op_text(written)}", path, indent)
+        self._explain(written, path, indent)
         for access in op.prefetches:
             for text in self._prefetch(access, scopes):
                 self._line(text, path, indent)
@@ -300,8 +351,14 @@ class _Generator:
         self._line(f"if ({guard}) {statement}" if guard else statement, path, indent)
         bound = ERROR_BOUNDS.get(op.function)
         if bound is not None:
-            f64 = self.program.buffer_of[op.target.array].dtype == "f64"
+            f64 = self.dtypes[op.target.array] == "f64"
             self.bounds[str(path)] = F64_ERROR_BOUND if f64 else bound
+
+    def _explain(self, written: Op, path: Path, indent: int) -> None:
+        """The line of program text above the first statement of an operation."""
+        if path not in self.explained:
+            self.explained.add(path)
+            self._line(f"// {op_text(written)}", path, indent)
 
     def _prefetch(self, access: Access, scopes: tuple[Scope, ...]) -> list[str]:
         buffer = self.program.buffer_of.get(access.array)
@@ -320,35 +377,35 @@ class _Generator:
 
     def _vector(self, op: Op, scopes: tuple[Scope, ...]) -> str:
         program, lane, width = self.program, len(scopes) - 1, scopes[-1].size
-        dtypes = {program.buffer_of[a.array].dtype for a in (op.target, *op.reads)}
-        if len(dtypes) > 1:
-            mixed = " and ".join(sorted(dtypes))
-            raise NotGeneratable(f"A vector operation mixes {mixed}: one dtype per vector.")
-        dtype = dtypes.pop()
-        widths = cpu().vector_widths.get(dtype, ())
-        if dtype not in VECTOR_DTYPES or width not in widths:
+        dtypes = [self.dtypes[a.array] for a in (op.target, *op.reads)]
+        widths = lanes_of(dtypes, cpu())
+        if width not in widths:
             known = ", ".join(map(str, widths)) or "none"
+            named = " and ".join(dict.fromkeys(dtypes))
             raise NotGeneratable(
-                f"{width} is no vector width of this machine for {dtype} (they are: {known})."
+                f"{width} is no vector width of this machine for {named} (they are: {known})."
             )
         function = op.function
-        if function and not FUNCTIONS[function].vector:
+        dtype = dtypes[0]
+        compute = self.scalars.compute_dtype(op)
+        if (function and not FUNCTIONS[function].vector) or compute == "bool":
             raise NotGeneratable(f"{function} has no vector form.")
-        if function in OF_REALS and dtype not in FLOATS:
-            raise NotGeneratable(f"{function} has no vector form for {dtype}.")
+        if function == "/" and compute not in FLOATS:
+            raise NotGeneratable(f"{function} has no vector form for {compute}.")
         if any(c.form.uses(lane) for c in op.guard):
             raise NotGeneratable("The guard of a vector operation depends on the lane.")
-        kind = _vector_type(dtype, width)
+        inner = arithmetic(dtype)  # of the accumulation; f16 and bf16 are rounded when written
+        converting = function in DTYPE_BYTES
+        compute = arithmetic(compute)
+        kind = vector_type(compute, width)
 
         def operand(value: Operand) -> tuple[str, bool]:
             """Text, and whether it is a vector (else one scalar for all lanes)."""
             if isinstance(value, Number):
-                if dtype not in FLOATS and math.isfinite(value.value) and value.value % 1:
-                    raise NotGeneratable(f"{value} is no {dtype}: all of a vector operation has one dtype.")
-                return literal(value.value, dtype), False
+                return literal(value.value, compute), False
             if isinstance(value, Affine):
                 if not value.uses(lane):
-                    return f"({c_type(dtype)})({index_text(value, scopes)})", False
+                    return f"({c_type(compute)})({index_text(value, scopes)})", False
                 step = value.coefficient(lane)
                 base = Affine(tuple(t for t in value.terms if t[0] != lane), value.const)
                 start = index_text(base, scopes)
@@ -361,17 +418,26 @@ class _Generator:
                     f"The lanes of {value} are {stride} cells apart; they must be neighbours or one cell."
                 )
             if stride == 0:
-                return self._place(value, scopes), False
+                return scalar_conversion(self._place(value, scopes), buffer.dtype, compute), False
             place = self._place(value, scopes, lane)
-            return (place if buffer.location == "register" else f"{kind}_load(&{place})"), True
+            if buffer.location != "register":
+                place = f"{vector_type(buffer.dtype, width)}_load(&{place})"
+            return vector_conversion(place, buffer.dtype, compute, width), True
 
         operands = [operand(o) for o in op.operands]
         values = [text if is_vector else f"{kind}_splat({text})" for text, is_vector in operands]
         reduction = self._flat(op.target).coefficient(lane) == 0
         register = program.buffer_of[op.target.array].location == "register"
-        fused = self.strict and op.accumulate == "+" and function == "*" and dtype in FLOATS
-        if not function or function in DTYPE_BYTES:
+        fused = (
+            self.strict and op.accumulate == "+" and function == "*" and dtype == compute in ("f32", "f64")
+        )
+        whole = compute not in FLOATS
+        if not function or converting or (whole and function in ("floor", "round")):
             value = values[0]
+        elif whole and function == "fma":
+            value = f"{kind}_add({kind}_multiply({values[0]}, {values[1]}), {values[2]})"
+        elif whole:
+            value = f"{kind}_{WRAPPING.get(function, function)}({', '.join(values)})"
         elif function == "neg":
             value = f"-{values[0]}"
         elif FUNCTIONS[function].infix:
@@ -379,37 +445,53 @@ class _Generator:
             if any(is_vector for _, is_vector in operands):
                 values = [text for text, _ in operands]
             value = f"{values[0]} {function} {atom(values[1])}"
-        elif function in ("floor", "round") and dtype not in FLOATS:
-            value = values[0]
-        elif function == "fma" and dtype not in FLOATS:
-            value = f"{values[0]} * {values[1]} + {values[2]}"
         else:
             value = f"{kind}_{function}({', '.join(values)})"
+        got = compute
+        if function in HALVES:
+            value, got = vector_conversion(value, compute, function, width), function
+        accumulated = inner if op.accumulate else dtype
+        value = vector_conversion(value, got, accumulated, width)
+        kind = vector_type(accumulated, width)
 
         if reduction:
             if not op.accumulate:
                 raise NotGeneratable(f"All lanes would write the same cell {op.target}.")
             place = self._place(op.target, scopes)
-            whole = f"{kind}_{_HORIZONTAL[op.accumulate]}({value})"
-            if op.accumulate in "+*":
-                return f"{place} {op.accumulate}= {whole};"
-            return f"{place} = {dtype}_{op.accumulate}({whole}, {place});"
+            total = f"{kind}_{_HORIZONTAL[op.accumulate]}({value})"
+            old = scalar_conversion(place, dtype, inner)
+            if op.accumulate not in "+*":
+                total = f"{inner}_{op.accumulate}({total}, {old})"
+            elif inner not in FLOATS:
+                total = f"{inner}_{WRAPPING[op.accumulate]}({old}, {total})"
+            elif dtype not in HALVES:
+                return f"{place} {op.accumulate}= {total};"
+            else:
+                total = f"{old} {op.accumulate} {total}"
+            return f"{place} = {scalar_conversion(total, inner, dtype)};"
         if self._flat(op.target).coefficient(lane) != 1:
             raise NotGeneratable(f"The lanes of {op.target} must be neighbours to be written at once.")
         place = self._place(op.target, scopes, lane)
-        old = place if register else f"{kind}_load(&{place})"
+        held = vector_type(dtype, width)
+        old = vector_conversion(place if register else f"{held}_load(&{place})", dtype, inner, width)
         if fused:
             a, b = (text if v else f"{kind}_splat({text})" for text, v in operands)
             value = f"{kind}_fma({a}, {b}, {old})"
         elif op.accumulate in ("+", "*"):
-            if register:
+            if inner not in FLOATS:
+                value = f"{kind}_{WRAPPING[op.accumulate]}({old}, {value})"
+            elif register and dtype not in HALVES:
                 return f"{place} {op.accumulate}= {value};"
-            value = f"{old} {op.accumulate} {atom(value)}"
+            else:
+                value = f"{old} {op.accumulate} {atom(value)}"
         elif op.accumulate:
             value = f"{kind}_{op.accumulate}({value}, {old})"
+        if op.accumulate:
+            value = vector_conversion(value, inner, dtype, width)
         if register:
             return f"{place} = {value};"
-        return f"{kind}_{'stream' if op.stream else 'store'}(&{place}, {value});"
+        stream = op.stream and width * DTYPE_BYTES[dtype] >= _SHORTEST
+        return f"{held}_{'stream' if stream else 'store'}(&{place}, {value});"
 
 
 # ---------------------------------------------------------------------------- names and owners
@@ -433,12 +515,25 @@ def _names(program: Program) -> dict[str, str]:
     return names
 
 
+def _has(scope: Scope) -> bool:
+    """Has this machine the instruction that a scope is marked with?"""
+    return (scope.mark, scope.size) in cpu().instructions
+
+
+def _lane_depth(scopes: Sequence[Scope]) -> int | None:
+    """The depth of the scope over the lanes of one statement, if there is one."""
+    for depth, scope in enumerate(scopes):
+        if scope.mark == "v" or (scope.mark in INSTRUCTIONS and _has(scope)):
+            return depth
+    return None
+
+
 def _owned(program: Program) -> dict[Path, list[Buffer]]:
     """Stack and register buffers by the innermost scope that holds all their accesses."""
     common: dict[str, Path] = {}
     for leaf in program.leaves:
-        vector = bool(leaf.scopes) and leaf.scopes[-1].mark == "v"
-        scope = leaf.path[:-2] if vector else leaf.path[:-1]
+        lanes = _lane_depth(leaf.scopes)
+        scope = leaf.path[:-1] if lanes is None else leaf.path[:lanes]
         for access in (leaf.op.target, *leaf.op.reads):
             name = program.buffer_of[access.array].name
             known = common.setdefault(name, scope)
@@ -451,7 +546,3 @@ def _owned(program: Program) -> dict[Path, list[Buffer]]:
         if buffer.location != "heap" and buffer.name in common:
             owned.setdefault(common[buffer.name], []).append(buffer)
     return owned
-
-
-def _vector_type(dtype: str, lanes: int) -> str:
-    return f"{dtype}x{lanes}"

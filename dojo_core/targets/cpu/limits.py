@@ -7,7 +7,9 @@ import platform
 from functools import cache
 from pathlib import Path
 
+from dojo_core.program.dtypes import arithmetic
 from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.targets.instructions import available
 from dojo_core.targets.target import Target
 
 # The smallest stack an OpenMP thread gets by default is 2 MiB (libgomp takes the system's default,
@@ -28,7 +30,7 @@ MARKS = frozenset({"u", "p", "v"})
 LOCATIONS = ("heap", "stack", "register")
 
 # The dtypes that C vectors hold: bool is a byte of 0 or 1 without arithmetic of its own.
-VECTOR_DTYPES = ("f64", "f32", "i64", "i32", "i16", "i8", "u8")
+VECTOR_DTYPES = ("f64", "f32", "i64", "i32", "i16", "i8", "u8", "f16", "bf16")
 
 
 @cache
@@ -53,8 +55,8 @@ def vector_bytes(known: frozenset[str]) -> tuple[int, ...]:
 
 
 def vector_widths(known: frozenset[str]) -> dict[str, tuple[int, ...]]:
-    """Legal lane counts per dtype, widest first."""
-    return {d: tuple(b // DTYPE_BYTES[d] for b in vector_bytes(known)) for d in VECTOR_DTYPES}
+    """Legal lane counts per dtype, widest first: of f16 and bf16 those of f32, in which they are computed."""
+    return {d: tuple(b // DTYPE_BYTES[arithmetic(d)] for b in vector_bytes(known)) for d in VECTOR_DTYPES}
 
 
 def cache_bytes(level: int) -> int:
@@ -89,6 +91,7 @@ def cpu() -> Target:
         vector_registers=16 if features() and "avx512f" not in features() else 32,
         cache_bytes=cache_bytes(2) or 1 << 20,
         shared_cache_bytes=cache_bytes(3) or cache_bytes(2) or 8 << 20,
+        instructions=available(features()),
     )
 
 

@@ -14,8 +14,20 @@ from __future__ import annotations
 
 from functools import cache
 
+from dojo_core.program.dtypes import FLOATS, INTEGERS
 from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.program.unification import meaning
+from dojo_core.targets.cpu.conversions import (
+    HALVES,
+    float_bounds,
+    half_vectors,
+    integer_functions,
+    scalar_conversions,
+    unsigned,
+    wide_integers,
+)
 from dojo_core.targets.cpu.limits import VECTOR_DTYPES, features, vector_bytes
+from dojo_core.targets.instructions import INSTRUCTIONS, available
 
 ERROR_BOUNDS: dict[str, float] = {
     "sqrt": 6.0e-8,  # correctly rounded
@@ -43,6 +55,11 @@ C_TYPES: dict[str, str] = {
     "i16": "__INT16_TYPE__",
     "i8": "__INT8_TYPE__",
     "u8": "__UINT8_TYPE__",
+    "u16": "__UINT16_TYPE__",
+    "u32": "__UINT32_TYPE__",
+    "u64": "__UINT64_TYPE__",
+    "f16": "__UINT16_TYPE__",  # the bits: what is computed is f32
+    "bf16": "__UINT16_TYPE__",
 }
 
 _SIGNED = {8: "i64", 4: "i32", 2: "i16", 1: "i8"}
@@ -307,27 +324,33 @@ def _vector_float(element: str, lanes: int) -> str:
         text += _libm_lanes(name, element, lanes, {f: f"f64_{f}" for f in ("exp", "log", "tanh", "erf")})
         templates += _SIGMOID
     filled = _fill(templates, name, element, integers, f"{name}_splat")
-    return text + (filled if element == "f32" else _double(filled))
+    text += filled if element == "f32" else _double(filled)
+    return text + float_bounds(name, element) + wide_integers(element, lanes)
 
 
-def _integer(element: str, lanes: int) -> str:
-    """Functions of integers, scalar (``lanes`` 1) or vector."""
-    if lanes == 1:
-        magnitude = "x" if element == "u8" else "x < 0 ? -x : x"
-        return (
-            f"INLINE {element} {element}_max({element} a, {element} b) {{ return a > b ? a : b; }}\n"
-            f"INLINE {element} {element}_min({element} a, {element} b) {{ return a < b ? a : b; }}\n"
-            f"INLINE {element} {element}_abs({element} x) {{ return {magnitude}; }}\n"
-        )
+_REDUCTIONS = (("sum", "add"), ("product", "multiply"), ("maximum", "max"), ("minimum", "min"))
+
+
+def _moves(element: str, lanes: int) -> str:
+    """Loads, stores, and one number in every lane."""
     name = f"{element}x{lanes}"
-    text = ""
-    for function, sign in (("max", ">"), ("min", "<")):
-        text += (
-            f"INLINE {name} {name}_{function}({name} a, {name} b) {{\n"
-            f"    {name} m = ({name})(a {sign} b);\n    return (a & m) | (b & ~m);\n}}\n"
-        )
-    value = "x" if element == "u8" else f"{name}_max(x, -x)"
-    return text + f"INLINE {name} {name}_abs({name} x) {{ return {value}; }}\n"
+    splat = ", ".join(["x"] * lanes)
+    return (
+        f"INLINE {name} {name}_load(const {element} *p) {{ return *(const {name}_unaligned *)p; }}\n"
+        f"INLINE void {name}_store({element} *p, {name} x) {{ *({name}_unaligned *)p = x; }}\n"
+        f"INLINE {name} {name}_splat({element} x) {{ return ({name}){{{splat}}}; }}\n"
+    )
+
+
+def _narrow_reductions(element: str, lanes: int) -> str:
+    """Reductions of a vector of integers that is narrower than a register."""
+    name, text = f"{element}x{lanes}", ""
+    for word, combine in _REDUCTIONS:
+        value = "x[0]"
+        for lane in range(1, lanes):
+            value = f"{element}_{combine}({value}, x[{lane}])"
+        text += f"INLINE {element} {name}_{word}({name} x) {{ return {value}; }}\n"
+    return text
 
 
 def _vector(element: str, lanes: int) -> str:
@@ -335,13 +358,12 @@ def _vector(element: str, lanes: int) -> str:
     name = f"{element}x{lanes}"
     bytes_ = DTYPE_BYTES[element]
     size = bytes_ * lanes
-    splat = ", ".join(["x"] * lanes)
-    text = (
-        f"INLINE {name} {name}_load(const {element} *p) {{ return *(const {name}_unaligned *)p; }}\n"
-        f"INLINE void {name}_store({element} *p, {name} x) {{ *({name}_unaligned *)p = x; }}\n"
-        f"INLINE {name} {name}_splat({element} x) {{ return ({name}){{{splat}}}; }}\n"
-    )
-    if element in ("f32", "f64"):
+    if element in HALVES:
+        return _moves(element, lanes) + half_vectors(element, lanes)
+    text = _moves(element, lanes)
+    if element in FLOATS:
+        if size < 16:
+            return text  # two f32, on the way from or to f64
         suffix = ("ps" if element == "f32" else "pd") + {64: "512", 32: "256", 16: ""}[size]
         test = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE2__"}[size]
         text += (
@@ -354,8 +376,10 @@ def _vector(element: str, lanes: int) -> str:
         text += _vector_float(element, lanes)
     else:
         text += f"INLINE void {name}_stream({element} *p, {name} x) {{ {name}_store(p, x); }}\n"
-        text += _integer(element, lanes)
-    for word, combine in (("sum", "+"), ("product", "*"), ("maximum", "max"), ("minimum", "min")):
+        text += integer_functions(element, lanes)
+        if size < 16:
+            return text + _narrow_reductions(element, lanes)
+    for word, combine in _REDUCTIONS:
         lines = [f"INLINE {element} {name}_{word}({name} x) {{"]
         width, last, step = lanes, "x", 0
         # Halves while they are whole registers, then lanes exchanged within the smallest one.
@@ -372,7 +396,9 @@ def _vector(element: str, lanes: int) -> str:
                 right = ", ".join(str(k ^ half) for k in range(n))
             a = f"__builtin_shufflevector({last}, {last}, {left})"
             b = f"__builtin_shufflevector({last}, {last}, {right})"
-            value = f"{a} {combine} {b}" if combine in "+*" else f"{kind}_{combine}({a}, {b})"
+            value = f"{kind}_{combine}({a}, {b})"
+            if element in FLOATS and combine in ("add", "multiply"):
+                value = f"{a} {'+' if combine == 'add' else '*'} {b}"
             lines.append(f"    {kind} h{step} = {value};")
             last, width, step = f"h{step}", half, step + 1
         lines.append(f"    return {last}[0];\n}}\n")
@@ -384,24 +410,64 @@ def _vector(element: str, lanes: int) -> str:
 def preamble(sizes: tuple[int, ...]) -> str:
     """The C for vectors of these sizes in bytes. Raises nothing; sizes are 16, 32 and 64."""
     text = HEAD
-    for dtype in VECTOR_DTYPES:
-        text += f"typedef {C_TYPES[dtype]} {dtype};\n"
-    for dtype in VECTOR_DTYPES:
-        for size in sorted(sizes):
-            bytes_ = DTYPE_BYTES[dtype]
-            name = f"{dtype}x{size // bytes_}"
-            text += f"typedef {dtype} {name} __attribute__((vector_size({size})));\n"
-            text += (
-                f"typedef {dtype} {name}_unaligned"
-                f" __attribute__((vector_size({size}), aligned({bytes_}), may_alias));\n"
-            )
+    for name, c_type in C_TYPES.items():
+        text += f"typedef {c_type} {name};\n"
+    shapes = [(d, n) for d in VECTOR_DTYPES for n in _lanes(d, sizes)]
+    bare = dict.fromkeys((unsigned(d), n) for d, n in shapes if (unsigned(d), n) not in shapes)
+    for name, lanes, bytes_ in (
+        *((d, n, DTYPE_BYTES[d]) for d, n in shapes),
+        *((u, n, int(u[1:]) // 8) for u, n in bare),
+    ):
+        size = lanes * bytes_
+        text += f"typedef {name} {name}x{lanes} __attribute__((vector_size({size})));\n"
+        text += (
+            f"typedef {name} {name}x{lanes}_unaligned"
+            f" __attribute__((vector_size({size}), aligned({bytes_}), may_alias));\n"
+        )
     text += PREFETCH
-    for dtype in VECTOR_DTYPES:
-        text += _scalar_float(dtype) if dtype in ("f32", "f64") else _integer(dtype, 1)
-    for dtype in VECTOR_DTYPES:
-        for size in sorted(sizes):
-            text += _vector(dtype, size // DTYPE_BYTES[dtype])
+    for dtype in INTEGERS:
+        text += integer_functions(dtype, 1)
+    text += _scalar_float("f32") + _scalar_float("f64") + scalar_conversions()
+    for dtype, lanes in shapes:
+        text += _vector(dtype, lanes)
+    return text + _instructions(sizes)
+
+
+def _instructions(sizes: tuple[int, ...]) -> str:
+    """Those of ``targets/instructions.py`` that this processor has, by the compiler's names."""
+    text = ""
+    words = {instruction.word for instruction in INSTRUCTIONS.values()}
+    for word in sorted(words):
+        text += (
+            f"typedef {word} {word}_unaligned __attribute__((aligned(1), may_alias));\n"
+            f"INLINE {word} {word}_word(const void *p) {{ return *(const {word}_unaligned *)p; }}\n"
+        )
+    for name, lanes in sorted(available(features())):
+        instruction = INSTRUCTIONS[name]
+        if lanes * DTYPE_BYTES[instruction.word] not in sizes:
+            continue
+        operands = "ab"[: len(meaning(name, lanes)[1].op.operands)]
+        kind, held = f"{instruction.word}x{lanes}", f"{_accumulated(name, lanes)}x{lanes}"
+        taken = ", ".join(f"{kind} {o}" for o in operands)
+        text += (
+            f"INLINE {held} {name}_{lanes}({held} c, {taken}) "
+            f"{{ return {instruction.builtin[lanes]}(c, {', '.join(operands)}); }}\n"
+        )
     return text
+
+
+def _accumulated(name: str, lanes: int) -> str:
+    """The dtype of what an instruction writes."""
+    program, leaf = meaning(name, lanes)
+    return program.buffer_of[leaf.op.target.array].dtype
+
+
+def _lanes(dtype: str, sizes: tuple[int, ...]) -> list[int]:
+    """How many lanes a vector may have: also fewer than fill a register, beside a wider dtype."""
+    bytes_ = DTYPE_BYTES[dtype]
+    most = max(sizes) // (4 if dtype in HALVES else bytes_)
+    least = 4 if dtype in HALVES else 2
+    return [n for n in (2, 4, 8, 16, 32, 64) if least <= n <= most]
 
 
 PREAMBLE = preamble(vector_bytes(features()))

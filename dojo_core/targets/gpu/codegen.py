@@ -28,11 +28,12 @@ from dojo_core.program.printing import op_text
 from dojo_core.program.tree import DTYPE_BYTES, Access, Buffer, Leaf, Node, Op, Path, Program, Scope
 from dojo_core.program.validity import owner_path
 from dojo_core.targets.cpu.code import NotGeneratable, Parameter
+from dojo_core.targets.cpu.conversions import HALVES
 from dojo_core.targets.gpu.barriers import Barriers, barriers
 from dojo_core.targets.gpu.code import GpuCode, HostLoop, Launch, Pointer, Step
 from dojo_core.targets.gpu.conditions import without_thread_dims
 from dojo_core.targets.gpu.prelude import ERROR_BOUNDS, F64_ERROR_BOUND, prelude
-from dojo_core.targets.scalars import RANK, Scalars, c_type, guard_text, index_text, literal
+from dojo_core.targets.scalars import Scalars, c_type, guard_text, index_text, literal
 
 ALIGNMENT = 256  # bytes: what device allocations have
 MAX_LINES = 8192
@@ -66,11 +67,14 @@ class _Generator:
         self.kernel: Kernel
         self.barriers: Barriers
         for buffer in program.buffers:
-            if buffer.dtype not in RANK:
+            if buffer.dtype in HALVES:
                 raise NotGeneratable(
                     f"{buffer.name} is {buffer.dtype}, for which this target has no arithmetic yet: use f32."
                 )
             self._home(buffer)
+        for leaf in program.leaves:
+            if leaf.op.function in HALVES:
+                raise NotGeneratable(f"This target has no arithmetic in {leaf.op.function} yet: use f32.")
 
     def _home(self, buffer: Buffer) -> None:
         if buffer.location not in PRIVATE:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 
+from dojo_core.program.dtypes import INTEGERS
+from dojo_core.targets.cpu.conversions import integer_functions, to_integer
+
 ULP = 1.2e-7  # of f32, relative
 ERROR_BOUNDS = {
     "rsqrt": 2 * ULP,
@@ -29,6 +32,9 @@ typedef int i32;
 typedef short i16;
 typedef signed char i8;
 typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
 """
 
 # CUDA's own vector types are aligned to their size, so that one instruction moves them.
@@ -135,6 +141,8 @@ def _function(dtype: str, name: str) -> str:
     head = f"DEVICE {dtype} {dtype}_{name}"
     real = dtype in ("f32", "f64")
     suffix = "f" if dtype == "f32" else ""
+    if name.startswith("from_"):
+        return to_integer(dtype, name.removeprefix("from_")).replace("INLINE", "DEVICE")
     if name in ("max", "min"):
         sign = ">" if name == "max" else "<"
         if dtype == "f32":
@@ -145,11 +153,10 @@ def _function(dtype: str, name: str) -> str:
         return f"{head}({dtype} x, {dtype} y) {{ return pow{suffix}(x, y); }}\n"
     if name == "fma":
         return f"{head}({dtype} a, {dtype} b, {dtype} c) {{ return fma{suffix}(a, b, c); }}\n"
-    body = _REAL[name].format(s=suffix) if real else "x < 0 ? -x : x"
-    return f"{head}({dtype} x) {{ return {body}; }}\n"
+    return f"{head}({dtype} x) {{ return {_REAL[name].format(s=suffix)}; }}\n"
 
 
-_CALL = re.compile(r"\b(f32|f64|i64|i32|i16|i8|u8)_([a-z]+)\(")
+_CALL = re.compile(r"\b(f32|f64|i64|i32|i16|i8|u8)_([a-z]+|from_f32|from_f64)\(")
 _VECTOR = re.compile(r"\b(?:f32|f64|i32|i64)x[24]\b")
 
 
@@ -164,7 +171,11 @@ def prelude(kernels: str, dialect: str) -> str:
             cells = ", ".join("xyzw"[: int(width)])
             size = int(base[1:]) // 8 * int(width)
             parts.append(f"struct __attribute__((aligned({size}))) {vector} {{ {base} {cells}; }};\n")
-    parts += [_function(dtype, name) for dtype, name in sorted(set(_CALL.findall(kernels)))]
+    calls = sorted(set(_CALL.findall(kernels)))
+    for dtype in INTEGERS:
+        if any(d == dtype and not name.startswith("from_") for d, name in calls):
+            parts.append(integer_functions(dtype, 1).replace("INLINE", "DEVICE"))
+    parts += [_function(d, n) for d, n in calls if d not in INTEGERS or n.startswith("from_")]
     if "prefetch(" in kernels:
         parts.append(_PREFETCH)
     return "".join(parts)

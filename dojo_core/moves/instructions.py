@@ -1,0 +1,129 @@
+"""Instruction moves: run a subtree as one machine instruction whose own text it unifies with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dojo_core.moves.core import (
+    Argument,
+    Context,
+    Move,
+    Parameter,
+    Refusal,
+    Transformation,
+    register,
+    structural,
+)
+from dojo_core.moves.places import fresh_name, place_of, scope_at, scopes
+from dojo_core.program.marks import mark_word
+from dojo_core.program.tree import Op, Path, Program, Scope
+from dojo_core.targets.instructions import INSTRUCTIONS
+
+
+@register
+class UseInstruction(Transformation):
+    """Run a scope and what is in it as one machine instruction (tensorize).
+
+    ``use_instruction S NAME``: S is the scope over the lanes. An instruction is described by its own program
+    text; vpdpbusd, for one: ``16 4 c[{0}] += a[{0},{1}]*b[{0},{1}]`` with a in u8, b in i8 and c in i32.
+
+    Before::
+
+        x u8 [8] heap
+        w i8 [2, 16, 4] heap
+        y i32 [16] heap
+        2 16 4 y[{1}] += x[{0}*4+{2}]*w[{0},{1},{2}]
+
+    After ``use_instruction y@1 vpdpbusd``::
+
+        2 16:vpdpbusd 4 y[{1}] += x[{0}*4+{2}]*w[{0},{1},{2}]
+
+    Legal iff
+      1. S is unmarked;
+      2. the target has the instruction, in as many lanes as S has iterations;
+      3. S is a nest of as many scopes as in the instruction's text, unmarked, around one operation (V3);
+      4. their sizes are the instruction's;
+      5. the operation is the instruction's, unguarded;
+      6. its arrays have the instruction's dtypes;
+      7. they lie in memory as the instruction takes them; an operand may be the same in all lanes.
+
+    The mark changes no value: a program that has it means the same where the target lacks the instruction,
+    and runs there as it stands.
+
+    Source: the instruction mapping of Exo (Ikarashi et al., PLDI '22) and TVM's tensorize.
+    """
+
+    name = "use_instruction"
+    family = "instructions"
+    parameters = (Parameter("scope", "scope"), Parameter("name", "instruction"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        widths = dict.fromkeys(sorted(context.target.instructions))
+        for path, scope, _ in scopes(context.program):
+            inner = scope.body[0]
+            if scope.mark or len(scope.body) != 1 or not isinstance(inner, Scope):
+                continue
+            for name, lanes in widths:
+                if lanes == scope.size:
+                    yield place_of(context.program, path), name
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        place, name = arguments[0], str(arguments[1])
+        path, scope, _ = scope_at(context.program, place)
+        if scope.mark:  # 1
+            return structural("marked", f"{place} is {mark_word(scope.mark)} already.", path)
+        lanes = {n for known, n in context.target.instructions if known == name}
+        described = INSTRUCTIONS.get(name)
+        if not lanes or described is None or (scope.size in described.needs and scope.size not in lanes):  # 2
+            known = ", ".join(f"{n} in {k} lanes" for n, k in sorted(context.target.instructions)) or "none"
+            told = f"The target {context.target.name} has no {name} in {scope.size} lanes (it has: {known})."
+            return structural("instruction-missing", told, path)
+        return context.program.splice(path, 1, (replace(scope, mark=name),))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("clear_mark", arguments[:1])
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        program, name = context.program, str(arguments[1])
+        path, scope, _ = scope_at(program, arguments[0])
+        if refusal.code == "marked":
+            yield Move("clear_mark", arguments[:1])
+        instruction = INSTRUCTIONS.get(name)
+        if instruction is None:
+            return
+        if refusal.code == "instruction-size":
+            for lanes in instruction.needs:
+                if scope.size > lanes and scope.size % lanes == 0:
+                    yield Move("split_scope", (place_of(program, path), lanes))
+            inner = scope.body[0]
+            group = _group(name)
+            if isinstance(inner, Scope) and inner.size > group and inner.size % group == 0:
+                yield Move("split_scope", (place_of(program, (*path, 0)), group))
+        if refusal.code == "instruction-shape":
+            for number in range(1, len(scope.body)):
+                yield Move("fission_scope", (place_of(program, path), place_of(program, (*path, number))))
+            inside = _inside(scope, path)
+            if isinstance(inside[1], Scope) and inside[1].mark:
+                yield Move("clear_mark", (place_of(program, inside[0]),))
+            above = program.scopes_above(path)
+            if isinstance(scope.body[0], Op) and above:
+                yield Move("interchange", (place_of(program, path[:-1]),))
+        if refusal.code == "instruction-access":
+            # The layout that it takes is one of a copy.
+            for read in program.leaves:
+                if read.path[: len(path)] == path:
+                    for access in read.op.reads:
+                        copy = fresh_name(program, f"p{access.array}")
+                        yield Move("stage_read", (access.array, place_of(program, path[:1]), copy))
+
+
+def _group(name: str) -> int:
+    """What one lane takes at once."""
+    from dojo_core.program.unification import meaning
+
+    return meaning(name, max(INSTRUCTIONS[name].needs))[1].scopes[-1].size
+
+
+def _inside(scope: Scope, path: Path) -> tuple[Path, Scope | Op]:
+    return (*path, 0), scope.body[0]

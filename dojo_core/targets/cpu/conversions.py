@@ -1,0 +1,262 @@
+"""The C of integers and of conversions between dtypes, as the interpreter defines them.
+
+Integers wrap around: signed overflow is undefined in C, so arithmetic goes through the unsigned twin of a
+type. A floating-point number becomes an integer towards zero, the nearest one there is beyond the range, and
+0 where it is NaN. f16 and bf16 are stored as 16 bits and computed in f32.
+"""
+
+from __future__ import annotations
+
+from dojo_core.program.dtypes import FLOATS, INTEGERS, extremes
+from dojo_core.program.tree import DTYPE_BYTES
+
+HALVES = ("f16", "bf16")
+
+
+def vector_type(dtype: str, lanes: int) -> str:
+    """The C name of a vector."""
+    return f"{dtype}x{lanes}"
+
+
+def unsigned(dtype: str) -> str:
+    """The unsigned type of the same size: what bits are moved in."""
+    return f"u{8 * DTYPE_BYTES[dtype]}"
+
+
+# ---------------------------------------------------------------------------- integers
+
+
+def integer_functions(element: str, lanes: int) -> str:
+    """max, min, abs, and arithmetic that wraps, of a scalar (``lanes`` 1) or a vector."""
+    if lanes == 1:
+        return _scalar_integer(element)
+    name, twin = vector_type(element, lanes), vector_type(unsigned(element), lanes)
+    text = ""
+    for function, sign in (("max", ">"), ("min", "<")):
+        text += (
+            f"INLINE {name} {name}_{function}({name} a, {name} b) {{\n"
+            f"    {name} m = ({name})(a {sign} b);\n    return (a & m) | (b & ~m);\n}}\n"
+        )
+    for function, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*")):
+        text += (
+            f"INLINE {name} {name}_{function}({name} a, {name} b) "
+            f"{{ return ({name})(({twin})a {sign} ({twin})b); }}\n"
+        )
+    text += f"INLINE {name} {name}_negate({name} x) {{ return ({name})-({twin})x; }}\n"
+    value = "x" if element == "u8" else f"{name}_max(x, {name}_negate(x))"
+    return text + f"INLINE {name} {name}_abs({name} x) {{ return {value}; }}\n"
+
+
+def _scalar_integer(element: str) -> str:
+    twin, least = unsigned(element), extremes(element)[0]
+    text = (
+        f"INLINE {element} {element}_max({element} a, {element} b) {{ return a > b ? a : b; }}\n"
+        f"INLINE {element} {element}_min({element} a, {element} b) {{ return a < b ? a : b; }}\n"
+        f"INLINE {element} {element}_negate({element} x) {{ return ({element})(0 - ({twin})x); }}\n"
+    )
+    for function, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*")):
+        text += (
+            f"INLINE {element} {element}_{function}({element} a, {element} b) "
+            f"{{ return ({element})(({twin})a {sign} ({twin})b); }}\n"
+        )
+    magnitude = f"x < 0 ? {element}_negate(x) : x" if least else "x"
+    text += f"INLINE {element} {element}_abs({element} x) {{ return {magnitude}; }}\n"
+    # By 0 it is 0; the least value by -1 wraps around.
+    wrapped = f"b == -1 ? {element}_negate(a) : " if least else ""
+    text += f"INLINE {element} {element}_divide({element} a, {element} b) "
+    return text + f"{{ return b == 0 ? 0 : {wrapped}a / b; }}\n"
+
+
+# ---------------------------------------------------------------------------- scalars
+
+
+def scalar_conversions() -> str:
+    """``i8_from_f32`` and its kin, and f16 and bf16 to and from f32."""
+    text = """\
+INLINE f32 f32_from_bf16(bf16 x) {
+    union { u32 b; f32 x; } u = {(u32)x << 16};
+    return u.x;
+}
+INLINE bf16 bf16_from_f32(f32 x) { /* to nearest, ties to even */
+    union { f32 x; u32 b; } u = {x};
+    return x != x ? 0x7fc0 : (bf16)((u.b + 0x7fff + (u.b >> 16 & 1)) >> 16);
+}
+#ifdef __FLT16_MAX__ /* gcc 12 on x86-64, AArch64 */
+INLINE f32 f32_from_f16(f16 x) {
+    union { f16 b; _Float16 x; } u = {x};
+    return (f32)u.x;
+}
+INLINE f16 f16_from_f32(f32 x) {
+    union { _Float16 x; f16 b; } u = {(_Float16)x};
+    return u.b;
+}
+#endif
+"""
+    return text + "".join(to_integer(n, w) for w in ("f32", "f64") for n in INTEGERS)
+
+
+def to_integer(narrow: str, wide: str) -> str:
+    """``i8_from_f32``, for one."""
+    least, most = (_bound(value, wide) for value in extremes(narrow))
+    low, high = (integer_literal(value, narrow) for value in extremes(narrow))
+    return (
+        f"INLINE {narrow} {narrow}_from_{wide}({wide} x) {{\n"
+        f"    return x >= {most} ? {high} : x > {least} ? ({narrow})x : x != x ? 0 : {low};\n}}\n"
+    )
+
+
+def _bound(value: int, dtype: str) -> str:
+    """A bound in a floating-point type, which may be its neighbour: 2147483647 is 2147483648.0f."""
+    return f"{float(value)!r}{'f' if dtype == 'f32' else ''}"
+
+
+def integer_literal(value: int, dtype: str) -> str:
+    """A whole number in C."""
+    if value == -(2**63):
+        return "(-__INT64_MAX__ - 1)"
+    if value == -(2**31):
+        return "(-2147483647 - 1)"
+    return f"{value}ll" if dtype == "i64" else str(value)
+
+
+def scalar_conversion(text: str, have: str, want: str) -> str:
+    """C that converts a scalar expression; a bool is a byte of 0 or 1."""
+    if have == want:
+        return text
+    if want == "bool":
+        return f"({text}) != 0" if have not in HALVES else f"f32_from_{have}({text}) != 0"
+    if have in HALVES:
+        return scalar_conversion(f"f32_from_{have}({text})", "f32", want)
+    if want in HALVES:
+        return f"{want}_from_f32({scalar_conversion(text, have, 'f32')})"
+    if have in FLOATS and want not in FLOATS:
+        return f"{want}_from_{have}({text})"
+    return f"({want}){text}" if _is_one_term(text) else f"({want})({text})"
+
+
+def _is_one_term(text: str) -> bool:
+    """May a cast stand directly before it?"""
+    depth = 0
+    for c in text:
+        depth += (c in "([{") - (c in ")]}")
+        if depth == 0 and c in "+-*/<>=!? ":
+            return False
+    return not text.startswith("(")
+
+
+# ---------------------------------------------------------------------------- vectors
+
+
+def float_bounds(name: str, element: str) -> str:
+    """``T_within``: clipped to a range, NaN as 0; a maximum of NaN would be NaN."""
+    return (
+        f"INLINE {name} {name}_within({name} x, {element} low, {element} high) {{\n"
+        f"    {name} c = {name}_least({name}_splat(high), {name}_most({name}_splat(low), x));\n"
+        f"    return {name}_select(x == x, c, {name}_splat(0));\n}}\n"
+    )
+
+
+def wide_integers(element: str, lanes: int) -> str:
+    """Conversions to the integers whose greatest value the type does not hold: f32 to i32, f64 to i64.
+
+    ``lanes`` of f64 to i32 need no function, and f32 go to i64 by way of f64.
+    """
+    integers = "i32" if element == "f32" else "i64"
+    name, whole = vector_type(element, lanes), vector_type(integers, lanes)
+    bound = _bound(extremes(integers)[1], element)
+    most = "__INT32_MAX__" if integers == "i32" else "__INT64_MAX__"
+    return (
+        f"INLINE {whole} {name}_{integers}({name} x) {{\n"
+        f"    {whole} above = x >= {bound}, inside = (x >= -{bound}) & ~above;\n"
+        f"    {whole} y = __builtin_convertvector(({name})(({whole})x & inside), {whole});\n"
+        f"    return y | (above & {most}) | ((x < -{bound}) & (-{most} - 1));\n}}\n"
+    )
+
+
+def half_vectors(dtype: str, lanes: int) -> str:
+    """``bf16xN_f32`` and ``f32xN_bf16``, or the same of f16, between vectors of as many lanes."""
+    return _bf16_vectors(lanes) if dtype == "bf16" else _f16_vectors(lanes)
+
+
+def _bf16_vectors(lanes: int) -> str:
+    size = 4 * lanes
+    wide, words, b = vector_type("f32", lanes), vector_type("u32", lanes), vector_type("bf16", lanes)
+    whole = vector_type("i32", lanes)
+    if size == 64:  # gcc 12 would convert each half by itself
+        extended = _x86(
+            "__AVX512F__",
+            f"{words} w = ({words})__builtin_ia32_pmovzxwd512_mask((i16x16)x, ({whole}){{0}}, -1);\n"
+            f"    return ({wide})(w << 16);",
+            f"return ({wide})(__builtin_convertvector(x, {words}) << 16);",
+        )
+        narrowed = _x86(
+            "__AVX512F__",
+            f"return ({b})__builtin_ia32_pmovdw512_mask(({whole})r, (i16x16){{0}}, -1);",
+            f"return __builtin_convertvector(r, {b});",
+        )
+    else:
+        extended = f"    return ({wide})(__builtin_convertvector(x, {words}) << 16);\n"
+        narrowed = f"    return __builtin_convertvector(r, {b});\n"
+    return (
+        f"INLINE {wide} {b}_f32({b} x) {{\n{extended}}}\n"
+        f"INLINE {b} {wide}_bf16({wide} x) {{\n"
+        f"    {words} v = ({words})x, r = (v + 0x7fff + (v >> 16 & 1)) >> 16, nan = ({words})(x != x);\n"
+        f"    r = (r & ~nan) | (0x7fc0 & nan);\n{narrowed}}}\n"
+    )
+
+
+def _f16_vectors(lanes: int) -> str:
+    size = 4 * lanes
+    bits = {64: "512", 32: "256", 16: ""}[size]
+    wide, h = vector_type("f32", lanes), vector_type("f16", lanes)
+    each = ", ".join(f"f32_from_f16(x[{k}])" for k in range(lanes))
+    back = ", ".join(f"f16_from_f32(x[{k}])" for k in range(lanes))
+    test = "__AVX512F__" if size == 64 else "__F16C__"
+    read = f"return __builtin_ia32_vcvtph2ps{bits}((i16x8)x);"
+    write = f"return ({h})__builtin_ia32_vcvtps2ph{bits}(x, 4);"  # 4: the current rounding mode
+    if size == 64:
+        read = f"return __builtin_ia32_vcvtph2ps512_mask((i16x16)x, ({wide}){{0}}, -1, 4);"
+        write = f"return ({h})__builtin_ia32_vcvtps2ph512_mask(x, 4, (i16x16){{0}}, -1);"
+    elif size == 16:  # the instruction works on the lower half of a register
+        read = (
+            "i16x8 w = {(i16)x[0], (i16)x[1], (i16)x[2], (i16)x[3]};\n    return __builtin_ia32_vcvtph2ps(w);"
+        )
+        write = (
+            "i16x8 w = __builtin_ia32_vcvtps2ph(x, 4);\n"
+            f"    return ({h}){{(f16)w[0], (f16)w[1], (f16)w[2], (f16)w[3]}};"
+        )
+    text = "#ifdef __FLT16_MAX__\n"
+    text += f"INLINE {wide} {h}_f32({h} x) {{\n" + _x86(test, read, f"return ({wide}){{{each}}};") + "}\n"
+    text += f"INLINE {h} {wide}_f16({wide} x) {{\n" + _x86(test, write, f"return ({h}){{{back}}};") + "}\n"
+    return text + "#endif\n"
+
+
+def _x86(test: str, fast: str, plain: str) -> str:
+    return f"#if defined {test} && !defined __clang__\n    {fast}\n#else\n    {plain}\n#endif\n"
+
+
+def vector_conversion(text: str, have: str, want: str, lanes: int) -> str:
+    """C that converts a vector expression to as many lanes of another dtype."""
+    if have == want:
+        return text
+    if have in HALVES:
+        return vector_conversion(f"{vector_type(have, lanes)}_f32({text})", "f32", want, lanes)
+    if want in HALVES:
+        single = vector_conversion(text, have, "f32", lanes)
+        return f"{vector_type('f32', lanes)}_{want}({single})"
+
+    def convert(value: str, dtype: str) -> str:
+        return f"__builtin_convertvector({value}, {vector_type(dtype, lanes)})"
+
+    if have in FLOATS and want in INTEGERS:
+        if DTYPE_BYTES[want] < 4 or (have, want) == ("f64", "i32"):
+            least, most = extremes(want)
+            low, high = (_bound(v, have) for v in (least, most))
+            whole = convert(f"{vector_type(have, lanes)}_within({text}, {low}, {high})", "i32")
+            return whole if want == "i32" else convert(whole, want)
+        if want == "i64" and have == "f32":
+            return vector_conversion(convert(text, "f64"), "f64", want, lanes)
+        return f"{vector_type(have, lanes)}_{want}({text})"
+    if want in FLOATS and have in INTEGERS and DTYPE_BYTES[have] < 4:
+        return convert(convert(text, "i32"), want)  # gcc 12 would go lane by lane
+    return convert(text, want)

@@ -1,0 +1,172 @@
+"""Machine instructions: what a scope unifies with, the C it becomes, and what it computes without them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dojo_core import TextError, apply, parse, why
+from dojo_core.moves import inverse
+from dojo_core.program.interpret import interpret
+from dojo_core.program.unification import Mismatch, Unified, meaning, unify
+from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.cpu.limits import cpu
+from dojo_core.targets.instructions import INSTRUCTIONS, available
+from tests.compiled import load, random_inputs, run
+from tests.conftest import WIDE
+
+SUMS = """\
+kernel k
+in x, w
+out y
+x u8 [3, 8] heap
+w i8 [2, LANES, 4] heap
+y i32 [3, LANES] heap
+3 LANES y[{0},{1}] = 7
+3 2 LANES 4 y[{0},{2}] += x[{0},{1}*4+{3}]*w[{1},{2},{3}]
+"""
+
+
+def sums(lanes: int):
+    return parse(SUMS.replace("LANES", str(lanes)))
+
+
+def marked(lanes: int, register: bool = False):
+    """Sums of products with the instruction in, in memory or in one register a row."""
+    program = sums(lanes)
+    if register:
+        text = program.text.replace("y[{0},{1}] = 7", "a[{0},{1}] = 7").replace(
+            "y[{0},{2}] +=", "a[{0},{2}] +="
+        )
+        text = text.replace(f"\n3 {lanes} a", f"\na i32 [3:N, {lanes}] register\n3 {lanes}:v a")
+        text = text.replace("\n3 2 ", "\n| 2 ") + f"| {lanes}:v y[{{0}},{{1}}] = a[{{0}},{{1}}]\n"
+        text = text.replace(f"2 {lanes} 4 a", f"2 {lanes}:vpdpbusd 4 a")
+        return parse(text)
+    every = replace(WIDE, instructions=frozenset({("vpdpbusd", lanes)}))
+    return apply(program, "use_instruction y#1@2 vpdpbusd", every)
+
+
+@pytest.mark.parametrize("name", INSTRUCTIONS)
+def test_an_instruction_unifies_with_its_own_text(name):
+    for lanes in INSTRUCTIONS[name].needs:
+        program, _ = meaning(name, lanes)
+        found = unify(program, program.body[0], 0, name)
+        assert isinstance(found, Unified) and found.lanes == lanes
+        assert [shared for _, shared in found.operands] == [False] * len(found.operands)
+        assert INSTRUCTIONS[name].builtin.keys() == INSTRUCTIONS[name].needs.keys()
+
+
+def test_operands_in_either_order_and_one_for_all_lanes():
+    swapped = sums(16).text.replace("x[{0},{1}*4+{3}]*w[{1},{2},{3}]", "w[{1},{2},{3}]*x[{0},{1}*4+{3}]")
+    for program in (sums(16), parse(swapped)):
+        found = unify(program, program.node((1, 0, 0)), 2, "vpdpbusd")
+        assert [(str(access), shared) for access, shared in found.operands] == [
+            ("x[{0},{1}*4+{3}]", True),
+            ("w[{1},{2},{3}]", False),
+        ]
+
+
+def test_what_is_in_the_way_is_told_in_a_sentence():
+    program = parse(
+        sums(16).text.replace("w[{1},{2},{3}]", "w[{1},{3},{2}]").replace("[2, 16, 4]", "[2, 4, 16]")
+    )
+    found = unify(program, program.node((1, 0, 0)), 2, "vpdpbusd")
+    assert found == Mismatch(
+        "instruction-access",
+        "Neighbours along its scopes are 1 and 16 cells apart in w[{1},{3},{2}]; vpdpbusd takes "
+        "4 and 1 cells apart, or 0 and 1 cells apart.",
+    )
+    refusal = why(program, "use_instruction y#1@2 vpdpbusd", WIDE).refusal
+    assert "stage_read w y@0 pw" in refusal.enablers or "stage_read w y#1@0 pw" in refusal.enablers
+
+
+def test_the_mark_reads_back_and_is_taken_away_again():
+    program = sums(16)
+    result = apply(program, "use_instruction y#1@2 vpdpbusd", WIDE)
+    assert result.text.splitlines()[-1].startswith("3 2 16:vpdpbusd 4 y")
+    assert parse(result.text) == result
+    back = inverse(program, "use_instruction y#1@2 vpdpbusd", WIDE)
+    assert str(back) == "clear_mark y#1@2" and apply(result, back, WIDE) == program
+    assert str(inverse(result, back, WIDE)) == "use_instruction y#1@2 vpdpbusd"
+    with pytest.raises(TextError) as raised:
+        parse(result.text.replace(":vpdpbusd", ":vpdpbsud"))
+    assert "and the instructions :vpdpbusd" in raised.value.remedy
+
+
+def test_a_move_that_would_break_the_pattern_is_refused():
+    result = apply(sums(16), "use_instruction y#1@2 vpdpbusd", WIDE)
+    for move, code in (
+        ("unroll y#1@3", "instruction-shape"),
+        ("split_scope y#1@3 2", "instruction-shape"),
+        ("split_scope y#1@2 4", "marked"),
+        ("expand y#1 t", "instruction-shape"),
+    ):
+        assert why(result, move, WIDE).refusal.code == code
+    whole = apply(result, "parallelize y#1@0", WIDE)
+    assert ":p 2 16:vpdpbusd" in whole.text
+
+
+C_IN_MEMORY = (
+    "i32x16_store(&y[i0*16], vpdpbusd_16(i32x16_load(&y[i0*16]), "
+    "i32x16_splat(i32_word(&x[i0*8 + i1*4])), i32x16_load((const i32 *)&w[i1*64])));"
+)
+
+
+@pytest.fixture
+def with_it(monkeypatch):
+    """As if this machine had every instruction: for the text of the C."""
+    monkeypatch.setattr(
+        "dojo_core.targets.cpu.codegen.cpu", lambda: replace(WIDE, instructions=frozenset({("vpdpbusd", 16)}))
+    )
+
+
+@pytest.fixture
+def without_it(monkeypatch):
+    here = replace(cpu(), instructions=frozenset())
+    monkeypatch.setattr("dojo_core.targets.cpu.codegen.cpu", lambda: here)
+
+
+def test_its_c_is_one_call(with_it):
+    text = generate(marked(16)).text
+    assert C_IN_MEMORY in text
+    assert "// y[{0},{2}] += x[{0},{1}*4+{3}]*w[{1},{2},{3}]" in text
+    held = generate(marked(16, register=True)).text
+    assert "a = vpdpbusd_16(a, i32x16_splat(i32_word(&x[i0*8 + i1*4])), i32x16_load(" in held
+
+
+def test_without_the_instruction_plain_loops_stand_there(without_it):
+    text = generate(marked(16)).text
+    assert "vpdpbusd" not in text
+    assert text.count("for (int") == 2 + 4
+
+
+@pytest.mark.parametrize("register", [False, True])
+@pytest.mark.parametrize("lanes", cpu().vector_widths["i32"])
+def test_it_computes_what_the_program_means(lanes, register):
+    """With the instruction where the machine has it, else without; also of the extreme values."""
+    check(marked(lanes, register))
+
+
+@pytest.mark.parametrize("lanes", [16, 8, 4])
+def test_it_computes_the_same_without_it(without_it, lanes):
+    check(marked(lanes))
+    check(marked(4, register=True))
+
+
+def check(program) -> None:
+    code = generate(program)
+    library = load(code.text)
+    for fill in (None, (255, -128), (255, 127), (0, -128)):
+        inputs = random_inputs(program, full=True)
+        if fill is not None:
+            inputs = {"x": np.full_like(inputs["x"], fill[0]), "w": np.full_like(inputs["w"], fill[1])}
+        expected = interpret(program, inputs)["y"]
+        np.testing.assert_array_equal(run(code, inputs, library)["y"], expected)
+
+
+def test_which_machine_has_what():
+    assert available(frozenset({"avx2"})) == frozenset()
+    assert available(frozenset({"avx512f", "avx512_vnni"})) == {("vpdpbusd", 16)}
+    assert available(frozenset({"avx512f", "avx512vl", "avx512_vnni"})) == {
+        ("vpdpbusd", 16), ("vpdpbusd", 8), ("vpdpbusd", 4),
+    }  # fmt: skip
