@@ -2,7 +2,7 @@
 //
 // open_kernel(name, sizes, count, packed) chooses; add_set(arrays) prepares a set, inputs in the kernel's order, then the
 // output; run_set(set) computes it. Activations keep the kernel's plain layout; `packed` lets the library choose that
-// of weights, which are reordered when a set is added. Errors: a message from last_error().
+// of weights, which are reordered when a set is added (relu_ffn, which has none, takes its other way). Errors: a message from last_error().
 
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -124,6 +124,20 @@ Step pool(algorithm how, void** a) {
   return step<pooling_forward>(pd, {{DNNL_ARG_SRC, at(x, a[0])}, {DNNL_ARG_DST, at(y, a[1])}});
 }
 
+// The other way to relu_ffn: a product with post-operations.
+Step scaled_shifted_relu(void** a) {
+  const auto md = plain(size), channel = plain({1, size[1], 1, 1});
+  post_ops shift;
+  shift.append_binary(algorithm::binary_add, channel);
+  shift.append_eltwise(algorithm::eltwise_relu, 0.f, 0.f);
+  primitive_attr attributes;
+  attributes.set_post_ops(shift);
+  binary::primitive_desc pd(cpu, algorithm::binary_mul, md, channel, md, attributes);
+  return step<binary>(pd, {{DNNL_ARG_SRC_0, at(md, a[0])}, {DNNL_ARG_SRC_1, at(channel, a[1])},
+                           {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, at(channel, a[2])},
+                           {DNNL_ARG_DST, at(md, a[3])}});
+}
+
 std::vector<Step> swiglu(void** a) {
   const dim_t m = size[1], k = size[2], n = size[3];
   memory gate(plain({m, n}), cpu);
@@ -165,6 +179,7 @@ std::vector<Step> prepare(void** a) {
   if (kernel == "relu") return {eltwise(algorithm::eltwise_relu, s, a[0], a[1])};
   if (kernel == "gelu") return {eltwise(algorithm::eltwise_gelu_erf, s, a[0], a[1])};
   if (kernel == "silu") return {eltwise(algorithm::eltwise_swish, s, a[0], a[1], 1.f)};
+  if (kernel == "relu_ffn" && packed) return {scaled_shifted_relu(a)};
   if (kernel == "relu_ffn")
     return {batch_norm(s, a, false, normalization_flags::use_global_stats | normalization_flags::fuse_norm_relu, 0)};
   if (kernel == "batchnorm") return {batch_norm(s, a, true, normalization_flags::none, 1e-5f)};

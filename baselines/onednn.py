@@ -65,9 +65,11 @@ def prepare(job: Job) -> tuple[Variants, str]:
     first.library_version(parts)
     plain = prepared(job, first, False)
     variants = {"plain weights" if job.kernel in WEIGHTS else "primitives": lambda: plain}
-    if job.kernel in WEIGHTS:
+    if job.kernel in WEIGHTS or job.kernel == "relu_ffn":
         other = Path(tempfile.mkdtemp(prefix="dojo-onednn-"))
-        variants["weights packed"] = lambda: prepared(job, build(other), True)
+        variants["weights packed" if job.kernel in WEIGHTS else "binary with post-operations"] = lambda: (
+            prepared(job, build(other), True)
+        )
     return variants, ".".join(map(str, parts))
 
 

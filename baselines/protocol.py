@@ -30,6 +30,7 @@ Run = Callable[[], object]
 # What an output may be off by: of the largest |reference| in its row, and of the largest of all.
 ROW_TOLERANCE, TOLERANCE = 1e-4, 1e-6
 SHORTEST_SAMPLE_NS = 50_000.0  # shorter runs are repeated within a sample, as ours are
+ROUND_SECONDS, LEAST_SAMPLES = 5.0, 3  # a slow baseline takes fewer samples a round, but so many
 TRIAL_SAMPLES = 5  # of a variant, to choose among them
 THREADS = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
 
@@ -232,5 +233,10 @@ def serve(prepare: Callable[[Job], tuple[Variants, str]]) -> None:
         }
     )  # fmt: skip
     while True:
-        count = int(requests.get())
-        tell({"samples": [timed.sample() for _ in range(count)]})
+        count, began = int(requests.get()), time.monotonic()
+        samples: list[float] = []
+        while len(samples) < count and (
+            len(samples) < LEAST_SAMPLES or time.monotonic() - began < ROUND_SECONDS
+        ):
+            samples.append(timed.sample())
+        tell({"samples": samples})
