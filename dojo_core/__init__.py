@@ -11,18 +11,22 @@ In a notebook::
 """
 
 from dojo_core.moves import IllegalMove, Move, MoveSyntax, Refusal, apply, blocked_moves, legal_moves, why
+from dojo_core.own import KernelError, OwnKernel, kernel
 from dojo_core.program.text import TextError, parse
 from dojo_core.program.tree import Program
 
 __all__ = [
     "IllegalMove",
+    "KernelError",
     "Move",
     "MoveSyntax",
+    "OwnKernel",
     "Program",
     "Refusal",
     "TextError",
     "apply",
     "blocked_moves",
+    "kernel",
     "legal_moves",
     "parse",
     "why",

@@ -9,9 +9,14 @@ from dojo_core.program.validity import definition_fault, storage_fault
 from dojo_core.targets.target import target
 
 
-def program_fault(program: Program, on: str = "cpu", policy: str = "reassoc") -> str | None:
-    """Why a program that parses cannot be played on: its storage, what it reads and writes, its marks."""
-    fault = storage_fault(program) or definition_fault(program) or mark_fault(program, target(on), policy)
+def program_fault(program: Program, on: str | None = "cpu", policy: str = "reassoc") -> str | None:
+    """Why a program that parses cannot be played on: its storage, what it reads and writes, its marks.
+
+    With no target (``on`` None) the marks are left to whoever knows it.
+    """
+    fault = storage_fault(program) or definition_fault(program)
+    if fault is None and on is not None:
+        fault = mark_fault(program, target(on), policy)
     if fault is None:
         return None
     lines = program.text.splitlines()

@@ -75,7 +75,7 @@ class Kernels:
             raise ValueError("it has one dimension")
         return parse(TEXT.replace("64", shape))
 
-    def work(self, kernel: str, shape: str) -> tuple[float, float]:
+    def work(self, kernel: str | None, shape: str, start: Program) -> tuple[float, float]:
         return 128.0, 512.0
 
     def workload(self, start: Program, kernel: str | None, policy: str) -> Any:

@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from dojo_core import kernels
 from dojo_core.cli.terminal import Failure, err, read_file
+from dojo_core.faults import program_fault
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, lines_folder, read_line, recorded_lines
 from dojo_core.program.dependence import POLICIES
@@ -48,9 +49,23 @@ def start_of(kernel: str, shape: str | None) -> tuple[Program, str | None, str]:
     if path.suffix or "/" in kernel or path.exists():
         if shape:
             raise Failure("A text of your own has its sizes in the text: leave --shape out.")
-        return parse(read_file(path)), None, ""
+        return _own_program(path), None, ""
     near = ", ".join(kernels.names())
     raise Failure(f"There is no kernel {kernel!r}. The kernels: {near}. Or give the path of a text file.")
+
+
+def _own_program(path: Path) -> Program:
+    """The program of a text of one's own, as sound as a kernel's."""
+    if path.suffix == ".py":
+        raise Failure(
+            f"{path} is Python, which no command of the Dojo runs: run it yourself and let it save the "
+            "kernel's text (docs/own_kernel.md)."
+        )
+    program = parse(read_file(path))
+    fault = program_fault(program, on=None)
+    if fault is not None:
+        raise Failure(f"{path} cannot be played on. {fault}")
+    return program
 
 
 def played(

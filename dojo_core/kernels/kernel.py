@@ -73,8 +73,20 @@ class Kernel:
 
     def bytes(self, shape: Shape) -> int:
         """Minimal traffic: every input read once and every output written once, in bytes."""
-        program = self.program(shape)
-        return sum(program.buffer_of[array].bytes for array in {*program.inputs, *program.outputs})
+        return minimal_bytes(self.program(shape))
+
+
+def executed_flops(program: Program) -> int:
+    """Functions and accumulations that a program executes, guards aside."""
+    return sum(
+        (bool(leaf.op.function) + bool(leaf.op.accumulate)) * math.prod(s.size for s in leaf.scopes)
+        for leaf in program.leaves
+    )
+
+
+def minimal_bytes(program: Program) -> int:
+    """Minimal traffic: every input read once and every output written once, in bytes."""
+    return sum(program.buffer_of[array].bytes for array in {*program.inputs, *program.outputs})
 
 
 def kernel_text(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 
-from dojo_core.kernels.kernel import Array, Kernel, Shape, kernel_text
+from dojo_core.kernels.kernel import Array, Kernel, Shape, executed_flops, kernel_text
 from dojo_core.program.text import parse
 from dojo_core.program.tree import DTYPE_BYTES
 
@@ -57,10 +56,6 @@ def templated(
         return {output: result(*(given[array.strip()] for array in inputs.split(",")), shape)}
 
     def flops(shape: Shape) -> int:
-        leaves = parse(text(shape)).leaves
-        return sum(
-            (bool(leaf.op.function) + bool(leaf.op.accumulate)) * math.prod(s.size for s in leaf.scopes)
-            for leaf in leaves
-        )
+        return executed_flops(parse(text(shape)))
 
     return Kernel(name, title, formula, group, parameters, shapes, text, outputs, flops, fits)

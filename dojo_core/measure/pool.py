@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dojo_core.program.dtypes import INTEGERS, extremes, inexact_integers
 from dojo_core.program.interpret import bf16_bits, bf16_value, interpret
-from dojo_core.program.tree import Program
+from dojo_core.program.tree import Domain, Program
 from dojo_core.targets.cpu.code import Parameter
 
 Array = NDArray[np.generic]
@@ -85,8 +85,17 @@ def from_double(values: NDArray[np.floating], dtype: str) -> Array:
         return values.astype(STORED[dtype])
 
 
-def _random(parameter: Parameter, rng: np.random.Generator) -> Array:
-    dtype, shape = parameter.dtype, parameter.shape
+def draw(dtype: str, shape: tuple[int, ...], rng: np.random.Generator, domain: Domain | None) -> Array:
+    """Random values as they are stored: uniform in a domain (rows of its ends among them), else normal."""
+    if domain is not None:
+        values = np.asarray(rng.uniform(domain.low, domain.high, shape))
+        if values.ndim >= 2:  # some rows of its ends
+            rows = values.reshape(-1, shape[-1])
+            rows[rng.integers(len(rows))] = domain.low
+            rows[rng.integers(len(rows))] = domain.high
+        if dtype not in EPSILON:
+            values = np.clip(np.rint(values), math.ceil(domain.low), math.floor(domain.high))
+        return from_double(values, dtype)
     if dtype == "f64":
         return rng.standard_normal(shape)
     if dtype in EPSILON:
@@ -170,14 +179,15 @@ def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int) ->
         inputs: dict[str, Array] = {}
         adversarial: dict[str, list[int]] = {}
         for p in wanted:
-            inputs[p.name] = _random(p, rng)
-            if p.dtype in EPSILON and p.shape:
+            domain = program.domain_of(p.name)
+            inputs[p.name] = draw(p.dtype, p.shape, rng, domain)
+            if p.dtype in EPSILON and p.shape and domain is None:
                 rows = _mild_rows(p.shape[-1], p.dtype, rng)
                 if p.name in wild:
                     rows += _wild_rows(p.shape[-1], p.dtype, rng)
                 stored = [from_double(row, p.dtype) for row in rows]
                 adversarial[p.name] = _plant(inputs[p.name], stored, rng)
-            elif p.dtype in INTEGERS and p.shape:
+            elif p.dtype in INTEGERS and p.shape and domain is None:
                 adversarial[p.name] = _plant(inputs[p.name], _extreme_rows(p.shape[-1], p.dtype), rng)
         given = {p.name: _numbers(inputs[p.name], p.dtype) for p in wanted}
         with np.errstate(all="ignore"):

@@ -165,14 +165,7 @@ def apply(
     result = outcome(here, played)
     if isinstance(result, Refusal):
         raise IllegalMove(str(played), with_enablers(here, played, result))
-    return Program(
-        result.name,
-        result.inputs,
-        result.outputs,
-        result.buffers,
-        result.body,
-        max(program.age + 1, here.born),
-    )
+    return replace(result, age=max(program.age + 1, here.born))
 
 
 def why(program: Program, move: Move | str, target: str | Target = "cpu", policy: str = "reassoc") -> Verdict:

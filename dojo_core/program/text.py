@@ -27,6 +27,7 @@ from dojo_core.program.tree import (
     Buffer,
     Comparison,
     Dim,
+    Domain,
     Leaf,
     Node,
     Number,
@@ -86,6 +87,7 @@ class _Call:
 _SLOT = re.compile(r"[ \t]*(\||\d+(?::\w*)?)(?=[ \t]|$)")
 _BUFFER_LINE = re.compile(r"[ \t]*[A-Za-z_]\w*[ \t]+[A-Za-z_]\w*[ \t]*\[")
 _HEADER = re.compile(r"[ \t]*(kernel|in|out)\b(?![ \t]*\[)")
+_DOMAIN = re.compile(r"[ \t]*domain[ \t]+([A-Za-z_]\w*)[ \t]+(\S+)[ \t]+(\S+)[ \t]*")
 
 
 @cache
@@ -119,6 +121,7 @@ class _Reader:
         self.open: list[_Frame] = []
         self.nodes = 0
         self.headers: dict[str, int] = {}
+        self.domains: dict[str, Domain] = {}
 
     def fail(self, message: str, remedy: str, column: int = 1) -> NoReturn:
         source = self.lines[self.number - 1] if 0 < self.number <= len(self.lines) else ""
@@ -147,6 +150,8 @@ class _Reader:
                 self.header(header.group(1), line, header.end())
             elif _BUFFER_LINE.match(line):
                 self.buffer(line)
+            elif re.match(r"[ \t]*domain[ \t]+\w", line):
+                self.domain(line)
             else:
                 self.body_line(line)
         return self.finish()
@@ -172,6 +177,39 @@ class _Reader:
             self.inputs = tuple(names)
         else:
             self.outputs = tuple(names)
+
+    def domain(self, line: str) -> None:
+        match = _DOMAIN.fullmatch(line)
+        number = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?"
+        if match is None or not all(re.fullmatch(number, match.group(k)) for k in (2, 3)):
+            self.fail("expected an input and two numbers", "A domain line reads: domain x 0.1 10")
+        array, low, high = match.group(1), float(match.group(2)), float(match.group(3))
+        if array not in self.inputs:
+            self.fail(f"{array} is no input", "A domain bounds the values of an input.", match.start(1) + 1)
+        if array in self.domains:
+            self.fail(f"a second domain of {array}", "Keep one.", match.start(1) + 1)
+        if not low <= high or math.isinf(high - low):
+            self.fail(
+                f"{match.group(2)} to {match.group(3)} is no range",
+                "Write two finite numbers, the lower one first.",
+                match.start(2) + 1,
+            )
+        self.domains[array] = Domain(array, low, high)
+
+    def check_domain(self, domain: Domain, home: Buffer) -> None:
+        """A domain holds a value of the input's dtype."""
+        if home.dtype.startswith(("f", "bf")):
+            return
+        bits = 8 * DTYPE_BYTES[home.dtype]
+        least, most = (0, 2**bits - 1) if home.dtype == "u8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        least, most = (0, 1) if home.dtype == "bool" else (least, most)
+        low, high = math.ceil(domain.low), math.floor(domain.high)
+        if low > high or low < least or high > most:
+            self.number = self.headers["in"]
+            self.fail(
+                f"{domain} holds no whole numbers, or some that {home.dtype} does not",
+                f"Take bounds between {least} and {most}.",
+            )
 
     def read(self, start: str, line: str, offset: int) -> Tree[Token]:
         self.offset = offset
@@ -452,8 +490,15 @@ class _Reader:
                 self.number = self.headers["in" if array in self.inputs else "out"]
                 self.fail(f"no buffer holds {array}", f"Add a line such as: {array} f32 [8] heap")
             self.check_interface(array, home)
+            if array in self.domains:
+                self.check_domain(self.domains[array], home)
         program = Program.make(
-            self.name, self.inputs, self.outputs, tuple(self.buffers), self.body(self.root)
+            self.name,
+            self.inputs,
+            self.outputs,
+            tuple(self.buffers),
+            self.body(self.root),
+            domains=tuple(self.domains[a] for a in self.inputs if a in self.domains),
         )
         written = {leaf.op.target.array for leaf in program.leaves}
         for array in self.outputs:

@@ -298,6 +298,18 @@ class Buffer:
         return f"{self.name} {self.dtype} [{', '.join(map(str, self.dims))}] {self.location}{held}"
 
 
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Where the values of an input lie, bounds included: what it is promised to be, and is drawn from."""
+
+    array: str
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"domain {self.array} {number_text(self.low)} {number_text(self.high)}"
+
+
 class Leaf(NamedTuple):
     """An operation with where it stands: its path and the scopes around it, outermost first."""
 
@@ -316,6 +328,7 @@ class Program:
     buffers: tuple[Buffer, ...]
     body: tuple[Node, ...]
     age: int = field(default=0, compare=False)  # moves played since the start text
+    domains: tuple[Domain, ...] = ()
 
     @staticmethod
     def make(
@@ -325,6 +338,7 @@ class Program:
         buffers: tuple[Buffer, ...],
         body: tuple[Node, ...],
         age: int = 0,
+        domains: tuple[Domain, ...] = (),
     ) -> Program:
         """A program with buffers in canonical order: inputs, outputs, temporaries by first access.
 
@@ -336,7 +350,7 @@ class Program:
         gone = found.prefetched.difference(*[b.arrays for b in ordered])
         if gone:
             body = tuple(_without_prefetches(n, gone) for n in body)
-        return Program(name, inputs, outputs, ordered, body, age)
+        return Program(name, inputs, outputs, ordered, body, age, domains)
 
     def edit(
         self, body: tuple[Node, ...] | None = None, buffers: tuple[Buffer, ...] | None = None
@@ -353,14 +367,14 @@ class Program:
         names = self.summary.first_accessed
         settled = set(names[begin:end]) <= set(now.first_accessed) and now.prefetched <= was.prefetched
         if settled and buffers is None and was.first_accessed == now.first_accessed:
-            return Program(self.name, self.inputs, self.outputs, self.buffers, body, self.age)
+            return Program(self.name, self.inputs, self.outputs, self.buffers, body, self.age, self.domains)
         buffers = self.buffers if buffers is None else buffers
         if settled:
             order = names[:begin] + now.first_accessed + names[end:]
             ordered = _ordered(buffers, self.inputs + self.outputs, order)
             if not self.summary.prefetched.difference(*[b.arrays for b in ordered]):
-                return Program(self.name, self.inputs, self.outputs, ordered, body, self.age)
-        return Program.make(self.name, self.inputs, self.outputs, buffers, body, self.age)
+                return Program(self.name, self.inputs, self.outputs, ordered, body, self.age, self.domains)
+        return Program.make(self.name, self.inputs, self.outputs, buffers, body, self.age, self.domains)
 
     @derived
     def _names_before(self) -> list[int]:
@@ -371,6 +385,10 @@ class Program:
             counts.append(len(seen))
             seen.update(summary((child,)).first_accessed)
         return [*counts, len(seen)]
+
+    def domain_of(self, array: str) -> Domain | None:
+        """Where the values of an input lie; None: anywhere."""
+        return next((d for d in self.domains if d.array == array), None)
 
     @derived
     def buffer_of(self) -> dict[str, Buffer]:

@@ -89,12 +89,11 @@ class Games:
 
     def table(self, game: Game) -> Table:
         """A table for a game."""
-        work = (0.0, 0.0)
-        if game.kernel is not None:
-            try:
-                work = self._kernels.work(game.kernel, game.shape)
-            except ValueError:
-                log.warning("no work known for %s %s", game.kernel, game.shape)
+        try:
+            work = self._kernels.work(game.kernel, game.shape, game.start)
+        except ValueError:
+            log.warning("no work known for %s %s", game.kernel, game.shape)
+            work = (0.0, 0.0)
         workload = self._kernels.workload(game.start, game.kernel, game.policy)
         key = f"{game.start.hash}/{game.kernel or ''}/{game.policy}"
         with self._opening:

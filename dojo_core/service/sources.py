@@ -57,8 +57,8 @@ class Kernels(Protocol):
         """The start program; raises ValueError with a sentence where the shape is none of its."""
         ...
 
-    def work(self, kernel: str, shape: str) -> tuple[float, float]:
-        """(FLOPs, bytes) of one run."""
+    def work(self, kernel: str | None, shape: str, start: Any) -> tuple[float, float]:
+        """(FLOPs, bytes) of one run; of a text of one's own (no kernel) those of its start program."""
         ...
 
     def workload(self, start: Any, kernel: str | None, policy: str) -> Any: ...

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dojo_core import kernels
+from dojo_core.kernels.kernel import executed_flops, minimal_bytes
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.measure.places import data_directory
@@ -81,7 +82,9 @@ class KernelLibrary:
         found = kernels.get(kernel)
         return found.program(found.shape(shape))
 
-    def work(self, kernel: str, shape: str) -> tuple[float, float]:
+    def work(self, kernel: str | None, shape: str, start: Program) -> tuple[float, float]:
+        if kernel is None:
+            return executed_flops(start), minimal_bytes(start)
         found = kernels.get(kernel)
         sizes = found.shape(shape)
         return found.flops(sizes), found.bytes(sizes)

@@ -1,0 +1,242 @@
+"""From a Python function over named arrays to a start program, its inputs, its reference, its text."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dojo_core.faults import program_fault, text_fault
+from dojo_core.game import Game
+from dojo_core.own.arrays import _TRACE, Array, KernelError, Step, Trace, checked_name
+from dojo_core.program.interpret import interpret
+from dojo_core.program.text import TextError, parse
+from dojo_core.program.tree import DTYPE_BYTES, Domain, Program
+
+Result = Array | Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input as declared: its axes' letters, its dtype, and where its values lie (None: anywhere)."""
+
+    name: str
+    letters: str
+    dtype: str = "f32"
+    domain: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class OwnKernel:
+    """A kernel of one's own at certain sizes: ``program`` is its start program, naive and checked.
+
+    ``at(m=100)`` gives the same kernel at other sizes.
+    """
+
+    name: str
+    sizes: Mapping[str, int]
+    inputs: tuple[Input, ...]
+    function: Callable[..., Result] = field(repr=False)
+    program: Program = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """The start program's text: what ``save`` writes."""
+        return self.program.text
+
+    def at(self, **sizes: int) -> OwnKernel:
+        """The kernel at other sizes. Raises KernelError where they do not fit."""
+        for letter in sizes:
+            if letter not in self.sizes:
+                raise KernelError(
+                    f"{self.name} has no axis {letter!r}; its axes are {', '.join(self.sizes)}."
+                )
+        return _built(self.name, {**self.sizes, **sizes}, self.inputs, self.function)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the text, for ``dojo play PATH`` and for the app. Raises KernelError where that fails."""
+        try:
+            Path(path).write_text(self.text)
+        except OSError as error:
+            raise KernelError(f"{path} could not be written: {error.strerror}.") from error
+        return Path(path)
+
+    def random_inputs(self, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+        """Inputs by name as they are drawn for a measurement: within their domains."""
+        from dojo_core.measure.pool import draw, to_double
+
+        rng = np.random.default_rng(seed)
+        drawn: dict[str, np.ndarray[Any, Any]] = {}
+        for each in self.inputs:
+            buffer = self.program.buffer_of[each.name]
+            shape = tuple(d.size for d in buffer.dims)
+            values = draw(buffer.dtype, shape, rng, self.program.domain_of(each.name))
+            drawn[each.name] = to_double(values, "bf16") if buffer.dtype == "bf16" else values
+        return drawn
+
+    def reference(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+        """The outputs in float64 by name: the start program interpreted. ValueError: a wrong shape."""
+        return interpret(self.program, inputs)
+
+    def game(self, policy: str = "reassoc") -> Game:
+        """A game at the start position: ``game.play("split_scope y@0 16")``."""
+        return Game.new(self.program, policy=policy, title=self.name)
+
+
+def kernel(
+    sizes: Mapping[str, int],
+    *,
+    domains: Mapping[str, tuple[float, float]] | None = None,
+    name: str = "",
+    **inputs: str,
+) -> Callable[[Callable[..., Result]], OwnKernel]:
+    """A kernel from a function: ``@kernel({"m": 64, "n": 512}, x="mn", w="n")`` above ``def name(x, w):``.
+
+    ``sizes`` are those of the axes, single letters. Each input has its axes as a string and may have a dtype
+    behind them, ``"mn f16"`` (f32 where none is named); ``""`` is a scalar. ``domains`` bounds the values of
+    inputs, ``{"x": (0.1, 10)}``; without one they are normal, with some adversarial rows. The function gives
+    one array, the output ``y``, or several by name. Raises KernelError with a sentence.
+    """
+
+    def build(function: Callable[..., Result]) -> OwnKernel:
+        own = name or function.__name__
+        parameters = list(inspect.signature(function).parameters)
+        if parameters != list(inputs):
+            raise KernelError(
+                f"The function takes {_listed(parameters)} and @kernel declares {_listed(inputs)}: "
+                "declare each parameter as an input, in order."
+            )
+        for array in domains or {}:
+            if array not in inputs:
+                raise KernelError(f"domains names {array!r}, which is no input.")
+        declared = tuple(_input(array, form, (domains or {}).get(array)) for array, form in inputs.items())
+        return _built(own, dict(sizes), declared, function)
+
+    return build
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(names) or "nothing"
+
+
+def _input(name: str, form: str, domain: tuple[float, float] | None) -> Input:
+    words = form.split()
+    dtype = words.pop() if words and words[-1] in DTYPE_BYTES else "f32"
+    letters = "".join(words)
+    if len(words) > 1 or not re.fullmatch(r"[A-Za-z]*", letters):
+        raise KernelError(
+            f"{form!r} declares no array: write its axes and perhaps a dtype, such as 'mn f16'."
+        )
+    if len(set(letters)) < len(letters):
+        raise KernelError(f"Input {name} has an axis twice in {letters!r}: give each its own letter.")
+    if domain is not None:
+        low, high = domain
+        if not (-1e300 < low <= high < 1e300):
+            raise KernelError(f"The domain of {name} is two finite numbers, the lower first, not {domain}.")
+        domain = (low, high)
+    return Input(checked_name(name, "an input"), letters, dtype, domain)
+
+
+def _built(
+    name: str, sizes: dict[str, int], inputs: tuple[Input, ...], function: Callable[..., Result]
+) -> OwnKernel:
+    """Run the function once, and make a program of what it noted."""
+    for letter, size in sizes.items():
+        if len(letter) != 1 or not letter.isalpha() or not letter.isascii():
+            raise KernelError(f"An axis is a single letter, not {letter!r}.")
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise KernelError(f"Axis {letter} has the size {size!r}: a size is a whole number, at least 1.")
+    trace = Trace(sizes)
+    given = [_declared(trace, each) for each in inputs]
+    token = _TRACE.set(trace)
+    try:
+        result = function(*given)
+        outputs = _outputs(name, result, trace)
+    finally:
+        _TRACE.reset(token)
+    text = _text(checked_name(name, "a kernel"), trace, inputs, outputs)
+    try:
+        program = parse(text)
+    except TextError as error:
+        raise KernelError(f"{name} makes no program. {text_fault(error)}") from error
+    fault = program_fault(program)
+    if fault is not None:
+        raise KernelError(f"{name} makes no sound program. {fault}")
+    return OwnKernel(name, sizes, inputs, function, program)
+
+
+def _declared(trace: Trace, each: Input) -> Array:
+    missing = [letter for letter in each.letters if letter not in trace.sizes]
+    if missing:
+        known = _listed(trace.sizes)
+        raise KernelError(f"Axis {missing[0]!r} of input {each.name} has no size; the sizes given: {known}.")
+    axes = tuple((letter, trace.sizes[letter]) for letter in each.letters)
+    return trace.declare(axes, each.dtype, each.name)
+
+
+def _outputs(name: str, result: object, trace: Trace) -> dict[str, Array]:
+    """The outputs by name, each an array of its own: what is an input or a view is copied."""
+    if isinstance(result, Array):
+        result = {"y": result}
+    if not isinstance(result, Mapping) or not result:
+        raise KernelError(
+            f"{name} returns {type(result).__name__}: return one array, or several by name in a dict."
+        )
+    found: dict[str, Array] = {}
+    written = {step.target for step in trace.steps}
+    for output, array in result.items():
+        if not isinstance(array, Array):
+            raise KernelError(f"The output {output!r} of {name} is {array!r} and no array of the kernel.")
+        plain = array.index == tuple(((letter, 1),) for letter, _ in array.axes)
+        stored = trace.arrays.get(array.name, ((), ""))[0] == array.axes
+        if not (plain and stored and array.name in written) or array.name in {a.name for a in found.values()}:
+            array = trace.step("", (array,), array.axes, dtype=array.dtype)
+        found[checked_name(output, "an output")] = array
+    return found
+
+
+def _text(name: str, trace: Trace, inputs: tuple[Input, ...], outputs: Mapping[str, Array]) -> str:
+    """The program's text. Steps that no output needs are left out."""
+    names = {each.name: each.name for each in inputs}
+    for output, array in outputs.items():
+        if output in names:
+            raise KernelError(f"{name} has an input and an output of the name {output}: rename one.")
+        names[array.name] = output
+    steps = _needed(trace.steps, {array.name for array in outputs.values()})
+    taken = set(names.values())
+    for step in steps:
+        if step.target not in names:
+            names[step.target] = _free(trace.named.get(step.target, step.target), taken)
+            taken.add(names[step.target])
+    stored = [*(each.name for each in inputs), *(s.target for s in steps)]
+    lines = [f"kernel {name}"]
+    if inputs:
+        lines.append(f"in {', '.join(each.name for each in inputs)}")
+    lines.append(f"out {', '.join(outputs)}")
+    lines += [str(Domain(each.name, *each.domain)) for each in inputs if each.domain is not None]
+    for each_array in stored:
+        axes, dtype = trace.arrays[each_array]
+        lines.append(f"{names[each_array]} {dtype} [{', '.join(str(size) for _, size in axes)}] heap")
+    for step in steps:
+        lines += step.lines(names)
+    return "\n".join(lines) + "\n"
+
+
+def _needed(steps: list[Step], wanted: set[str]) -> list[Step]:
+    found: list[Step] = []
+    for step in reversed(steps):
+        if step.target in wanted:
+            found.append(step)
+            wanted |= {o.name for o in step.operands if isinstance(o, Array)}
+    return found[::-1]
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name

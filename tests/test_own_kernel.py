@@ -1,0 +1,197 @@
+"""Kernels of one's own: the documented examples run, and each mistake is a sentence."""
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dojo_core import KernelError, kernel, legal_moves, parse
+from dojo_core.game import Game
+from dojo_core.measure.pool import make_pool
+from dojo_core.own import einsum, exp, iterator, maximum, rsqrt, size, where
+from dojo_core.targets.cpu.codegen import generate
+from tests.compiled import run_program
+
+DOC = Path(__file__).parent.parent / "docs" / "own_kernel.md"
+EXAMPLES = re.findall(r"```python\n(.*?)```", DOC.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=["attention", "entropy"])
+def test_the_documented_examples_run(example, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, str(DOC), "exec"), {})
+    printed = capsys.readouterr().out
+    if "causal" in example:
+        assert printed.startswith("kernel causal_attention\nin q, k, v\nout y\n")
+        assert parse(Path("causal.dojo").read_text()).name == "causal_attention"
+        assert "1000 1000 64" in Path("causal_1000.dojo").read_text()
+    else:
+        assert "(64,)\nkernel entropy\n" in printed and "domain p 0.01 1\n" in printed
+
+
+@kernel({"m": 5, "n": 7}, x="mn", g="n")
+def rms(x, g):
+    return x * rsqrt((x**2).mean("n") + 1e-6) * g
+
+
+@kernel({"b": 2, "m": 4, "n": 4, "d": 3}, q="bmd", k="bnd", v="bnd")
+def causal(q, k, v):
+    s = einsum("bmd,bnd->bmn", q, k) / math.sqrt(size("d"))
+    e = exp(where(iterator("n") <= iterator("m"), s, -math.inf))
+    return einsum("bmn,bnd->bmd", e / e.sum("n"), v)
+
+
+@kernel({"n": 2, "c": 3, "h": 9, "w": 8, "o": 4, "r": 3, "s": 3}, image="nchw", taps="ocrs", bias="o")
+def strided_conv(image, taps, bias):
+    windows = image.window("h", "p", "r", width=3, stride=2).window("w", "q", "s", width=3, stride=2)
+    return maximum(einsum("ncpqrs,ocrs->nopq", windows, taps) + bias, 0)
+
+
+@kernel({"i": 4, "j": 6}, x="ij f64", v="f64")
+def several(x, v):
+    return {"t": einsum("ij->ji", x), "largest": x.max(), "again": x, "scaled": (1 - x / v) ** 3, "d": -x + 1}
+
+
+def numpy_rms(x, g):
+    return x / np.sqrt((x**2).mean(axis=1, keepdims=True) + 1e-6) * g
+
+
+def numpy_causal(q, k, v):
+    s = np.where(np.tri(4, dtype=bool), q @ k.swapaxes(1, 2) / math.sqrt(3), -np.inf)
+    e = np.exp(s)
+    return e / e.sum(axis=2, keepdims=True) @ v
+
+
+def numpy_conv(image, taps, bias):
+    windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
+    return np.maximum(np.einsum("ncpqrs,ocrs->nopq", windows, taps) + bias[:, None, None], 0)
+
+
+@pytest.mark.parametrize(
+    ("own", "formula"), [(rms, numpy_rms), (causal, numpy_causal), (strided_conv, numpy_conv)]
+)
+def test_reference_and_compiled_code_are_the_formula(own, formula):
+    inputs = own.random_inputs()
+    expected = formula(**{name: x.astype(float) for name, x in inputs.items()})
+    np.testing.assert_allclose(own.reference(inputs)["y"], expected, rtol=1e-9)
+    np.testing.assert_allclose(run_program(own.program, inputs)["y"], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_several_outputs_and_scalars():
+    x, v = np.arange(24.0).reshape(4, 6), np.asarray(3.0)
+    made = several.reference({"x": x, "v": v})
+    assert list(made) == ["t", "largest", "again", "scaled", "d"]
+    np.testing.assert_array_equal(made["t"], x.T)
+    np.testing.assert_array_equal(made["again"], x)
+    np.testing.assert_allclose(made["scaled"], (1 - x / 3) ** 3)
+    assert made["largest"] == 23 and made["d"][0, 1] == 0
+
+
+def test_the_text_is_a_program_like_any_other():
+    assert parse(rms.text) == rms.program
+    game = rms.game()
+    game.play(legal_moves(rms.program)[0])
+    again = Game.from_text(game.to_text())
+    assert again.current.program == game.current.program
+
+
+def test_other_sizes_are_other_programs_of_the_same_function():
+    wide = rms.at(n=64)
+    assert wide.program.buffer_of["x"].dims[1].size == 64 and "/ 64" in wide.text
+    assert rms.program.buffer_of["x"].dims[1].size == 7
+
+
+def test_a_domain_bounds_what_is_drawn_and_stays_through_moves():
+    @kernel({"m": 64, "n": 64}, x="mn", k="mn i8", domains={"x": (0.5, 2), "k": (-3, 3)})
+    def bounded(x, k):
+        return {"y": x.sum("n"), "z": k.max("n")}
+
+    parameters = generate(bounded.program).parameters
+    drawn = make_pool(bounded.program, parameters, seed=1).inputs
+    assert drawn["x"].min() == 0.5 and drawn["x"].max() == 2 and len(np.unique(drawn["x"])) > 3000
+    assert set(np.unique(drawn["k"])) == set(range(-3, 4))
+    game = bounded.game()
+    game.play(legal_moves(game.start)[0])
+    assert game.current.program.domains == bounded.program.domains
+
+
+def refused(sizes, inputs, function, **options):
+    with pytest.raises(KernelError) as raised:
+        kernel(sizes, **options, **inputs)(function)
+    return str(raised.value)
+
+
+MN = {"m": 4, "n": 8}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "inputs", "function", "sentence"),
+    [
+        (MN, {"x": "mn"}, lambda x: x.sum("k"), "x[m=4, n=8] has no axis 'k' to reduce over."),
+        (MN, {"x": "mk"}, lambda x: x, "Axis 'k' of input x has no size; the sizes given: m, n."),
+        (MN | {"n": 0}, {"x": "mn"}, lambda x: x, "Axis n has the size 0: a size is a whole number, at"),
+        (MN, {"x": "mm"}, lambda x: x, "Input x has an axis twice"),
+        (MN, {"x": "m, n"}, lambda x: x, "'m, n' declares no array"),
+        (
+            MN,
+            {"x": "mn"},
+            lambda x: None,
+            "returns NoneType: return one array, or several by name",
+        ),
+        (MN, {"x": "mn"}, lambda y: y, "The function takes y and @kernel declares x"),
+        (MN, {"x": "mn"}, lambda x: x + "1", "'1' is neither an array of the kernel nor a number"),
+        (MN, {"x": "mn"}, lambda x: x if x > 0 else -x, "use where(...), not if."),
+        (MN, {"x": "mn"}, lambda x: sum(x), "write over whole arrays"),
+        (MN, {"x": "mn", "w": "n f16"}, lambda x, w: x * w, "w[n=8] is f16: convert one of them"),
+        (MN, {"x": "mn"}, lambda x: x.to("f8"), "There is no dtype 'f8'."),
+        (MN, {"x": "mn"}, lambda x: {"x": x}, "an input and an output of the name x: rename one"),
+        (MN, {"x": "mn"}, lambda x: {"in": x}, "'in' cannot be the name of an output"),
+        (MN, {"x": "mn"}, lambda x: x.window("n", "p", "r", 9), "A window of 9 with stride 1 does not fit"),
+        (MN, {"x": "mn"}, lambda x: x.window("n", "m", "r", 2), "'m' is no new axis for a window"),
+        (MN, {"x": "mn"}, lambda x: x * size("k"), "The kernel has no axis 'k'; its axes are m, n."),
+        (MN, {"x": "mn"}, lambda x: einsum("mn", x), "einsum takes a form such as 'mk,kn->mn'"),
+        (MN, {"x": "mn"}, lambda x: einsum("m->m", x), "x[m=4, n=8] has 2 axes, and 'm' has 1."),
+        (MN, {"x": "mn"}, lambda x: einsum("mk,kn->mn", x, x), "axis k is 8 long, and 4 in x[m=4, n=8]"),
+        (MN, {"x": "mn"}, lambda x: einsum("mn->k", x), "'k' of the result is no axis of the arrays"),
+        (
+            MN,
+            {"x": "mn"},
+            lambda x: x + x.window("n", "n", "r", 3),
+            "Axis n is 6 long in x[m=4, n=6, r=3] and 8 in x[m=4, n=8].",
+        ),
+        (MN | {"n": 2**40}, {"x": "mn"}, lambda x: x, "makes no program. line"),
+        ({"mn": 4}, {"x": "m"}, lambda x: x, "An axis is a single letter, not 'mn'."),
+    ],
+)
+def test_a_mistake_is_a_sentence(sizes, inputs, function, sentence):
+    assert sentence in refused(sizes, inputs, function, name="mine")
+
+
+def test_mistakes_outside_the_function_are_sentences(tmp_path):
+    with pytest.raises(KernelError, match="has no axis 'k'; its axes are m, n"):
+        rms.at(k=3)
+    with pytest.raises(KernelError, match="could not be written: No such file or directory"):
+        rms.save(tmp_path / "none" / "rms.dojo")
+    with pytest.raises(KernelError, match=r"put @kernel\(\.\.\.\) above it"):
+        iterator("n")
+    told = refused(MN, {"x": "mn"}, lambda x: x, name="mine", domains={"y": (0, 1)})
+    assert "domains names 'y', which is no input" in told
+    told = refused(MN, {"x": "mn"}, lambda x: x, name="mine", domains={"x": (2, 1)})
+    assert "two finite numbers, the lower first" in told
+    assert "'<lambda>' cannot be the name of a kernel" in refused(MN, {"x": "mn"}, lambda x: x)
+
+
+def test_the_lines_of_domains_are_checked_at_the_door():
+    text = rms.text
+    for line, told in [
+        ("domain g 0.5", "expected an input and two numbers"),
+        ("domain g 1e999 1", "1e999 to 1 is no range"),
+        ("domain g 2 1", "2 to 1 is no range"),
+        ("domain y 0 1", "y is no input"),
+        ("domain g 0 1\ndomain g 0 1", "a second domain of g"),
+    ]:
+        with pytest.raises(ValueError, match=re.escape(told)):
+            parse(text.replace("x f32", f"{line}\nx f32", 1))
+    assert "domain g -1.5 0.25\n" in parse(text.replace("x f32", "domain  g -1.50 .25\nx f32", 1)).text
