@@ -9,4 +9,6 @@ TINY = {
     "dwconv": (2, 3, 6, 7, 3), "attention": (2, 4, 6, 8), "fill": (6, 8), "axpy": (24,), "dot": (24,),
     "sum": (24,), "gemv": (6, 8), "transpose": (6, 8), "qmatmul": (4, 8, 8), "qmatmul_f32": (4, 8, 8),
     "matmul_bf16": (4, 6, 8), "softmax_bf16": (6, 8), "rmsnorm_f16": (6, 8),
+    "conv2d": (2, 3, 2, 6, 7, 3, 2, 1), "rope": (3, 2, 8), "gqa": (2, 2, 3, 4, 8), "gemm": (4, 6, 8),
+    "nhwc": (2, 3, 4, 8),
 }  # fmt: skip

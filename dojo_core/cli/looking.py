@@ -31,11 +31,20 @@ from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 
 
-def show_kernels(as_json: JsonFlag = False) -> None:
-    """List the kernels.
+def show_kernels(
+    network: Annotated[
+        str | None,
+        typer.Argument(help="A network or a kernel, to list layers as its shapes."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the kernels, or the layers of a network as shapes of them.
 
-    Example: [bold]dojo kernels[/bold]
+    Example: [bold]dojo kernels[/bold] or [bold]dojo kernels resnet50[/bold]
     """
+    if network is not None:
+        _show_layers(network, as_json)
+        return
     rows = [kernels.get(name) for name in kernels.names()]
     if as_json:
         out.print_json(
@@ -45,7 +54,9 @@ def show_kernels(as_json: JsonFlag = False) -> None:
                     "title": k.title,
                     "formula": k.formula,
                     "group": k.group,
+                    "parameters": list(k.parameters),
                     "shapes": ["x".join(map(str, s)) for s in k.shapes],
+                    "layers": {layer.name: layer.shape for layer in kernels.layers_of(k.name)},
                 }
                 for k in rows
             ]
@@ -55,6 +66,25 @@ def show_kernels(as_json: JsonFlag = False) -> None:
     for k in rows:
         shapes = ", ".join("x".join(map(str, s)) for s in k.shapes)
         table.add_row(f"[bold]{k.name}[/bold]", escape(k.formula), shapes, k.group)
+    print_table(table)
+    known = ", ".join(kernels.networks())
+    told = f"Layers of networks: {known}. dojo kernels {kernels.networks()[0]} lists them."
+    err.print(told, style="dim", soft_wrap=True)
+
+
+def _show_layers(asked: str, as_json: bool) -> None:
+    found = [layer for layer in kernels.named_layers().values() if asked in (layer.network, layer.kernel)]
+    if not found:
+        known = ", ".join(kernels.networks())
+        told = f"{asked} computes no named layer." if asked in kernels.names() else f"There is no {asked!r}."
+        raise Failure(f"{told} The networks: {known}. Without a name all kernels are listed.")
+    if as_json:
+        out.print_json(data=[{"name": x.name, "kernel": x.kernel, "shape": x.shape} for x in found])
+        return
+    table = columns("layer", "kernel", "shape", "sizes")
+    for layer in found:
+        sizes = "x".join(kernels.get(layer.kernel).parameters)
+        table.add_row(f"[bold]{layer.name}[/bold]", layer.kernel, layer.shape, sizes)
     print_table(table)
 
 

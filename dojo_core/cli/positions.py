@@ -19,9 +19,14 @@ from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.targets.target import TARGETS
 
-KernelArgument = Annotated[str, typer.Argument(help="A kernel's name (see: dojo kernels) or a text file.")]
+KernelArgument = Annotated[
+    str, typer.Argument(help="A kernel's name (see: dojo kernels), a layer's, or a text file.")
+]
 ShapeOption = Annotated[
-    str | None, typer.Option("--shape", help="For example 24576x512; default: the kernel's first shape.")
+    str | None,
+    typer.Option(
+        "--shape", help="For example 24576x512, or a layer's name; default: the kernel's first shape."
+    ),
 ]
 PolicyOption = Annotated[
     str | None, typer.Option("--policy", help=f"Floating-point policy: {', '.join(POLICIES)}.")
@@ -38,6 +43,7 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a 
 
 def start_of(kernel: str, shape: str | None) -> tuple[Program, str | None, str]:
     """(program, kernel's name or None for a text of one's own, shape)."""
+    kernel, shape = _of_layer(kernel, shape)
     if kernel in kernels.names():
         found = kernels.get(kernel)
         try:
@@ -52,6 +58,16 @@ def start_of(kernel: str, shape: str | None) -> tuple[Program, str | None, str]:
         return _own_program(path), None, ""
     near = ", ".join(kernels.names())
     raise Failure(f"There is no kernel {kernel!r}. The kernels: {near}. Or give the path of a text file.")
+
+
+def _of_layer(kernel: str, shape: str | None) -> tuple[str, str | None]:
+    """Kernel and shape, where the name is a layer's."""
+    layer = kernels.named_layers().get(kernel)
+    if layer is None:
+        return kernel, shape
+    if shape:
+        raise Failure(f"{kernel} has its shape in its name: leave --shape out, or name {layer.kernel}.")
+    return layer.kernel, layer.shape
 
 
 def _own_program(path: Path) -> Program:
@@ -87,10 +103,12 @@ def played(
                     "--target out."
                 )
             game = Game.from_text(text)
+            kernel, _ = _of_layer(kernel, None)
             if game.kernel not in (None, kernel):
                 raise Failure(f"{line} is a game of {game.kernel}, not of {kernel}.")
             return game
         recorded = read_line(text, line.stem)
+        kernel, shape = _of_layer(kernel, shape)
         if recorded.kernel not in (None, kernel) and kernel in kernels.names():
             raise Failure(f"{line} is a line of {recorded.kernel}, not of {kernel}.")
     program, name, sizes = start_of(kernel, shape or (recorded.shape if recorded else None))

@@ -7,12 +7,23 @@ Adding one takes a ``Kernel`` in a group's file; a new group takes one line here
 
 from __future__ import annotations
 
-from dojo_core.kernels import contractions, elementwise, layers, micro, narrow, normalisation, reductions
+from dojo_core.kernels import (
+    contractions,
+    convolutions,
+    elementwise,
+    layers,
+    micro,
+    narrow,
+    normalisation,
+    reductions,
+)
 from dojo_core.kernels.kernel import Kernel, Shape
+from dojo_core.kernels.networks import Layer, layers_of, networks
+from dojo_core.kernels.networks import layers as named_layers
 
-__all__ = ["Kernel", "Shape", "get", "names"]
+__all__ = ["Kernel", "Layer", "Shape", "get", "layers_of", "named_layers", "names", "networks"]
 
-_GROUPS = (elementwise, reductions, normalisation, contractions, layers, micro, narrow)
+_GROUPS = (elementwise, reductions, normalisation, contractions, convolutions, layers, micro, narrow)
 _KERNELS: dict[str, Kernel] = {kernel.name: kernel for group in _GROUPS for kernel in group.KERNELS}
 
 

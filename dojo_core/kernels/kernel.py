@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dojo_core.kernels.networks import layers
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 
@@ -26,7 +27,8 @@ class Kernel:
     ``text(shape)`` is the naive start program: one nest per mathematical step, every temporary on the
     heap, nothing marked. ``result(inputs, shape)`` takes float64 arrays and returns the outputs by name.
     ``flops(shape)`` counts the additions, multiplications, divisions, comparisons and function calls.
-    ``fits(shape)`` is a sentence about a shape that makes no sense, else empty.
+    ``fits(shape)`` is a sentence about a shape that makes no sense, else empty. Every size is at least 1, but
+    for those of the parameters named in ``zero``.
     """
 
     name: str
@@ -39,9 +41,18 @@ class Kernel:
     result: Callable[[Mapping[str, Array], Shape], dict[str, Array]]
     flops: Callable[[Shape], int]
     fits: Callable[[Shape], str] = lambda shape: ""
+    zero: tuple[str, ...] = ()
 
     def shape(self, text: str) -> Shape:
-        """A shape from ``"24576x512"``. Raises ValueError with a sentence that says what is expected."""
+        """A shape from ``"24576x512"`` or the name of a layer (networks.txt).
+
+        Raises ValueError with a sentence that says what is expected.
+        """
+        layer = layers().get(text.strip())
+        if layer is not None:
+            if layer.kernel != self.name:
+                raise ValueError(f"{layer.name} is a shape of {layer.kernel}, not of {self.name}.")
+            text = layer.shape
         form = "x".join(self.parameters)
         example = "x".join(map(str, self.shapes[0]))
         if not re.fullmatch(r"\s*\d{1,12}(?:\s*[x×]\s*\d{1,12})*\s*", text):
@@ -55,8 +66,9 @@ class Kernel:
                 f"{self.name} takes {len(self.parameters)} sizes, {form}, for example {example}; "
                 f"{'x'.join(map(str, shape))} has {len(shape)}."
             )
-        if min(shape) < 1:
-            raise ValueError(f"Every size of {self.name} is at least 1: {form}, for example {example}.")
+        if any(n < 1 and name not in self.zero for n, name in zip(shape, self.parameters, strict=True)):
+            but = f" ({', '.join(self.zero)} may be 0)" if self.zero else ""
+            raise ValueError(f"Every size of {self.name} is at least 1{but}: {form}, for example {example}.")
         sentence = self.fits(shape)
         if sentence:
             raise ValueError(sentence)

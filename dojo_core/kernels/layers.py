@@ -59,6 +59,18 @@ def _dwconv(x: Array, w: Array, shape: Shape) -> Array:
     return np.asarray(np.einsum("nchwij,cij->nchw", windows, w))
 
 
+def _gqa(q: Array, k: Array, v: Array, shape: Shape) -> Array:
+    s = q @ k[:, None].swapaxes(2, 3) / math.sqrt(shape[4])
+    e = np.exp(s - s.max(axis=3, keepdims=True))
+    return np.asarray(e / e.sum(axis=3, keepdims=True) @ v[:, None])
+
+
+def _rope(x: Array, c: Array, s: Array, shape: Shape) -> Array:
+    low, high = np.split(x, 2, axis=2)
+    c, s = c[:, None], s[:, None]
+    return np.concatenate([low * c - high * s, high * c + low * s], axis=2)
+
+
 def _attention(q: Array, k: Array, v: Array, shape: Shape) -> Array:
     s = q @ k.swapaxes(1, 2) / math.sqrt(shape[3])
     e = np.exp(s - s.max(axis=2, keepdims=True))
@@ -190,5 +202,42 @@ KERNELS = (
         H M D N y[{0},{1},{2}] += p[{0},{1},{3}]*v[{0},{3},{2}]
         """,
         _attention, lambda s: {"R": 1 / math.sqrt(s["D"])},
+    ),
+    templated(
+        "gqa", "Grouped-query attention", "y = softmax(q · kᵀ / √D) · v, G heads of queries on each of H",
+        "attention", "H G M N D", ((8, 4, 512, 512, 128),),
+        {"q": "H G M D", "k": "H N D", "v": "H N D", "y": "H G M D", "s": "H G M N", "a": "H G M N",
+         "m": "H G M", "d": "H G M N", "e": "H G M N", "z": "H G M", "p": "H G M N"}, "q, k, v", "y",
+        """
+        H G M N s[{0},{1},{2},{3}] = 0
+        H G M N D s[{0},{1},{2},{3}] += q[{0},{1},{2},{4}]*k[{0},{3},{4}]
+        H G M N a[{0},{1},{2},{3}] = s[{0},{1},{2},{3}]*R
+        H G M m[{0},{1},{2}] = -inf
+        | | | N m[{0},{1},{2}] max= a[{0},{1},{2},{3}]
+        H G M N d[{0},{1},{2},{3}] = a[{0},{1},{2},{3}] - m[{0},{1},{2}]
+        H G M N e[{0},{1},{2},{3}] = exp(d[{0},{1},{2},{3}])
+        H G M z[{0},{1},{2}] = 0
+        | | | N z[{0},{1},{2}] += e[{0},{1},{2},{3}]
+        H G M N p[{0},{1},{2},{3}] = e[{0},{1},{2},{3}] / z[{0},{1},{2}]
+        H G M D y[{0},{1},{2},{3}] = 0
+        H G M D N y[{0},{1},{2},{3}] += p[{0},{1},{2},{4}]*v[{0},{4},{3}]
+        """,
+        _gqa, lambda s: {"R": 1 / math.sqrt(s["D"])},
+    ),
+    templated(
+        "rope", "Rotary position embedding", "y = x · cos + rotate(x) · sin, halves of D rotated by position",
+        "element-wise", "M H D", ((512, 32, 128),),
+        {"x": "M H D", "c": "M E", "s": "M E", "y": "M H D", "a": "M H E", "b": "M H E", "e": "M H E",
+         "f": "M H E"}, "x, c, s", "y",
+        """
+        M H E a[{0},{1},{2}] = x[{0},{1},{2}]*c[{0},{2}]
+        M H E b[{0},{1},{2}] = x[{0},{1},{2}+E]*s[{0},{2}]
+        M H E y[{0},{1},{2}] = a[{0},{1},{2}] - b[{0},{1},{2}]
+        M H E e[{0},{1},{2}] = x[{0},{1},{2}+E]*c[{0},{2}]
+        M H E f[{0},{1},{2}] = x[{0},{1},{2}]*s[{0},{2}]
+        M H E y[{0},{1},{2}+E] = e[{0},{1},{2}] + f[{0},{1},{2}]
+        """,
+        _rope, lambda s: {"E": int(s["D"]) // 2},
+        lambda shape: "The last size of rope, D, is even: it is rotated in halves." if shape[2] % 2 else "",
     ),
 )  # fmt: skip

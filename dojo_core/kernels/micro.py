@@ -47,6 +47,26 @@ KERNELS = (
         lambda a, x, shape: a @ x,
     ),
     templated(
+        "gemm", "Scaled sum of matrix products", "d = α · a · b + β · c", "contraction",
+        "M K N", ((768, 1024, 1024),),
+        {"p": "", "q": "", "a": "M K", "b": "K N"} | dict.fromkeys("cdtuv", "M N"),
+        "p, q, a, b, c", "d",
+        """
+        M N t[{0},{1}] = 0
+        M N K t[{0},{1}] += a[{0},{2}]*b[{2},{1}]
+        M N u[{0},{1}] = t[{0},{1}]*p[]
+        M N v[{0},{1}] = c[{0},{1}]*q[]
+        M N d[{0},{1}] = u[{0},{1}] + v[{0},{1}]
+        """,
+        lambda p, q, a, b, c, shape: p * (a @ b) + q * c,
+    ),
+    templated(
+        "nhwc", "Channels last", "y[n,h,w,c] = x[n,c,h,w]", "layout", "N C H W", ((8, 64, 112, 112),),
+        {"x": "N C H W", "y": "N H W C"}, "x", "y",
+        "N H W C y[{0},{1},{2},{3}] = x[{0},{3},{1},{2}]",
+        lambda x, shape: x.transpose(0, 2, 3, 1).copy(),
+    ),
+    templated(
         "transpose", "Transpose", "y = xᵀ", "layout", "M N", ((4096, 4096),),
         {"x": "M N", "y": "N M"}, "x", "y",
         "N M y[{0},{1}] = x[{1},{0}]",

@@ -15,7 +15,13 @@ def start_screen(games: Games, errors: dict[str, str]) -> Json:
     groups: dict[str, list[Json]] = {}
     for card in games.cards():
         groups.setdefault(card.group, []).append(
-            {"name": card.name, "formula": card.formula, "shape": card.shape, "dims": card.dims}
+            {
+                "name": card.name,
+                "formula": card.formula,
+                "shape": card.shape,
+                "dims": card.dims,
+                "layers": card.layers,
+            }
         )
     lines = [
         {

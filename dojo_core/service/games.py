@@ -146,6 +146,7 @@ class Games:
         if card is None:
             raise Refused("There is no such kernel.")
         shape = shape.lower().replace("×", "x").replace("*", "x").replace(" ", "") or card.shape
+        shape = dict(card.layers).get(shape, shape)
         try:
             program = self._kernels.start(kernel, shape)
         except (ValueError, TypeError) as fault:

@@ -46,6 +46,7 @@ class KernelCard:
     formula: str
     shape: str
     dims: str = ""
+    layers: tuple[tuple[str, str], ...] = ()  # names of layers that are shapes of it, and the sizes
 
 
 class Kernels(Protocol):

@@ -74,7 +74,14 @@ class KernelLibrary:
     def cards(self) -> list[KernelCard]:
         found = [kernels.get(name) for name in kernels.names()]
         return [
-            KernelCard(k.name, k.group, k.formula, "x".join(map(str, k.shapes[0])), "x".join(k.parameters))
+            KernelCard(
+                k.name,
+                k.group,
+                k.formula,
+                "x".join(map(str, k.shapes[0])),
+                "x".join(k.parameters),
+                tuple((layer.name, layer.shape) for layer in kernels.layers_of(k.name)),
+            )
             for k in found
         ]
 

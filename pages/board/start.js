@@ -92,10 +92,12 @@ class StartView {
   card(kernel, group) {
     const name = kernel.name;
     const shape = el("input", { class: "field", value: this.shapes.get(name) || kernel.shape, "aria-label": `Shape of ${name}: ${kernel.dims}`, spellcheck: "false" });
+    const names = el("datalist", { id: `layers-${name}` }, ...kernel.layers.map(([layer, sizes]) => el("option", { value: layer }, sizes)));
+    if (kernel.layers.length) shape.setAttribute("list", names.id);
     const begin = () => this.board.send("start", { kernel: name, shape: shape.value, policy: this.own.policy });
     shape.addEventListener("input", () => this.shapes.set(name, shape.value));
     shape.addEventListener("keydown", (event) => { if (event.key === "Enter") begin(); });
-    const label = el("label", { class: "shape" }, el("small", {}, kernel.dims || "shape"), shape);
+    const label = el("label", { class: "shape" }, el("small", {}, kernel.dims || "shape"), shape, names);
     const error = this.error(name);
     const card = el("div", { class: "card kernel", "data-kernel": name },
       el("div", { class: "card-head" }, el("strong", {}, name), el("span", { class: "quiet" }, group)),
