@@ -1,0 +1,56 @@
+"""The recorded lines for GPUs: each replays to its golden end, and computes what its kernel is."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dojo_core import kernels
+from dojo_core.game import Game
+from dojo_core.line import recorded_lines
+from dojo_core.program.gpu import kernels as launches
+from dojo_core.program.tree import walk
+from tests.compiled import random_inputs
+from tests.emulated import code_of, emulate
+
+GOLDEN = Path(__file__).parent / "golden" / "cuda"
+LINES = recorded_lines("cuda")
+# Some rows or tiles of each: what one block does is the same.
+SMALLER = {
+    "add": ("2x2048", {}), "mul": ("2x64", {}), "relu": ("2x2048", {}), "reducemean": ("2x4096", {}),
+    "softmax": ("16x512", {}), "layernorm": ("2x1024", {}), "rmsnorm": ("2x4096", {}),
+    "matmul": ("128x64x128", {}),
+}  # fmt: skip
+BARRIERS = {"reducemean": 1, "rmsnorm": 1, "layernorm": 2, "matmul": 2}
+
+
+def played(name: str, shape: str, settings: dict[str, int]) -> Game:
+    line, kernel = LINES[name], kernels.get(name)
+    game = Game.new(kernel.program(kernel.shape(shape)), name, shape, line.target, line.policy)
+    report = line.play(game, settings)
+    assert [(e.move, e.outcome, e.reason) for e in report.entries if e.outcome != "same"] == []
+    return game
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_each_line_replays_to_its_golden_end(name):
+    program = played(name, LINES[name].shape, {}).current.program
+    births = [node.birth for node, _, _ in walk(program.body)]
+    assert len(set(births)) == len(births), "every node is known by its birth"
+    assert program.text == (GOLDEN / f"{name}.txt").read_text()
+    assert all(launch.mapped for launch in launches(program))
+    assert len(code_of(program).barriers) == BARRIERS.get(name, 0)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_each_end_computes_what_its_kernel_is(name):
+    shape, settings = SMALLER[name]
+    kernel = kernels.get(name)
+    program = played(name, shape, settings).current.program
+    inputs = random_inputs(program)
+    (output,) = program.outputs
+    got, fault = emulate(code_of(program, LINES[name].policy), inputs)
+    assert not fault
+    expected = kernel.reference(inputs, kernel.shape(shape))[output]
+    have = got[program.buffer_of[output].name].reshape(expected.shape)
+    np.testing.assert_allclose(have, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
