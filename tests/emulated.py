@@ -30,7 +30,7 @@ def emulate(
         if p.role == "in":
             arrays.append(np.ascontiguousarray(inputs[p.name], STORED[p.dtype]).reshape(p.shape).copy())
         else:
-            arrays.append(np.full(p.shape, -999, STORED[p.dtype]))
+            arrays.append(np.full(p.shape, 77, STORED[p.dtype]))
     # Wide loads need the alignment that device memory has.
     held = [np.empty(a.nbytes + 256, np.uint8) for a in arrays]
     starts = [h.ctypes.data + -h.ctypes.data % 256 for h in held]

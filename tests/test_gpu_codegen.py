@@ -156,14 +156,37 @@ def check_emulated(program: Program, policy: str) -> None:
         assert agree(program, got, inputs, 1e-3), f"{policy}\n{program.text}\n{code.text}"
 
 
+MIXED = """kernel mixed
+in x, k
+out y, n
+x f32 [8, 32] heap
+k i32 [8, 32] heap
+y i8 [8, 32] heap
+n i32 [8] heap
+2:g 4:b 32:w y[{0}*4+{1},{2}] = i8(x[{0}*4+{1},{2}])
+| | n[{0}*4+{1}] = 0
+| | 32:w n[{0}*4+{1}] += k[{0}*4+{1},{2}]*k[{0}*4+{1},{2}]
+"""
+
+
+def test_integers_wrap_and_conversions_saturate():
+    inputs = random_inputs(parse(MIXED))
+    inputs["x"][0, :5] = [np.nan, np.inf, -np.inf, 200, -1.9]
+    inputs["k"][0] = 2**30 + 3
+    got, fault = emulate(code_of(parse(MIXED)), inputs)
+    assert not fault and got["y"][0, :5].tolist() == [0, 127, -128, 127, -1]
+    assert got["n"][0] == np.int32((32 * (2**30 + 3) ** 2 + 2**31) % 2**32 - 2**31)
+    assert agree(parse(MIXED), {**got, "n": got["n"]}, inputs)
+
+
 # ---------------------------------------------------------------------------- the real compilers
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is missing: install the CUDA toolkit")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "mixed"])
 def test_nvcc_takes_it_without_a_warning(name, tmp_path):
     source = tmp_path / "kernels.cu"
-    source.write_text(code_of(program_named(name)).text)
+    source.write_text(code_of(parse(MIXED) if name == "mixed" else program_named(name)).text)
     command = ["nvcc", "-std=c++17", "-arch=sm_90", "-c", "-Werror", "all-warnings", str(source)]
     done = subprocess.run(
         [*command, "-o", str(tmp_path / "k.o")], capture_output=True, text=True, timeout=120
@@ -172,10 +195,15 @@ def test_nvcc_takes_it_without_a_warning(name, tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("clang-19") is None, reason="clang-19 is missing: apt-get install clang-19")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "mixed"])
 def test_clang_takes_it_for_an_amd_gpu(name, tmp_path):
     source = tmp_path / "kernels.hip"
-    source.write_text(code_of(program_named(name), hip=True).text)
+    program = (
+        parse(MIXED.replace("4:b", "8:b").replace("2:g", "1:g").replace("*4", "*8"))
+        if name == "mixed"
+        else program_named(name)
+    )
+    source.write_text(code_of(program, hip=True).text)
     command = [
         "clang-19",
         "-x",

@@ -29,7 +29,7 @@ def unsigned(dtype: str) -> str:
 def integer_functions(element: str, lanes: int) -> str:
     """max, min, abs, and arithmetic that wraps, of a scalar (``lanes`` 1) or a vector."""
     if lanes == 1:
-        return _scalar_integer(element)
+        return "".join(scalar_integer(element).values())
     name, twin = vector_type(element, lanes), vector_type(unsigned(element), lanes)
     text = ""
     for function, sign in (("max", ">"), ("min", "<")):
@@ -47,24 +47,26 @@ def integer_functions(element: str, lanes: int) -> str:
     return text + f"INLINE {name} {name}_abs({name} x) {{ return {value}; }}\n"
 
 
-def _scalar_integer(element: str) -> str:
+def scalar_integer(element: str) -> dict[str, str]:
+    """The functions of one integer type by name; ``negate`` comes before those that use it."""
     twin, least = unsigned(element), extremes(element)[0]
-    text = (
-        f"INLINE {element} {element}_max({element} a, {element} b) {{ return a > b ? a : b; }}\n"
-        f"INLINE {element} {element}_min({element} a, {element} b) {{ return a < b ? a : b; }}\n"
-        f"INLINE {element} {element}_negate({element} x) {{ return ({element})(0 - ({twin})x); }}\n"
-    )
+    head = f"INLINE {element} {element}"
+    found = {
+        "max": f"{head}_max({element} a, {element} b) {{ return a > b ? a : b; }}\n",
+        "min": f"{head}_min({element} a, {element} b) {{ return a < b ? a : b; }}\n",
+        "negate": f"{head}_negate({element} x) {{ return ({element})(0 - ({twin})x); }}\n",
+    }
     for function, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*")):
-        text += (
-            f"INLINE {element} {element}_{function}({element} a, {element} b) "
+        found[function] = (
+            f"{head}_{function}({element} a, {element} b) "
             f"{{ return ({element})(({twin})a {sign} ({twin})b); }}\n"
         )
     magnitude = f"x < 0 ? {element}_negate(x) : x" if least else "x"
-    text += f"INLINE {element} {element}_abs({element} x) {{ return {magnitude}; }}\n"
+    found["abs"] = f"{head}_abs({element} x) {{ return {magnitude}; }}\n"
     # By 0 it is 0; the least value by -1 wraps around.
     wrapped = f"b == -1 ? {element}_negate(a) : " if least else ""
-    text += f"INLINE {element} {element}_divide({element} a, {element} b) "
-    return text + f"{{ return b == 0 ? 0 : {wrapped}a / b; }}\n"
+    found["divide"] = f"{head}_divide({element} a, {element} b) {{ return b == 0 ? 0 : {wrapped}a / b; }}\n"
+    return found
 
 
 # ---------------------------------------------------------------------------- scalars

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dojo_core.program.affine import Affine
+from dojo_core.program.dtypes import FLOATS
 from dojo_core.program.functions import IDENTITY
 from dojo_core.program.gpu import (
     PRIVATE,
@@ -33,7 +34,7 @@ from dojo_core.targets.gpu.barriers import Barriers, barriers
 from dojo_core.targets.gpu.code import GpuCode, HostLoop, Launch, Pointer, Step
 from dojo_core.targets.gpu.conditions import without_thread_dims
 from dojo_core.targets.gpu.prelude import ERROR_BOUNDS, F64_ERROR_BOUND, prelude
-from dojo_core.targets.scalars import Scalars, c_type, guard_text, index_text, literal
+from dojo_core.targets.scalars import WRAPPING, Scalars, c_type, guard_text, index_text, literal
 
 ALIGNMENT = 256  # bytes: what device allocations have
 MAX_LINES = 8192
@@ -476,6 +477,8 @@ class _Generator:
             return f"{place} = {c_type(dtype)}_{accumulate}({value}, {place});"
         if dtype == "bool":
             return f"{place} = ({place} {accumulate} {value}) != 0;"
+        if dtype not in FLOATS:
+            return f"{place} = {dtype}_{WRAPPING[accumulate]}({place}, {value});"
         return f"{place} {accumulate}= {value};"
 
     # ------------------------------------------------------------------ the host

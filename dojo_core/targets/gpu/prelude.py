@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from dojo_core.program.dtypes import INTEGERS
-from dojo_core.targets.cpu.conversions import integer_functions, to_integer
+from dojo_core.targets.cpu.conversions import scalar_integer, to_integer
 
 ULP = 1.2e-7  # of f32, relative
 ERROR_BOUNDS = {
@@ -139,7 +139,6 @@ DEVICE void __syncwarp() {
 def _function(dtype: str, name: str) -> str:
     """The definition of ``{dtype}_{name}``."""
     head = f"DEVICE {dtype} {dtype}_{name}"
-    real = dtype in ("f32", "f64")
     suffix = "f" if dtype == "f32" else ""
     if name.startswith("from_"):
         return to_integer(dtype, name.removeprefix("from_")).replace("INLINE", "DEVICE")
@@ -147,8 +146,7 @@ def _function(dtype: str, name: str) -> str:
         sign = ">" if name == "max" else "<"
         if dtype == "f32":
             return _MAX_NAN.format(name=name, sign=sign)
-        nan = " || a != a" if real else ""
-        return f"{head}({dtype} a, {dtype} b) {{ return a {sign} b{nan} ? a : b; }}\n"
+        return f"{head}({dtype} a, {dtype} b) {{ return a {sign} b || a != a ? a : b; }}\n"
     if name == "pow":
         return f"{head}({dtype} x, {dtype} y) {{ return pow{suffix}(x, y); }}\n"
     if name == "fma":
@@ -173,8 +171,10 @@ def prelude(kernels: str, dialect: str) -> str:
             parts.append(f"struct __attribute__((aligned({size}))) {vector} {{ {base} {cells}; }};\n")
     calls = sorted(set(_CALL.findall(kernels)))
     for dtype in INTEGERS:
-        if any(d == dtype and not name.startswith("from_") for d, name in calls):
-            parts.append(integer_functions(dtype, 1).replace("INLINE", "DEVICE"))
+        used = {name for d, name in calls if d == dtype}
+        if used & {"abs", "divide"}:
+            used.add("negate")
+        parts += [t.replace("INLINE", "DEVICE") for n, t in scalar_integer(dtype).items() if n in used]
     parts += [_function(d, n) for d, n in calls if d not in INTEGERS or n.startswith("from_")]
     if "prefetch(" in kernels:
         parts.append(_PREFETCH)
