@@ -223,6 +223,8 @@ def test_what_cannot_stand_in_one_library_is_refused():
         library([softmax(), own(OWN.replace("mine", "softmax").replace("y", "z"))])
     with pytest.raises(NotExported, match="cannot be called level"):
         library([own(OWN.replace("mine", "level"))])
+    with pytest.raises(NotExported, match="runs on the CPU, and a game is made for cuda"):
+        of_game(Game.new(parse(OWN), target="cuda"), "a game")
     with pytest.raises(NotExported, match="name a kernel"):
         library([])
 

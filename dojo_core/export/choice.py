@@ -51,7 +51,11 @@ class Choice:
 
 
 def of_game(game: Game, source: str) -> Choice:
-    """A game's position at the cursor."""
+    """A game's position at the cursor. Raises NotExported for a game of another target than the CPU."""
+    if game.target != TARGET:
+        raise NotExported(
+            f"A library runs on the CPU, and {source} is made for {game.target}: export another."
+        )
     moves = tuple(str(p.move) for p in game.line()[1:])
     shape = game.shape if game.kernel else ""
     return Choice(game.kernel, shape, game.policy, game.start, game.current.program, source, moves)

@@ -55,12 +55,16 @@ class Story:
 
 
 def story(line: RecordedLine, settings: Mapping[str, int] | None = None) -> Story:
-    """Play a line from its start. Raises TextError where it names no kernel or a move does not apply.
+    """Play a line for the CPU from its start. Raises TextError where it is none or a move does not apply.
 
     A recipe in the line counts as the moves that it comes to.
     """
     if line.kernel is None:
         raise TextError("the line names no kernel", "Add a line: kernel softmax")
+    if line.target != "cpu":
+        raise TextError(
+            f"the line is for {line.target}, where no times are taken", "Tell a line for the CPU."
+        )
     kernel = kernels.get(line.kernel)
     sizes = kernel.shape(line.shape) if line.shape else kernel.shapes[0]
     shape = "x".join(map(str, sizes))
