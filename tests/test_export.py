@@ -39,6 +39,7 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records, Sample, SavedGame
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
 from dojo_core.targets.cpu.limits import cpu, vector_bytes
+from dojo_core.targets.instructions import INSTRUCTIONS
 from tests.compiled import random_inputs, run_program
 
 USED = Path(__file__).parent / "exported"
@@ -180,6 +181,12 @@ def test_the_preamble_is_cut_into_declarations_that_are_the_preamble_again():
     assert [d.names for d in root if d.names] == [("INLINE",), ("f32",), ("f32_sqrt",)]
 
 
+def test_float16_asks_for_a_compiler_that_has_it():
+    files = library([of_game(start_game("rmsnorm_f16", "8x64", "reassoc"), "")]).files
+    assert "#error float16 needs" in files["kernels/rmsnorm_f16_8x64.c"]
+    assert "const uint16_t *x" in files["dojo_kernels.h"] and '"float16"' in files["dojo_kernels/_kernels.py"]
+
+
 def test_what_stands_under_one_condition_stays_together():
     either = "#ifdef A\nINLINE int f(int x) { /* one */\n    return x;\n}\n#else\n#define f(x) 0\n#endif\n"
     preamble = (
@@ -225,6 +232,9 @@ def test_what_cannot_stand_in_one_library_is_refused():
         library([own(OWN.replace("mine", "level"))])
     with pytest.raises(NotExported, match="runs on the CPU, and a game is made for cuda"):
         of_game(Game.new(parse(OWN), target="cuda"), "a game")
+    used = INSTRUCTIONS["vpdpbusd"].program_text(4).replace("4 4 c[", "4:vpdpbusd 4 c[")
+    with pytest.raises(NotExported, match="machine instruction vpdpbusd"):
+        library([of_game(Game.new(parse(used)), "a text")])
     with pytest.raises(NotExported, match="name a kernel"):
         library([])
 

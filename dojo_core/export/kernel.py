@@ -18,9 +18,10 @@ from dojo_core.export.narrow import narrowed, widest_vector
 from dojo_core.export.templates import filled
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Record
-from dojo_core.program.tree import DTYPE_BYTES, Program
+from dojo_core.program.tree import DTYPE_BYTES, Program, Scope, walk
 from dojo_core.targets.cpu.code import Code, NotGeneratable
 from dojo_core.targets.cpu.codegen import PREAMBLE, STRICT, generate
+from dojo_core.targets.instructions import INSTRUCTIONS
 
 WIDTH = 110  # columns of comments
 REGISTERS = (64, 32, 16)  # bytes of a vector register: AVX-512, AVX2, and what every x86-64 and AArch64 has
@@ -102,6 +103,13 @@ def instance(choice: Choice) -> Instance:
 
     Raises NotGeneratable where the target has no C for the program.
     """
+    for node, _, _ in walk(choice.program.body):
+        if isinstance(node, Scope) and node.mark in INSTRUCTIONS:
+            # Its C is a builtin of gcc for one kind of processor; the library is for any, and for clang too.
+            raise NotExported(
+                f"{choice.title} uses the machine instruction {node.mark}, which not every processor has: "
+                "export a game that ends before use_instruction, or --from start."
+            )
     own = max(widest_vector(choice.program), min(REGISTERS))
     codes = {own: generate(choice.program, choice.policy)}
     for width in REGISTERS:
@@ -162,6 +170,8 @@ def _file(made: Instance, code: Code, told: list[str], library: str) -> str:
     if text.startswith(STRICT):
         text, strict = text.removeprefix(STRICT), "kernel_strict "
     functions = needed(text, PREAMBLE)
+    if re.search(r"\bf16\b", functions):
+        functions = filled("half.h.in") + "\n" + functions
     if strict:
         functions += "\n" + filled("strict.h.in").rstrip() + "\n"
     return filled(
