@@ -48,8 +48,11 @@ def function(name: str, shape: tuple[int, ...]) -> Function:
         "gemv": torch.mv,
         "conv2d": lambda x, w: F.conv2d(x, w, stride=shape[6], padding=shape[7]),
         "gqa": lambda q, k, v: F.scaled_dot_product_attention(q, k[:, None], v[:, None]),
-        "rope": lambda x, c, s: x * torch.cat((c, c), -1)[:, None]
-        + torch.cat((-x[..., shape[2] // 2 :], x[..., : shape[2] // 2]), -1) * torch.cat((s, s), -1)[:, None],
+        "rope": lambda x, c, s: (
+            x * torch.cat((c, c), -1)[:, None]
+            + torch.cat((-x[..., shape[2] // 2 :], x[..., : shape[2] // 2]), -1)
+            * torch.cat((s, s), -1)[:, None]
+        ),
         "gemm": lambda p, q, a, b, c: torch.addmm(c, a, b, beta=float(q), alpha=float(p)),
         "nhwc": lambda x: x.permute(0, 2, 3, 1).contiguous(),
     }

@@ -1,10 +1,13 @@
 """The recorded lines for GPUs: each replays to its golden end, and computes what its kernel is."""
 
+import ctypes
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks import gpu
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
@@ -54,3 +57,29 @@ def test_each_end_computes_what_its_kernel_is(name):
     expected = kernel.reference(inputs, kernel.shape(shape))[output]
     have = got[program.buffer_of[output].name].reshape(expected.shape)
     np.testing.assert_allclose(have, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+def test_the_one_script_is_tried_without_a_gpu(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(gpu, "recorded_lines", lambda target: {n: LINES[n] for n in ("mul", "rmsnorm")})
+    monkeypatch.setattr("sys.argv", ["gpu", "--out", str(tmp_path), "--emulate"])
+    assert gpu.main() == 0
+    told = json.loads((tmp_path / "gpu.json").read_text())
+    assert [k["kernel"] for k in told["kernels"]] == ["mul", "rmsnorm"]
+    assert all(k["verified"] and k["error"] < 1 and "cold" not in k for k in told["kernels"])
+    monkeypatch.setattr(ctypes, "CDLL", no_driver)
+    monkeypatch.setattr("sys.argv", ["gpu", "--out", str(tmp_path)])
+    assert gpu.main() == 1
+    assert "There is no NVIDIA driver here" in capsys.readouterr().out
+
+
+def no_driver(name: str) -> None:
+    raise OSError(name)
+
+
+def test_the_script_tells_wrong_results():
+    code = code_of(played("mul", "2x64", {}).current.program)
+    inputs = gpu.inputs_of(code)
+    right = inputs["x"] * inputs["y"]
+    assert gpu.verdict("mul", "2x64", {"z": right}, inputs)["verified"]
+    right[1, 3] = np.nan
+    assert not gpu.verdict("mul", "2x64", {"z": right}, inputs)["verified"]

@@ -92,16 +92,7 @@ def feedback(
     kept.parent.mkdir(mode=0o700, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix="build-") as name:
         folder = Path(name)
-        (folder / "kernels.cu").write_text(code.text)
-        fuse = ["--fmad=false"] if code.strict else []
-        if chosen.nvcc:
-            flags = ["-std=c++17", f"-arch={architecture}", "-cubin", "-Xptxas", "-v", *fuse]
-            command = [chosen.nvcc, *flags, "kernels.cu", "-o", "kernels.cubin"]
-        else:
-            flags = ["--std=c++17", f"--gpu-architecture={architecture}", "--ptxas-options=-v", *fuse]
-            script = [sys.executable, "-I", "-S", nvrtc.__file__]
-            command = [*script, chosen.library, chosen.builtins, "kernels.cu", "kernels.cubin", *flags]
-        status, log = run_leashed(command, folder, timeout, LOG_CHARACTERS)
+        status, log = _compile(code, chosen, architecture, folder, timeout)
         if status:
             return NoFeedback(f"{chosen.name}: {log[:MESSAGE_CHARACTERS]}", False)
         wide = _wide(disassemble, folder, code) if disassemble else {}
@@ -110,6 +101,34 @@ def feedback(
         (folder / "report.json").write_text(json.dumps(asdict(result)))
         os.replace(folder / "report.json", kept)
     return result
+
+
+def cubin(code: GpuCode, architecture: str, timeout: float = COMPILE_SECONDS) -> bytes:
+    """The machine code for a device. Raises ValueError with what the compiler said, or how to get one."""
+    chosen = compiler()
+    if chosen is None:
+        raise ValueError(HOW_TO_GET)
+    with tempfile.TemporaryDirectory(prefix="dojo-cubin-") as name:
+        status, log = _compile(code, chosen, architecture, Path(name), timeout)
+        if status:
+            raise ValueError(f"{chosen.name}: {log[:MESSAGE_CHARACTERS]}")
+        return (Path(name) / "kernels.cubin").read_bytes()
+
+
+def _compile(
+    code: GpuCode, chosen: Compiler, architecture: str, folder: Path, timeout: float
+) -> tuple[int | None, str]:
+    """Compile to ``folder/kernels.cubin``: (the compiler's status, its log with ptxas' report)."""
+    (folder / "kernels.cu").write_text(code.text)
+    fuse = ["--fmad=false"] if code.strict else []
+    if chosen.nvcc:
+        flags = ["-std=c++17", f"-arch={architecture}", "-cubin", "-Xptxas", "-v", *fuse]
+        command = [chosen.nvcc, *flags, "kernels.cu", "-o", "kernels.cubin"]
+    else:
+        flags = ["--std=c++17", f"--gpu-architecture={architecture}", "--ptxas-options=-v", *fuse]
+        script = [sys.executable, "-I", "-S", nvrtc.__file__]
+        command = [*script, chosen.library, chosen.builtins, "kernels.cu", "kernels.cubin", *flags]
+    return run_leashed(command, folder, timeout, LOG_CHARACTERS)
 
 
 def _report(code: GpuCode, symbol: str, log: str, wide: int | None) -> KernelReport:
