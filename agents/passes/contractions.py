@@ -58,8 +58,8 @@ def tile_contractions(sketch: Sketch) -> None:
                 waiting += _tile(sketch, operation)
 
 
-def find(sketch: Sketch, operation: Birth) -> Contraction:
-    """What there is to tile in an accumulation. Raises NoSuchPlace where nothing is."""
+def find(sketch: Sketch, operation: Birth, within: int = 0) -> Contraction:
+    """What there is to tile in a sum, its rows from a depth on. Raises NoSuchPlace where nothing is."""
     program = sketch.program
     leaf = leaf_of(program, operation)
     if leaf is None or not leaf.op.accumulate or leaf.op.guard or not has_vector_form(leaf):
@@ -76,7 +76,7 @@ def find(sketch: Sketch, operation: Birth) -> Contraction:
         raise NoSuchPlace("Nothing is summed, or the results are not contiguous.")
     column = columns[0]
     panels = [a for a in leaf.op.reads if _uses(a, column)]
-    rows = [d for d in kept if d != column and any(not _uses(a, d) for a in panels)]
+    rows = [d for d in kept if d not in (column, *range(within)) and any(not _uses(a, d) for a in panels)]
     rows = [d for d in rows if any(not _uses(a, column) and _uses(a, d) for a in leaf.op.reads)]
     plain = len(panels) == 1 and _one_each(panels[0])
     if any(stride(program, a, column) not in (0, 1) for a in leaf.op.reads) and not (plain and rows):
@@ -145,11 +145,12 @@ def _cycles(rows: int, vectors: int) -> float:
 def _tile(sketch: Sketch, operation: Birth) -> list[Birth]:
     """Tile one contraction; gives the sums that were cut off. Raises where a move is refused."""
     found = find(sketch, operation)
-    _isolate(sketch, operation)
-    first = _initialisation(sketch, operation, found)
+    isolate(sketch, operation)
+    found = find(sketch, operation, _band(leaf_at(sketch, operation)))
+    first = initialisation(sketch, operation, found)
     if first is not None:
-        _isolate(sketch, first.sum)
-    leaf = _leaf(sketch, operation)
+        isolate(sketch, first.sum)
+    leaf = leaf_at(sketch, operation)
     target = sketch.context.target
     column = scope_of(sketch.program, sketch.path(found.columns))
     rows = scope_of(sketch.program, sketch.path(found.rows)).size if found.rows else 1
@@ -171,7 +172,7 @@ def _tile(sketch: Sketch, operation: Birth) -> list[Birth]:
     nests = [_nest(sketch, found, tile)]
     if first is not None:
         nests.insert(0, _nest(sketch, first, tile))
-    inner = _join(sketch, nests)
+    inner = join_shared(sketch, nests)
     _accumulate(sketch, operation, inner, tile)
     if found.panel is not None and rows // tile.rows >= PACKED_AFTER:
         with sketch.attempt():
@@ -180,27 +181,27 @@ def _tile(sketch: Sketch, operation: Birth) -> list[Birth]:
     return rest
 
 
-def _leaf(sketch: Sketch, birth: Birth) -> Leaf:
+def leaf_at(sketch: Sketch, birth: Birth) -> Leaf:
     leaf = leaf_of(sketch.program, birth)
     if leaf is None:
         raise NoSuchPlace("An operation that the tiling works on is gone.")
     return leaf
 
 
-def _isolate(sketch: Sketch, operation: Birth) -> None:
+def isolate(sketch: Sketch, operation: Birth) -> None:
     """Give an operation a nest of its own, by fission from the inside out, as far as that is legal."""
-    for depth in reversed(range(len(_leaf(sketch, operation).scopes))):
-        path = _leaf(sketch, operation).path
+    for depth in reversed(range(len(leaf_at(sketch, operation).scopes))):
+        path = leaf_at(sketch, operation).path
         around, child = path[: depth + 1], path[depth + 1]
         if child > 0 and sketch.may("fission_scope", sketch.place(around), sketch.place((*around, child))):
-            around = _leaf(sketch, operation).path[: depth + 1]
+            around = leaf_at(sketch, operation).path[: depth + 1]
         if len(scope_of(sketch.program, around).body) > 1:
             sketch.may("fission_scope", sketch.place(around), sketch.place((*around, 1)))
 
 
-def _initialisation(sketch: Sketch, operation: Birth, found: Contraction) -> Contraction | None:
+def initialisation(sketch: Sketch, operation: Birth, found: Contraction) -> Contraction | None:
     """The operation that sets the sum's result to a number, the last one before it, with scopes alike."""
-    leaf = _leaf(sketch, operation)
+    leaf = leaf_at(sketch, operation)
     for other in reversed(sketch.program.leaves):
         same = other.op.target.array == leaf.op.target.array and other.path < leaf.path
         if same and not other.op.accumulate and isinstance(other.op.operands[0], Number):
@@ -237,9 +238,9 @@ def _band(leaf: Leaf) -> int:
 
 def _cut(sketch: Sketch, nest: Contraction, at: int) -> tuple[Contraction, Birth]:
     """Cut a nest in two by its columns: the first, and the operation of the second, which stands behind."""
-    leaf = _leaf(sketch, nest.sum)
+    leaf = leaf_at(sketch, nest.sum)
     band = [s.birth for s in leaf.scopes[_band(leaf) :]]
-    _order(sketch, nest.sum, [nest.columns, *(b for b in band if b != nest.columns)])
+    order(sketch, nest.sum, [nest.columns, *(b for b in band if b != nest.columns)])
     path = sketch.path(nest.columns)
     sketch.play("cut_scope", sketch.place(path), at)
     after = (*path[:-1], path[-1] + 1)
@@ -271,7 +272,7 @@ def _nest(sketch: Sketch, found: Contraction, tile: Tile) -> list[Birth]:
             tiles, rows = sketch.birth(path), sketch.birth((*path, 0))
         else:
             tiles, rows = None, found.rows
-    leaf = _leaf(sketch, operation)
+    leaf = leaf_at(sketch, operation)
     tiled = [b for b in (panels, tiles, rows, vectors, lane) if b is not None]
     kept = {d for form in leaf.op.target.index for d in form.depths}
     band = list(enumerate(leaf.scopes))[_band(leaf) :]
@@ -279,24 +280,23 @@ def _nest(sketch: Sketch, found: Contraction, tile: Tile) -> list[Birth]:
     sums = [s.birth for d, s in band if d not in kept]
     outer = [b for b in (panels, tiles) if b is not None]
     inner = [b for b in (rows, vectors, lane) if b is not None]
-    _order(sketch, operation, [*others, *outer, *sums, *inner])
+    order(sketch, operation, [*others, *outer, *sums, *inner])
     return [*others, *outer]
 
 
-def _order(sketch: Sketch, operation: Birth, births: list[Birth]) -> None:
+def order(sketch: Sketch, operation: Birth, births: list[Birth]) -> None:
     """Bring the scopes around an operation into an order. Raises IllegalMove."""
-    depths = {s.birth: d for d, s in enumerate(_leaf(sketch, operation).scopes)}
-    place = sketch.place(_leaf(sketch, operation).path)
+    depths = {s.birth: d for d, s in enumerate(leaf_at(sketch, operation).scopes)}
+    place = sketch.place(leaf_at(sketch, operation).path)
     if any(b not in depths for b in births):
         raise NoSuchPlace("The nests are not apart.")
     RECIPES["permute"].run(sketch, (place, *(depths[b] for b in births)))
 
 
-def _join(sketch: Sketch, nests: list[list[Birth]]) -> Birth | None:
-    """Join nests in the scopes that they share; the innermost one, None where there is none."""
-    shared = nests[-1]
+def join_shared(sketch: Sketch, nests: list[list[Birth]]) -> Birth | None:
+    """Join two nests in the scopes that they share, or take one as it is; the innermost of these scopes."""
+    shared = nests[0]
     if len(nests) == 2:
-        shared = nests[0]
         for one, other in zip(*nests, strict=True):
             while sketch.path(other)[-1] - sketch.path(one)[-1] > 1:  # bring the initialisation to the sum
                 sketch.play("reorder", sketch.place(sketch.path(one)))
@@ -306,7 +306,7 @@ def _join(sketch: Sketch, nests: list[list[Birth]]) -> Birth | None:
 
 def _accumulate(sketch: Sketch, operation: Birth, inner: Birth | None, tile: Tile) -> None:
     """Sum in a copy of the result's tile, in registers."""
-    leaf = _leaf(sketch, operation)
+    leaf = leaf_at(sketch, operation)
     array = leaf.op.target.array
     region: Place | str = "root" if inner is None else sketch.place(sketch.path(inner))
     name = fresh_name(sketch.program, "acc")
@@ -318,7 +318,7 @@ def _accumulate(sketch: Sketch, operation: Birth, inner: Birth | None, tile: Til
 
 def _pack(sketch: Sketch, operation: Birth, array: str, tile: Tile) -> None:
     """Copy a panel of columns into a buffer of its own, term by term, vector by vector."""
-    leaf = _leaf(sketch, operation)
+    leaf = leaf_at(sketch, operation)
     panel = next(a for a in leaf.op.reads if a.array == array)
     used = {d for form in panel.index for d in form.depths}
     kept = {d for form in leaf.op.target.index for d in form.depths}
@@ -341,16 +341,16 @@ def _pack(sketch: Sketch, operation: Birth, array: str, tile: Tile) -> None:
 
 def _write_out(sketch: Sketch, operation: Birth, tile: Tile) -> None:
     """Vectors and unrolling in the tile, its sums in registers; raises where the tile is no vector code."""
-    array = _leaf(sketch, operation).op.target.array
-    root = _leaf(sketch, operation).path[0]
+    array = leaf_at(sketch, operation).op.target.array
+    root = leaf_at(sketch, operation).path[0]
     scope = [leaf for leaf in sketch.program.leaves if leaf.path[0] == root and leaf.scopes]
     for birth in dict.fromkeys(leaf.scopes[-1].birth for leaf in scope):
         write_out(sketch, birth, max(tile.rows * tile.vectors, 8))
     if tile.width not in widths_for(
-        sketch.program, _leaf(sketch, operation), sketch.context.target.vector_widths
+        sketch.program, leaf_at(sketch, operation), sketch.context.target.vector_widths
     ):
         _unroll_tile(sketch, array)
-    elif _leaf(sketch, operation).scopes[-1].mark != "v":
+    elif leaf_at(sketch, operation).scopes[-1].mark != "v":
         raise NoSuchPlace("The tile has no vector form.")
     sketch.play("set_location", array, "register")
 
@@ -360,7 +360,7 @@ def _unroll_tile(sketch: Sketch, sums: str) -> None:
     for birth in [
         leaf.op.birth for leaf in sketch.program.leaves if sums in {a.array for a in _accesses(leaf)}
     ]:
-        leaf = _leaf(sketch, birth)
+        leaf = leaf_at(sketch, birth)
         access = next(a for a in _accesses(leaf) if a.array == sums)
         dims = sketch.program.buffer_of[sums].dims
         depths = {

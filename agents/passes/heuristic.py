@@ -8,10 +8,11 @@ recorded lines.
 from __future__ import annotations
 
 from agents.passes.contractions import tile_contractions
+from agents.passes.dense import dense_rows
 from agents.passes.fusion import fuse_all, recompute_far, use_reciprocals
 from agents.passes.storage import place_temporaries
 from agents.passes.streams import ask_ahead, stream_results
-from agents.passes.threads import share_work
+from agents.passes.threads import share_work, spread_sums
 from agents.passes.vectors import vectorise_all
 from dojo_core.recipes import Sketch
 
@@ -19,7 +20,10 @@ from dojo_core.recipes import Sketch
 def heuristic(sketch: Sketch) -> None:
     """Play the whole pass; moves that are refused are left out."""
     use_reciprocals(sketch)
+    for birth in [leaf.op.birth for leaf in sketch.program.leaves if leaf.op.accumulate]:
+        dense_rows(sketch, birth)
     tile_contractions(sketch)
+    spread_sums(sketch)
     fuse_all(sketch)
     recompute_far(sketch)
     vectorise_all(sketch)

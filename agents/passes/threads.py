@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from agents.passes.structure import instances, scope_of, unmarked_at
+from agents.passes.structure import instances, leaf_of, scope_of, unmarked_at
 from dojo_core.moves.core import Move, Refusal
 from dojo_core.moves.legality import outcome
-from dojo_core.program.tree import Path, Program, Scope
+from dojo_core.moves.places import Place, fresh_name
+from dojo_core.program.tree import Op, Path, Program, Scope
 from dojo_core.recipes import Sketch
 
 WORTH = 4096  # operations that make up for waking threads
@@ -20,6 +21,30 @@ def balance(size: int, threads: int) -> float:
 def independent(sketch: Sketch, path: Path) -> bool:
     """May the scope's iterations go to threads?"""
     return not isinstance(outcome(sketch.context, Move("parallelize", (sketch.place(path),))), Refusal)
+
+
+def spread_sums(sketch: Sketch) -> None:
+    """Cut long sums at the root into parts that threads can add up by themselves."""
+    for birth in [node.birth for node in sketch.program.body if isinstance(node, Scope)]:
+        with sketch.attempt():
+            _spread(sketch, sketch.path(birth))
+
+
+def _spread(sketch: Sketch, path: Path) -> None:
+    program, threads = sketch.program, sketch.context.target.threads
+    scope = scope_of(program, path)
+    plain = not scope.mark and all(isinstance(child, Op) for child in scope.body)
+    parts = next((n for n in (64, 32, 16, 8, 4, 2) if scope.size % n == 0 and n % threads == 0), 0)
+    if not plain or not parts or scope.size < parts * WORTH or independent(sketch, path):
+        return
+    births = [child.birth for child in scope.body]
+    sketch.play("split_scope", sketch.place(path), scope.size // parts)
+    for birth in births:
+        leaf = leaf_of(sketch.program, birth)
+        if leaf is not None and leaf.op.accumulate and not any(f.uses(0) for f in leaf.op.target.index):
+            own = sketch.place(leaf.path)
+            name = fresh_name(sketch.program, "t" + leaf.op.target.array[:20])
+            sketch.play("split_reduction", Place(own.array, own.number, 0), name)
 
 
 def share_work(sketch: Sketch) -> None:

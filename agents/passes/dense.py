@@ -1,0 +1,153 @@
+"""Dense runs: the rows of a convolution's result, padded to the rows that it reads, become one long row.
+
+A result of 54x54 read from rows of 56 leaves 6 columns that no wide vector takes. Computed as rows of 56, two
+results a row being thrown away, it is one run of 3024 columns: 63 tiles of 48.
+Source: the recorded line of conv.
+"""
+
+from __future__ import annotations
+
+from agents.passes.contractions import (
+    Contraction,
+    choose_tile,
+    find,
+    initialisation,
+    isolate,
+    join_shared,
+    leaf_at,
+    order,
+)
+from agents.passes.structure import only, scope_of, widths_for
+from dojo_core.moves.places import NoSuchPlace, fresh_name
+from dojo_core.moves.storage import buffer_named
+from dojo_core.program.tree import Access, Birth, Leaf
+from dojo_core.recipes import Sketch
+
+SHORT = 8  # vectors in a row: what is left over of a longer one matters little
+
+
+def dense_rows(sketch: Sketch, operation: Birth) -> None:
+    """Make one run of the rows of a sum over windows, for contractions.py to tile.
+
+    Where a move is refused, all stays as it was.
+    """
+    with sketch.attempt():
+        _dense(sketch, operation)
+
+
+def _dense(sketch: Sketch, operation: Birth) -> None:
+    found = find(sketch, operation)
+    leaf = leaf_at(sketch, operation)
+    column = scope_of(sketch.program, sketch.path(found.columns)).size
+    widths = widths_for(sketch.program, leaf, sketch.context.target.vector_widths)
+    window, row = _window(sketch, leaf, found)
+    run = scope_of(sketch.program, sketch.path(row)).size * _row_length(sketch, window)
+    if found.rows is None or not widths or column % widths[0] == 0 or column > SHORT * widths[0]:
+        raise NoSuchPlace("Its rows are long, or vectors divide them.")
+    isolate(sketch, operation)
+    first = initialisation(sketch, operation, found)
+    if first is None:
+        raise NoSuchPlace("Nothing sets the result to a number first.")
+    isolate(sketch, first.sum)
+    rows = scope_of(sketch.program, sketch.path(found.rows)).size
+    tile = choose_tile(rows, run, widths, sketch.context.target.vector_registers, run)
+    shared = [_ordered(sketch, each, tile.rows) for each in (first, found)]
+    inner = join_shared(sketch, shared)
+    image = _around(sketch, operation, window)
+    _stage(sketch, operation, window, image, inner)
+    _merge(sketch, first.sum)
+    _merge(sketch, operation)
+
+
+def _window(sketch: Sketch, leaf: Leaf, found: Contraction) -> tuple[Access, Birth]:
+    """The access whose last two indices go over rows and columns of a window, and the scope of its rows."""
+    column = len(sketch.path(found.columns)) - 1
+    kept = {d for form in leaf.op.target.index for d in form.depths}
+    target = leaf.op.target.index
+    for access in leaf.op.reads:
+        if len(access.index) < 2 or access.index[-1].coefficient(column) != 1:
+            continue
+        outer = [d for d in access.index[-2].depths if d in kept and access.index[-2].coefficient(d) == 1]
+        plain = len(target) > 1 and target[-1].terms == ((column, 1),) and not target[-1].const
+        if (
+            plain
+            and len(outer) == 1
+            and target[-2].terms == ((outer[0], 1),)
+            and len(access.index[-1].terms) > 1
+        ):
+            return access, leaf.scopes[outer[0]].birth
+    raise NoSuchPlace("No window slides over its rows.")
+
+
+def _row_length(sketch: Sketch, window: Access) -> int:
+    return sketch.program.buffer_of[window.array].dims[-1].size
+
+
+def _ordered(sketch: Sketch, nest: Contraction, rows: int) -> list[Birth]:
+    """Other scopes, tiles of rows, rows of the tile, then rows and columns of the result, then sums.
+
+    Gives the scopes that nests of the same result share.
+    """
+    assert nest.rows is not None
+    path = sketch.path(nest.rows)
+    tiles, inside = None, nest.rows
+    if scope_of(sketch.program, path).size > rows:
+        sketch.play("split_scope", sketch.place(path), rows)
+        tiles, inside = sketch.birth(path), sketch.birth((*path, 0))
+    leaf = leaf_at(sketch, nest.sum)
+    target = leaf.op.target.index
+    down = [leaf.scopes[form.depths[0]].birth for form in target[-2:]]
+    kept = {d for form in target for d in form.depths}
+    others = [
+        scope.birth
+        for d, scope in enumerate(leaf.scopes)
+        if d in kept and scope.birth not in (tiles, inside, *down)
+    ]
+    sums = [scope.birth for d, scope in enumerate(leaf.scopes) if d not in kept]
+    outer = [*others, *([tiles] if tiles is not None else [])]
+    order(sketch, nest.sum, [*outer, inside, *down, *sums])
+    return outer
+
+
+def _around(sketch: Sketch, operation: Birth, window: Access) -> int:
+    """How many scopes stand around the part of the window's array that is used together."""
+    leaf = leaf_at(sketch, operation)
+    now = only(a for a in leaf.op.reads if a.array == window.array)
+    used = {d for form in now.index[:-2] for d in form.depths}
+    kept = {d for form in leaf.op.target.index for d in form.depths}
+    return max(used & kept, default=-1) + 1
+
+
+def _stage(sketch: Sketch, operation: Birth, window: Access, image: int, inner: Birth | None) -> None:
+    """Copies with room: of what is read, one row after the other; of the result, in rows as long."""
+    length = _row_length(sketch, window)
+    buffer = sketch.program.buffer_of[window.array]
+    sketch.play("merge_dims", buffer.name, len(buffer.dims) - 2)
+    leaf = leaf_at(sketch, operation)
+    source = fresh_name(sketch.program, "w" + window.array[:20])
+    sketch.play("stage_read", window.array, sketch.place(leaf.path[:image]) if image else "root", source)
+    result = fresh_name(sketch.program, "t" + leaf.op.target.array[:20])
+    region = "root" if inner is None else sketch.place(sketch.path(inner))
+    sketch.play("stage_write", leaf.op.target.array, region, result)
+    leaf = leaf_at(sketch, operation)
+    sizes = [scope.size for scope in leaf.scopes]
+    sizes[leaf.op.target.index[-1].depths[0]] = length
+    reads = only(a for a in leaf.op.reads if a.array == source)
+    end = reads.index[-1].bounds(sizes)[1] + 1
+    dims = buffer_named(sketch.program, source).dims
+    if end > dims[-1].size:
+        sketch.play("pad_dim", source, len(dims) - 1, end)
+    last = len(buffer_named(sketch.program, result).dims) - 1
+    if sizes[leaf.op.target.index[-1].depths[0]] != buffer_named(sketch.program, result).dims[last].size:
+        sketch.play("pad_dim", result, last, length)
+    sketch.play("merge_dims", result, last - 1)
+
+
+def _merge(sketch: Sketch, operation: Birth) -> None:
+    """Longer rows, and one scope for rows and columns."""
+    leaf = leaf_at(sketch, operation)
+    rows, columns = leaf.op.target.index[-1].depths
+    length = leaf.op.target.index[-1].coefficient(rows)
+    if leaf.scopes[columns].size != length:
+        sketch.play("pad_scope", sketch.place(leaf.path[: columns + 1]), length, "free")
+    sketch.play("merge_scopes", sketch.place(leaf.path[: rows + 1]))
