@@ -86,7 +86,3 @@ class Trail:
         for step in steps:
             trail = trail.extended(step) or trail
         return trail
-
-    def game(self, game: Game) -> int:
-        """Play the line in a game from its cursor on; the position reached."""
-        return game.replay(game.cursor, self.steps).position

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from agents.passes import PASSES, play_pass
-from agents.passes.contractions import Tile, choose_tile
+from agents.passes.tiles import Tile, choose_tile
 from dojo_core import kernels, legal_moves, parse
 from dojo_core.game import Game
 from dojo_core.moves.legality import context
+from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.interpret import interpret
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.validity import storage_fault
@@ -167,6 +168,8 @@ def test_heuristic_cuts_off_what_no_vector_divides():
 def test_the_tile_fills_the_registers_and_divides_the_result():
     assert choose_tile(768, 1024, (16, 8, 4), 32, 128) == Tile(6, 4, 16)
     assert choose_tile(96, 2, (16, 8, 4), 32, 2) == Tile(16, 1, 2)  # no vector: sums side by side
+    with pytest.raises(NoSuchPlace):
+        choose_tile(96, 200, (), 32, 200)  # a type without vectors
     rows, vectors = choose_tile(96, 64, (8, 4), 16, 64).rows, choose_tile(96, 64, (8, 4), 16, 64).vectors
     assert rows * vectors + vectors + 1 <= 16
 

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, replace
 
 from agents.passes.structure import leaf_of, only, scope_of, stride, widths_for
+from agents.passes.tiles import Tile, choose_tile
 from agents.passes.vectors import write_out
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import buffer_named
@@ -18,9 +19,8 @@ from dojo_core.program.dependence import has_vector_form
 from dojo_core.program.tree import DTYPE_BYTES, Access, Birth, Leaf, Number
 from dojo_core.recipes import RECIPES, Sketch
 
-MOST_VECTORS = 8  # side by side in a tile
+SHORTEST = 16  # columns that make a tile worth its while where rows share nothing
 PACKED_AFTER = 4  # tiles of rows that read a panel, from which on packing it pays
-LATENCY = 4  # cycles of a multiply-add: fewer sums than this in a tile wait for each other
 
 
 @dataclass(frozen=True)
@@ -33,19 +33,6 @@ class Contraction:
     panel: (
         str | None
     )  # the array that all tiles of rows read alike, where each cell of it is read by one column
-
-
-@dataclass(frozen=True)
-class Tile:
-    """Rows, vectors and lanes of a register tile."""
-
-    rows: int
-    vectors: int
-    width: int
-
-    @property
-    def columns(self) -> int:
-        return self.vectors * self.width
 
 
 def tile_contractions(sketch: Sketch) -> None:
@@ -81,7 +68,7 @@ def find(sketch: Sketch, operation: Birth, within: int = 0) -> Contraction:
     plain = len(panels) == 1 and _one_each(panels[0])
     if any(stride(program, a, column) not in (0, 1) for a in leaf.op.reads) and not (plain and rows):
         raise NoSuchPlace("No operand is contiguous along the columns.")
-    if not rows and max(kept[-1:] or [0]) < min(summed) and leaf.scopes[column].size < 16:
+    if not rows and leaf.scopes[column].size < SHORTEST and column < min(summed):
         raise NoSuchPlace("Too short for vectors.")
     row = max(rows, key=lambda d: leaf.scopes[d].size, default=None)
     return Contraction(
@@ -104,42 +91,6 @@ def _one_each(access: Access) -> bool:
     """Is each index one iterator at most, none used twice? (No window slides over the array.)"""
     used = [d for form in access.index for d in form.depths]
     return all(len(form.terms) <= 1 for form in access.index) and len(set(used)) == len(used)
-
-
-def choose_tile(rows: int, columns: int, widths: tuple[int, ...], registers: int, most: int) -> Tile:
-    """The tile with the fewest cycles: sums in registers against loads, and what is left over at the end.
-
-    ``most`` columns at most: a panel of them stays in a core's cache.
-    """
-    best: tuple[float, int, Tile] | None = None
-    width = next((w for w in widths if w <= columns), 0)
-    if not width:  # sums of single numbers, side by side in registers
-        row = max(n for n in range(1, min(rows, 16) + 1) if rows % n == 0 and n * columns <= registers)
-        return Tile(row, 1, columns)
-    for r in (n for n in range(1, min(rows, 16) + 1) if rows % n == 0):
-        for vectors in range(1, min(MOST_VECTORS, columns // width) + 1):
-            if r * vectors + vectors + 1 > registers or vectors > max(1, most // width):
-                break
-            tile = Tile(r, vectors, width)
-            left = columns % tile.columns
-            cycles = (columns // tile.columns) * _cycles(r, vectors)
-            while left >= widths[-1]:
-                narrow = next(w for w in widths if w <= left)
-                beside = min(left // narrow, vectors)
-                cycles += 1.2 * _cycles(r, beside)  # code of its own, and a pass of its own
-                left -= beside * narrow
-            cycles += left * r * 2
-            rank = (cycles / r, -r * vectors, tile)
-            if best is None or rank[:2] < best[:2]:
-                best = rank
-    if best is None:
-        raise NoSuchPlace("No tile fits the registers.")
-    return best[2]
-
-
-def _cycles(rows: int, vectors: int) -> float:
-    """Of a tile for one term of the sum: multiply-adds, loads, or waiting, whichever takes longest."""
-    return max(rows * vectors, rows + vectors, LATENCY) + 0.05 * (rows + vectors)
 
 
 def _tile(sketch: Sketch, operation: Birth) -> list[Birth]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from agents.passes.contractions import (
     Contraction,
-    choose_tile,
     find,
     initialisation,
     isolate,
@@ -18,6 +17,7 @@ from agents.passes.contractions import (
     order,
 )
 from agents.passes.structure import only, scope_of, widths_for
+from agents.passes.tiles import choose_tile
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.tree import Access, Birth, Leaf
