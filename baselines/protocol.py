@@ -1,7 +1,8 @@
 """What every baseline's process shares: the job it reads, how it proves its answer, how it is timed.
 
 ``BASELINE.py KERNEL SHAPE SETS FOLDER``. The folder holds ``job.json`` (the arrays' names in order, their
-shapes) and, as ``.npy``, one set of float32 inputs and the outputs that the kernel's float64 reference gives.
+shapes and dtypes) and, as ``.npy``, one set of inputs as they are stored (bf16 as 16 bits) and the outputs
+that the kernel's float64 reference gives.
 Standard output carries JSON lines: first one that says whether the baseline is ready, then an answer to each
 line of standard input, a number of samples. The process ends when its standard input closes.
 
@@ -27,8 +28,13 @@ from pathlib import Path
 import numpy as np
 
 Run = Callable[[], object]
+STORED: dict[str, type[np.generic]] = {
+    "f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.uint16,
+    "i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8, "u8": np.uint8, "bool": np.uint8,
+}  # fmt: skip
 # What an output may be off by: of the largest |reference| in its row, and of the largest of all.
 ROW_TOLERANCE, TOLERANCE = 1e-4, 1e-6
+ROUNDING = {"f16": 2.0**-10, "bf16": 2.0**-7}  # the same of a row, where the dtype rounds more coarsely
 SHORTEST_SAMPLE_NS = 50_000.0  # shorter runs are repeated within a sample, as ours are
 ROUND_SECONDS, LEAST_SAMPLES = 5.0, 3  # a slow baseline takes fewer samples a round, but so many
 TRIAL_SAMPLES = 5  # of a variant, to choose among them
@@ -48,6 +54,7 @@ class Job:
     outputs: tuple[str, ...]
     sets: tuple[dict[str, np.ndarray], ...]
     expected: dict[str, np.ndarray]
+    dtypes: dict[str, str]
 
     def ordered(self, number: int) -> list[np.ndarray]:
         """The inputs of a set, in the kernel's order."""
@@ -65,7 +72,7 @@ class Variant:
 Variants = Mapping[str, Callable[[], Variant]]
 
 
-def paged(shape: tuple[int, ...], dtype: type = np.float32) -> np.ndarray:
+def paged(shape: tuple[int, ...], dtype: np.typing.DTypeLike = np.float32) -> np.ndarray:
     """An array in huge pages where the system grants them, touched."""
     count = math.prod(shape)
     memory = mmap.mmap(-1, max(4096, count * np.dtype(dtype).itemsize))
@@ -84,29 +91,35 @@ def read_job(arguments: list[str]) -> Job:
     for number in range(max(1, sets)):
         arrays = {}
         for name, array in drawn.items():
-            arrays[name] = paged(array.shape)
+            arrays[name] = paged(array.shape, array.dtype)
             arrays[name][...] = np.roll(array, 7 * number, axis=0) if array.ndim else array
         for name in told["outputs"]:
-            arrays[name] = paged(tuple(told["shapes"][name]))
+            arrays[name] = paged(tuple(told["shapes"][name]), STORED[told["dtypes"][name]])
         made.append(arrays)
     # Mapped, not read: the check alone needs them.
     expected = {name: np.load(folder / f"out.{name}.npy", mmap_mode="r") for name in told["outputs"]}
     sizes = tuple(int(size) for size in shape.split("x"))
-    return Job(kernel, sizes, tuple(told["inputs"]), tuple(told["outputs"]), tuple(made), expected)
+    names = tuple(told["inputs"]), tuple(told["outputs"])
+    return Job(kernel, sizes, *names, tuple(made), expected, told["dtypes"])
 
 
-def fault(result: object, expected: np.ndarray) -> str:
-    """What is wrong with an output, as a sentence; empty where every element agrees."""
+def fault(result: object, expected: np.ndarray, dtype: str = "f32") -> str:
+    """What is wrong with an output, as a sentence; empty where every element agrees.
+
+    Integers may be off by one, as a library rounds otherwise.
+    """
     found = np.asarray(result)
     if found.size != expected.size:
         return f"Its result has the shape {found.shape}, not {expected.shape}."
     columns = expected.shape[-1] if expected.ndim >= 2 else expected.size
     rows, wanted = found.reshape(-1, columns), expected.reshape(-1, columns)
-    least = TOLERANCE * max(abs(float(wanted.max())), abs(float(wanted.min())))
+    largest = max(abs(float(wanted.max())), abs(float(wanted.min())))
+    least = TOLERANCE * largest if dtype in ("f32", "f64", "f16", "bf16") else 1.0
+    of_row = ROUNDING.get(dtype, ROW_TOLERANCE)
     for first in range(0, len(rows), 4096):  # by pieces: no second copy of a large array
         piece = slice(first, first + 4096)
         error = np.abs(rows[piece] - wanted[piece])
-        allowed = ROW_TOLERANCE * np.abs(wanted[piece]).max(axis=1, keepdims=True) + least
+        allowed = of_row * np.abs(wanted[piece]).max(axis=1, keepdims=True) + least
         wrong = ~(error <= allowed)
         if wrong.any():
             row, column = np.argwhere(wrong)[0]
@@ -160,7 +173,9 @@ def choose(job: Job, variants: Variants) -> tuple[_Timed | None, dict[str, objec
             variant = make()
             result = variant.read(variant.runs[0]())
             results = result if isinstance(result, tuple) else (result,)
-            faults = [fault(r, job.expected[o]) for r, o in zip(results, job.outputs, strict=True)]
+            faults = [
+                fault(r, job.expected[o], job.dtypes[o]) for r, o in zip(results, job.outputs, strict=True)
+            ]
             sentence = next((each for each in faults if each), "")
             del result, results
             if sentence:
@@ -188,8 +203,9 @@ class Unsupported(LookupError):
     """The library has nothing for this kernel."""
 
 
-def serve(prepare: Callable[[Job], tuple[Variants, str]]) -> None:
-    """Run a baseline: ``prepare`` gives its variants and the library's version.
+def serve(prepare: Callable[[Job], tuple[Variants, str]], every_dtype: bool = False) -> None:
+    """Run a baseline: ``prepare`` gives its variants and the library's version; where not ``every_dtype``,
+    of kernels in f32 alone.
 
     An ImportError in it means that the library is not installed here, ``Unsupported`` that it has no
     counterpart.
@@ -210,6 +226,9 @@ def serve(prepare: Callable[[Job], tuple[Variants, str]]) -> None:
 
     try:
         job = read_job(sys.argv[1:])
+        other = sorted({*job.dtypes.values()} - {"f32"})
+        if other and not every_dtype:
+            raise Unsupported(f"This baseline computes in f32 alone; {job.kernel} has {', '.join(other)}.")
         variants, version = prepare(job)
     except ImportError as error:
         tell({"status": "missing", "message": f"Not installed: {error}."})

@@ -9,8 +9,8 @@ from protocol import Job, Variant, Variants, serve
 def prepare(job: Job) -> tuple[Variants, str]:
     torch_operators.settings()
     plain = torch_operators.plain(job)
-    return {"plain functions": lambda: Variant(plain)}, torch_operators.version()
+    return {"plain functions": lambda: Variant(plain, torch_operators.numbers)}, torch_operators.version()
 
 
 if __name__ == "__main__":
-    serve(prepare)
+    serve(prepare, every_dtype=True)

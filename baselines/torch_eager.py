@@ -30,6 +30,8 @@ def into(name: str, t: dict[str, Tensor]) -> Run | None:
         "sum": lambda: torch.sum(t["x"], 0, out=t["s"]),
         "gemv": lambda: torch.mv(t["a"], t["x"], out=t["y"]),
         "transpose": lambda: t["y"].copy_(t["x"].T),
+        "matmul_bf16": lambda: torch.matmul(t["a"], t["b"], out=t["c"]),
+        "softmax_bf16": lambda: torch.softmax(t["x"], -1, out=t["y"]),
     }
     if name == "relu_ffn":
         w, b = t["w"][:, None, None], t["b"][:, None, None]
@@ -49,12 +51,17 @@ def into(name: str, t: dict[str, Tensor]) -> Run | None:
 def prepare(job: Job) -> tuple[Variants, str]:
     torch_operators.settings()
     plain = torch_operators.plain(job)
-    variants = {"plain functions": lambda: Variant(plain)}
-    made = [into(job.kernel, {n: torch.from_numpy(a) for n, a in arrays.items()}) for arrays in job.sets]
+    numbers = torch_operators.numbers
+    variants = {"plain functions": lambda: Variant(plain, numbers)}
+    named = job.inputs + job.outputs
+    made = [
+        into(job.kernel, {n: torch_operators.tensor(job, number, n) for n in named})
+        for number in range(len(job.sets))
+    ]
     if made[0] is not None:
-        variants["out= and in place"] = lambda: Variant([run for run in made if run is not None])
+        variants["out= and in place"] = lambda: Variant([run for run in made if run is not None], numbers)
     return variants, torch_operators.version()
 
 
 if __name__ == "__main__":
-    serve(prepare)
+    serve(prepare, every_dtype=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from protocol import Job, Run, Unsupported
 from torch import Tensor
@@ -55,6 +57,9 @@ def function(name: str, shape: tuple[int, ...]) -> Function:
         ),
         "gemm": lambda p, q, a, b, c: torch.addmm(c, a, b, beta=float(q), alpha=float(p)),
         "nhwc": lambda x: x.permute(0, 2, 3, 1).contiguous(),
+        "matmul_bf16": torch.matmul,
+        "softmax_bf16": lambda x: torch.softmax(x, -1),
+        "rmsnorm_f16": lambda x, w: F.rms_norm(x, x.shape[-1:], w, 1e-6),
     }
     if name not in known:
         raise Unsupported(f"PyTorch has no counterpart for {name} here.")
@@ -63,7 +68,50 @@ def function(name: str, shape: tuple[int, ...]) -> Function:
 
 def tensors(job: Job, number: int) -> list[Tensor]:
     """A set's inputs, sharing their memory."""
-    return [torch.from_numpy(array) for array in job.ordered(number)]
+    return [tensor(job, number, name) for name in job.inputs]
+
+
+def tensor(job: Job, number: int, name: str) -> Tensor:
+    """An array of a set, sharing its memory."""
+    found = torch.from_numpy(job.sets[number][name])
+    return found.view(torch.bfloat16) if job.dtypes[name] == "bf16" else found
+
+
+def numbers(result: object) -> object:
+    """What NumPy understands, which has no bf16; a quantised tensor's zero point is 128 higher here."""
+    if not isinstance(result, Tensor):
+        return result
+    if result.is_quantized:
+        return result.int_repr().numpy().astype(np.float64) - 128
+    return result.float().numpy() if result.dtype in (torch.bfloat16, torch.float16) else result
+
+
+def quantised(job: Job) -> list[Run]:
+    """int8 products by PyTorch's x86 engine (to f32 by oneDNN), weights packed beforehand as it wants them.
+
+    Its int8 output is unsigned: a zero point 128 higher gives the same numbers plus 128.
+    """
+    m, k, n = job.shape
+    factor = 2.0 ** -(8 + round(math.log2(k) / 2))  # R of the kernel's formula
+    zeros = torch.zeros(n, dtype=torch.int64)
+    runs: list[Run] = []
+    for number in range(len(job.sets)):
+        t = {name: tensor(job, number, name) for name in job.inputs}
+        scales, zero, weights = t["s"] * factor, int(t["z"]), t["w"].T.contiguous()
+        if job.kernel == "qmatmul_f32":
+            packed = torch.ops.onednn.qlinear_prepack(weights, [m, k])
+            runs.append(
+                lambda a=t["a"], packed=packed, s=scales, z=zero: torch.ops.onednn.qlinear_pointwise(
+                    a, 1.0, z, packed, s, zeros, None, 1.0, 0, torch.float32, "none", [], ""
+                )
+            )
+            continue
+        torch.backends.quantized.engine = "x86"
+        x = torch._make_per_tensor_quantized_tensor(t["a"], 1.0, zero)
+        w = torch._make_per_channel_quantized_tensor(weights, scales.double(), zeros, 0)
+        packed, point = torch.ops.quantized.linear_prepack(w, None), int(t["p"]) + 128
+        runs.append(lambda x=x, packed=packed, p=point: torch.ops.quantized.linear(x, packed, 1.0, p))
+    return runs
 
 
 def settings() -> None:
@@ -77,6 +125,8 @@ def version() -> str:
 
 def plain(job: Job) -> list[Run]:
     """The function on every set."""
+    if job.kernel in ("qmatmul", "qmatmul_f32"):
+        return quantised(job)
     computed = function(job.kernel, job.shape)
     sets = [tensors(job, number) for number in range(len(job.sets))]
     return [lambda given=given: computed(*given) for given in sets]

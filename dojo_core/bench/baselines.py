@@ -21,6 +21,8 @@ import numpy as np
 
 from dojo_core import kernels
 from dojo_core.kernels.kernel import Shape
+from dojo_core.measure.pool import EPSILON, STORED, Array, from_double, to_double
+from dojo_core.program.dtypes import extremes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PREPARE_SECONDS = 600.0  # to start, compile, prove its answer, choose among variants
@@ -95,26 +97,30 @@ def pinned_environment(reuse: bool = True) -> dict[str, str]:
 
 
 def write_job(folder: Path, kernel: str, shape: Shape, seed: int = 0) -> None:
-    """One set of inputs and the reference's outputs, for every baseline alike.
-
-    Raises ValueError for a kernel that is not of float32 alone.
-    """
+    """One set of inputs as they are stored and the reference's outputs, for every baseline alike."""
     found = kernels.get(kernel)
     program = found.program(shape)
     names = (*program.inputs, *program.outputs)
-    other = sorted({program.buffer_of[a].dtype for a in names} - {"f32"})
-    if other:
-        raise ValueError(f"The baselines compute in f32; {kernel} has {', '.join(other)}.")
+    dtypes = {a: program.buffer_of[a].dtype for a in names}
     shapes = {a: [d.size for d in program.buffer_of[a].dims] for a in names}
     rng = np.random.default_rng(seed)
-    inputs = {a: np.asarray(rng.standard_normal(shapes[a], np.float32)) for a in program.inputs}
-    outputs = found.reference(inputs, shape)
-    told = {"inputs": list(program.inputs), "outputs": list(program.outputs), "shapes": shapes}
+    inputs = {a: _drawn(dtypes[a], shapes[a], rng) for a in program.inputs}
+    outputs = found.reference({a: to_double(array, dtypes[a]) for a, array in inputs.items()}, shape)
+    told = {
+        "inputs": list(program.inputs), "outputs": list(program.outputs), "shapes": shapes, "dtypes": dtypes,
+    }  # fmt: skip
     (folder / "job.json").write_text(json.dumps(told))
     for name, array in inputs.items():
         np.save(folder / f"in.{name}.npy", array)
     for name in program.outputs:
         np.save(folder / f"out.{name}.npy", np.asarray(outputs[name], np.float32).reshape(shapes[name]))
+
+
+def _drawn(dtype: str, shape: list[int], rng: np.random.Generator) -> Array:
+    """Normal numbers, and integers of all that their dtype holds."""
+    if dtype in EPSILON:
+        return from_double(np.asarray(rng.standard_normal(shape, np.float32)), dtype)
+    return np.asarray(rng.integers(*extremes(dtype), shape, STORED[dtype], endpoint=True))
 
 
 class Silent(Exception):

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from dojo_core.kernels.kernel import Shape
 from dojo_core.measure.machine import compiler, compiler_flags
+from dojo_core.program.tree import DTYPE_BYTES
 
 NEGLIGIBLE = 0.01  # of a pattern's bytes: smaller arrays are left out, which makes the limit harder to reach
 SHORTEST_SAMPLE_NS = 50_000.0
@@ -246,7 +247,7 @@ def main() -> None:
     told = json.loads((folder / "job.json").read_text())
 
     def sizes(names: list[str]) -> list[int]:
-        return [4 * math.prod(told["shapes"][name]) for name in names]
+        return [DTYPE_BYTES[told["dtypes"][name]] * math.prod(told["shapes"][name]) for name in names]
 
     inputs, outputs = sizes(told["inputs"]), sizes(told["outputs"])
     machine = this_machine()

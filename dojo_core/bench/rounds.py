@@ -31,6 +31,7 @@ from dojo_core.game import Game
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Effort, Measurer, Workload
+from dojo_core.program.dtypes import INTEGERS
 
 SAMPLES = 10  # runs of an entry in a round
 START_ROUNDS = 3  # the start program is slow: it is timed in so many rounds, and gives up early
@@ -101,6 +102,13 @@ def _over(values: Sequence[float | None], rounds: list[list[float]]) -> dict[str
     }  # fmt: skip
 
 
+def _flops(game: Game) -> int:
+    """The operations that the machine's f32 peak limits; 0 where some are of integers, which have others."""
+    if not game.kernel or any(b.dtype in INTEGERS for b in game.start.buffers):
+        return 0
+    return kernels.get(game.kernel).flops(_shape(game))
+
+
 class _Limits:
     """The machine's limits for one kernel, measured in the same rounds."""
 
@@ -166,7 +174,7 @@ def run_bench(
     workload = Workload(game.start, game.kernel, game.policy)
     rows = [_Row(e.name, f"ours: {e.name}", True, e.details) for e in ours]
     others = [_Row(n, BASELINES[n].name, False, apart=BASELINES[n].apart) for n in against]
-    limits = _Limits(kernels.get(game.kernel).flops(_shape(game)) if game.kernel else 0)
+    limits = _Limits(_flops(game))
     with Measurer() as measurer, tempfile.TemporaryDirectory(prefix="dojo-bench-") as place:
         for entry, row in zip(ours, rows, strict=True):
             on_step(f"verifying {row.name}")
