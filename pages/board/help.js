@@ -16,6 +16,7 @@ const NOTATION = [
   ["m#1@1", "the same for the second operation that writes m: they are counted from 0"],
   [":p", "a parallel scope: its iterations are given to threads"],
   [":v", "a vector scope: its iterations are the lanes of one instruction"],
+  [":vpdpbusd", "run as the machine instruction of that name, with the scopes inside"],
   [":u", "an unrolled scope: its iterations are written out one after the other"],
   ["d f32 [96, 32:N] heap", "a buffer: its name, type, sizes and location; :N marks a dimension that is not kept: all its indices share one cell"],
   ["heap", "the buffer lies in memory"],
