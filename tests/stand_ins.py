@@ -78,8 +78,8 @@ class Kernels:
     def work(self, kernel: str | None, shape: str, start: Program) -> tuple[float, float]:
         return 128.0, 512.0
 
-    def workload(self, start: Program, kernel: str | None, policy: str) -> Any:
-        return Workload(start, kernel, policy)
+    def workload(self, start: Program, kernel: str | None, policy: str, target: str) -> Any:
+        return Workload(start, kernel, policy, target)
 
 
 class Page:

@@ -5,10 +5,16 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from dojo_core import kernels, parse
+from dojo_core import apply, kernels, parse
 from dojo_core.cli import app
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Workload
+from dojo_core.measure.records import Records
+from dojo_core.service.analysis import Analysis
+from dojo_core.service.feed import now
+from dojo_core.service.players import Player
+from dojo_core.service.queue import Outcome
+from dojo_core.service.wiring import KernelLibrary, MeasurerBench, RecordStore, assemble
 from dojo_core.targets.cuda import build as cuda
 from dojo_core.targets.gpu.check import Checker
 from dojo_core.targets.gpu.feedback import Feedback, NoFeedback, occupancy
@@ -90,3 +96,29 @@ def test_what_clang_says_of_a_wave_of_64():
     assert isinstance(found, Feedback) and found.architecture == "gfx90a"
     (kernel,) = found.kernels
     assert kernel.shared_bytes == 32 and kernel.registers and not kernel.spill_bytes
+
+
+def test_the_app_verifies_the_position_and_gives_no_move_a_time(tmp_path):
+    game = mapped_relu()
+    told: dict[str, Outcome] = {}
+    with Records(tmp_path / "records.sqlite") as records:
+        bench = MeasurerBench(records)
+        workload = KernelLibrary().workload(game.start, "relu", game.policy, "cuda")
+        after = apply(game.current.program, "clear_mark y@1", "cuda")
+        try:
+            bench.measure(workload, [game.current.program], True, told.__setitem__, lambda: False)
+            bench.measure(workload, [after], False, told.__setitem__, lambda: False)
+        finally:
+            bench.close()
+        assert RecordStore(records).known(workload, list(told)) == {}
+    here, there = told[game.current.program.hash], told[after.hash]
+    assert here.status == "verified" and "Verified in the emulator" in here.message
+    assert there.status == "untimed" and not here.ok and not there.ok
+    shown = now(Player("p"), here, False, False)
+    assert shown == {"state": "verified, no time", "about": here.message}
+
+
+def test_the_board_shows_cuda_and_no_assembly():
+    analysis = Analysis(mapped_relu().current.program, "cuda", "reassoc")
+    assert any("__global__" in text for text, _ in analysis.code_view["lines"])
+    assert "not listed" in assemble(analysis)["error"]

@@ -56,6 +56,7 @@ class Workload:
     start: Program
     kernel: str | None = None
     policy: str = "reassoc"
+    target: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True)

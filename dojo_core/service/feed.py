@@ -80,6 +80,8 @@ def now(player: Player, outcome: Outcome | None, running: bool, down: bool) -> J
     if outcome is None:
         waiting = "waiting" if player.measuring and not down else "not measured"
         return {"state": "measuring…" if running else waiting}
+    if outcome.status == "verified":  # on a target that has no time here
+        return {"state": "verified, no time", "about": outcome.message}
     if not outcome.ok:
         return {"state": outcome.status.replace("_", " "), "error": outcome.message or outcome.status}
     spread = outcome.median / outcome.seconds - 1 if outcome.seconds > 0 else 0.0

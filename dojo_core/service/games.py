@@ -94,8 +94,8 @@ class Games:
         except ValueError:
             log.warning("no work known for %s %s", game.kernel, game.shape)
             work = (0.0, 0.0)
-        workload = self._kernels.workload(game.start, game.kernel, game.policy)
-        key = f"{game.start.hash}/{game.kernel or ''}/{game.policy}"
+        workload = self._kernels.workload(game.start, game.kernel, game.policy, game.target)
+        key = f"{game.start.hash}/{game.kernel or ''}/{game.policy}/{game.target}"
         with self._opening:
             table = self._tables[game.id] = Table(game, workload, key, work)
             return table

@@ -20,6 +20,9 @@ from dojo_core.service.analysis import Analysis
 from dojo_core.service.queue import Outcome
 from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json, code_lines
+from dojo_core.targets.gpu.check import Checker
+from dojo_core.targets.gpu.feedback import summary
+from dojo_core.targets.target import GPUS
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +33,9 @@ def outcome(measurement: Measurement) -> Outcome:
         median = measurement.median if measurement.median is not None else measurement.seconds
         return Outcome("ok", measurement.seconds, median, len(measurement.samples))
     return Outcome(measurement.status, message=measurement.message)
+
+
+NO_TIME = "No time: seconds need a GPU."
 
 
 class RecordStore:
@@ -53,6 +59,8 @@ class RecordStore:
         return [_saved(game) for game in self._records.games(limit=limit)]
 
     def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]:
+        if workload.target != self._target:
+            return {}
         machine = this_machine().fingerprint
         start = workload.start.hash
         records = self._records.known_all(hashes, self._target, machine, workload.policy, start)
@@ -96,8 +104,8 @@ class KernelLibrary:
         sizes = found.shape(shape)
         return found.flops(sizes), found.bytes(sizes)
 
-    def workload(self, start: Program, kernel: str | None, policy: str) -> Workload:
-        return Workload(start, kernel, policy)
+    def workload(self, start: Program, kernel: str | None, policy: str, target: str) -> Workload:
+        return Workload(start, kernel, policy, target)
 
 
 class MeasurerBench:
@@ -121,7 +129,33 @@ class MeasurerBench:
         def told(m: Measurement) -> None:
             on_result(m.program_hash, outcome(m))
 
-        self._measurer.measure(workload, programs, effort, told, cancelled, fresh=again)
+        if workload.target in GPUS:
+            self._check(workload, programs, careful, on_result, cancelled)
+        else:
+            self._measurer.measure(workload, programs, effort, told, cancelled, fresh=again)
+
+    def _check(
+        self,
+        workload: Any,
+        programs: Sequence[Program],
+        careful: bool,
+        on_result: Callable[[str, Outcome], None],
+        cancelled: Callable[[], bool],
+    ) -> None:
+        """GPU programs: the position itself is verified in the emulator and compiled; nothing has a time."""
+        for program in programs:
+            if cancelled():
+                return
+            if not careful:
+                on_result(program.hash, Outcome("untimed", message=f"{NO_TIME} Play it to have it verified."))
+                continue
+            with Checker(workload.target) as checker:
+                checked = checker.check(workload, program)
+            if not checked.verdict.verified:
+                on_result(program.hash, outcome(checked.verdict))
+                continue
+            told = f"Verified in the emulator. {summary(checked.feedback)} {NO_TIME}"
+            on_result(program.hash, Outcome("verified", message=told))
 
     def close(self) -> None:
         self._measurer.close()

@@ -64,7 +64,7 @@ class Header {
     m.time.set(known ? duration(now.seconds) : now.state, known ? (now.spread > 0.0005 ? `+${(now.spread * 100).toFixed(1)}% median` : "") : "");
     m.time.root.classList.toggle("pending", !known);
     m.time.root.classList.toggle("failure", Boolean(now.error));
-    m.time.root.title = now.error || m.time.about;
+    m.time.root.title = now.error || now.about || m.time.about;
     this.lastMove(now);
     const gain = known && start > 0 ? start / now.seconds : null;
     m.gain.set(gain ? ratio(gain) : "–", gain ? `start ${duration(start)}` : "");

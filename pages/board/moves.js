@@ -278,6 +278,8 @@ class MovesPane {
         row.fill.classList.add(tone(gain));
         row.value.classList.add(tone(gain));
         put(row.value, `${sign(gain)} ${ratio(gain)}`);
+      } else if (Array.isArray(result) && result[0] === "untimed") {
+        put(row.value, "no time");
       } else if (Array.isArray(result)) {
         row.value.classList.add("failure");
         put(row.value, `✕ ${FAILURES[result[0]] || result[0]}`);

@@ -40,6 +40,18 @@ class NoFeedback:
     missing: bool
 
 
+def summary(found: Feedback | NoFeedback) -> str:
+    """What was found in a sentence or two."""
+    if isinstance(found, NoFeedback):
+        return found.message
+    told = [
+        f"{k.symbol}: {k.blocks:,} x {k.threads} threads, {k.registers} registers, "
+        f"{k.spill_bytes} bytes spilled, {k.shared_bytes:,} bytes shared, occupancy {k.occupancy:.0%}."
+        for k in found.kernels
+    ]
+    return f"Compiled for {found.architecture} by {found.tool}. {' '.join(told)}"
+
+
 def occupancy(threads: int, registers: int, shared_bytes: int, warp: int = 32) -> float:
     """Resident warps of a multiprocessor over its 64, on NVIDIA compute capability 8.0 and 9.0.
 
