@@ -47,12 +47,12 @@ def unify(program: Program, scope: Scope, depth: int, name: str) -> Unified | Mi
     instruction = INSTRUCTIONS[name]
     own, leaf = meaning(name, scope.size if scope.size in instruction.needs else max(instruction.needs))
     inside = _nest(scope)
-    if isinstance(inside, str) or len(inside[0]) != len(leaf.scopes):
-        told = inside if isinstance(inside, str) else f"here there {_count(len(inside[0]))}"
-        return Mismatch(
-            "instruction-shape", f"{name} is {len(leaf.scopes)} scopes around one operation; {told}."
-        )
+    told = f"{name} is {len(leaf.scopes)} scopes around one operation; "
+    if isinstance(inside, str):
+        return Mismatch("instruction-shape", f"{told}{inside}.")
     scopes, op = inside
+    if len(scopes) != len(leaf.scopes):
+        return Mismatch("instruction-shape", f"{told}here there {_count(len(scopes))}.")
     if scope.size not in instruction.needs:
         known = " or ".join(map(str, instruction.needs))
         return Mismatch("instruction-size", f"{name} has {known} lanes, not {scope.size}.")
