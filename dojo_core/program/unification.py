@@ -100,6 +100,7 @@ def _operands(
     closest: Mismatch | None = None
     for reads in permutations(op.reads):
         shared = _shared(program, (op.target, *reads), depth, own, leaf)
+        # implied: only a mismatch refuses
         if not isinstance(shared, Mismatch):
             return Unified(instruction, lanes, op, tuple(zip(reads, shared[1:], strict=True)))
         if closest is None or shared.code == "instruction-access":
