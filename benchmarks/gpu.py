@@ -33,9 +33,11 @@ from dojo_core.targets.gpu.codegen import generate
 
 STORED = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64}
 ROUNDS = 20
+# Some rows or tiles of each: what one block does is the same.
 SMALL = {
     "add": "2x2048", "mul": "2x64", "relu": "2x2048", "reducemean": "2x4096", "softmax": "16x512",
-    "layernorm": "2x1024", "rmsnorm": "2x4096", "matmul": "128x64x128",
+    "layernorm": "2x1024", "rmsnorm": "2x4096", "matmul": "128x64x128", "relu_ffn": "2x3x16x12",
+    "batchnorm": "2x3x512x256", "bmm": "2x128x64x128",
 }  # fmt: skip
 
 
@@ -155,11 +157,14 @@ def in_torch(name: str, inputs: dict[str, Any]) -> dict[str, Callable[[], None]]
         "add": lambda: t["x"] + t["y"],
         "mul": lambda: t["x"] * t["y"],
         "relu": lambda: torch.relu(t["x"]),
+        "relu_ffn": lambda: torch.relu(t["x"] * t["w"][:, None, None] + t["b"][:, None, None]),
+        "batchnorm": lambda: functional.batch_norm(t["x"], None, None, t["g"], t["b"], True, 0.0, 1e-5),
         "reducemean": lambda: t["x"].mean(-1),
         "softmax": lambda: torch.softmax(t["x"], -1),
         "layernorm": lambda: functional.layer_norm(t["x"], t["x"].shape[-1:], t["g"], t["h"], 1e-5),
         "rmsnorm": lambda: functional.rms_norm(t["x"], t["x"].shape[-1:], t["g"], 1e-6),
         "matmul": lambda: t["a"] @ t["b"],
+        "bmm": lambda: t["a"] @ t["b"],
     }
     compiled = torch.compile(forms[name])
     return {"torch eager": lambda: void(forms[name]()), "torch.compile": lambda: void(compiled())}

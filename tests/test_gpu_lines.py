@@ -18,26 +18,20 @@ from tests.emulated import code_of, emulate
 
 GOLDEN = Path(__file__).parent / "golden" / "cuda"
 LINES = recorded_lines("cuda")
-# Some rows or tiles of each: what one block does is the same.
-SMALLER = {
-    "add": ("2x2048", {}), "mul": ("2x64", {}), "relu": ("2x2048", {}), "reducemean": ("2x4096", {}),
-    "softmax": ("16x512", {}), "layernorm": ("2x1024", {}), "rmsnorm": ("2x4096", {}),
-    "matmul": ("128x64x128", {}),
-}  # fmt: skip
-BARRIERS = {"reducemean": 1, "rmsnorm": 1, "layernorm": 2, "matmul": 2}
+BARRIERS = {"reducemean": 1, "rmsnorm": 1, "layernorm": 2, "matmul": 2, "bmm": 2, "batchnorm": 2}
 
 
-def played(name: str, shape: str, settings: dict[str, int]) -> Game:
+def played(name: str, shape: str) -> Game:
     line, kernel = LINES[name], kernels.get(name)
     game = Game.new(kernel.program(kernel.shape(shape)), name, shape, line.target, line.policy)
-    report = line.play(game, settings)
+    report = line.play(game)
     assert [(e.move, e.outcome, e.reason) for e in report.entries if e.outcome != "same"] == []
     return game
 
 
 @pytest.mark.parametrize("name", LINES)
 def test_each_line_replays_to_its_golden_end(name):
-    program = played(name, LINES[name].shape, {}).current.program
+    program = played(name, LINES[name].shape).current.program
     births = [node.birth for node, _, _ in walk(program.body)]
     assert len(set(births)) == len(births), "every node is known by its birth"
     assert program.text == (GOLDEN / f"{name}.txt").read_text()
@@ -47,9 +41,8 @@ def test_each_line_replays_to_its_golden_end(name):
 
 @pytest.mark.parametrize("name", LINES)
 def test_each_end_computes_what_its_kernel_is(name):
-    shape, settings = SMALLER[name]
-    kernel = kernels.get(name)
-    program = played(name, shape, settings).current.program
+    shape, kernel = gpu.SMALL[name], kernels.get(name)
+    program = played(name, shape).current.program
     inputs = random_inputs(program)
     (output,) = program.outputs
     got, fault = emulate(code_of(program, LINES[name].policy), inputs)
@@ -77,7 +70,7 @@ def no_driver(name: str) -> None:
 
 
 def test_the_script_tells_wrong_results():
-    code = code_of(played("mul", "2x64", {}).current.program)
+    code = code_of(played("mul", "2x64").current.program)
     inputs = gpu.inputs_of(code)
     right = inputs["x"] * inputs["y"]
     assert gpu.verdict("mul", "2x64", {"z": right}, inputs)["verified"]
