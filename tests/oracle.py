@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 
-from dojo_core.program.affine import Affine
 from dojo_core.program.functions import IDENTITY
+from dojo_core.program.tables import Index, Indirect
 from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,
@@ -459,14 +459,31 @@ def _physical(buffer: Buffer, index: Indices) -> Indices:
     return index if len(kept) == len(index) else tuple(index[k] for k in kept)
 
 
-def _source(form: Affine) -> str:
+def _look(values: tuple[int, ...], sizes: tuple[int, ...], *at: int) -> int:
+    """A table's value; far out of any bounds where there is no such place."""
+    flat = 0
+    for index, size in zip(at, sizes, strict=True):
+        if not 0 <= index < size:
+            return -(10**9)
+        flat = flat * size + index
+    return values[flat]
+
+
+def _source(form: Index) -> str:
+    if isinstance(form, Indirect):
+        looked = [
+            f"look({k.table.values}, {k.table.dims}, {', '.join(map(_source, k.at))})*{c}"
+            for k, c in form.lookups
+        ]
+        return "+".join([*looked, f"({_source(form.rest)})"])
     return "+".join([f"i[{d}]*{c}" for d, c in form.terms] + [str(form.const)]).replace("+-", "-")
 
 
 @lru_cache(maxsize=100_000)
-def _index(forms: tuple[Affine, ...]) -> Callable[[Indices], Indices]:
+def _index(forms: tuple[Index, ...]) -> Callable[[Indices], Indices]:
     """Indices from iterators, compiled once for each row of forms."""
-    found: Callable[[Indices], Indices] = eval(f"lambda i: ({''.join(_source(f) + ',' for f in forms)})")
+    source = f"lambda i: ({''.join(_source(f) + ',' for f in forms)})"
+    found: Callable[[Indices], Indices] = eval(source, {"look": _look})
     return found
 
 

@@ -1,6 +1,6 @@
 """Random programs that are valid by the oracle: nests, reductions, broadcasts, shifted and strided
-locations, guards, tiles, scans, buffers shared, contracted or private, parallel scopes, mixed dtypes and
-conversions, what a machine instruction computes; small extents.
+locations, guards, tiles, scans, constant tables, buffers shared, contracted or private, parallel scopes,
+mixed dtypes and conversions, what a machine instruction computes; small extents.
 
 ``random_program`` takes a ``random.Random``; under hypothesis ``programs()`` hands it one whose draws
 shrink.
@@ -71,6 +71,8 @@ class _Writer:
         self.open: list[int] = []  # sizes of the scopes around the last operation
         self.lines: list[str] = []
         self.arrays: list[_Array] = []
+        self.tabled = rng.random() < 0.2
+        self.tables: list[str] = []
         self.dtype = rng.choice(("f32", "f32", "f32", "f64", "i32"))
         self.mixed = rng.random() < 0.35
         self.extents = [rng.choice(EXTENTS) for _ in range(2)]
@@ -117,9 +119,33 @@ class _Writer:
         fitting = [d for d, n in enumerate(self.open) if n <= limit]
         return Affine.iterator(rng.choice(fitting)) if fitting else Affine((), rng.randrange(limit))
 
+    def looked_up(self, limit: int) -> str | None:
+        """An index within ``limit`` through a table of its own; None where it does not fit."""
+        rng = self.rng
+        depths = rng.sample(range(len(self.open)), min(len(self.open), rng.choice((1, 1, 2))))
+        room = limit
+        rest = ""
+        inner = [d for d, n in enumerate(self.open) if 1 < n <= limit and d not in depths]
+        factor = rng.choice((1, 1, 2))
+        if inner and rng.random() < 0.4:
+            depth = rng.choice(inner)
+            room, rest = limit - self.open[depth] + 1, f"+{{{depth}}}"
+        most = (room - 1) // factor
+        if not depths or most < 1 or math.prod(self.open[d] for d in depths) > 40:
+            return None
+        sizes = [self.open[d] for d in depths]
+        values = " ".join(str(rng.randint(0, most)) for _ in range(math.prod(sizes)))
+        name = f"k{len(self.tables)}"
+        self.tables.append(f"table {name} u8 [{', '.join(map(str, sizes))}] = {values}")
+        return f"{name}[{','.join(f'{{{d}}}' for d in depths)}]*{factor}{rest}"
+
     def access(self, array: _Array, aligned: bool = True) -> str:
         index = []
         for k, size in enumerate(array.sizes):
+            looked = self.looked_up(size) if self.tabled and self.rng.random() < 0.4 else None
+            if looked is not None:
+                index.append(looked)
+                continue
             prefer = k if aligned and k < len(self.open) and self.open[k] <= size else None
             index.append(str(self.form(size, prefer)))
         return f"{array.name}[{','.join(index)}]"

@@ -10,5 +10,5 @@ TINY = {
     "sum": (24,), "gemv": (6, 8), "transpose": (6, 8), "qmatmul": (4, 8, 8), "qmatmul_f32": (4, 8, 8),
     "matmul_bf16": (4, 6, 8), "softmax_bf16": (6, 8), "rmsnorm_f16": (6, 8),
     "conv2d": (2, 3, 2, 6, 7, 3, 2, 1), "rope": (3, 2, 8), "gqa": (2, 2, 3, 4, 8), "gemm": (4, 6, 8),
-    "nhwc": (2, 3, 4, 8),
+    "nhwc": (2, 3, 4, 8), "sparse24": (3, 8, 8, 4), "blocksparse": (3, 12, 8, 4, 2),
 }  # fmt: skip

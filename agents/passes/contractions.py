@@ -15,7 +15,9 @@ from agents.passes.tiles import Tile, choose_tile
 from agents.passes.vectors import write_out
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import buffer_named
+from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import has_vector_form
+from dojo_core.program.tables import affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Birth, Leaf, Number
 from dojo_core.recipes import RECIPES, Sketch
 
@@ -90,7 +92,8 @@ def _uses(access: Access, depth: int) -> bool:
 def _one_each(access: Access) -> bool:
     """Is each index one iterator at most, none used twice? (No window slides over the array.)"""
     used = [d for form in access.index for d in form.depths]
-    return all(len(form.terms) <= 1 for form in access.index) and len(set(used)) == len(used)
+    alone = all(isinstance(form, Affine) and len(form.terms) <= 1 for form in access.index)
+    return alone and len(set(used)) == len(used)
 
 
 def _tile(sketch: Sketch, operation: Birth) -> list[Birth]:
@@ -165,7 +168,7 @@ def initialisation(sketch: Sketch, operation: Birth, found: Contraction) -> Cont
 def _alike(own: Leaf, leaf: Leaf, found: Contraction) -> Contraction | None:
     """The initialisation's own scopes of columns and rows: those with the same index of the result."""
     same: dict[Birth, Birth] = {}
-    for mine, its in zip(own.op.target.index, leaf.op.target.index, strict=True):
+    for mine, its in zip(*(map(affine, x.op.target.index) for x in (own, leaf)), strict=True):
         if len(mine.terms) != 1 or len(its.terms) != 1 or mine.const != its.const:
             if mine != its:
                 return None

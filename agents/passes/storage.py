@@ -5,6 +5,7 @@ from __future__ import annotations
 from agents.passes.threads import independent
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.storage import buffer_named, temporaries
+from dojo_core.program.affine import Affine
 from dojo_core.program.tree import Buffer, Program, Scope
 from dojo_core.recipes import Sketch
 
@@ -52,7 +53,8 @@ def _lane_widths(program: Program, buffer: Buffer) -> list[int]:
             if access.array not in buffer.arrays or not access.index or not leaf.scopes:
                 continue
             lanes = leaf.scopes[-1]
-            if lanes.mark == "v" and access.index[-1].coefficient(len(leaf.scopes) - 1) == 1:
+            last = access.index[-1]
+            if lanes.mark == "v" and isinstance(last, Affine) and last.coefficient(len(leaf.scopes) - 1) == 1:
                 found.add(lanes.size)
     return sorted(found, reverse=True)
 

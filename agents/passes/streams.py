@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.passes.structure import stride, traffic, widths_for
+from dojo_core.program.tables import affine
 from dojo_core.program.tree import Access, Leaf, Program
 from dojo_core.recipes import Sketch
 from dojo_core.targets.target import Target
@@ -34,7 +35,7 @@ def _aligned(program: Program, leaf: Leaf, target: Target) -> bool:
     return (
         lanes == max(widths_for(program, leaf, target.vector_widths), default=0)
         and all(stride(program, leaf.op.target, depth) % lanes == 0 for depth in range(len(leaf.scopes) - 1))
-        and not any(form.const % lanes for form in leaf.op.target.index[-1:])
+        and not any(form.const % lanes for form in map(affine, leaf.op.target.index[-1:]))
     )
 
 

@@ -16,6 +16,7 @@ from dojo_core.kernels import (
     narrow,
     normalisation,
     reductions,
+    sparse,
 )
 from dojo_core.kernels.kernel import Kernel, Shape
 from dojo_core.kernels.networks import Layer, layers_of, networks
@@ -23,7 +24,7 @@ from dojo_core.kernels.networks import layers as named_layers
 
 __all__ = ["Kernel", "Layer", "Shape", "get", "layers_of", "named_layers", "names", "networks"]
 
-_GROUPS = (elementwise, reductions, normalisation, contractions, convolutions, layers, micro, narrow)
+_GROUPS = (elementwise, reductions, normalisation, contractions, convolutions, sparse, layers, micro, narrow)
 _KERNELS: dict[str, Kernel] = {kernel.name: kernel for group in _GROUPS for kernel in group.KERNELS}
 
 

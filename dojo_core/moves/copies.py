@@ -34,6 +34,7 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import coverage, is_dense
 from dojo_core.program.dependence import System, Touch, Witness, cell_text, touches
 from dojo_core.program.flow import orders, touches_of
+from dojo_core.program.tables import Index, Indirect, affine, composed, plus
 from dojo_core.program.tree import (
     Access,
     Birth,
@@ -67,7 +68,7 @@ class _Box:
 
     def inside(self, access: Access, name: str, outer: Sequence[Affine]) -> Access:
         """The access to the copy that stands for an access to the array."""
-        return Access(name, (*outer, *(access.index[k] - self.base[k] for k in self.kept)))
+        return Access(name, (*outer, *(plus(access.index[k], -self.base[k]) for k in self.kept)))
 
     def cell(self, array: str, first: int) -> Access:
         """The array's cell for the copy loops' iterators, which begin at depth ``first``."""
@@ -99,21 +100,30 @@ def _hull(accesses: Sequence[tuple[Leaf, Access]], depth: int) -> _Box | None:
     sizes: list[int] = []
     for k in range(len(accesses[0][1].index)):
         first = accesses[0][1].index[k]
-        outer = tuple([t for t in first.terms if t[0] < depth])
+        outer = tuple([t for t in _direct(first).terms if t[0] < depth])
         ends: list[int] = []
         for leaf, access in accesses:
-            form = access.index[k]
+            index = access.index[k]
+            form = _direct(index)
             # Terms stand in order of depth.
             if form.terms[: len(outer)] != outer:
                 return None
             local = form.terms[len(outer) :]
             if local and local[0][0] < depth:
                 return None
-            ends += Affine(local, form.const).bounds([s.size for s in leaf.scopes])
+            rest: Index = Affine(local, form.const)
+            if isinstance(index, Indirect):  # all that its tables hold
+                rest = Indirect(index.lookups, Affine(local, form.const))
+            ends += rest.bounds([s.size for s in leaf.scopes])
         low = min(ends)
         base.append(Affine(outer, low))
         sizes.append(max(ends) - low + 1)
     return _Box(tuple(base), tuple(sizes))
+
+
+def _direct(index: Index) -> Affine:
+    """What of an index goes through no table."""
+    return index.rest if isinstance(index, Indirect) else index
 
 
 def _reused(found: Sequence[Touch], depth: int) -> bool:
@@ -411,7 +421,7 @@ def _fills(write: Touch, box: _Box, depth: int) -> bool:
         return False
     sizes = [s.size for s in write.leaf.scopes]
     seen: set[int] = set()
-    for form, base, size in zip(write.access.index, box.base, box.sizes, strict=True):
+    for form, base, size in zip(map(affine, write.access.index), box.base, box.sizes, strict=True):
         local = [(d, c) for d, c in form.terms if d >= depth]
         if seen & {d for d, _ in local}:
             return False
@@ -514,12 +524,15 @@ def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]
     images: dict[int, int] = {}  # which dimension of the copy an iterator of the copy loops selects
     for k, form in enumerate(mine.index):
         # implied: staging again would index the copy by the loops alone
-        if len(form.terms) != 1 or form.terms[0][1] != 1 or form.const:
+        if (
+            isinstance(form, Indirect) or len(form.terms) != 1 or form.terms[0][1] != 1 or form.const
+        ):  # implied: the copy loops index by themselves
             return None
         images[form.terms[0][0]] = k
 
     def change(access: Access, *_: object) -> Access:
-        return theirs.substitute({d: access.index[k] for d, k in images.items()})
+        chosen = {d: access.index[k] for d, k in images.items()}
+        return Access(theirs.array, tuple(composed(affine(form), chosen) for form in theirs.index))
 
     depth = sum(1 for d in program.buffer_of[name].dims if not d.materialised)
     if any(d >= depth and d not in images for form in theirs.index for d in form.depths):
@@ -528,8 +541,8 @@ def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]
     body = program.body
     for leaf in sorted(gone, key=lambda leaf: leaf.path, reverse=True):
         body = without(body, leaf.path)
-    body = map_accesses(body, change, (name,))
     try:
+        body = map_accesses(body, change, (name,))
         result = program.edit(body=body, buffers=tuple(b for b in program.buffers if b.name != name))
     except (AssertionError, IndexError):
         return None

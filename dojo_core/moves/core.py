@@ -156,4 +156,6 @@ def name_fault(program: Program, name: Argument) -> Refusal | None:
     """A new array's name must be an identifier that the program does not use."""
     if name in program.buffer_of or any(b.name == name for b in program.buffers):
         return structural("name-taken", f"There is an array or buffer {name} already: choose another name.")
+    if name in program.tables:
+        return structural("name-taken", f"There is a table {name} already: choose another name.")
     return None

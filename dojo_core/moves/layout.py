@@ -28,8 +28,9 @@ from dojo_core.moves.storage import (
 )
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import coverage
+from dojo_core.program.dependence import System
 from dojo_core.program.flow import touches_of
-from dojo_core.program.integers import Constraint, solve
+from dojo_core.program.integers import Constraint
 from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Path, Program, Scope
 from dojo_core.program.validity import owner_path
 
@@ -236,10 +237,10 @@ class UnpadDim(_LayoutMove):
 def _beyond(program: Program, buffer: Buffer, k: int, size: int) -> Leaf | None:
     """An operation that uses an index ``k`` of ``size`` or more."""
     for leaf, access in _accesses(program, buffer):
-        box = [(0, s.size - 1) for s in leaf.scopes]
-        held = [Constraint.of(c) for c in leaf.op.guard]
-        beyond = Constraint.at_least(access.index[k] - size)
-        if solve(box, [*held, beyond]).possible:
+        system = System()
+        form = system.form(access.index[k], system.instance(leaf))
+        system.constraints.append(Constraint.at_least(form - size))
+        if system.solve() is not None:
             return leaf
     return None
 

@@ -20,9 +20,10 @@ from dojo_core.moves.extent import LARGEST_SCOPE, OnScope, marked_refusal
 from dojo_core.moves.nodes import births
 from dojo_core.moves.places import Place, leaf_at, leaves_under, place_of, scope_at, scopes
 from dojo_core.program.affine import Affine
-from dojo_core.program.dependence import System, Touch, Witness, cell_text
+from dojo_core.program.dependence import System, Touch, Witness, cell_text, may_leave
 from dojo_core.program.flow import touches_of
 from dojo_core.program.integers import Constraint, solve
+from dojo_core.program.tables import bounded
 from dojo_core.program.tree import Comparison, Leaf, Node, Op, Path, Program, Scope, splice
 
 
@@ -84,19 +85,16 @@ def _outside(program: Program, path: Path, size: int) -> Refusal | None:
     for leaf in leaves_under(program, path):
         sizes = [s.size for s in leaf.scopes]
         sizes[len(path) - 1] = size
-        box = [(0, n - 1) for n in sizes]
-        held = [Constraint.of(c) for c in leaf.op.guard]
         for access in (leaf.op.target, *leaf.op.reads):
-            dims = program.buffer_of[access.array].dims
-            for k, (form, dim) in enumerate(zip(access.index, dims, strict=True)):
+            dims = [d.size for d in program.buffer_of[access.array].dims]
+            for what, form, limit in bounded(str(access), access.index, dims):
                 low, high = form.bounds(sizes)
-                if low >= 0 and high < dim.size:
+                if low >= 0 and high < limit:
                     continue
-                sides = (Constraint.at_least(-form - 1), Constraint.at_least(form - dim.size))
-                if any(solve(box, [*held, side]).possible for side in sides):
+                if may_leave(form, limit, sizes, leaf.op.guard):
                     return Refusal(
                         "pad-bounds",
-                        f"Index {k} of {access} would run to {high}, outside 0 to {dim.size - 1}.",
+                        f"I{what[1:]} would run to {high}, outside 0 to {limit - 1}.",
                         (leaf.path,),
                     )
     return None

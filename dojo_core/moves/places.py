@@ -113,7 +113,7 @@ def _path(leaf: Leaf) -> Path:
 
 def fresh_name(program: Program, wish: str) -> str:
     """``wish``, or with the first number that makes it new in the program."""
-    taken = set(program.buffer_of) | {b.name for b in program.buffers}
+    taken = set(program.buffer_of) | {b.name for b in program.buffers} | program.tables.keys()
     if wish not in taken:
         return wish
     number = 1

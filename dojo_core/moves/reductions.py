@@ -22,6 +22,7 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import may_regroup
 from dojo_core.program.flow import leaves_of
 from dojo_core.program.functions import IDENTITY
+from dojo_core.program.tables import affine
 from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,
@@ -251,8 +252,13 @@ class MergeReduction(Transformation):
         partial = next(a for a in combine.op.reads if a.array == name)
         # Where the combine's loops stand for the main operation's scopes: index by index.
         images: dict[int, Affine] = {}
-        for theirs, ours in zip(partial.index, main.op.target.index, strict=True):
-            if len(theirs.terms) == 1 and theirs.terms[0][1] == 1 and theirs.const == 0:
+        for theirs, ours in zip(partial.index, map(affine, main.op.target.index), strict=True):
+            if (
+                isinstance(theirs, Affine)
+                and len(theirs.terms) == 1
+                and theirs.terms[0][1] == 1
+                and theirs.const == 0
+            ):
                 images[theirs.terms[0][0]] = ours
         target = combine.op.target.substitute(images)
         direct = replace(main.op, target=target)

@@ -184,8 +184,14 @@ class MergeScopes(Transformation):
 
 
 def _forms(op: Op) -> Iterator[Affine]:
+    """All affine forms of an operation; of an index through a table each of its parts."""
     for access in (op.target, *op.reads, *op.prefetches):
-        yield from access.index
+        for index in access.index:
+            if isinstance(index, Affine):
+                yield index
+            else:
+                yield index.rest
+                yield from (form for lookup, _ in index.lookups for form in lookup.at)
     yield from (o for o in op.operands if isinstance(o, Affine))
     yield from (c.form for c in op.guard)
 

@@ -22,6 +22,7 @@ from dojo_core.moves.places import NoSuchPlace, leaf_at, place_of
 from dojo_core.program.affine import Affine
 from dojo_core.program.flow import touches_of
 from dojo_core.program.integers import Constraint, solve
+from dojo_core.program.tables import Indirect, affine, plus
 from dojo_core.program.tree import (
     Access,
     Buffer,
@@ -474,7 +475,8 @@ class SplitDim(BufferMove):
         for buffer in context.program.buffers:
             for k, dim in enumerate(buffer.dims):
                 found = (t.access for a in buffer.arrays for t in touches_of(context.program, a))
-                strides = {abs(c) for access in found for _, c in access.index[k].terms}
+                forms = (access.index[k] for access in found)
+                strides = {abs(c) for form in forms if isinstance(form, Affine) for _, c in form.terms}
                 for factor in sorted(strides):
                     if 1 < factor < dim.size and dim.size % factor == 0:
                         yield buffer.name, k, factor
@@ -497,9 +499,10 @@ class SplitDim(BufferMove):
         for leaf in program.leaves:  # 2
             sizes = tuple(scope.size for scope in leaf.scopes)
             for access in (leaf.op.target, *leaf.op.reads):
-                if access.array in buffer.arrays and not _parts(
-                    access.index[k], factor, sizes, leaf.op.guard
-                ):
+                if access.array not in buffer.arrays:
+                    continue
+                form = access.index[k]
+                if isinstance(form, Indirect) or not _parts(form, factor, sizes, leaf.op.guard):
                     return structural(
                         "not-decomposed",
                         f"The index {access.index[k]} of {access} is not {factor}*u + v "
@@ -508,7 +511,7 @@ class SplitDim(BufferMove):
                     )
 
         def cut(access: Access, above: tuple[Scope, ...], op: Op) -> Access:
-            form = access.index[k]
+            form = affine(access.index[k])  # by condition 2
             sizes = tuple(scope.size for scope in above)
             # A prefetch may leave the array: then any two parts do.
             parts = _parts(form, factor, sizes, op.guard) or (Affine((), 0), form)
@@ -608,7 +611,7 @@ class MergeDims(BufferMove):
             return structural("unlike-dims", "One of the two dimensions is :N, the other is materialised.")
 
         def glue(access: Access) -> Access:
-            merged = access.index[k] * inner.size + access.index[k + 1]
+            merged = plus(access.index[k] * inner.size, access.index[k + 1])
             return Access(access.array, (*access.index[:k], merged, *access.index[k + 2 :]))
 
         def edit() -> Program:

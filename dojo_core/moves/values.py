@@ -30,6 +30,7 @@ from dojo_core.program.flow import (
     seen_by,
     touches_of,
 )
+from dojo_core.program.tables import Index, Indirect
 from dojo_core.program.tree import (
     Access,
     Buffer,
@@ -389,12 +390,14 @@ def _match(kept: Op, made: Op) -> dict[int, Affine] | None:
     """The iterators of ``kept`` in those of ``made``, read off operands indexed by single iterators."""
     images: dict[int, Affine] = {}
     for ours, theirs in zip(kept.operands, made.operands, strict=True):
-        pairs = []
+        pairs: list[tuple[Index, Index]] = []
         if isinstance(ours, Access) and isinstance(theirs, Access):
             pairs = list(zip(ours.index, theirs.index, strict=True))
         elif isinstance(ours, Affine) and isinstance(theirs, Affine):
             pairs = [(ours, theirs)]
         for form, wanted in pairs:
+            if isinstance(form, Indirect) or isinstance(wanted, Indirect):
+                continue
             if len(form.terms) == 1 and form.terms[0][1] == 1:
                 images.setdefault(form.terms[0][0], wanted - form.const)
     needed = {d for form in kept.target.index for d in form.depths}

@@ -13,7 +13,8 @@ from itertools import product
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import System, Touch, common_depth, renamed
 from dojo_core.program.integers import Constraint, solve
-from dojo_core.program.tree import Comparison
+from dojo_core.program.tables import Index, Indirect, affine
+from dojo_core.program.tree import Access, Comparison, Scope
 
 
 def shared_depth(a: Touch, b: Touch) -> int:
@@ -30,6 +31,7 @@ def coverage(
     With ``any_value``, instances whose cell no write ever touches are left out: padding, whose value
     reaches no output.
     """
+    read = _relaxed(read)
     writes = [w for w in found if w.kind != "r" and w.access.array == read.access.array] if any_value else []
     before = [
         w
@@ -56,6 +58,20 @@ def coverage(
     return None
 
 
+def _relaxed(read: Touch) -> Touch:
+    """A read through a table as a read of every cell that the table's extremes allow: under scopes more."""
+    if not read.access.indirect:
+        return read
+    index: list[Index] = []
+    scopes = read.leaf.scopes
+    for form in read.access.index:
+        if isinstance(form, Indirect):
+            form, sizes = form.relaxed(len(scopes))
+            scopes = (*scopes, *(Scope(size, ()) for size in sizes))
+        index.append(form)
+    return Touch(read.leaf._replace(scopes=scopes), Access(read.access.array, tuple(index)), read.kind)
+
+
 def _uncovered_sides(
     write: Touch, read: Touch, depth: int, writes: Sequence[Touch]
 ) -> list[Constraint] | None:
@@ -78,7 +94,7 @@ def _uncovered_sides(
         if solve(box, [side, *held]).possible and (not writes or _ever_written(read, side, writes)):
             sides.append(side)
 
-    for form, wanted in zip(write.access.index, read.access.index, strict=True):
+    for form, wanted in zip(map(affine, write.access.index), map(affine, read.access.index), strict=True):
         local = [(d, c) for d, c in form.terms if d >= depth]
         if seen & {d for d, _ in local}:
             return None

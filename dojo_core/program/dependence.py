@@ -14,7 +14,8 @@ from typing import NamedTuple
 from dojo_core.program.affine import Affine
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.integers import Constraint, solve
-from dojo_core.program.tree import Access, Leaf, Program
+from dojo_core.program.tables import Index
+from dojo_core.program.tree import Access, Comparison, Leaf, Program
 
 POLICIES = ("strict", "reassoc", "algebraic")
 
@@ -138,13 +139,18 @@ def meeting(
     return Witness(((a.leaf, values[0]), (b.leaf, values[1])), cell_text(a.access, values[0]))
 
 
-def _forced_equal(pairs: Sequence[tuple[Affine, Affine]], equal: int, orders: Sequence[Order]) -> bool:
+def _forced_equal(pairs: Sequence[tuple[Index, Index]], equal: int, orders: Sequence[Order]) -> bool:
     """Quick answer for the usual case: an index that is the ordered iterator itself, alike in both."""
     for order in orders:
         if order.relation == "=":
             continue
         for ia, ib in pairs:
-            if ia == ib and ia.uses(order.depth) and all(d < equal or d == order.depth for d, _ in ia.terms):
+            if (
+                ia == ib
+                and isinstance(ia, Affine)  # two places of a table may hold one value
+                and ia.uses(order.depth)
+                and all(d < equal or d == order.depth for d, _ in ia.terms)
+            ):
                 return True
     return False
 
@@ -152,6 +158,8 @@ def _forced_equal(pairs: Sequence[tuple[Affine, Affine]], equal: int, orders: Se
 def cell_text(access: Access, values: Sequence[int]) -> str:
     if any(v < 0 for v in values):
         return access.array
+    if access.indirect:  # which place of the table it was is not known
+        return str(access)
     return f"{access.array}[{','.join(str(i.value(values)) for i in access.index)}]"
 
 
@@ -188,8 +196,16 @@ class System:
         else:
             self.constraints.append(Constraint.at_least(left - right - 1))
 
-    def equal(self, ia: Affine, a: Sequence[int], ib: Affine, b: Sequence[int]) -> None:
-        form = renamed(ia, a) - renamed(ib, b)
+    def form(self, index: Index, variables: Sequence[int]) -> Affine:
+        """An index in the system's variables; what a table gives is any value between its extremes."""
+        if isinstance(index, Affine):
+            return renamed(index, variables)
+        first = len(variables)
+        relaxed, sizes = index.relaxed(first)
+        return renamed(relaxed, [*variables, *self.free(sizes)])
+
+    def equal(self, ia: Index, a: Sequence[int], ib: Index, b: Sequence[int]) -> None:
+        form = self.form(ia, a) - self.form(ib, b)
         if form.terms or form.const:
             self.constraints.append(Constraint(form, True))
 
@@ -206,6 +222,16 @@ class System:
     @staticmethod
     def values(point: Sequence[int], variables: Sequence[int]) -> tuple[int, ...]:
         return tuple(point[v] for v in variables)
+
+
+def may_leave(form: Index, size: int, sizes: Sequence[int], guard: Sequence[Comparison]) -> bool:
+    """May an index under scopes of these sizes, where the guard holds, lie outside 0 to size-1?"""
+    system = System()
+    variables = system.free(sizes)
+    value = system.form(form, variables)
+    held = [*system.constraints, *map(Constraint.of, guard)]
+    outside = (Constraint.at_least(-value - 1), Constraint.at_least(value - size))
+    return any(solve(system.box, [*held, side]).possible for side in outside)
 
 
 def renamed(form: Affine, variables: Sequence[int]) -> Affine:

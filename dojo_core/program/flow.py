@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import coverage, shared_depth
 from dojo_core.program.dependence import Order, System, Touch, Witness, cell_text, meeting, touches
+from dojo_core.program.tables import affine
 from dojo_core.program.tree import Access, Leaf, Path, Program
 
 
@@ -60,6 +61,8 @@ def definition(program: Program, read: Touch) -> Definition | None:
 
 
 def _definition(program: Program, read: Touch) -> Definition | None:
+    if read.access.indirect:  # which instance of the write it is depends on the table
+        return None
     found = touches_of(program, read.access.array)
     near = coverage(read, found)
     if near is None or len(near[1]) != 1:
@@ -76,7 +79,7 @@ def _instance(write: Touch, read: Touch, depth: int) -> dict[int, Affine] | None
     """The write's iterators, from ``depth`` on, in those of the read, solved from the equal cells."""
     images: dict[int, Affine] = {}
     theirs = [s.size for s in read.leaf.scopes]
-    for form, wanted in zip(write.access.index, read.access.index, strict=True):
+    for form, wanted in zip(map(affine, write.access.index), map(affine, read.access.index), strict=True):
         local = [(d, c) for d, c in form.terms if d >= depth]
         rest = wanted - Affine(tuple((d, c) for d, c in form.terms if d < depth), form.const)
         for d, c in sorted(local, key=lambda term: -abs(term[1])):
@@ -156,7 +159,7 @@ def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
 def _once(write: Touch, depth: int) -> bool:
     """Does a write surely hit no cell twice in one iteration of ``depth`` scopes? Quick, for the usual case:
     each iterator further in is an index by itself."""
-    alone = {form.terms[0][0] for form in write.access.index if len(form.terms) == 1}
+    alone = {form.terms[0][0] for form in map(affine, write.access.index) if len(form.terms) == 1}
     return all(d in alone for d in range(depth, len(write.leaf.scopes)))
 
 

@@ -42,4 +42,5 @@ KERNEL_LIMITS = {
     "depth": 16,
     "buffers": 64,
     "buffer bytes": 16 * 2**30,
+    "table values": 16 * 1024,
 }

@@ -30,6 +30,7 @@ from dojo_core.program.dtypes import (
     extremes,
     reaching_integers,
 )
+from dojo_core.program.tables import Index, Indirect, Lookup, affine
 from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,
@@ -315,8 +316,10 @@ class _Logical:
     def _view(self, access: Access, ranges: Sequence[tuple[int, int]]) -> Array:
         """The cells of an access over all iterators, one axis each, without a copy (stride 0: one cell)."""
         array = self.arrays[access.array]
+        if access.indirect:
+            return self._gathered(access, ranges)
         strides, offset = [0] * len(ranges), 0
-        for form, stride, size in zip(access.index, array.strides, array.shape, strict=True):
+        for form, stride, size in zip(map(affine, access.index), array.strides, array.shape, strict=True):
             low = high = form.const
             for depth, coefficient in form.terms:
                 begin, end = ranges[depth]
@@ -330,6 +333,17 @@ class _Logical:
         extents = [1 if s == 0 else e - b for s, (b, e) in zip(strides, ranges, strict=True)]
         start: Array = np.ndarray((1,), array.dtype, array.data, offset) if array.size else array
         return np.lib.stride_tricks.as_strided(start, extents, strides)
+
+    def _gathered(self, access: Access, ranges: Sequence[tuple[int, int]]) -> Array:
+        """The cells of an access through tables, copied: one axis per iterator, of length 1 where unused."""
+        array = self.arrays[access.array]
+        index = [_grid(form, ranges) for form in access.index]
+        for positions, size in zip(index, array.shape, strict=True):
+            if positions.min() < 0 or positions.max() >= size:
+                raise IndexError(
+                    f"{access} leaves the array: {positions.min()} to {positions.max()} of {size}."
+                )
+        return np.asarray(array[tuple(index)])
 
     def _strided(self, op: Op, ranges: Sequence[tuple[int, int]]) -> None:
         operands: list[Any] = []
@@ -414,7 +428,10 @@ class _Logical:
         if not points and not chosen:
             return
 
-        def at(form: Affine) -> Array:
+        def at(form: Index) -> Array:
+            if isinstance(form, Indirect):
+                values = (_looked_up(k, at(k.table.flat(k.at))) * c for k, c in form.lookups)
+                return np.asarray(sum(values, start=at(form.rest)))
             return np.asarray(sum((points[d] * c for d, c in form.terms), start=np.int64(form.const)))
 
         def cell(access: Access) -> tuple[Array, ...]:
@@ -453,8 +470,19 @@ def _squeeze(view: Array, axes: list[int]) -> Array:
     return view.squeeze(axis=tuple(d for d in range(view.ndim) if d not in axes))
 
 
-def _grid(form: Affine, ranges: Sequence[tuple[int, int]]) -> Array:
-    """The values of an affine form, one axis per iterator."""
+def _looked_up(lookup: Lookup, places: Array) -> Array:
+    """A table's values at places in row-major order."""
+    values = np.asarray(lookup.table.values, np.int64)
+    if places.min() < 0 or places.max() >= len(values):
+        raise IndexError(f"{lookup} leaves the table.")
+    return np.asarray(values[places])
+
+
+def _grid(form: Index, ranges: Sequence[tuple[int, int]]) -> Array:
+    """The values of an index, one axis per iterator."""
+    if isinstance(form, Indirect):
+        values = (_looked_up(k, _grid(k.table.flat(k.at), ranges)) * c for k, c in form.lookups)
+        return np.asarray(sum(values, start=_grid(form.rest, ranges)))
     total: Array = np.full((1,) * len(ranges), form.const, np.int64)
     for depth, coefficient in form.terms:
         begin, end = ranges[depth]
@@ -476,7 +504,7 @@ def _overlapping(access: Access, ranges: Sequence[tuple[int, int]]) -> bool:
     extents = {d: e - b for d, (b, e) in enumerate(ranges)}
     pending = {d for form in access.index for d in form.depths if extents[d] > 1}
     # An index dimension tells its iterators apart where each coefficient exceeds what those below reach.
-    for form in access.index:
+    for form in map(affine, access.index):
         reach = 0
         for depth, coefficient in sorted(form.terms, key=lambda t: abs(t[1])):
             if extents[depth] == 1:
@@ -521,6 +549,8 @@ def _independent(scope: Scope, above: tuple[int, ...]) -> bool:
 def _apart(a: Access, a_sizes: tuple[int, ...], b: Access, b_sizes: tuple[int, ...], depth: int) -> bool:
     """Do different iterations of the scope at ``depth`` always touch different cells?"""
     for left, right in zip(a.index, b.index, strict=True):
+        if isinstance(left, Indirect) or isinstance(right, Indirect):
+            continue
         c = left.coefficient(depth)
         if not c or right.coefficient(depth) != c:
             continue

@@ -17,6 +17,7 @@ from dojo_core.program.dependence import (
 )
 from dojo_core.program.difference import UNROLLED, Difference
 from dojo_core.program.dtypes import FLOATS
+from dojo_core.program.tables import Indirect
 from dojo_core.program.tree import Access, Buffer, Leaf, Op, Path, Program, Scope
 from dojo_core.program.unification import Mismatch, unify
 from dojo_core.program.validity import Fault
@@ -145,6 +146,8 @@ def _vector_sentence(
             return "vector-guard", "The guard depends on the lane."
     accesses = (op.target, *op.reads)
     for access, buffer in zip(accesses, buffers, strict=True):
+        if any(isinstance(i, Indirect) and i.looks_up(lane) for i in access.index):
+            return "vector-stride", f"The lanes of {access} lie where a table says: they must be neighbours."
         stride = lane_stride(access, buffer, lane)
         if stride == 1 or (stride == 0 and access is not op.target):
             continue
@@ -179,9 +182,13 @@ def _flow(read: Touch, lane: int) -> Witness | None:
 
 
 def lane_stride(access: Access, buffer: Buffer, depth: int) -> int:
-    """Cells between neighbouring iterations of the scope at ``depth``, in the buffer's layout."""
+    """Cells between neighbouring iterations of the scope at ``depth``, in the buffer's layout.
+
+    What a table gives is taken to be the same for both.
+    """
     stride, step = 0, 1
-    for form, dim in zip(reversed(access.index), reversed(buffer.dims), strict=True):
+    for index, dim in zip(reversed(access.index), reversed(buffer.dims), strict=True):
+        form = index.rest if isinstance(index, Indirect) else index
         if dim.materialised:
             stride += form.coefficient(depth) * step
             step *= dim.size
@@ -219,6 +226,8 @@ def register_sentence(
     for k, form in enumerate(access.index):
         if not buffer.dims[k].materialised:
             continue
+        if isinstance(form, Indirect):
+            return f"Index {k} of {access} comes from a table: a register has no address to compute."
         for depth, coefficient in form.terms:
             scope = scopes[depth]
             if scope.mark == "u":

@@ -16,6 +16,7 @@ def print_program(program: Program) -> str:
         lines.append(f"in {', '.join(program.inputs)}")
     lines.append(f"out {', '.join(program.outputs)}")
     lines.extend(map(str, program.domains))
+    lines.extend(map(str, program.tables.values()))
     lines.extend(map(str, program.buffers))
     lines.extend(body_lines(program.body))
     return "\n".join(lines) + "\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path as FilePath
@@ -20,6 +21,7 @@ from lark.exceptions import UnexpectedInput
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import dtype_fault
 from dojo_core.program.functions import FUNCTIONS, KERNEL_LIMITS
+from dojo_core.program.tables import TABLE_DTYPES, Index, Indirect, Lookup, Table, bounded, plus
 from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,
@@ -84,9 +86,16 @@ class _Call:
     operands: tuple[Operand, ...]
 
 
+_Value = Operand | Indirect | _Call  # of an expression while it is read; Indirect stays in an index
+
 _SLOT = re.compile(r"[ \t]*(\||\d+(?::\w*)?)(?=[ \t]|$)")
 _BUFFER_LINE = re.compile(r"[ \t]*[A-Za-z_]\w*[ \t]+[A-Za-z_]\w*[ \t]*\[")
 _HEADER = re.compile(r"[ \t]*(kernel|in|out)\b(?![ \t]*\[)")
+_TABLE = re.compile(
+    r"[ \t]*table[ \t]+([A-Za-z_]\w*)[ \t]+(\w+)[ \t]*\[[ \t]*(\d{1,9}(?:[ \t]*,[ \t]*\d{1,9})*)[ \t]*\]"
+    r"[ \t]*=[ \t]*(-?\d{1,10}(?:[ \t]+-?\d{1,10})*)[ \t]*",
+    re.ASCII,
+)
 _DOMAIN = re.compile(r"[ \t]*domain[ \t]+([A-Za-z_]\w*)[ \t]+(\S+)[ \t]+(\S+)[ \t]*")
 
 
@@ -122,6 +131,7 @@ class _Reader:
         self.nodes = 0
         self.headers: dict[str, int] = {}
         self.domains: dict[str, Domain] = {}
+        self.tables: dict[str, Table] = {}
 
     def fail(self, message: str, remedy: str, column: int = 1) -> NoReturn:
         source = self.lines[self.number - 1] if 0 < self.number <= len(self.lines) else ""
@@ -152,6 +162,8 @@ class _Reader:
                 self.buffer(line)
             elif re.match(r"[ \t]*domain[ \t]+\w", line):
                 self.domain(line)
+            elif re.match(r"[ \t]*table[ \t]+\w", line):
+                self.table(line)
             else:
                 self.body_line(line)
         return self.finish()
@@ -195,6 +207,41 @@ class _Reader:
                 match.start(2) + 1,
             )
         self.domains[array] = Domain(array, low, high)
+
+    def table(self, line: str) -> None:
+        """A constant table; its values stay between the extremes of its dtype."""
+        match = _TABLE.fullmatch(line)
+        if match is None:
+            self.fail("this is no table", "A table line reads: table idx i32 [2, 3] = 0 2 4 1 3 5")
+        name, dtype, sizes, told = match.groups()
+        if self.root:
+            self.fail("a table after the body has begun", "Move it above the first operation.")
+        if name in self.tables or name in self.dims or any(b.name == name for b in self.buffers):
+            self.fail(f"a second thing named {name}", "Give the table a name of its own.", match.start(1) + 1)
+        if dtype not in TABLE_DTYPES:
+            known = ", ".join(TABLE_DTYPES)
+            self.fail(f"a table of {dtype}", f"The dtypes of tables are {known}.", match.start(2) + 1)
+        dims = tuple(int(size) for size in sizes.split(","))
+        values = tuple(int(value) for value in told.split())
+        limit = KERNEL_LIMITS["table values"]
+        if len(values) + sum(len(t.values) for t in self.tables.values()) > limit:
+            self.fail(
+                f"more than {limit} values in tables", "Use a smaller table, shared by more of the kernel."
+            )
+        if min(dims) < 1 or math.prod(dims) != len(values):
+            self.fail(
+                f"{len(values)} values for {' x '.join(map(str, dims))} places",
+                "Give one value for each place, row by row; a size is at least 1.",
+                match.start(3) + 1,
+            )
+        bits = 8 * DTYPE_BYTES[dtype]
+        least, most = (0, 2**bits - 1) if dtype == "u8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        wrong = next((v for v in values if not least <= v <= most), None)
+        if wrong is not None:
+            self.fail(
+                f"{wrong} does not fit {dtype}", f"Values lie between {least} and {most}.", match.start(4) + 1
+            )
+        self.tables[name] = Table(name, dtype, dims, values)
 
     def check_domain(self, domain: Domain, home: Buffer) -> None:
         """A domain holds a value of the input's dtype."""
@@ -244,9 +291,12 @@ class _Reader:
             self.fail_at(
                 location, f"unknown location {location}", f"The locations are {', '.join(LOCATIONS)}."
             )
-        if any(b.name == name for b in self.buffers):
+        taken = {b.name for b in self.buffers} | self.tables.keys()
+        if name in taken:
             self.fail_at(name, f"a second buffer named {name}", "Give each buffer a name of its own.")
         for array in arrays:
+            if array in self.tables:
+                self.fail_at(name, f"{array} is a table", "Give the array another name.")
             if array in self.dims or arrays.count(array) > 1:
                 self.fail_at(name, f"array {array} has two buffers", "An array lives in one buffer.")
             self.dims[array] = tuple(dims)
@@ -330,6 +380,11 @@ class _Reader:
             else:
                 stream = True
         target = self.access(target_tree, within_bounds=not guard)
+        for access in (target, *prefetches):
+            if access.indirect:
+                self.fail_at(
+                    target_tree, f"{access} goes through a table", "Only what is read may: x[idx[{0}]]."
+                )
         if target.array in self.inputs:
             self.fail_at(
                 target_tree,
@@ -341,7 +396,7 @@ class _Reader:
         if accumulate == "-":  # read as += of the negated operand
             accumulate, value = "+", self.negated(value, value_tree)
         if not isinstance(value, _Call):
-            value = _Call("", (value,))
+            value = _Call("", (self.operand(value, value_tree),))
         for access in (target, *(o for o in value.operands if isinstance(o, Access))):
             if guard:
                 self.check_guarded(access, guard, target_tree)
@@ -352,16 +407,16 @@ class _Reader:
             self.fail_at(value_tree, *fault)
         return op
 
-    def negated(self, value: Operand | _Call, where: Any) -> Operand | _Call:
+    def negated(self, value: _Value, where: Any) -> _Value:
         if isinstance(value, Number):
             return Number(-value.value)
-        if isinstance(value, Affine):
+        if isinstance(value, Affine | Indirect):
             return -value
         if isinstance(value, Access):
             return _Call("neg", (value,))
         return self.fail_at(where, "more than one function in an operation", _ONE_FUNCTION)
 
-    def expression(self, tree: Any, within_bounds: bool = True) -> Operand | _Call:
+    def expression(self, tree: Any, within_bounds: bool = True) -> _Value:
         if not isinstance(tree, Tree):
             raise AssertionError(tree)
         if tree.data == "number":
@@ -370,6 +425,8 @@ class _Reader:
         if tree.data == "iterator":
             return Affine.iterator(self.depth(tree))
         if tree.data == "access":
+            if str(tree.children[0]) in self.tables:
+                return self.lookup(tree, within_bounds)
             return self.access(tree, within_bounds)
         if tree.data == "negative":
             return self.negated(self.expression(tree.children[0], within_bounds), tree)
@@ -381,9 +438,14 @@ class _Reader:
         folded = _fold(left, sign, right)
         if folded is not None:
             return folded
-        if isinstance(left, _Call) or isinstance(right, _Call):
-            self.fail_at(tree, "more than one function in an operation", _ONE_FUNCTION)
-        return _Call(sign, (left, right))
+        return _Call(sign, (self.operand(left, tree), self.operand(right, tree)))
+
+    def operand(self, value: _Value, where: Any) -> Operand:
+        if isinstance(value, _Call):
+            self.fail_at(where, "more than one function in an operation", _ONE_FUNCTION)
+        if isinstance(value, Indirect):
+            self.fail_at(where, f"{value} is a table's value", "A table stands only in the index of a read.")
+        return value
 
     def call(self, tree: Tree[Token], within_bounds: bool) -> _Call:
         name, *rest = [c for c in tree.children if c is not None]
@@ -399,9 +461,7 @@ class _Reader:
         operands: list[Operand] = []
         for child in rest:
             value = self.expression(child, within_bounds)
-            if isinstance(value, _Call):
-                self.fail_at(tree, "more than one function in an operation", _ONE_FUNCTION)
-            operands.append(value)
+            operands.append(self.operand(value, tree))
         return _Call(str(name), tuple(operands))
 
     def access(self, tree: Any, within_bounds: bool = True) -> Access:
@@ -413,32 +473,48 @@ class _Reader:
             self.fail_at(
                 name, f"{name} has {len(dims)} dimensions, not {len(rest)}", "Give one index per dimension."
             )
-        index = tuple(self.affine(child) for child in rest)
+        index = tuple(self.index(child, within_bounds) for child in rest)
         if within_bounds:
-            sizes = [f.size for f in self.open]
-            for k, (form, dim) in enumerate(zip(index, dims, strict=True)):
-                low, high = form.bounds(sizes)
-                if low < 0 or high >= dim.size:
-                    self.fail_at(
-                        rest[k],
-                        f"index {k} of {name} runs from {low} to {high}, outside 0 to {dim.size - 1}",
-                        "Change the index, the scopes' sizes, or the buffer's dimension.",
-                    )
+            self.check_bounds(str(name), index, [d.size for d in dims], rest)
         return Access(str(name), index)
+
+    def check_bounds(self, name: str, index: Sequence[Index], dims: Sequence[int], where: list[Any]) -> None:
+        sizes = [f.size for f in self.open]
+        for k, (form, size) in enumerate(zip(index, dims, strict=True)):
+            low, high = form.bounds(sizes)
+            if low < 0 or high >= size:
+                self.fail_at(
+                    where[k],
+                    f"index {k} of {name} runs from {low} to {high}, outside 0 to {size - 1}",
+                    "Change the index, the scopes' sizes, or the buffer's dimension.",
+                )
+
+    def lookup(self, tree: Any, within_bounds: bool) -> Index:
+        """``idx[...]`` in an index; folded where its place is constant."""
+        name, *rest = [c for c in tree.children if c is not None]
+        table = self.tables[str(name)]
+        if len(rest) != len(table.dims):
+            self.fail_at(
+                name,
+                f"{name} has {len(table.dims)} dimensions, not {len(rest)}",
+                "Give one index per dimension.",
+            )
+        at = tuple(self.affine(child) for child in rest)
+        if within_bounds or all(form.is_constant for form in at):
+            self.check_bounds(str(name), at, table.dims, rest)
+        return Indirect.make([(Lookup(table, at), 1)], Affine())
 
     def check_guarded(self, access: Access, guard: tuple[Comparison, ...], where: Tree[Token]) -> None:
         """Under a guard an index must be in bounds wherever the guard holds (decided exactly)."""
-        from dojo_core.program.integers import Constraint, solve
+        from dojo_core.program.dependence import may_leave
 
         sizes = [f.size for f in self.open]
-        box = [(0, size - 1) for size in sizes]
-        held = [Constraint.of(c) for c in guard]
-        for k, (form, dim) in enumerate(zip(access.index, self.dims[access.array], strict=True)):
-            outside = (Constraint.at_least(-form - 1), Constraint.at_least(form - dim.size))
-            if any(solve(box, [*held, side]).possible for side in outside):
+        dims = [d.size for d in self.dims[access.array]]
+        for what, form, size in bounded(access.array, access.index, dims):
+            if may_leave(form, size, sizes, guard):
                 self.fail_at(
                     where,
-                    f"index {k} of {access.array}, {form}, leaves 0 to {dim.size - 1} where the guard holds",
+                    f"{what}, {form}, leaves 0 to {size - 1} where the guard holds",
                     "Tighten the guard, or change the index or the buffer's dimension.",
                 )
 
@@ -455,10 +531,20 @@ class _Reader:
         return Comparison(form, {"<=": "<", ">": ">="}.get(relation, relation), bound)
 
     def affine(self, tree: Any) -> Affine:
-        value = self.expression(tree)
+        value = self.index(tree)
+        if isinstance(value, Indirect):
+            self.fail_at(
+                tree,
+                "a table's value where only iterators may stand",
+                "A table stands in the index of a read, such as x[idx[{0}]], in no guard or other table.",
+            )
+        return value
+
+    def index(self, tree: Any, within_bounds: bool = True) -> Index:
+        value = self.expression(tree, within_bounds)
         if isinstance(value, Number) and isinstance(value.value, int):
             return Affine((), value.value)
-        if not isinstance(value, Affine):
+        if not isinstance(value, Affine | Indirect):
             self.fail_at(
                 tree,
                 "not affine in the iterators",
@@ -559,26 +645,26 @@ def _float(text: str) -> int | float:
     return int(value) if whole else value
 
 
-def _fold(left: Operand | _Call, sign: str, right: Operand | _Call) -> Affine | None:
+def _fold(left: _Value, sign: str, right: _Value) -> Index | None:
     """An iterator expression stays one operand: ``{0}*2+1``."""
 
-    def form(value: Operand | _Call) -> Affine | None:
-        if isinstance(value, Affine):
+    def form(value: _Value) -> Index | None:
+        if isinstance(value, Affine | Indirect):
             return value
         if isinstance(value, Number) and isinstance(value.value, int):
             return Affine((), value.value)
         return None
 
     a, b = form(left), form(right)
-    if a is None or b is None or not (isinstance(left, Affine) or isinstance(right, Affine)):
+    if a is None or b is None or (isinstance(left, Number) and isinstance(right, Number)):
         return None
     if sign == "+":
-        return a + b
+        return plus(a, b)
     if sign == "-":
-        return a - b
-    if sign == "*" and a.is_constant:
+        return plus(a, -b)
+    if sign == "*" and isinstance(a, Affine) and a.is_constant:
         return b * a.const
-    if sign == "*" and b.is_constant:
+    if sign == "*" and isinstance(b, Affine) and b.is_constant:
         return a * b.const
     return None
 

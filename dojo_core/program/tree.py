@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from dojo_core.program.affine import Affine
+from dojo_core.program.tables import Index, Indirect, Table
 
 DTYPE_BYTES: dict[str, int] = {
     "f64": 8, "f32": 4, "f16": 2, "bf16": 2,
@@ -61,7 +62,12 @@ class Access:
     """One scalar of an array: ``x[{0},{1}*16+{2}]``."""
 
     array: str
-    index: tuple[Affine, ...]
+    index: tuple[Index, ...]
+
+    @property
+    def indirect(self) -> bool:
+        """Does an index go through a table?"""
+        return any(isinstance(i, Indirect) for i in self.index)
 
     def substitute(self, images: Mapping[int, Affine]) -> Access:
         index = tuple([i.substitute(images) for i in self.index])
@@ -394,6 +400,13 @@ class Program:
     def buffer_of(self) -> dict[str, Buffer]:
         """The buffer that holds each array."""
         return {a: b for b in self.buffers for a in b.arrays}
+
+    @derived
+    def tables(self) -> dict[str, Table]:
+        """The constant tables by name, in the order in which operations look them up first."""
+        indices = (i for leaf in self.leaves for a in leaf.op.reads for i in a.index)
+        found = (k.table for i in indices if isinstance(i, Indirect) for k, _ in i.lookups)
+        return {table.name: table for table in found}
 
     @derived
     def interface(self) -> frozenset[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations
 
+from dojo_core.program.tables import affine
 from dojo_core.program.tree import Access, Buffer, Leaf, Op, Program, Scope
 from dojo_core.targets.instructions import INSTRUCTIONS, Instruction
 
@@ -122,6 +123,8 @@ def _shared(
         return Mismatch("instruction-dtype", told)
     found: list[bool] = []
     for access, form in zip(accesses, wanted, strict=True):
+        if access.indirect:
+            return Mismatch("instruction-access", f"{access} goes through a table, which {name} does not.")
         asked = _strides(form, own.buffer_of[form.array], range(len(leaf.scopes)))
         strides = _strides(access, program.buffer_of[access.array], range(depth, depth + len(leaf.scopes)))
         one = (0, *asked[1:]) if found else asked  # the target is of each lane its own
@@ -137,7 +140,7 @@ def _strides(access: Access, buffer: Buffer, depths: range) -> tuple[int, ...]:
     """Cells between neighbouring iterations of each scope, in the buffer's layout."""
     strides = [0] * len(depths)
     step = 1
-    for form, dim in zip(reversed(access.index), reversed(buffer.dims), strict=True):
+    for form, dim in zip(map(affine, reversed(access.index)), reversed(buffer.dims), strict=True):
         if dim.materialised:
             for k, depth in enumerate(depths):
                 strides[k] += form.coefficient(depth) * step

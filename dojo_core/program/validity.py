@@ -25,7 +25,6 @@ from dojo_core.program.dependence import (
     cell_text,
     is_reduction,
     meeting,
-    renamed,
     touches,
 )
 from dojo_core.program.difference import Difference, on_heap
@@ -358,7 +357,7 @@ def _clobber(
                     system.order(w, r, order)
                 if gap is not None:
                     k, relation = gap
-                    here, there = renamed(write.access.index[k], w), renamed(read.access.index[k], r)
+                    here, there = system.form(write.access.index[k], w), system.form(read.access.index[k], r)
                     form = there - here if relation == "<" else here - there
                     system.constraints.append(Constraint.at_least(form - 1))
                 point = system.solve()

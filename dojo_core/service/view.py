@@ -29,6 +29,9 @@ def paths_text(paths: Iterable[Path]) -> list[str]:
     return [path_text(p) for p in paths]
 
 
+LONG_LINE = 120
+
+
 def program_lines(program: Program, hues: dict[Birth, int]) -> Json:
     """The canonical text, one entry a line: ``head`` (names, buffers) and ``lines`` (operations).
 
@@ -43,6 +46,8 @@ def program_lines(program: Program, hues: dict[Birth, int]) -> Json:
     for number, line in enumerate(head_text):
         name = line.split(" ", 1)[0]
         is_buffer = number >= len(head_text) - len(program.buffers) and name in buffers
+        if len(line) > LONG_LINE:  # a table; the text that is copied has it whole
+            line = f"{line[:LONG_LINE]} …"
         head.append({"text": line, "buffer": name if is_buffer else None})
     lines = []
     for leaf, line in zip(program.leaves, body_text, strict=True):

@@ -20,6 +20,7 @@ from dojo_core.program.dtypes import (
 )
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.printing import op_text
+from dojo_core.program.tables import Index, Indirect, Table, affine, plus
 from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,
@@ -106,6 +107,7 @@ class _Generator:
             f"{STRICT if self.strict else ''}void {symbol}(void *const *arrays, void *workspace) {{", None, 0
         )
         parameters = self._interface()
+        tables = len(self.lines)
         for buffer in program.buffers:
             if buffer.location == "heap" and not any(a in program.interface for a in buffer.arrays):
                 offset = self.workspace_bytes
@@ -116,6 +118,7 @@ class _Generator:
             self._line("(void)workspace;", None, 1)
         self._body(program.body, (), (), 1)
         self._line("}", None, 0)
+        self.lines[tables:tables] = self._tables()
         return Code(
             text="\n".join(text for text, _ in self.lines) + "\n",
             symbol=symbol,
@@ -124,6 +127,13 @@ class _Generator:
             workspace_bytes=self.workspace_bytes,
             error_bound=math.fsum(self.bounds.values()),
         )
+
+    def _tables(self) -> list[tuple[str, Path | None]]:
+        """The constant tables that the code reads: where all is unrolled, none is left."""
+        code = "\n".join(text for text, _ in self.lines if not text.lstrip().startswith("//"))
+        names = ((table, self.names[table.name]) for table in self.program.tables.values())
+        found = [(table, name) for table, name in names if re.search(rf"\b{re.escape(name)}\[", code)]
+        return [("    " + text, None) for table, name in found for text in _table(table, name)]
 
     def _interface(self) -> tuple[Parameter, ...]:
         program = self.program
@@ -263,7 +273,7 @@ class _Generator:
             width = leaf.scopes[depth].size
             for access in (leaf.op.target, *leaf.op.reads):
                 buffer = self.program.buffer_of[access.array]
-                if buffer.location != "register" or not self._flat(access).coefficient(depth):
+                if buffer.location != "register" or not _stride(self._flat(access), depth):
                     continue
                 if lanes.setdefault(buffer.name, width) != width:
                     raise NotGeneratable(f"{buffer.name} is used with vectors of different widths.")
@@ -283,13 +293,14 @@ class _Generator:
                 lines.append(f"{kind} {name}")
         return [f"{line};" for line in lines]
 
-    def _flat(self, access: Access) -> Affine:
+    def _flat(self, access: Access) -> Index:
         """The cell's number in its buffer: row-major over the materialised dimensions."""
         buffer = self.program.buffer_of[access.array]
-        flat, step = Affine(), 1
+        flat: Index = Affine()
+        step = 1
         for form, dim in zip(reversed(access.index), reversed(buffer.dims), strict=True):
             if dim.materialised:
-                flat = flat + form * step
+                flat = plus(flat, form * step)
                 step *= dim.size
         return flat
 
@@ -302,9 +313,9 @@ class _Generator:
         for form, dim in zip(access.index, buffer.dims, strict=True):
             if not dim.materialised:
                 continue
-            if lane is not None and form.coefficient(lane) == 1:
+            if lane is not None and _stride(form, lane) == 1:
                 form, whole = form - Affine.iterator(lane), True
-            if not form.is_constant:
+            if isinstance(form, Indirect) or not form.is_constant:
                 raise NotGeneratable(
                     f"{access} moves with a scope that is not unrolled, but {buffer.name} is a register "
                     "buffer, which has no address: unroll the scope or move the buffer to the stack."
@@ -333,7 +344,24 @@ class _Generator:
         flat = self._flat(access)
         if lane is not None:
             flat = flat - Affine.iterator(lane)
-        return f"{self.names[buffer.name]}[{index_text(flat, scopes)}]"
+        return f"{self.names[buffer.name]}[{self._index(flat, scopes)}]"
+
+    def _index(self, index: Index, scopes: Sequence[Scope]) -> str:
+        """A C expression of an index; what a table gives is read from it."""
+        if isinstance(index, Affine):
+            return index_text(index, scopes)
+        low, high = index.bounds([s.size for s in scopes])
+        wide = low < -(2**31) or high >= 2**31
+        text = ""
+        for lookup, coefficient in index.lookups:
+            place = index_text(lookup.table.flat(lookup.at), scopes)
+            sign = (" - " if coefficient < 0 else " + ") if text else ("-" if coefficient < 0 else "")
+            factor = f"*{abs(coefficient)}" if abs(coefficient) != 1 else ""
+            text += f"{sign}{'(i64)' if wide else ''}{self.names[lookup.table.name]}[{place}]{factor}"
+        rest = index_text(index.rest, scopes, wide)
+        if rest == "0":
+            return text
+        return f"{text} - {rest[1:]}" if rest.startswith("-") else f"{text} + {rest}"
 
     # ------------------------------------------------------------------ operations
 
@@ -364,7 +392,7 @@ class _Generator:
         buffer = self.program.buffer_of.get(access.array)
         if buffer is None or buffer.location != "heap":  # what lies on the stack is near, or not yet there
             return []
-        flat, size, count = self._flat(access), DTYPE_BYTES[buffer.dtype], 1
+        flat, size, count = affine(self._flat(access)), DTYPE_BYTES[buffer.dtype], 1
         if scopes and scopes[-1].mark == "v":
             depth, width = len(scopes) - 1, scopes[-1].size
             stride = abs(flat.coefficient(depth))
@@ -412,7 +440,7 @@ class _Generator:
                 each = ", ".join(f"{start} + {k * step}" for k in range(width))
                 return f"({kind}){{{each}}}", True
             buffer = program.buffer_of[value.array]
-            stride = self._flat(value).coefficient(lane)
+            stride = _stride(self._flat(value), lane)
             if stride not in (0, 1):
                 raise NotGeneratable(
                     f"The lanes of {value} are {stride} cells apart; they must be neighbours or one cell."
@@ -426,7 +454,7 @@ class _Generator:
 
         operands = [operand(o) for o in op.operands]
         values = [text if is_vector else f"{kind}_splat({text})" for text, is_vector in operands]
-        reduction = self._flat(op.target).coefficient(lane) == 0
+        reduction = _stride(self._flat(op.target), lane) == 0
         register = program.buffer_of[op.target.array].location == "register"
         fused = (
             self.strict and op.accumulate == "+" and function == "*" and dtype == compute in ("f32", "f64")
@@ -469,7 +497,7 @@ class _Generator:
             else:
                 total = f"{old} {op.accumulate} {total}"
             return f"{place} = {scalar_conversion(total, inner, dtype)};"
-        if self._flat(op.target).coefficient(lane) != 1:
+        if _stride(self._flat(op.target), lane) != 1:
             raise NotGeneratable(f"The lanes of {op.target} must be neighbours to be written at once.")
         place = self._place(op.target, scopes, lane)
         held = vector_type(dtype, width)
@@ -498,20 +526,21 @@ class _Generator:
 
 
 def _names(program: Program) -> dict[str, str]:
-    """A C identifier for each buffer: its own name, with ``_`` added until it clashes with nothing.
+    """A C identifier for each buffer and table: its own name, with ``_`` added until it clashes with nothing.
 
     Names that look like ours (``i0``, ``f32x4_exp``, ``kernel_k``) get a ``v_`` in front instead. A register
     buffer's locals are its name and numbers (``acc_0_3``), which may not be another's name.
     """
     names: dict[str, str] = {}
-    for buffer in program.buffers:
-        others = [*names.values(), *(b.name for b in program.buffers if b.name != buffer.name)]
-        name = f"v_{buffer.name}" if _OURS.fullmatch(buffer.name) else buffer.name
+    written = [*(b.name for b in program.buffers), *program.tables]
+    for given in written:
+        others = [*names.values(), *(n for n in written if n != given)]
+        name = f"v_{given}" if _OURS.fullmatch(given) else given
         while name in _KEYWORDS or any(
             re.fullmatch(re.escape(name) + r"(?:_\d+)*", other) for other in others
         ):
             name += "_"
-        names[buffer.name] = name
+        names[given] = name
     return names
 
 
@@ -546,3 +575,22 @@ def _owned(program: Program) -> dict[Path, list[Buffer]]:
         if buffer.location != "heap" and buffer.name in common:
             owned.setdefault(common[buffer.name], []).append(buffer)
     return owned
+
+
+def _table(table: Table, name: str) -> list[str]:
+    """A constant table's declaration, row-major."""
+    lines = [f"static const {table.dtype} {name}[] = {{"]
+    for value in table.values:
+        if len(lines) == 1 or len(lines[-1]) > _LINE_WIDTH - 16:
+            lines.append("   ")
+        lines[-1] += f" {value},"
+    return [*lines, "};"]
+
+
+def _stride(index: Index, lane: int) -> int:
+    """Cells between neighbouring lanes. Raises NotGeneratable where a table says how far they are."""
+    if isinstance(index, Affine):
+        return index.coefficient(lane)
+    if index.looks_up(lane):
+        raise NotGeneratable("The lanes of a read lie where a table says: they must be neighbours.")
+    return index.rest.coefficient(lane)

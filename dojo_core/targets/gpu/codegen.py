@@ -32,7 +32,7 @@ from dojo_core.targets.cpu.code import NotGeneratable, Parameter
 from dojo_core.targets.cpu.conversions import HALVES
 from dojo_core.targets.gpu.barriers import Barriers, barriers
 from dojo_core.targets.gpu.code import GpuCode, HostLoop, Launch, Pointer, Step
-from dojo_core.targets.gpu.conditions import without_thread_dims
+from dojo_core.targets.gpu.conditions import direct, without_thread_dims
 from dojo_core.targets.gpu.prelude import ERROR_BOUNDS, F64_ERROR_BOUND, prelude
 from dojo_core.targets.scalars import WRAPPING, Scalars, c_type, guard_text, index_text, literal
 
@@ -67,6 +67,8 @@ class _Generator:
         self.owned: dict[Path, list[Buffer]] = {}
         self.kernel: Kernel
         self.barriers: Barriers
+        if program.tables:
+            raise NotGeneratable("This target has no constant tables yet: use the CPU target.")
         for buffer in program.buffers:
             if buffer.dtype in HALVES:
                 raise NotGeneratable(
@@ -86,7 +88,7 @@ class _Generator:
             for a in (leaf.op.target, *leaf.op.reads)
             if a.array in buffer.arrays
         )
-        self.stored[buffer.name] = without_thread_dims(buffer, thread_dims(buffer, leaf, access.index))
+        self.stored[buffer.name] = without_thread_dims(buffer, thread_dims(buffer, leaf, direct(access)))
         owner = owner_path(self.program, buffer)
         if owner:
             scope = self.program.node(owner)
@@ -312,7 +314,7 @@ class _Generator:
         buffer = self.program.buffer_of[access.array]
         stored = self.stored.get(buffer.name, buffer)
         flat, step = Affine(), 1
-        for form, dim in zip(reversed(access.index), reversed(stored.dims), strict=True):
+        for form, dim in zip(reversed(direct(access)), reversed(stored.dims), strict=True):
             if dim.materialised:
                 flat = flat + form * step
                 step *= dim.size

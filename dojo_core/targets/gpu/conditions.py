@@ -25,7 +25,8 @@ from dojo_core.program.gpu import (
     thread_number,
 )
 from dojo_core.program.marks import lane_stride, register_sentence
-from dojo_core.program.tree import DTYPE_BYTES, Buffer, Leaf, Path, Program, Scope, walk
+from dojo_core.program.tables import affine
+from dojo_core.program.tree import DTYPE_BYTES, Access, Buffer, Leaf, Path, Program, Scope, walk
 from dojo_core.program.validity import Fault, owner_path
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 def gpu_fault(program: Program, target: GpuTarget, policy: str) -> Fault | None:
     """The first violation, or None. Places come before sizes, sizes before buffers."""
+    if program.tables:
+        return _fault(
+            "table-target", f"The target {target.name} has no constant tables yet: play it on the CPU."
+        )
     for node, path, above in walk(program.body):
         if isinstance(node, Scope) and node.mark in _PLACES:
             fault = _PLACES[node.mark](node, path, above, target)
@@ -57,6 +62,11 @@ def _faults(program: Program, target: GpuTarget, policy: str) -> Iterator[Fault]
             yield from _thread_rule(program, buffer)
             yield from _own_cells(program, buffer, target)
     yield from _shared_sizes(program, target)
+
+
+def direct(access: Access) -> tuple[Affine, ...]:
+    """The indices of an access; no program with tables comes here."""
+    return tuple(map(affine, access.index))
 
 
 def _fault(code: str, sentence: str, nodes: tuple[Path, ...] = (), buffer: str = "") -> Fault:
@@ -178,7 +188,7 @@ def _alignment(program: Program, leaf: Leaf) -> Iterator[Fault]:
             continue
         strides = [lane_stride(access, buffer, d) for d in range(lane)]
         step, start = 1, 0
-        for form, dim in zip(reversed(access.index), reversed(buffer.dims), strict=True):
+        for form, dim in zip(map(affine, reversed(access.index)), reversed(buffer.dims), strict=True):
             if dim.materialised:
                 start += form.const * step
                 step *= dim.size
@@ -252,7 +262,7 @@ def _thread_rule(program: Program, buffer: Buffer) -> Iterator[Fault]:
     """A thread finds in its own copy what the program says is there."""
     owner = len(owner_path(program, buffer))
     found = _mine(program, buffer)
-    dims = {t: thread_dims(buffer, t.leaf, t.access.index) for t in found}
+    dims = {t: thread_dims(buffer, t.leaf, direct(t.access)) for t in found}
     chosen = dims[found[0]]
     odd = next((t for t in found if dims[t] != chosen), None)
     if odd is not None:  # 1
@@ -306,7 +316,7 @@ def _inner(form: Affine, owner: int) -> Affine:
 def _number(buffer: Buffer, touch: Touch, dims: tuple[int, ...], owner: int) -> Affine:
     number = Affine()
     for k in dims:
-        number = number * buffer.dims[k].size + touch.access.index[k]
+        number = number * buffer.dims[k].size + direct(touch.access)[k]
     return _inner(number, owner)
 
 
@@ -320,7 +330,7 @@ def _is_whole(buffer: Buffer, touch: Touch, dims: tuple[int, ...], owner: int) -
 
 def _own_cells(program: Program, buffer: Buffer, target: GpuTarget) -> Iterator[Fault]:
     found = _mine(program, buffer)
-    mine = without_thread_dims(buffer, thread_dims(buffer, found[0].leaf, found[0].access.index))
+    mine = without_thread_dims(buffer, thread_dims(buffer, found[0].leaf, direct(found[0].access)))
     if buffer.location == "stack":
         if mine.bytes > target.stack_bytes:
             yield _fault(

@@ -1,0 +1,188 @@
+"""Constant tables, and indices that go through them: ``idx[{0},{1}]*16+{2}``.
+
+A table's values are part of the program, so that an indirect index stays analysable: an analysis knows that
+it lies between the table's extremes, an executor looks it up, and an unrolled one folds to a number.
+Only reads go through tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dojo_core.program.affine import Affine
+
+TABLE_DTYPES = ("u8", "i8", "i16", "i32")
+
+
+@dataclass(frozen=True)
+class Table:
+    """``values`` in row-major order of ``dims``; stored as ``dtype``."""
+
+    name: str
+    dtype: str
+    dims: tuple[int, ...]
+    values: tuple[int, ...]
+    least: int = field(init=False, compare=False, repr=False)
+    most: int = field(init=False, compare=False, repr=False)
+    text: str = field(init=False, compare=False, repr=False)
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        told = " ".join(map(str, self.values))
+        text = f"table {self.name} {self.dtype} [{', '.join(map(str, self.dims))}] = {told}"
+        for name, value in (
+            ("least", min(self.values)),
+            ("most", max(self.values)),
+            ("text", text),
+            ("_hash", hash(text)),
+        ):
+            object.__setattr__(self, name, value)
+
+    def __hash__(self) -> int:  # tables are large, and parts of many keys
+        return self._hash
+
+    def __str__(self) -> str:
+        return self.text
+
+    def flat(self, at: Sequence[Affine]) -> Affine:
+        """The number of a cell in ``values``."""
+        flat, step = Affine(), 1
+        for form, size in zip(reversed(at), reversed(self.dims), strict=True):
+            flat = flat + form * step
+            step *= size
+        return flat
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """One cell of a table, ``idx[{0},{1}]``."""
+
+    table: Table
+    at: tuple[Affine, ...]
+
+    def substitute(self, images: Mapping[int, Affine]) -> Lookup:
+        return Lookup(self.table, tuple([form.substitute(images) for form in self.at]))
+
+    def uses(self, depth: int) -> bool:
+        return any(form.uses(depth) for form in self.at)
+
+    def value(self, iterators: Sequence[int]) -> int:
+        return self.table.values[self.table.flat(self.at).value(iterators)]
+
+    def __str__(self) -> str:
+        return f"{self.table.name}[{','.join(map(str, self.at))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Indirect:
+    """``sum(coefficient * lookup) + rest``, at least one lookup, none with constant indices."""
+
+    lookups: tuple[tuple[Lookup, int], ...]
+    rest: Affine
+
+    @staticmethod
+    def make(lookups: Sequence[tuple[Lookup, int]], rest: Affine) -> Affine | Indirect:
+        """Collect like lookups and fold those whose place in the table is known."""
+        total: dict[Lookup, int] = {}
+        for lookup, coefficient in lookups:
+            if all(form.is_constant for form in lookup.at):
+                rest = rest + lookup.value(()) * coefficient
+            else:
+                total[lookup] = total.get(lookup, 0) + coefficient
+        kept = sorted(((k, c) for k, c in total.items() if c), key=lambda term: str(term[0]))
+        return Indirect(tuple(kept), rest) if kept else rest
+
+    def __add__(self, other: Index | int) -> Index:
+        if isinstance(other, Indirect):
+            return Indirect.make((*self.lookups, *other.lookups), self.rest + other.rest)
+        return Indirect(self.lookups, self.rest + other)
+
+    def __neg__(self) -> Index:
+        return self * -1
+
+    def __sub__(self, other: Index | int) -> Index:
+        return self + -other
+
+    def __mul__(self, factor: int) -> Index:
+        return Indirect.make([(k, c * factor) for k, c in self.lookups], self.rest * factor)
+
+    def substitute(self, images: Mapping[int, Affine]) -> Index:
+        return Indirect.make(
+            [(k.substitute(images), c) for k, c in self.lookups], self.rest.substitute(images)
+        )
+
+    def uses(self, depth: int) -> bool:
+        return self.rest.uses(depth) or self.looks_up(depth)
+
+    def looks_up(self, depth: int) -> bool:
+        """Does the place in a table depend on that iterator?"""
+        return any(lookup.uses(depth) for lookup, _ in self.lookups)
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        found = {d for lookup, _ in self.lookups for form in lookup.at for d in form.depths}
+        return tuple(sorted(found.union(self.rest.depths)))
+
+    def bounds(self, sizes: Sequence[int]) -> tuple[int, int]:
+        """Between which values it lies for certain: any value of the table beside any of the rest."""
+        low, high = self.rest.bounds(sizes)
+        for lookup, coefficient in self.lookups:
+            ends = (lookup.table.least * coefficient, lookup.table.most * coefficient)
+            low, high = low + min(ends), high + max(ends)
+        return low, high
+
+    def value(self, iterators: Sequence[int]) -> int:
+        return self.rest.value(iterators) + sum(c * k.value(iterators) for k, c in self.lookups)
+
+    def relaxed(self, first: int) -> tuple[Affine, list[int]]:
+        """An affine form that takes at least its values: each lookup a free iterator from depth ``first`` on.
+
+        With the form, the number of values of each.
+        """
+        form, sizes = self.rest, []
+        for lookup, coefficient in self.lookups:
+            sizes.append(lookup.table.most - lookup.table.least + 1)
+            free = Affine.iterator(first + len(sizes) - 1) + lookup.table.least
+            form = form + free * coefficient
+        return form, sizes
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        for lookup, coefficient in self.lookups:
+            sign = "-" if coefficient < 0 else "+" if parts else ""
+            parts.append(f"{sign}{lookup}" + (f"*{abs(coefficient)}" if abs(coefficient) != 1 else ""))
+        rest = str(self.rest)
+        if rest != "0":
+            parts.append(rest if rest.startswith("-") else f"+{rest}")
+        return "".join(parts)
+
+
+Index = Affine | Indirect
+
+
+def bounded(name: str, index: Sequence[Index], sizes: Sequence[int]) -> Iterator[tuple[str, Index, int]]:
+    """What must lie in a range for an access: (``index k of name``, form, size), tables' own indices too."""
+    for k, (form, size) in enumerate(zip(index, sizes, strict=True)):
+        yield f"index {k} of {name}", form, size
+        for lookup, _ in form.lookups if isinstance(form, Indirect) else ():
+            yield from bounded(lookup.table.name, lookup.at, lookup.table.dims)
+
+
+def composed(form: Affine, images: Mapping[int, Index]) -> Index:
+    """An affine form with iterators replaced by indices."""
+    total: Index = Affine((), form.const)
+    for depth, coefficient in form.terms:
+        total = plus(total, images.get(depth, Affine.iterator(depth)) * coefficient)
+    return total
+
+
+def plus(a: Index, b: Index) -> Index:
+    """The sum of two indices."""
+    return b + a if isinstance(a, Affine) and isinstance(b, Indirect) else a + b  # type: ignore[operator]
+
+
+def affine(index: Index) -> Affine:
+    """An index that is known to be affine: those of writes are, and what a transformation has checked."""
+    assert isinstance(index, Affine), index
+    return index
