@@ -43,7 +43,7 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a 
 
 def start_of(kernel: str, shape: str | None) -> tuple[Program, str | None, str]:
     """(program, kernel's name or None for a text of one's own, shape)."""
-    kernel, shape = _of_layer(kernel, shape)
+    kernel, shape = of_layer(kernel, shape)
     if kernel in kernels.names():
         found = kernels.get(kernel)
         try:
@@ -60,7 +60,7 @@ def start_of(kernel: str, shape: str | None) -> tuple[Program, str | None, str]:
     raise Failure(f"There is no kernel {kernel!r}. The kernels: {near}. Or give the path of a text file.")
 
 
-def _of_layer(kernel: str, shape: str | None) -> tuple[str, str | None]:
+def of_layer(kernel: str, shape: str | None) -> tuple[str, str | None]:
     """Kernel and shape, where the name is a layer's."""
     layer = kernels.named_layers().get(kernel)
     if layer is None:
@@ -103,12 +103,12 @@ def played(
                     "--target out."
                 )
             game = Game.from_text(text)
-            kernel, _ = _of_layer(kernel, None)
+            kernel, _ = of_layer(kernel, None)
             if game.kernel not in (None, kernel):
                 raise Failure(f"{line} is a game of {game.kernel}, not of {kernel}.")
             return game
         recorded = read_line(text, line.stem)
-        kernel, shape = _of_layer(kernel, shape)
+        kernel, shape = of_layer(kernel, shape)
         if recorded.kernel not in (None, kernel) and kernel in kernels.names():
             raise Failure(f"{line} is a line of {recorded.kernel}, not of {kernel}.")
     program, name, sizes = start_of(kernel, shape or (recorded.shape if recorded else None))
