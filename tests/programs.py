@@ -302,6 +302,7 @@ class _Writer:
         free = [a.name for a in self.arrays[:-1] if a.name not in given]
         outputs = ["y"] + [name for name in free if rng.random() < 0.1]
         lines = ["kernel k", "in " + ", ".join(a.name for a in inputs), "out " + ", ".join(outputs)]
+        lines += self.tables
         lines += [f"{a.name} {a.dtype} [{', '.join(map(str, a.sizes))}] heap" for a in self.arrays]
         return "\n".join(lines + self.lines) + "\n"
 

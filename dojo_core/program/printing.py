@@ -53,7 +53,7 @@ def op_text(op: Op) -> str:
 def _expression_text(function: str, operands: tuple[Operand, ...]) -> str:
     if not function:
         return str(operands[0])
-    if function == "neg":
+    if function == "neg" and isinstance(operands[0], Access):  # -0 would be read as a number
         return f"-{_atom(operands[0])}"
     if FUNCTIONS[function].infix:
         left, right = _atom(operands[0]), _atom(operands[1])
