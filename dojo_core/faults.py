@@ -6,7 +6,7 @@ from dojo_core.program.marks import mark_fault
 from dojo_core.program.text import TextError
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import definition_fault, storage_fault
-from dojo_core.targets.target import target
+from dojo_core.targets.target import NO_TABLES, target
 
 
 def program_fault(program: Program, on: str | None = "cpu", policy: str = "reassoc") -> str | None:
@@ -14,6 +14,8 @@ def program_fault(program: Program, on: str | None = "cpu", policy: str = "reass
 
     With no target (``on`` None) the marks are left to whoever knows it.
     """
+    if on is not None and "g" in target(on).marks and program.tables:
+        return NO_TABLES
     fault = storage_fault(program) or definition_fault(program)
     if fault is None and on is not None:
         fault = mark_fault(program, target(on), policy)

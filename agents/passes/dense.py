@@ -20,6 +20,7 @@ from agents.passes.structure import only, scope_of, widths_for
 from agents.passes.tiles import choose_tile
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
+from dojo_core.program.tables import affine
 from dojo_core.program.tree import Access, Birth, Leaf
 from dojo_core.recipes import Sketch
 
@@ -63,18 +64,16 @@ def _window(sketch: Sketch, leaf: Leaf, found: Contraction) -> tuple[Access, Bir
     """The access whose last two indices go over rows and columns of a window, and the scope of its rows."""
     column = len(sketch.path(found.columns)) - 1
     kept = {d for form in leaf.op.target.index for d in form.depths}
-    target = leaf.op.target.index
+    target = tuple(map(affine, leaf.op.target.index))
     for access in leaf.op.reads:
-        if len(access.index) < 2 or access.index[-1].coefficient(column) != 1:
+        if len(access.index) < 2 or access.indirect:
             continue
-        outer = [d for d in access.index[-2].depths if d in kept and access.index[-2].coefficient(d) == 1]
+        above, last = affine(access.index[-2]), affine(access.index[-1])
+        if last.coefficient(column) != 1:
+            continue
+        outer = [d for d in above.depths if d in kept and above.coefficient(d) == 1]
         plain = len(target) > 1 and target[-1].terms == ((column, 1),) and not target[-1].const
-        if (
-            plain
-            and len(outer) == 1
-            and target[-2].terms == ((outer[0], 1),)
-            and len(access.index[-1].terms) > 1
-        ):
+        if plain and len(outer) == 1 and target[-2].terms == ((outer[0], 1),) and len(last.terms) > 1:
             return access, leaf.scopes[outer[0]].birth
     raise NoSuchPlace("No window slides over its rows.")
 
@@ -147,7 +146,7 @@ def _merge(sketch: Sketch, operation: Birth) -> None:
     """Longer rows, and one scope for rows and columns."""
     leaf = leaf_at(sketch, operation)
     rows, columns = leaf.op.target.index[-1].depths
-    length = leaf.op.target.index[-1].coefficient(rows)
+    length = affine(leaf.op.target.index[-1]).coefficient(rows)
     if leaf.scopes[columns].size != length:
         sketch.play("pad_scope", sketch.place(leaf.path[: columns + 1]), length, "free")
     sketch.play("merge_scopes", sketch.place(leaf.path[: rows + 1]))

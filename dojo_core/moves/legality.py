@@ -18,7 +18,7 @@ from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.tree import Path, Program, summary, walk
 from dojo_core.program.validity import Fault, keeps_storage, storage_fault
-from dojo_core.targets.target import Target
+from dojo_core.targets.target import NO_TABLES, Target, UnknownTarget
 from dojo_core.targets.target import target as target_named
 
 
@@ -114,6 +114,8 @@ def context(
     if policy not in POLICIES:
         raise ValueError(f"There is no policy {policy!r}. The policies are: {', '.join(POLICIES)}.")
     found = target if isinstance(target, Target) else target_named(target)
+    if "g" in found.marks and program.tables:
+        raise UnknownTarget(NO_TABLES)
     return Context(program, found, policy, program.age + 1 if born is None else born)
 
 

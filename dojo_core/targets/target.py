@@ -76,6 +76,9 @@ def lanes_of(dtypes: Iterable[str], target: Target) -> tuple[int, ...]:
     return tuple(sorted(common, reverse=True))
 
 
+NO_TABLES = "GPU targets have no constant tables yet: play this program on the CPU."
+
+
 class UnknownTarget(ValueError):
     """Raised with a sentence that lists the known targets."""
 
