@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dojo_core import IllegalMove, Move, apply, parse, why
+from dojo_core import IllegalMove, Move, apply, legal_moves, parse, why
 from dojo_core.moves import REGISTRY
 from dojo_core.moves.places import Place
 from dojo_core.moves.reference import FAMILIES
@@ -276,6 +276,7 @@ COPIES = [
     Case(1, "stage_write x y@0 t", SUM, ROWSUM, "interface"),
     Case(0, "stage_write q y@0 t", SUM, ROWSUM, "no-such-place"),
     Case(2, "stage_write t y@0 u", XTY, APART, "not-written"),
+    Case(3, "stage_read x y@0 p", heap(x="15", y="8,8"), "8 8 y[{0},{1}] = x[{1}] + x[{0}+{1}]", "unlike-accesses"),
     Case(3, "stage_write t t#1@0 u", heap(x="4,4", y="4,4", t="4,4"), "4 4 t[{0},{1}] = x[{0},{1}]\n4 4 t[{0},{1}] = t[{1},{0}]\n4 4 y[{0},{1}] = t[{0},{1}]", "unlike-accesses"),
     Case(4, "stage_write y y@0 t", heap(x="4", y="16"), "4 4 y[{0}+{1}*4] = x[{0}]", "not-dense"),
     Case(4, "stage_write y y#1@0 t", heap(x="8,8", y="8,8"), "8 8 y[{0},{1}] = x[{0},{1}]\n8 8 y[{0},{1}] = 0 if {1} < {0}", "not-dense"),
@@ -318,6 +319,7 @@ VALUES = [
     Case(2, "recompute y t r", XTY, "4 t[{0}] = x[{0}]\n4 t[{0}+4] = x[{0}]\n8 y[{0}] = t[{0}]", "not-one-definition"),
     Case(2, "recompute y t r", XTY, "8 t[{0}] = 0\n8 t[{0}] += x[{0}]\n8 y[{0}] = t[{0}]", "accumulates"),
     Case(3, "recompute y t r", XTY, "8 t[{0}] = x[{0}]\n8 t[{0}] = t[{0}]*3\n8 y[{0}] = t[{0}]", "changed-between"),
+    Case(3, "recompute y t r", heap(x="9", y="8", t="9"), "9 t[{0}] = x[{0}]\n8 t[{0}] = t[{0}+1]*2\n8 y[{0}] = t[{0}]", "changed-between"),
     Case(3, "recompute y t r", XTUY, "8 u[{0}] = x[{0}]\n8 t[{0}] = exp(u[{0}])\n8 u[{0}] = 2\n8 y[{0}] = t[{0}] + u[{0}]", "changed-between"),
     Case(4, "recompute y t r", XTY, "8 t[{0}] = x[{0}]*2\n8:v y[{0}] = t[{0}]", "marked"),
     Case(0, "use_kept r q", AGAIN, REMADE, "no-such-place"),
@@ -683,6 +685,20 @@ def test_a_program_grows_only_to_the_limits_of_a_text():
     body = "\n".join(f"y{n}[{n}] = x[{n}]" for n in range(63))
     crowded = parse(f"kernel k\nin x\nout {', '.join(f'y{n}' for n in range(63))}\n{buffers}\n{body}\n")
     assert why(crowded, "stage_read x root p", WIDE).refusal.code == "too-large"
+
+
+def test_a_rearrangement_is_listed_only_where_there_is_room():
+    doubled = program_of("8 y[{0}] = x[{0}]", heap(x="8", y="8"))
+    assert "cut_scope y@0 1" in map(str, legal_moves(doubled, WIDE))
+    small = replace(WIDE, unrolled_ops=1)
+    assert why(doubled, "cut_scope y@0 1", small).refusal.code == "unrolled-size"
+    assert "cut_scope y@0 1" not in map(str, legal_moves(doubled, small))
+    deep = program_of("2 " * 15 + "4 y[] = x[]", heap(x="", y=""))
+    assert why(deep, "split_scope y@15 2", WIDE).refusal.code == "too-large"
+    assert not [m for m in legal_moves(deep, WIDE) if m.name == "split_scope"]
+    full = program_of("\n".join(f"2 y[{n}] = x[{n}]" for n in range(250)), heap(x="250", y="250"))
+    assert why(full, "cut_scope y@0 1", WIDE).refusal.code == "too-large"
+    assert not [m for m in legal_moves(full, WIDE) if m.name == "cut_scope"]
 
 
 def test_a_name_that_is_no_move():
