@@ -69,3 +69,16 @@ def variants(program: Program, rng: random.Random, count: int) -> Iterator[Progr
                 buffer = replace(buffer, location=location, dims=dims)
             buffers.append(buffer)
         yield program.edit(body=body, buffers=tuple(buffers))
+
+
+def moved(program: Program, rng: random.Random, count: int) -> Iterator[Program]:
+    """The program with its temporaries in other places and with other ``:N``, legal or not; marks stay."""
+    for _ in range(count):
+        buffers = []
+        for buffer in program.buffers:
+            if program.interface.isdisjoint(buffer.arrays) and rng.random() < 0.7:
+                location = rng.choice(("shared", "local", "stack"))
+                dims = tuple(Dim(d.size, rng.random() < 0.5) for d in buffer.dims)
+                buffer = replace(buffer, location=location, dims=dims)
+            buffers.append(buffer)
+        yield program.edit(buffers=tuple(buffers))

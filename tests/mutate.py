@@ -49,8 +49,16 @@ FILES = [
         f"dojo_core/program/{name}.py"
         for name in ("validity", "marks", "dependence", "coverage", "flow", "unification")
     ),
+    "dojo_core/targets/gpu/conditions.py",
 ]
-TESTS = ("test_refusals", "test_moves", "test_docs_of_moves", "test_validity", "test_walks")
+TESTS = (
+    "test_refusals",
+    "test_gpu_refusals",
+    "test_moves",
+    "test_docs_of_moves",
+    "test_validity",
+    "test_walks",
+)
 # Each costs about half a second, for conditions that no test watches.
 WALKS, LENGTH, OTHERS = 20, 12, 4
 SECONDS = 90  # for one mutant

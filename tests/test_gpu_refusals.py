@@ -54,13 +54,25 @@ MAPPING = [
     Case(3, "map_warp y#1@2", X3, "4:g 8:b 32:w y[{0},{1},{2}] = x[{0},{1},{2}]\n| | 16 y[{0},{1},{2}] = x[{0},{1},{2}]", "warp-sizes", on=GPU),
     Case(3, "map_warp y@2", heap(x="4,5,4", y="4,5,4"), "4:g 5:b 4 y[{0},{1},{2}] = x[{0},{1},{2}]", "warp-whole", on=GPU),
     Case(4, "map_warp y@2", heap(x="4,8,32", y="4,8"), "4:g 8:b 32 y[{0},{1}] = x[{0},{1},{2}]", "race", on=GPU),
+    Case(4, "map_warp y#1@2", heap(x="4,8", y="4,8"), "4:g 8:b y[{0},{1}] = x[{0},{1}]\n| | 32 y[{0},{1}] += y[{0},{1}]", "race", on=GPU),
+    Case(4, "map_warp t@2", heap(x="4,8,32", y="4,8", t="4,8,32"), "4:g 8:b y[{0},{1}] = 0\n| | 32 t[{0},{1},{2}] = x[{0},{1},{2}]\n| | | y[{0},{1}] += t[{0},{1},{2}]", "race", "split_reduction y#1@2 py", on=GPU),
+    Case(4, "map_warp y#1@2", heap(x="4,8,32,4", y="4,8"), "4:g 8:b y[{0},{1}] = 0\n| | 32 4 y[{0},{1}] += x[{0},{1},{2},{3}]", "race", "split_reduction y#1@2 py", on=GPU),
+    Case(4, "map_warp t@2", heap(x="4,8,32", y="4,8,32", t="4,8,32:N"), "4:g 8:b 32 t[{0},{1},{2}] += x[{0},{1},{2}]\n| | 32 y[{0},{1},{2}] = 0", "race", on=GPU),
     Case(4, "map_warp y#1@2", heap(x="4,8,32", y="4,8"), "4:g 8:b y[{0},{1}] = 0\n| | 32 y[{0},{1}] += x[{0},{1},{2}]", "warp-regroup", None, "strict", GPU),
     Case(5, "map_warp t@2", heap(x="4,8,32", y="4,8,32", t="4:N,8:N,32 stack"), "4:g 8:b 32 t[{0},{1},{2}] = x[{0},{1},{2}]\n| | 32 y[{0},{1},{2}] = t[{0},{1},{2}]", "thread-dims", on=GPU),
     Case(5, "map_warp s@2", heap(x="4,8,32", y="4,8,32", s="4:N,8:N stack"), "4:g 8:b 32 s[{0},{1}] = x[{0},{1},0]\n| | 32:w y[{0},{1},{2}] = s[{0},{1}]", "race", on=GPU),
 ]  # fmt: skip
 
 # Conditions that other moves run into.
+ROW = heap(x="4,256", y="4,256", t="4:N,256 shared")
+FIRST_LANE = "4:g 8:b 32:w t[{0},{1}*32+{2}] = x[{0},{1}*32+{2}]\n| | t[{0},{1}*32] = 0\n| | 32:w y[{0},{1}*32+{2}] = t[{0},{1}*32+{2}]"
+ONE_LANE = "4:g 8:b 32:w s[{0},{1}] = x[{0},{1},{2}] if {2} < 1\n| | 32:w y[{0},{1},{2}] = s[{0},{1}]"
+ONE_WARP = "4:g s[{0}] = 0\n| 1:b 32:w s[{0}] += x[{0},{2}]\n| 8:b y[{0},{1}] = s[{0}]"
 OTHERS = [
+    Case(0, "map_grid y@2", X3, "4:g 8 32 y[{0},{1},{2}] = x[{0},{1},{2}]", "grid-place", on=GPU),
+    Case(0, "set_location t local", ROW, FIRST_LANE, "thread-number", on=GPU),
+    Case(0, "reuse_dims s 0 1 local", heap(x="4,8,32", y="4,8,32", s="4,8"), ONE_LANE, "thread-write", on=GPU),
+    Case(0, "set_location s local", heap(x="4,32", y="4,8", s="4:N shared"), ONE_WARP, "thread-write", on=GPU),
     Case(0, "set_location t shared", heap(x="8,16", y="8,16", t="8,16"), "8 16 t[{0},{1}] = x[{0},{1}]\n8:g 16 y[{0},{1}] = t[{0},{1}]", "kernel-buffer", on=GPU),
     Case(0, "set_location t shared", heap(x="8,16", y="8,16", t="8:N,16 stack"), "8 16 t[{0},{1}] = x[{0},{1}]\n| 16 y[{0},{1}] = t[{0},{1}]", "shared-place", on=GPU),
     Case(0, "set_location t shared", heap(x="8,16384", y="8,16384", t="8,16384"), "8:g 16384 t[{0},{1}] = x[{0},{1}]\n| 16384 y[{0},{1}] = t[{0},{1}]", "shared-size", on=GPU),

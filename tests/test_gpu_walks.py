@@ -12,7 +12,7 @@ from dojo_core import parse
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.validity import storage_fault
 from tests import oracle, walks
-from tests.gpu import TINY, mapped, variants
+from tests.gpu import TINY, mapped, moved, variants
 from tests.programs import random_program
 
 
@@ -39,18 +39,19 @@ def test_what_v2_and_v3_accept_on_a_gpu_the_oracle_accepts():
     """Marks, locations and ``:N`` at random: most are refused, and none is accepted wrongly."""
     rng = random.Random("gpu 1")
     accepted = threads = 0
-    for _ in range(100):
+    for _ in range(40):
         program = random_program(rng)
         while program.tables:  # which GPU targets have not
             program = random_program(rng)
-        for variant in variants(program, rng, 20):
+        after = mapped(program, rng, "reassoc", 5)
+        for variant in (*variants(program, rng, 20), *moved(after, rng, 40)):
             if storage_fault(variant) or mark_fault(variant, TINY, "reassoc"):
                 continue
             accepted += 1
             threads += any(b.location in ("local", "stack", "shared") for b in variant.buffers)
             fault = oracle.run(variant).fault
             assert fault is None, f"{fault}\n{variant.text}"
-    assert accepted > 40 and threads > 10
+    assert accepted > 40 and threads > 10, (accepted, threads)
 
 
 WARPS = """kernel softmax

@@ -286,8 +286,8 @@ def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Fault
                 continue
             for depth in range(owner, shared_depth(a, b)):
                 mark = a.leaf.scopes[depth].mark
-                if not mark or (mark == "W" and a is b and a.kind == "a" and is_reduction(a.leaf, depth)):
-                    continue  # a warp's reduction counts as one operation
+                if not mark or (mark == "W" and a.kind == "a" and is_reduction(a.leaf, depth)):
+                    continue  # a warp's reduction counts as one operation (its target comes last: b is a)
                 for relation in ("<",) if a is b else ("<", ">"):
                     witness = meeting(a, b, depth, [Order(depth, relation)], dims)
                     if witness is not None:
