@@ -131,6 +131,8 @@ def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
     read, origin, depth = found.read, found.write, found.depth
     if shared_depth(write, read) < depth or shared_depth(write, origin) < depth:
         return None
+    # implied: the defining instance is the last that writes its cell; this only spares the solver, where it is
+    # plain to see
     if write == origin and source == origin.access and _once(origin, depth):
         return None
     for before in orders(origin, write, depth):
@@ -159,6 +161,7 @@ def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
 def _once(write: Touch, depth: int) -> bool:
     """Does a write surely hit no cell twice in one iteration of ``depth`` scopes? Quick, for the usual case:
     each iterator further in is an index by itself."""
+    # implied: it is asked of defining writes alone, see above
     alone = {form.terms[0][0] for form in map(affine, write.access.index) if len(form.terms) == 1}
     return all(d in alone for d in range(depth, len(write.leaf.scopes)))
 
