@@ -131,8 +131,7 @@ def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
     read, origin, depth = found.read, found.write, found.depth
     if shared_depth(write, read) < depth or shared_depth(write, origin) < depth:
         return None
-    # implied: the defining instance is the last that writes its cell; this only spares the solver, where it is
-    # plain to see
+    # implied: the defining instance is the last that writes its cell; this only spares the solver
     if write == origin and source == origin.access and _once(origin, depth):
         return None
     for before in orders(origin, write, depth):
