@@ -10,6 +10,7 @@ from typing import ClassVar
 from dojo_core.moves.core import (
     Argument,
     Context,
+    Edit,
     Move,
     Parameter,
     Refusal,
@@ -256,7 +257,7 @@ class StageRead(_Stage):
     def concerns(self, program: Program, touch: Touch, inside: Sequence[Touch]) -> bool:
         return touch.kind == "r"
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         program = context.program
         begun = self.start(context, arguments)  # 1, 2
         if isinstance(begun, Refusal):
@@ -291,6 +292,12 @@ class StageRead(_Stage):
                         tuple(dict.fromkeys((write.leaf.path, leaf.path))),
                         witness,
                     )
+        return Edit(lambda: self._edit(context, name, array, path, above, box), _roots(program, path))
+
+    def _edit(
+        self, context: Context, name: str, array: str, path: Path, above: tuple[Scope, ...], box: _Box
+    ) -> Program:
+        program, depth = context.program, len(path)
         fresh = births(context)
         outer = tuple(Affine.iterator(d) for d in range(depth))
         loops = [box.sizes[k] for k in box.kept]
@@ -304,6 +311,11 @@ class StageRead(_Stage):
 
         body = tuple(_redirect(n, array, change, True) for n in _body(program, path))
         return _with_body(program, path, (head, *body), (*program.buffers, buffer))
+
+
+def _roots(program: Program, path: Path) -> Sequence[int]:
+    """The root's children that a region is: one of them or inside it, or all."""
+    return path[:1] or range(len(program.body))
 
 
 def _with_body(program: Program, path: Path, body: tuple[Node, ...], buffers: tuple[Buffer, ...]) -> Program:
@@ -370,7 +382,7 @@ class StageWrite(_Stage):
             return False
         return array in program.outputs or len(touches_of(program, array)) > len(inside)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         program = context.program
         begun = self.start(context, arguments)  # 1, 2
         if isinstance(begun, Refusal):
@@ -397,6 +409,19 @@ class StageWrite(_Stage):
                 tuple(dict.fromkeys(t.leaf.path for t in inside)),
             )
         loaded = any(_needs_load(t, inside, depth) for t in inside if t.kind != "w")
+        return Edit(lambda: self._edit(context, name, array, path, above, box, loaded), path[:1])
+
+    def _edit(
+        self,
+        context: Context,
+        name: str,
+        array: str,
+        path: Path,
+        above: tuple[Scope, ...],
+        box: _Box,
+        loaded: bool,
+    ) -> Program:
+        program, depth = context.program, len(path)
         fresh = births(context)
         outer = tuple(Affine.iterator(d) for d in range(depth))
         loops = [box.sizes[k] for k in box.kept]
@@ -558,6 +583,7 @@ def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]
             return None
         place = place_of(result, region)
     redone = again.plan(replace(context, program=result), (theirs.array, place, name))
+    redone = redone.make() if isinstance(redone, Edit) else redone
     if not isinstance(redone, Program) or redone.body != program.body:
         return None
     kept_buffer, made = program.buffer_of[name], redone.buffer_of[name]

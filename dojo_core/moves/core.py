@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from dojo_core.moves.places import Place, resolve
 from dojo_core.program.dependence import Witness
-from dojo_core.program.tree import Birth, Path, Program
+from dojo_core.program.tree import Birth, Path, Program, derived
 from dojo_core.program.validity import Fault
 from dojo_core.targets.target import Target
 
@@ -76,10 +76,11 @@ class Verdict:
 class Edit:
     """A legal rearrangement that is not made yet: ``make`` gives the program after it.
 
-    It brings no mark, no buffer elsewhere than on the heap and no shared or unmaterialised storage, at most
-    doubles the operations and adds one level. So where the root's children that it concerns, ``roots``, have
-    none of these either, V2 and V3 have nothing to look at (``difference.plain``), and whoever only asks
-    which moves are legal is spared the edit. ``roots`` None: V2 and V3 never look at what it changes.
+    It brings no mark, and no storage but on the heap, unshared and materialised, or a copy of its own that
+    fits the target and is written before each read of it in the same iteration; it at most trebles the
+    operations and adds few levels. So where the root's children that it concerns, ``roots``, have nothing
+    else either (``difference.plain``), V2 and V3 would find no fault, and whoever only asks which moves are
+    legal is spared the edit. ``roots`` None: V2 and V3 never look at what it changes.
     """
 
     make: Callable[[], Program]
@@ -94,6 +95,12 @@ class Context:
     target: Target
     policy: str
     born: int  # births of the nodes that a move makes carry this number
+
+    @derived
+    def widths(self) -> frozenset[int]:
+        """The target's vector widths for the dtypes that the program has."""
+        dtypes = {b.dtype for b in self.program.buffers}
+        return frozenset(w for d in dtypes for w in self.target.vector_widths.get(d, ()))
 
     def birth(self, ordinal: int) -> Birth:
         return Birth(self.born, ordinal)

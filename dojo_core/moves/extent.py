@@ -69,7 +69,7 @@ class CutScope(OnScope):
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
         units = {scope.size for _, scope, _ in scopes(context.program)}
-        units = units.union(*context.target.vector_widths.values())
+        units |= context.widths
         for path, scope, _ in scopes(context.program):
             if scope.mark or scope.size < 2:
                 continue

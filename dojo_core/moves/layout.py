@@ -144,12 +144,11 @@ class PadDim(_LayoutMove):
         program = context.program
         units = {d.size for b in program.buffers for d in b.dims}
         units |= {s.size for _, s, _ in scopes(program)}
-        widths = {w for each in context.target.vector_widths.values() for w in each}
         for buffer in temporaries(program):
             for k, dim in enumerate(buffer.dims):
                 if dim.size < 2:
                     continue
-                grid = {-(-dim.size // w) * w for w in widths}
+                grid = {-(-dim.size // w) * w for w in context.widths}
                 grid |= {u for u in units if dim.size < u <= 2 * dim.size}
                 for size in sorted(grid - {dim.size}):
                     yield buffer.name, k, size

@@ -59,14 +59,16 @@ def is_legal(context: Context, move: Move) -> bool:
 
 
 def _has_room(context: Context, edit: Edit) -> bool:
-    """Could what the edit concerns have twice the operations and a level more? It adds no more than that."""
+    """Could what the edit concerns have three times the operations, and the program some levels and a buffer
+    more? It adds no more than that; where there is less room the edit is made and looked at."""
     now = context.program.summary
-    few = 2 * now.nodes <= KERNEL_LIMITS["nodes"] and 2 * now.unrolled <= context.target.unrolled_ops
+    few = 3 * now.nodes <= KERNEL_LIMITS["nodes"] and 3 * now.unrolled <= context.target.unrolled_ops
     more = now if few else summary(tuple([context.program.body[n] for n in edit.roots or ()]))
     return (
-        now.nodes + more.nodes <= KERNEL_LIMITS["nodes"]
-        and now.height <= KERNEL_LIMITS["depth"]
-        and now.unrolled + more.unrolled <= context.target.unrolled_ops
+        now.nodes + 2 * more.nodes <= KERNEL_LIMITS["nodes"]
+        and now.height + 4 <= KERNEL_LIMITS["depth"]
+        and len(context.program.buffers) < KERNEL_LIMITS["buffers"]
+        and now.unrolled + 2 * more.unrolled <= context.target.unrolled_ops
     )
 
 

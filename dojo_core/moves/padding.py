@@ -130,11 +130,10 @@ class PadScope(OnScope):
         program = context.program
         units = {scope.size for _, scope, _ in scopes(program)}
         units |= {d.size for b in program.buffers for d in b.dims}
-        widths = {w for each in context.target.vector_widths.values() for w in each}
         for path, scope, _ in scopes(program):
             if scope.mark or scope.size < 2:
                 continue
-            grid = {-(-scope.size // w) * w for w in widths}
+            grid = {-(-scope.size // w) * w for w in context.widths}
             grid |= {u for u in units if scope.size < u <= 2 * scope.size}
             for size in sorted(grid - {scope.size}):
                 for mode in ("guard", "free"):

@@ -64,7 +64,7 @@ class SplitScope(Transformation):
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
         sizes = {scope.size for _, scope, _ in scopes(context.program)}
-        grid = sizes.union(SPLIT_FACTORS, *context.target.vector_widths.values())
+        grid = sizes.union(SPLIT_FACTORS, context.widths)
         for path, scope, _ in scopes(context.program):
             if scope.mark:
                 continue
