@@ -74,8 +74,7 @@ class UseInstruction(Transformation):
         if scope.mark:  # 1
             return structural("marked", f"{place} is {mark_word(scope.mark)} already.", path)
         lanes = {n for known, n in context.target.instructions if known == name}
-        described = INSTRUCTIONS.get(name)
-        if not lanes or described is None or (scope.size in described.needs and scope.size not in lanes):  # 2
+        if not lanes or (scope.size in INSTRUCTIONS[name].needs and scope.size not in lanes):  # 2
             known = ", ".join(f"{n} in {k} lanes" for n, k in sorted(context.target.instructions)) or "none"
             told = f"The target {context.target.name} has no {name} in {scope.size} lanes (it has: {known})."
             return structural("instruction-missing", told, path)
