@@ -147,7 +147,8 @@ def _forced_equal(pairs: Sequence[tuple[Index, Index]], equal: int, orders: Sequ
         for ia, ib in pairs:
             if (
                 ia == ib
-                and isinstance(ia, Affine)  # two places of a table may hold one value
+                # implied: two places of a table may hold one value, but nothing writes through a table
+                and isinstance(ia, Affine)
                 and ia.uses(order.depth)
                 and all(d < equal or d == order.depth for d, _ in ia.terms)
             ):
