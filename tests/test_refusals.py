@@ -689,11 +689,13 @@ def test_a_program_grows_only_to_the_limits_of_a_text():
 
 def test_a_read_through_a_table_is_not_taken_apart():
     text = (
-        "kernel k\nin x\nout y\ntable k i32 [4] = 2 0 3 1\nx f32 [8] heap\ny f32 [4] heap\nt f32 [8] heap\n"
+        "kernel k\nin x\nout y\ntable k i32 [16] = 2 0 3 1 2 0 3 1 2 0 3 1 2 0 3 1\n"
+    text += "x f32 [8] heap\ny f32 [16] heap\nt f32 [8] heap\n"
     )
-    program = parse(text + "8 t[{0}] = exp(x[{0}])\n4 y[{0}] = t[k[{0}]]\n")
+    program = parse(text + "8 t[{0}] = exp(x[{0}])\n16 y[{0}] = t[k[{0}]]\n")
     assert why(program, "recompute y t r", WIDE).refusal.code == "not-one-definition"
     assert why(program, "split_dim t 0 2", WIDE).refusal.code == "not-decomposed"
+    assert why(program, "vectorize y@0", WIDE).refusal.code == "vector-stride"
 
 
 def test_a_rearrangement_is_listed_only_where_there_is_room():

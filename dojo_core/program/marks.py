@@ -232,8 +232,8 @@ def register_sentence(
             scope = scopes[depth]
             if scope.mark == "u":
                 continue
-            # implied: coefficient 1, since lanes are neighbours (vector-stride)
             lanes = scope.mark == "v" or scope.mark in INSTRUCTIONS
+            # implied: coefficient 1, since lanes are neighbours (vector-stride, instruction-access)
             if lanes and k == last and coefficient == 1:
                 rest = [c for d, c in form.terms if d != depth]
                 if (
