@@ -690,7 +690,7 @@ def test_a_program_grows_only_to_the_limits_of_a_text():
 def test_a_read_through_a_table_is_not_taken_apart():
     text = (
         "kernel k\nin x\nout y\ntable k i32 [16] = 2 0 3 1 2 0 3 1 2 0 3 1 2 0 3 1\n"
-    text += "x f32 [8] heap\ny f32 [16] heap\nt f32 [8] heap\n"
+        "x f32 [8] heap\ny f32 [16] heap\nt f32 [8] heap\n"
     )
     program = parse(text + "8 t[{0}] = exp(x[{0}])\n16 y[{0}] = t[k[{0}]]\n")
     assert why(program, "recompute y t r", WIDE).refusal.code == "not-one-definition"
