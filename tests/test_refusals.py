@@ -698,6 +698,14 @@ def test_a_read_through_a_table_is_not_taken_apart():
     assert why(program, "vectorize y@0", WIDE).refusal.code == "vector-stride"
 
 
+def test_an_instruction_takes_no_operand_through_a_table():
+    buffers = BYTES.replace("w i8 [2, 16, 4]", "w i8 [2, 32, 4]") + "\ntable k i32 [2] = 1 0"
+    lines = buffers.splitlines()
+    text = "\n".join(["kernel k", "in x, w", "out y", lines[-1], *lines[:-1]])
+    program = parse(f"{text}\n{DOTS.replace('w[{0}', 'w[k[{0}]')}\n")
+    assert why(program, USE, WIDE).refusal.code == "instruction-access"
+
+
 def test_a_rearrangement_is_listed_only_where_there_is_room():
     doubled = program_of("8 y[{0}] = x[{0}]", heap(x="8", y="8"))
     assert "cut_scope y@0 1" in map(str, legal_moves(doubled, WIDE))

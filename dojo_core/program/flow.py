@@ -160,8 +160,8 @@ def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
 def _once(write: Touch, depth: int) -> bool:
     """Does a write surely hit no cell twice in one iteration of ``depth`` scopes? Quick, for the usual case:
     each iterator further in is an index by itself."""
-    # implied: it is asked of defining writes alone, see above
     alone = {form.terms[0][0] for form in map(affine, write.access.index) if len(form.terms) == 1}
+    # implied: it is asked of defining writes alone, whose last instance is meant
     return all(d in alone for d in range(depth, len(write.leaf.scopes)))
 
 
