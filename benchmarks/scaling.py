@@ -68,8 +68,8 @@ def main() -> None:
         kernel = kernels.get(name)
         row(f"{name}, start", kernel.program(kernel.shapes[0]))
     for name, line in recorded_lines().items():
-        kernel = kernels.get(name)
-        game = Game.new(kernel.program(kernel.shape(line.shape)), name, policy=line.policy)
+        kernel = kernels.get(line.kernel or "")
+        game = Game.new(kernel.program(kernel.shape(line.shape)), kernel.name, policy=line.policy)
         line.play(game)
         row(f"{name}, end of its line", game.current.program, line.policy)
     for operations in (10, 30, 100, 300):

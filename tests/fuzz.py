@@ -58,9 +58,10 @@ def readers(rng: random.Random) -> list[Reader]:
     starts = [kernels.get(name) for name in kernels.names()]
     programs = [k.program(k.shapes[0]).text for k in starts] + [random_program(rng).text for _ in range(20)]
     games = []
-    for name, line in recorded_lines().items():
-        kernel = kernels.get(name)
-        game = Game.new(with_births(kernel.program(kernel.shape(line.shape))), name, policy=line.policy)
+    for line in recorded_lines().values():
+        kernel = kernels.get(line.kernel or "")
+        start = with_births(kernel.program(kernel.shape(line.shape)))
+        game = Game.new(start, kernel.name, policy=line.policy)
         line.play(game)
         games.append(game.to_text())
     small = Game.new(with_births(kernels.get("softmax").program((4, 8))), "softmax", "4x8")

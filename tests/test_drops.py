@@ -21,9 +21,10 @@ def wide_cpu(monkeypatch):
 
 
 def played(name: str, shape: str | None = None, **settings: int) -> Game:
-    line, kernel = LINES[name], kernels.get(name)
+    line = LINES[name]
+    kernel = kernels.get(line.kernel)
     sizes = kernel.shape(shape or line.shape)
-    game = Game.new(kernel.program(sizes), name, policy=line.policy)
+    game = Game.new(kernel.program(sizes), line.kernel, policy=line.policy)
     assert all(entry.applies for entry in line.play(game, settings).entries)
     return game
 

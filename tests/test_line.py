@@ -28,8 +28,9 @@ def wide_cpu(monkeypatch):
 
 
 def played(shape: str, name: str = "softmax", **settings: int) -> Game:
-    line, kernel = recorded_lines()[name], kernels.get(name)
-    game = Game.new(kernel.program(kernel.shape(shape)), name, shape, policy=line.policy)
+    line = recorded_lines()[name]
+    kernel = kernels.get(line.kernel)
+    game = Game.new(kernel.program(kernel.shape(shape)), line.kernel, shape, policy=line.policy)
     report = line.play(game, settings)
     assert [(e.move, e.outcome, e.reason) for e in report.entries if e.outcome != "same"] == []
     assert len(report.entries) >= len(line.moves)  # a recipe comes to several moves
@@ -54,7 +55,8 @@ def any_instruction(monkeypatch):
 
 @pytest.mark.parametrize("name", [n for n in recorded_lines() if n != "softmax"])
 def test_each_end_computes_what_its_kernel_is(any_instruction, name):
-    line, kernel = recorded_lines()[name], kernels.get(name)
+    line = recorded_lines()[name]
+    kernel = kernels.get(line.kernel)
     shape = SMALLER.get(name, line.shape)
     program = played(shape, name, lanes=LANES).current.program
     inputs = random_inputs(program, full=True)
