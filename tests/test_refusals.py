@@ -692,10 +692,11 @@ def test_a_read_through_a_table_is_not_taken_apart():
         "kernel k\nin x\nout y\ntable k i32 [16] = 2 0 3 1 2 0 3 1 2 0 3 1 2 0 3 1\n"
         "x f32 [8] heap\ny f32 [16] heap\nt f32 [8] heap\n"
     )
-    program = parse(text + "8 t[{0}] = exp(x[{0}])\n16 y[{0}] = t[k[{0}]]\n")
+    program = parse(text + "4 2 t[{0}*2+{1}] = exp(x[{0}*2+{1}])\n16 y[{0}] = t[k[{0}]]\n")
     assert why(program, "recompute y t r", WIDE).refusal.code == "not-one-definition"
     assert why(program, "split_dim t 0 2", WIDE).refusal.code == "not-decomposed"
     assert why(program, "vectorize y@0", WIDE).refusal.code == "vector-stride"
+    assert why(program, "stage_read x t@0 k", WIDE).refusal.code == "name-taken"
 
 
 def test_an_instruction_takes_no_operand_through_a_table():

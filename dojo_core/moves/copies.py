@@ -549,9 +549,7 @@ def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]
     images: dict[int, int] = {}  # which dimension of the copy an iterator of the copy loops selects
     for k, form in enumerate(mine.index):
         # implied: staging again would index the copy by the loops alone
-        if (
-            isinstance(form, Indirect) or len(form.terms) != 1 or form.terms[0][1] != 1 or form.const
-        ):  # implied: the copy loops index by themselves
+        if isinstance(form, Indirect) or len(form.terms) != 1 or form.terms[0][1] != 1 or form.const:
             return None
         images[form.terms[0][0]] = k
 
