@@ -1,7 +1,7 @@
 """How the core's speed grows with the program: ``python -m benchmarks.scaling``.
 
 Prints, for every kernel's start position, the ends of the recorded lines, and chains of 10 to 300 operations:
-legal moves, milliseconds to list them all (the first time, and the minimum of 5 times on a new program of the
+legal moves, milliseconds to list them all (the first time, and the minimum of 20 times on a new program of the
 same nodes, as after a move elsewhere), moves applied a second.
 """
 
@@ -45,7 +45,7 @@ def chain(operations: int) -> Program:
 
 def row(title: str, program: Program, policy: str = "reassoc") -> None:
     times = []
-    for _ in range(5):
+    for _ in range(20):
         program = replace(program)
         began = time.perf_counter()
         moves = legal_moves(program, WIDE, policy)

@@ -61,6 +61,12 @@ GOLDEN = [
         "8 16 y[{0},{1}] = x[{0},{1}] !prefetch(x[{0}+1,{1}])",
     ),
     (
+        "forward y t",  # the value comes from the write, not from the read before
+        XTY + "\nu f32 [8] heap",
+        "8 t[{0}] = x[{0}]\n8 u[{0}] = t[{0}]\n| y[{0}] = t[{0}]*2",
+        "8 t[{0}] = x[{0}]\n8 u[{0}] = t[{0}]\n| y[{0}] = x[{0}]*2",
+    ),
+    (
         "swap_dims t 0 1",  # a nest that only prefetches it is changed too
         X2 + "\nt f32 [8, 16] heap",
         "8 16 t[{0},{1}] = x[{0},{1}]\n8 16 y[{0},{1}] = 0 !prefetch(t[{0},{1}])\n8 16 y[{0},{1}] += t[{0},{1}]",
