@@ -1,8 +1,8 @@
 """How the core's speed grows with the program: ``python -m benchmarks.scaling``.
 
 Prints, for every kernel's start position, the ends of the recorded lines, and chains of 10 to 300 operations:
-legal moves, milliseconds to list them all (the first time, and the minimum of 20 times on a new program of the
-same nodes, as after a move elsewhere), moves applied a second.
+legal moves, milliseconds to list them all (the first time, and the minimum of 20 times on a new program of
+the same nodes, as after a move elsewhere), moves applied a second.
 """
 
 from __future__ import annotations
