@@ -97,7 +97,7 @@ def chromium() -> Iterator[Any]:
 def page(chromium: Any, server: Server) -> Iterator[Any]:
     """A fresh tab at the start screen; an error in the page's script fails the test."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(60_000)  # the machine may be busy: only a page that hangs takes so long
     tab = context.new_page()
     faults: list[str] = []
     tab.on("pageerror", lambda fault: faults.append(str(fault)))
