@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dojo_core.measure.measurement import Workload
@@ -34,6 +34,7 @@ class Bench:
         self.gate = threading.Event()
         self.gate.set()
         self.broken = ""
+        self.lines: dict[str, str] = {}  # the moves to each program, by its hash
 
     def measure(
         self,
@@ -43,7 +44,9 @@ class Bench:
         on_result: Callable[[str, Outcome], None],
         cancelled: Callable[[], bool],
         again: bool = False,
+        lines: Mapping[str, str] | None = None,
     ) -> None:
+        self.lines.update(lines or {})
         if again:
             for program in programs:
                 self.again.append(program.hash)

@@ -162,6 +162,17 @@ def test_a_second_tab_with_the_same_address_is_another_player_at_the_same_game(s
     assert service.newcomer("unknown", None).id == "unknown"  # as after a restart
 
 
+def test_what_is_measured_is_recorded_with_the_moves_that_led_there(service: Service, bench: Bench) -> None:
+    page = Page(service)
+    page.start()
+    page.send("play", move="join_scopes t@0")
+    page.until(lambda: not service.polling(page.player))
+    assert bench.lines[page.board["position"]["hash"]] == "join_scopes t@0"
+    assert "join_scopes t@0\nreuse_dims t 0" in bench.lines.values()
+    start = page.player.table.game.start
+    assert bench.lines[start.hash] == ""
+
+
 def test_a_dead_measurer_is_a_state_that_a_restart_ends(service: Service, bench: Bench) -> None:
     page = Page(service)
     bench.broken = "no compiler"

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dojo_core.game import Position
+from dojo_core.game import Game, Position
 from dojo_core.service.analysis import Analyses, Analysis, likelihood
 from dojo_core.service.players import Player, Table
 from dojo_core.service.queue import MeasuringQueue, Task
@@ -111,7 +111,8 @@ class Attention:
         game = table.game
 
         def task(position: Position) -> Task:
-            return Task(table.key, table.workload, position.program, position.program.hash)
+            program = position.program
+            return Task(table.key, table.workload, program, program.hash, _moves_to(game, position))
 
         tasks = [(SELF, task(game.current)), (START, task(game.positions[0]))]
         tasks += [(REST_OF_LINE, task(p)) for p in game.line()[1:-1]]
@@ -127,6 +128,7 @@ class Attention:
         seen: dict[str, int] = {}
         ranked: list[tuple[tuple[int, int, int], Task]] = []
         chosen = player.selection
+        here = _moves_to(table.game, table.game.current)
         for row, successor in zip(analysis.rows, successors, strict=True):
             name = successor.move.name
             rank = OTHER
@@ -136,7 +138,13 @@ class Attention:
                 rank = SELECTED
             turn = seen.get(name, 0)
             seen[name] = turn + 1
-            task = Task(table.key, table.workload, successor.program, successor.program.hash)
+            line = f"{here}\n{row['text']}" if here else row["text"]
+            task = Task(table.key, table.workload, successor.program, successor.program.hash, line)
             ranked.append(((rank, turn // 2, likelihood(name)), task))
         ranked.sort(key=lambda entry: entry[0])
         return [(rank, task) for (rank, _, _), task in ranked]
+
+
+def _moves_to(game: Game, position: Position) -> str:
+    """The moves from the start to a position, one a line, as a record keeps them."""
+    return "\n".join(str(p.move) for p in game.line(position.id)[1:])

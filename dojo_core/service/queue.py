@@ -18,7 +18,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -55,12 +55,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Task:
-    """A program to measure: ``workload`` is what it is judged against, ``key`` names that workload."""
+    """A program to measure: ``workload`` is what it is judged against, ``key`` names that workload.
+
+    ``line``: the moves that led to it, one a line; its record keeps them.
+    """
 
     key: str
     workload: Any = field(compare=False, hash=False, repr=False)
     program: Program = field(compare=False, hash=False, repr=False)
     hash: str = ""
+    line: str = field(default="", compare=False, hash=False, repr=False)
 
     @property
     def id(self) -> tuple[str, str]:
@@ -78,8 +82,10 @@ class Bench(Protocol):
         on_result: Callable[[str, Outcome], None],
         cancelled: Callable[[], bool],
         again: bool = False,
+        lines: Mapping[str, str] | None = None,
     ) -> None:
-        """``careful``: with more runs; ``again``: also what is known already."""
+        """``careful``: with more runs; ``again``: also what is known already; ``lines``: the moves to each
+        program from the start, by its hash."""
         ...
 
     def close(self) -> None: ...
@@ -385,7 +391,8 @@ class MeasuringQueue:
 
         workload = batch.tasks[0].workload
         programs = [task.program for task in batch.tasks]
-        bench.measure(workload, programs, batch.careful, on_result, cancelled, batch.again)
+        lines = {task.hash: task.line for task in by_hash.values()}
+        bench.measure(workload, programs, batch.careful, on_result, cancelled, batch.again, lines)
         if batch.again:
             with self._lock:
                 self._refined.update(dict.fromkeys(task.id for task in batch.tasks))
@@ -400,7 +407,9 @@ class MeasuringQueue:
         known = [t for t in batch.references if self.results(t.key, [t.hash]) != [None]]
         if known and self._present(batch.player):
             programs = [task.program for task in known]
-            bench.measure(workload, programs, False, on_result, lambda: not self._present(batch.player), True)
+            bench.measure(
+                workload, programs, False, on_result, lambda: not self._present(batch.player), True, lines
+            )
 
     def _present(self, player: str) -> bool:
         """Does the player still look at the results?"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import logging.handlers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +123,7 @@ class MeasurerBench:
         on_result: Callable[[str, Outcome], None],
         cancelled: Callable[[], bool],
         again: bool = False,
+        lines: Mapping[str, str] | None = None,
     ) -> None:
         effort = Effort.NORMAL if careful else Effort.QUICK
 
@@ -132,7 +133,7 @@ class MeasurerBench:
         if workload.target in GPUS:
             self._check(workload, programs, careful, on_result, cancelled)
         else:
-            self._measurer.measure(workload, programs, effort, told, cancelled, fresh=again)
+            self._measurer.measure(workload, programs, effort, told, cancelled, lines=lines, fresh=again)
 
     def _check(
         self,
