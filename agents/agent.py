@@ -12,7 +12,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from agents.timing import Timing
 from agents.trail import Trail
@@ -44,11 +44,29 @@ class Best:
 
 
 @dataclass(frozen=True)
+class Thought:
+    """What a strategy thought of one program: for those who watch, nothing depends on it.
+
+    ``program`` and ``parent`` are hashes, the parent being where it was gone on from; ``decision`` is
+    ``"tried"``, ``"accepted"`` or ``"rejected"``; ``probability`` that of the decision; ``heat`` the
+    temperature, or the ε of a player that explores; ``value`` the speed-up it expected (a Q-value).
+    """
+
+    program: str
+    parent: str
+    decision: str
+    probability: float | None = None
+    heat: float | None = None
+    value: float | None = None
+
+
+@dataclass(frozen=True)
 class Event:
     """One program of a run and its measurement.
 
     ``evaluation`` counts from 1; ``seconds`` since the run began, pauses left out; ``best``: the best so far,
-    this one included; ``final``: timed once more at the end.
+    this one included; ``final``: timed once more at the end; ``thoughts``: what the strategy told since the
+    event before, so a decision that needs the time comes with a later one.
     """
 
     evaluation: int
@@ -58,6 +76,7 @@ class Event:
     measurement: Measurement
     best: Best | None
     final: bool = False
+    thoughts: tuple[Thought, ...] = ()
 
     @property
     def move(self) -> Move | None:
@@ -65,11 +84,19 @@ class Event:
         return self.line[-1] if self.line else None
 
 
+def _unheard(thought: Thought) -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Task:
-    """What to make fast: the position at a game's cursor, measured as its start program's equal."""
+    """What to make fast: the position at a game's cursor, measured as its start program's equal.
+
+    A strategy hands what it thinks to ``hear``.
+    """
 
     game: Game
+    hear: Callable[[Thought], None] = field(default=_unheard, compare=False, repr=False)
 
     @property
     def workload(self) -> Workload:
@@ -96,37 +123,64 @@ class Agent:
 
 
 class Control:
-    """Pauses and stops a run from any thread. A stopped run ends with what it has."""
+    """Pauses and stops a run from any thread. A stopped run ends with what it has.
 
-    def __init__(self) -> None:
-        self._going = threading.Event()
-        self._going.set()
-        self._stopped = threading.Event()
+    ``on_hold`` is told True when the run begins to wait in a pause, and False when it goes on.
+    """
+
+    def __init__(self, on_hold: Callable[[bool], None] | None = None) -> None:
+        self._on_hold = on_hold
+        self._changed = threading.Condition()
+        self._paused = self._stopped = False
+        self._steps = 0
+        self.waited = 0.0  # seconds spent in pauses
 
     def pause(self) -> None:
         """Measure no more until ``go_on``; what is being measured is finished."""
-        self._going.clear()
+        with self._changed:
+            self._paused, self._steps = True, 0
+
+    def step(self) -> None:
+        """Pause after one more batch of proposals."""
+        with self._changed:
+            self._paused = True
+            self._steps += 1
+            self._changed.notify_all()
 
     def go_on(self) -> None:
-        self._going.set()
+        with self._changed:
+            self._paused, self._steps = False, 0
+            self._changed.notify_all()
 
     def stop(self) -> None:
-        self._stopped.set()
-        self._going.set()
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
     @property
     def paused(self) -> bool:
-        return not self._going.is_set()
+        return self._paused
 
     @property
     def stopped(self) -> bool:
-        return self._stopped.is_set()
+        return self._stopped
 
     def wait(self) -> float:
-        """Wait while paused; the seconds that took."""
+        """Wait while paused; the seconds that took. A run asks before each batch."""
         began = time.monotonic()
-        self._going.wait()
-        return time.monotonic() - began
+        held = False
+        with self._changed:
+            while self._paused and not self._steps and not self._stopped:
+                if not held and self._on_hold is not None:
+                    self._on_hold(True)
+                held = True
+                self._changed.wait()
+            self._steps = max(0, self._steps - 1)
+            if held and self._on_hold is not None:
+                self._on_hold(False)
+        took = time.monotonic() - began
+        self.waited += took
+        return took
 
 
 def run(
@@ -160,7 +214,9 @@ class _Run:
         spent: float,
         clock: Callable[[], float],
     ) -> None:
-        self.task, self.timing, self.budget, self.control, self.clock = task, timing, budget, control, clock
+        self.thoughts: list[Thought] = []
+        self.task = task = replace(task, hear=self.thoughts.append)
+        self.timing, self.budget, self.control, self.clock = timing, budget, control, clock
         self.proposals = agent.strategy(task, budget, random.Random(seed))
         self.began = clock() - spent
         self.count = 0
@@ -247,4 +303,6 @@ class _Run:
 
     def _event(self, trail: Trail, found: Measurement, final: bool) -> Event:
         seconds = self.clock() - self.began
-        return Event(self.count, seconds, self._line(trail), trail.program, found, self.best, final)
+        told = tuple(self.thoughts)
+        self.thoughts.clear()
+        return Event(self.count, seconds, self._line(trail), trail.program, found, self.best, final, told)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from agents.agent import Agent, Best, Budget, Control, Event, Task, run
 from agents.run_log import LoggedTiming, RunKey, RunLog, run_file
@@ -19,8 +20,9 @@ from dojo_core.measure.records import SavedGame
 class Tuning:
     """One run. Iterate over ``events`` once; ``control`` pauses and stops it from another thread.
 
-    A run that was stopped goes on where it was, unless it is begun ``again``. Raises RunBusy while another
-    process is at it.
+    A run that was stopped goes on where it was, unless it is begun ``again``. ``log`` is where its log lies,
+    if not with the others; with ``keep`` the best line becomes a game of its own in the records. Raises
+    RunBusy while another process is at it.
     """
 
     def __init__(
@@ -32,6 +34,8 @@ class Tuning:
         seed: int = 0,
         again: bool = False,
         timing: Timing | None = None,
+        log: Path | None = None,
+        keep: bool = True,
     ) -> None:
         self.task, self.agent, self.budget, self.seed = Task(game), agent, budget, seed
         self.control = Control()
@@ -50,7 +54,8 @@ class Tuning:
             seconds=budget.seconds,
             machine=measurer.machine.fingerprint,
         )
-        self._log = RunLog(run_file(self._key), self._key, again)
+        self._keeping = keep
+        self._log = RunLog(log or run_file(self._key), self._key, again)
         self.resumed = len(self._log.known)  # measurements that an earlier part made
         self.was_done = self._log.result is not None
 
@@ -58,13 +63,14 @@ class Tuning:
         """What happens, as it happens; those of an earlier part come first, and at once."""
         with self._log as log:
             began = time.monotonic() - log.spent
-            timing = LoggedTiming(log, self._timing, lambda: time.monotonic() - began)
+            timing = LoggedTiming(log, self._timing, lambda: time.monotonic() - began - self.control.waited)
             last: Event | None = None
             for last in run(self.task, self.agent, timing, self.budget, self.seed, self.control, log.spent):
                 yield last
             if last is None or last.best is None:
                 return
-            self._keep(last.best)
+            if self._keeping:
+                self._keep(last.best)
             if log.result is None and not self.control.stopped:
                 line = [str(move) for move in last.best.line]
                 log.done(evaluations=last.evaluation, seconds=last.best.seconds, line=line)

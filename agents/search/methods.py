@@ -8,7 +8,7 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from agents.agent import Budget, Proposals, Task
+from agents.agent import Budget, Proposals, Task, Thought
 from agents.search.neighbours import Neighbour
 from agents.trail import Trail
 
@@ -38,17 +38,19 @@ def uniform(
     task: Task, budget: Budget, rng: random.Random, start: list[Trail], next_to: Neighbour
 ) -> Proposals:
     """Go on from any program seen, all equally likely: what every other method has to beat."""
-    return _sampled(rng, start, next_to, 0.0)
+    return _sampled(task, rng, start, next_to, 0.0)
 
 
 def sampling(
     task: Task, budget: Budget, rng: random.Random, start: list[Trail], next_to: Neighbour
 ) -> Proposals:
     """Go on from any program seen, more likely a fast one: the parent's cost decides on its children."""
-    return _sampled(rng, start, next_to, SHARPNESS)
+    return _sampled(task, rng, start, next_to, SHARPNESS)
 
 
-def _sampled(rng: random.Random, start: list[Trail], next_to: Neighbour, sharpness: float) -> Proposals:
+def _sampled(
+    task: Task, rng: random.Random, start: list[Trail], next_to: Neighbour, sharpness: float
+) -> Proposals:
     seen = _Seen()
     costs = yield start
     for trail, cost in zip(start, costs, strict=True):
@@ -56,11 +58,16 @@ def _sampled(rng: random.Random, start: list[Trail], next_to: Neighbour, sharpne
     while seen.trails:
         least = min(seen.costs)
         weights = [(least / cost) ** sharpness for cost in seen.costs]
+        total = sum(weights)
         batch: dict[str, Trail] = {}
         for _ in range(ATTEMPTS * BATCH):
-            child = next_to(rng.choices(seen.trails, weights)[0], rng)
-            if child is not None and child.program.hash not in seen.hashes:
-                batch.setdefault(child.program.hash, child)
+            [parent] = rng.choices(range(len(weights)), weights)
+            child = next_to(seen.trails[parent], rng)
+            new = None if child is None else child.program.hash
+            if child is not None and new is not None and new not in seen.hashes and new not in batch:
+                batch[new] = child
+                came = seen.trails[parent].program.hash
+                task.hear(Thought(new, came, "tried", weights[parent] / total))
             if len(batch) == BATCH:
                 break
         if not batch:
@@ -100,6 +107,12 @@ def annealing(
         costs = yield [child for _, child in proposed]
         spent += len(proposed)
         for (number, child), cost in zip(proposed, costs, strict=True):
-            worse = math.log(cost / chains[number][1]) if math.isfinite(cost) else math.inf
-            if worse <= 0 or rng.random() < math.exp(-worse / temperature):
+            parent, before = chains[number]
+            worse = math.log(cost / before) if math.isfinite(cost) else math.inf
+            probability = 1.0 if worse <= 0 else math.exp(-worse / temperature)
+            accepted = worse <= 0 or rng.random() < probability
+            decision = "accepted" if accepted else "rejected"
+            told = Thought(child.program.hash, parent.program.hash, decision, probability, temperature)
+            task.hear(told)
+            if accepted:
                 chains[number] = (child, cost)

@@ -107,6 +107,52 @@ class Service:
             "n": next(self._numbers), "text": text, "kind": kind, "client": client, "undo": undo
         }  # fmt: skip
 
+    # ------------------------------------------------------------------ for other pages, and for agents
+
+    def new_game(self, kernel: str, shape: str, policy: str, player: str = "") -> str:
+        """Begin a game on a kernel and save it; its id. Raises Refused."""
+        return self.take_in(self._games.from_kernel(kernel, shape, policy), player)
+
+    def take_in(self, game: Game, player: str = "") -> str:
+        """Save a game of somebody else's making; its id."""
+        table = self._games.table(game)
+        with table.lock:
+            self._games.save(player, table, self._notes(table))
+        return game.id
+
+    def game_text(self, game: str) -> str:
+        """A saved game as its text, with what has been played in it so far. Raises Refused."""
+        table = self._games.saved(game)
+        with table.lock:
+            return table.game.to_text()
+
+    def branch(self, game: str, at: int, moves: Sequence[str], player: str = "", go: bool = False) -> int:
+        """Play moves from a position of a saved game, as a variation where others were played there.
+
+        The position that they lead to; the cursor goes there only with ``go``. Raises Refused, IllegalMove,
+        MoveSyntax or GameFull; the game is as before then.
+        """
+        table = self._games.saved(game)
+        with table.lock:
+            before = (table.game.cursor, set(table.game.positions))
+            if at not in table.game.positions:
+                raise Refused("The position that this began at is no longer in the game.")
+            table.game.goto(at)
+            try:
+                for move in moves:
+                    table.game.play(move)
+            except Exception:
+                for new in sorted(set(table.game.positions) - before[1], reverse=True):
+                    table.game.delete(new)
+                table.game.goto(before[0])
+                raise
+            end = table.game.cursor
+            if not go:
+                table.game.goto(before[0])
+            table.by = ""
+            self._games.save(player, table, self._notes(table))
+            return end
+
     # ------------------------------------------------------------------ events
 
     def handle(self, player: Player, client: str, events: Sequence[Json]) -> None:

@@ -1,0 +1,124 @@
+"""The process that plays: ``python -m agents.jobs.child FOLDER``.
+
+It reads commands (``pause``, ``step``, ``go on``, ``stop``) from its standard input and ends at once when
+that closes: a run does not outlive the app that started it. What it measured is in the run's log by then.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import threading
+import traceback
+from pathlib import Path
+
+from agents.agent import Budget, Control
+from agents.jobs.journal import Journal, JournalBusy, Writer, told
+from agents.jobs.spec import JobSpec
+from agents.players import AGENTS
+from agents.run_log import RunBusy
+from agents.timing import CountTiming
+from agents.tuning import Tuning
+from dojo_core.game import Game
+from dojo_core.measure.limits import GIBI
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.measurer import Measurer
+from dojo_core.measure.records import Records
+
+MEMORY_SHARE = 0.5  # of the machine's, for the player alone; its measuring process has limits of its own
+FILE_BYTES = 4 * GIBI
+SLACK_SECONDS = 600.0  # of processor time, beyond what the budget explains
+JOURNAL, LOG = "journal.jsonl", "run.jsonl"
+
+
+def limit(spec: JobSpec) -> None:
+    """Soft limits only: compilers and the measuring process set harder ones for themselves."""
+    machine = this_machine()
+
+    def soft(what: int, value: float) -> None:
+        resource.setrlimit(what, (int(value), resource.getrlimit(what)[1]))
+
+    soft(resource.RLIMIT_AS, MEMORY_SHARE * machine.memory)
+    soft(resource.RLIMIT_FSIZE, FILE_BYTES)
+    soft(resource.RLIMIT_CORE, 0)
+    soft(resource.RLIMIT_CPU, spec.seconds * machine.cores + SLACK_SECONDS)
+
+
+def listen(control: Control, writer: Writer) -> None:
+    """Do as the app says, until it is gone."""
+    for line in sys.stdin:
+        match line.strip():
+            case "pause":
+                writer.state("pausing")
+                control.pause()
+            case "step":
+                control.step()
+            case "go on":
+                writer.state("running")
+                control.go_on()
+            case "stop":
+                writer.state("stopping")
+                control.stop()
+    os._exit(0)
+
+
+def play(folder: Path, spec: JobSpec, known: int, writer: Writer, control: Control) -> None:
+    """Run it to its end. The first ``known`` events are in the journal already: the log repeats them."""
+    game = Game.from_text(spec.game)
+    before = len(game.line()) - 1
+    timing = CountTiming() if spec.timing == "count" else None
+    with Records() as records, Measurer(records) as measurer:
+        tuning = Tuning(
+            game,
+            AGENTS[spec.agent],
+            measurer,
+            Budget(spec.evaluations, spec.seconds),
+            spec.seed,
+            timing=timing,
+            log=folder / LOG,
+            keep=False,
+        )
+        tuning.control = control
+        number = 0
+        for number, event in enumerate(tuning.events(), 1):
+            if number > known:
+                writer.write(told(event, before, number))
+    if control.stopped:
+        writer.state("stopped", "Stopped; what was found is kept.")
+    else:
+        writer.state("done", "" if number else "The agent found nothing to measure.")
+
+
+def main(folder: Path) -> int:
+    journal = Journal(folder / JOURNAL)
+    spec = journal.spec
+    try:
+        writer = Writer(folder / JOURNAL)
+    except JournalBusy:
+        return 0  # another app of this user has it
+    with writer:
+        writer.state("running")
+        control = Control(on_hold=lambda held: writer.state("paused" if held else "running"))
+        threading.Thread(target=listen, args=(control, writer), daemon=True).start()
+        try:
+            limit(spec)
+            play(folder, spec, len(journal.entries), writer, control)
+        except RunBusy as busy:
+            writer.state("failed", str(busy))
+            return 1
+        except (OSError, MemoryError) as fault:  # no compiler, a full disk, too little memory
+            traceback.print_exc()
+            writer.state("failed", f"{str(fault) or 'The agent ran out of memory.'}")
+            return 1
+        except Exception:
+            traceback.print_exc()
+            writer.state("failed", "The agent failed: a fault of ours, noted in the run's log.")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    status = main(Path(sys.argv[1]))
+    sys.stdout.flush()
+    os._exit(status)  # the thread that listens would hold the process

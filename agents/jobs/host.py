@@ -1,0 +1,277 @@
+"""Runs as the app sees them: started, followed, paused, stopped, resumed, found again."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.jobs import journal as journals
+from agents.jobs.child import JOURNAL
+from agents.jobs.journal import Entry, Journal
+from agents.jobs.spec import JobSpec
+from agents.players import AGENTS
+
+log = logging.getLogger("dojo.jobs")
+
+AT_ONCE = 4  # runs of one app side by side: more only wait for each other's measurements
+KEPT = 200  # finished runs that stay in the folder; older ones make room
+ENDED = ("done", "stopped", "failed")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class JobRefused(ValueError):
+    """What was asked of a run cannot be done; ``str()`` is a sentence for the person who asked."""
+
+
+@dataclass(frozen=True)
+class JobView:
+    """A run as it stands.
+
+    ``state``: ``starting``, ``running``, ``pausing``, ``paused``, ``stopping``, ``done``, ``stopped``,
+    ``failed``, ``interrupted`` (its app ended; it can be resumed) or ``elsewhere`` (another app
+    of this user runs it).
+    """
+
+    spec: JobSpec
+    state: str
+    message: str
+    entries: tuple[Entry, ...]
+    best: Entry | None
+    kept: tuple[str, int] | None
+
+    @property
+    def works(self) -> bool:
+        """Will there be more to see?"""
+        return self.state in ("starting", "running", "pausing", "stopping", "elsewhere")
+
+    @property
+    def resumable(self) -> bool:
+        return self.state in ("interrupted", "stopped", "failed")
+
+    @property
+    def first(self) -> float | None:
+        """Seconds of the first program that ran: what speed-ups refer to."""
+        return next((e.seconds for e in self.entries if e.seconds is not None), None)
+
+
+Keep = Callable[[JobView], tuple[str, int] | None]
+
+
+class Jobs:
+    """The runs in a folder. One for each app; thread-safe.
+
+    ``keep`` is called, in a thread of its own, with each run that ended having found something, and answers
+    the game and position it was kept as.
+    """
+
+    def __init__(self, folder: Path, keep: Keep | None = None) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._keep = keep
+        self._lock = threading.RLock()
+        self._journals: dict[str, Journal] = {}
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._ended: dict[str, str] = {}  # how a child ended that told nothing itself
+
+    # ------------------------------------------------------------------ to be looked at
+
+    def view(self, job: str) -> JobView:
+        """A run as it stands. Raises JobRefused where there is none."""
+        journal = self._journal(job)
+        journal.refresh()
+        state, message = self._state(journal)
+        entries = tuple(journal.entries)
+        return JobView(journal.spec, state, message, entries, journal.best, journal.kept)
+
+    def all(self) -> list[JobView]:
+        """Every run, newest first."""
+        found = []
+        for path in self.folder.glob(f"*/{JOURNAL}"):
+            with contextlib.suppress(JobRefused):
+                found.append(self.view(path.parent.name))
+        return sorted(found, key=lambda view: -view.spec.created)
+
+    def file(self, job: str) -> Path:
+        """Where the journal lies: a recording of the run."""
+        return self._journal(job).path
+
+    def _journal(self, job: str) -> Journal:
+        with self._lock:
+            if job not in self._journals:
+                if not (job.isalnum() and job.isascii() and len(job) <= 32):
+                    raise JobRefused("There is no run with this id here.")
+                try:
+                    self._journals[job] = Journal(self.folder / job / JOURNAL)
+                except (OSError, ValueError):
+                    raise JobRefused("There is no run with this id here.") from None
+            return self._journals[job]
+
+    def _state(self, journal: Journal) -> tuple[str, str]:
+        job = journal.spec.id
+        with self._lock:
+            child = self._children.get(job)
+        if child is not None and child.poll() is None:
+            known = journal.state in ("running", "pausing", "paused", "stopping")
+            return (journal.state if known and journal.written else "starting"), ""
+        if journal.state in ENDED:
+            return journal.state, journal.message
+        if journal.written:
+            return "elsewhere", "Another app of yours runs this."
+        return "interrupted", self._ended.get(job, "It ended with its app. Resume goes on from there.")
+
+    # ------------------------------------------------------------------ to be told
+
+    def start(self, spec: JobSpec) -> str:
+        """Begin a run; its id. Raises JobRefused."""
+        if spec.agent not in AGENTS:
+            raise JobRefused(f"There is no agent {spec.agent!r}.")
+        if spec.fault:
+            raise JobRefused(spec.fault)
+        self._room()
+        folder = self.folder / spec.id
+        try:
+            folder.mkdir()
+            journals.begin(folder / JOURNAL, spec)
+            self._spawn(spec.id)
+        except OSError as fault:
+            raise JobRefused(f"The run could not be started: {fault.strerror or fault}.") from fault
+        self._make_room()
+        return spec.id
+
+    def resume(self, job: str) -> None:
+        """Let a run that ended early go on. Raises JobRefused."""
+        view = self.view(job)
+        if not view.resumable:
+            raise JobRefused("This run is not one that was stopped or interrupted.")
+        self._room()
+        try:
+            self._spawn(job)
+        except OSError as fault:
+            raise JobRefused(f"The run could not be resumed: {fault.strerror or fault}.") from fault
+
+    def pause(self, job: str) -> None:
+        self._say(job, "pause")
+
+    def step(self, job: str) -> None:
+        """One batch of proposals more, then a pause."""
+        self._say(job, "step")
+
+    def go_on(self, job: str) -> None:
+        self._say(job, "go on")
+
+    def stop(self, job: str) -> None:
+        """End it with what it has; that is kept."""
+        self._say(job, "stop")
+
+    def delete(self, job: str) -> None:
+        """Forget a run. Raises JobRefused while it goes on."""
+        view = self.view(job)
+        if view.works or view.state == "paused":
+            raise JobRefused("Stop this run before deleting it.")
+        with self._lock:
+            self._journals.pop(job, None)
+            self._ended.pop(job, None)
+        shutil.rmtree(self.folder / job, ignore_errors=True)
+
+    def kept(self, job: str, game: str, position: int) -> None:
+        """Note that what the run found is in a game. Raises JobRefused while it goes on."""
+        journal = self._journal(job)
+        try:
+            with journals.Writer(journal.path) as writer:
+                writer.write({"kept": game, "position": position})
+        except journals.JournalBusy:
+            raise JobRefused("The run still goes on: stop it, then keep what it found.") from None
+        journal.refresh()
+
+    def close(self) -> None:
+        """End all that was started here; it can be resumed."""
+        with self._lock:
+            children = list(self._children.items())
+        for _, child in children:
+            _kill(child)
+
+    # ------------------------------------------------------------------ children
+
+    def _room(self) -> None:
+        with self._lock:
+            going = sum(child.poll() is None for child in self._children.values())
+        if going >= AT_ONCE:
+            raise JobRefused(
+                f"{AT_ONCE} runs go on already, and one machine measures one program at a time: "
+                "stop one of them first."
+            )
+
+    def _make_room(self) -> None:
+        for old in [view for view in self.all() if view.state in ENDED][KEPT:]:
+            with contextlib.suppress(JobRefused):
+                self.delete(old.spec.id)
+
+    def _say(self, job: str, words: str) -> None:
+        with self._lock:
+            child = self._children.get(job)
+            if child is None or child.poll() is not None or child.stdin is None:
+                raise JobRefused("This run does not go on here: resume it first.")
+            try:
+                child.stdin.write(words.encode() + b"\n")
+                child.stdin.flush()
+            except OSError:
+                raise JobRefused("This run has just ended.") from None
+
+    def _spawn(self, job: str) -> None:
+        """A process of its own group; nothing of ours but the pipe is handed down."""
+        folder = self.folder / job
+        with (folder / "child.log").open("ab") as told:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "agents.jobs.child", str(folder)],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=told,
+                stderr=told,
+                start_new_session=True,
+            )
+        with self._lock:
+            self._children[job] = child
+            self._ended.pop(job, None)
+        threading.Thread(target=self._reap, args=(job, child), name=f"run {job}", daemon=True).start()
+
+    def _reap(self, job: str, child: subprocess.Popen[bytes]) -> None:
+        status = child.wait()
+        _kill(child)  # whatever it left in its group
+        with self._lock:
+            if status < 0:
+                name = signal.Signals(-status).name
+                self._ended[job] = (
+                    f"Its process was ended by {name}: out of memory or time, or by hand. "
+                    "Resume goes on from what it measured."
+                )
+            if self._children.get(job) is child:
+                del self._children[job]
+        try:
+            view = self.view(job)
+            if self._keep is not None and view.state in ("done", "stopped") and view.best is not None:
+                where = self._keep(view)
+                if where is not None:
+                    self.kept(job, *where)
+        except JobRefused:
+            pass  # deleted, or resumed, meanwhile
+        except Exception:
+            log.exception("what run %s found is not kept", job)
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(5)
+    if child.stdin is not None:
+        with contextlib.suppress(OSError):
+            child.stdin.close()
