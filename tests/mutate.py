@@ -410,8 +410,8 @@ def verdict(walks: int) -> dict[str, str]:
 
         try:
             random_program(rng, judged)
-            program, policy = start(rng)
-            _, finding = walk_from(program, policy, rng, Tally(), LENGTH, OTHERS)
+            program, rules = start(rng)
+            _, finding = walk_from(program, rules, rng, Tally(), LENGTH, OTHERS)
         except Exception as error:
             return {"by": "walk", "what": f"walk {number}: {type(error).__name__}"}
         if wrong:

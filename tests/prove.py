@@ -16,7 +16,7 @@ from dojo_core.program.tree import Program
 from dojo_core.program.validity import storage_fault
 from tests import oracle
 from tests.programs import random_program
-from tests.walks import Finding, Tally, smallest, start, walk_from
+from tests.walks import Finding, Rules, Tally, smallest, start, start_on_a_gpu, walk_from
 
 
 def prove(seconds: float, seed: int) -> tuple[Tally, list[Finding]]:
@@ -30,7 +30,7 @@ def prove(seconds: float, seed: int) -> tuple[Tally, list[Finding]]:
         if allowed and seen.fault is not None:
             findings.setdefault(
                 ("validity", seen.fault.split()[0]),
-                Finding("validity", "reassoc", program.text, "", seen.fault),
+                Finding("validity", Rules("reassoc"), program.text, "", seen.fault),
             )
         if not allowed:
             tally.refused["(storage of random programs)"] += 1
@@ -48,10 +48,9 @@ def prove(seconds: float, seed: int) -> tuple[Tally, list[Finding]]:
         rng = random.Random(f"{seed}.{number}")
         number += 1
         random_program(rng, judged)
-        program, policy = start(rng)
-        _, finding = walk_from(
-            program, policy, rng, tally, rng.randint(10, 40), None, caution=number % 4 == 0
-        )
+        # Every third walk is a GPU's.
+        program, rules = (start_on_a_gpu if number % 3 == 0 else start)(rng)
+        _, finding = walk_from(program, rules, rng, tally, rng.randint(10, 40), None, caution=number % 4 == 0)
         if finding is not None:
             key = finding.kind, finding.move.split(" ")[0]
             if key not in findings:

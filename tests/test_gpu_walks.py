@@ -4,7 +4,6 @@ The oracle runs every thread with registers of its own and knows which iteration
 """
 
 import random
-from unittest.mock import patch
 
 import pytest
 
@@ -16,23 +15,12 @@ from tests.gpu import TINY, mapped, moved, variants
 from tests.programs import random_program
 
 
-def walk_on_a_gpu(seed: str, length: int, others: int) -> walks.Tally:
-    """Random legal moves from a program that is mapped already; raises where one changes the meaning."""
-    rng = random.Random(seed)
-    program, policy = walks.start(rng)
-    while program.tables:  # which GPU targets have not
-        program, policy = walks.start(rng)
-    program = mapped(program, rng, policy)
-    tally = walks.Tally()
-    with patch.object(walks, "SMALL", TINY):
-        _, finding = walks.walk_from(program, policy, rng, tally, length, others)
-    assert finding is None, finding
-    return tally
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_a_random_walk_on_a_gpu_keeps_the_meaning(seed):
-    walk_on_a_gpu(f"gpu {seed}", 12, 3)
+    rng = random.Random(f"gpu {seed}")
+    program, rules = walks.start_on_a_gpu(rng)
+    _, finding = walks.walk_from(program, rules, rng, walks.Tally(), 12, 3)
+    assert finding is None, finding
 
 
 def test_what_v2_and_v3_accept_on_a_gpu_the_oracle_accepts():

@@ -19,7 +19,7 @@ from dojo_core.program.validity import definition_fault, storage_fault
 from dojo_core.targets.cpu.codegen import generate
 from tests import compiled, oracle
 from tests.programs import SMALL, programs, storage_steps
-from tests.walks import KERNELS, Tally, judge, start, walk_from
+from tests.walks import KERNELS, Rules, Tally, judge, start, walk_from
 
 FIXED = settings(
     max_examples=40, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
@@ -124,7 +124,7 @@ def test_the_inverse_restores(story):
     back = inverse(program, move, SMALL)
     assert back is not None
     assert apply(apply(program, move, SMALL), back, SMALL) == program
-    assert judge(program, parse_move(move), "reassoc") is None
+    assert judge(program, parse_move(move), Rules("reassoc")) is None
 
 
 def test_an_inverse_that_would_not_restore_the_program_is_not_told():
@@ -290,10 +290,10 @@ def test_what_the_judge_calls_defined_is_defined(program):
 
 def walked(seed: int, length: int, others: int) -> tuple[Program, str, Program]:
     rng = random.Random(f"walk {seed}")
-    first, policy = start(rng)
-    last, finding = walk_from(first, policy, rng, Tally(), length, others)
+    first, rules = start(rng)
+    last, finding = walk_from(first, rules, rng, Tally(), length, others)
     assert finding is None, finding
-    return first, policy, last
+    return first, rules.policy, last
 
 
 @pytest.mark.parametrize("seed", range(18))
@@ -305,7 +305,7 @@ def test_a_random_walk_keeps_the_meaning(seed):
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_walk_from_a_kernel_keeps_the_meaning(name):
     program = kernels.get(name).program(KERNELS[name])
-    _, finding = walk_from(program, "algebraic", random.Random(name), Tally(), 15, 3)
+    _, finding = walk_from(program, Rules("algebraic"), random.Random(name), Tally(), 15, 3)
     assert finding is None, finding
 
 

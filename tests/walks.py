@@ -21,8 +21,10 @@ from dojo_core.program.marks import mark_fault
 from dojo_core.program.text import TextError
 from dojo_core.program.tree import Node, Op, Program, Scope, splice, walk
 from dojo_core.program.validity import storage_fault
+from dojo_core.targets.target import Target
 from tests import oracle
 from tests.compiled import random_inputs
+from tests.gpu import TINY, mapped
 from tests.programs import SMALL, random_program
 
 ONE_PASS = ("expand_moment", "online_rescale")  # other terms, the same numbers
@@ -35,18 +37,28 @@ KERNELS = {
 
 
 @dataclass(frozen=True)
+class Rules:
+    """What a walk is played under."""
+
+    policy: str
+    target: Target = SMALL
+
+
+@dataclass(frozen=True)
 class Finding:
     """Something that must not be. ``move`` played on ``text`` shows it; empty: the text alone does."""
 
     kind: str  # meaning, storage, marks, text, inverse, listing, crash, code
-    policy: str
+    rules: Rules
     text: str
     move: str
     told: str
 
     def __str__(self) -> str:
         played = f" by {self.move}" if self.move else ""
-        return f"{self.kind} ({self.policy}){played}: {self.told}\n{self.text}"
+        return (
+            f"{self.kind} ({self.rules.policy}, {self.rules.target.name}){played}: {self.told}\n{self.text}"
+        )
 
 
 @dataclass
@@ -84,16 +96,16 @@ def _told(error: Exception) -> str:
 
 
 def judge(
-    program: Program, move: Move, policy: str, tally: Tally | None = None, terms: oracle.Terms | None = None
+    program: Program, move: Move, rules: Rules, tally: Tally | None = None, terms: oracle.Terms | None = None
 ) -> Finding | None:
     """Play a move on a valid program and look at the result from all sides. None: all is well, or refused."""
 
     def found(kind: str, told: str) -> Finding:
-        return Finding(kind, policy, program.text, str(move), told)
+        return Finding(kind, rules, program.text, str(move), told)
 
     terms = terms or oracle.Terms()
     try:
-        result = apply(program, move, SMALL, policy)
+        result = apply(program, move, rules.target, rules.policy)
     except IllegalMove:
         return None
     except Exception as error:
@@ -101,7 +113,7 @@ def judge(
     if tally is not None:
         tally.judged[move.name] += 1
     try:
-        before, after = oracle.run(program, policy, terms), oracle.run(result, policy, terms)
+        before, after = oracle.run(program, rules.policy, terms), oracle.run(result, rules.policy, terms)
         if after.fault is not None:
             return found("storage", f"{after.fault}\n{result.text}")
         if move.name in ONE_PASS:
@@ -110,7 +122,7 @@ def judge(
                 return found("meaning", f"{told}\n{result.text}")
         elif list(before.outputs.values()) != list(after.outputs.values()):
             return found("meaning", result.text)
-        fault = storage_fault(result) or mark_fault(result, SMALL, policy)
+        fault = storage_fault(result) or mark_fault(result, rules.target, rules.policy)
         if fault is not None:
             return found("marks", fault.sentence)
         try:
@@ -121,16 +133,16 @@ def judge(
             return found("text", f"reads back as\n{again.text}")
         if parse_move(str(move)) != move:
             return found("text", "the move's text is another move")
-        back = inverse(program, move, SMALL, policy)
+        back = inverse(program, move, rules.target, rules.policy)
         if back is None:
-            here = context(program, SMALL, policy)
+            here = context(program, rules.target, rules.policy)
             if tally is not None and REGISTRY[move.name].inverse(here, move.arguments, result) is not None:
                 tally.lost[move.name] += 1
             return None
         if tally is not None:
             tally.inverted[move.name] += 1
         try:
-            restored = apply(result, back, SMALL, policy)
+            restored = apply(result, back, rules.target, rules.policy)
         except IllegalMove as error:
             return found("inverse", f"{error}\n{result.text}")
         if restored != program:
@@ -140,35 +152,35 @@ def judge(
     return None
 
 
-def listing_fault(program: Program, policy: str) -> Finding | None:
+def listing_fault(program: Program, rules: Rules) -> Finding | None:
     """Every listed move applies, every blocked one is refused for the same reason."""
-    for move in legal_moves(program, SMALL, policy):
-        finding = _listed(program, move, None, policy)
+    for move in legal_moves(program, rules.target, rules.policy):
+        finding = _listed(program, move, None, rules)
         if finding is not None:
             return finding
-    for move, refusal in blocked_moves(program, SMALL, policy):
-        finding = _listed(program, move, refusal, policy)
+    for move, refusal in blocked_moves(program, rules.target, rules.policy):
+        finding = _listed(program, move, refusal, rules)
         if finding is not None:
             return finding
     return None
 
 
-def _listed(program: Program, move: Move, refusal: Refusal | None, policy: str) -> Finding | None:
+def _listed(program: Program, move: Move, refusal: Refusal | None, rules: Rules) -> Finding | None:
     told = ""
     try:
-        apply(program, move, SMALL, policy)
+        apply(program, move, rules.target, rules.policy)
     except IllegalMove as error:
         if refusal is not None and error.refusal.code == refusal.code:
             return None
         told = str(error)
     except Exception as error:
-        return Finding("crash", policy, program.text, str(move), _told(error))
+        return Finding("crash", rules, program.text, str(move), _told(error))
     if refusal is None and not told:
         return None
-    return Finding("listing", policy, program.text, str(move), told or f"listed as blocked: {refusal}")
+    return Finding("listing", rules, program.text, str(move), told or f"listed as blocked: {refusal}")
 
 
-def off_the_grid(program: Program, rng: random.Random) -> Iterator[Move]:
+def off_the_grid(program: Program, target: Target, rng: random.Random) -> Iterator[Move]:
     """Moves with arguments of the right kind and any value: places, numbers and names that no list offers."""
     places: list[Place] = []
     for leaf_number, leaf in enumerate(program.leaves):
@@ -192,7 +204,7 @@ def off_the_grid(program: Program, rng: random.Random) -> Iterator[Move]:
                 arguments.append(rng.choice(buffers + arrays))
             elif kind == "location":
                 if not parameter.optional or rng.random() < 0.4:
-                    arguments.append(rng.choice(SMALL.locations))
+                    arguments.append(rng.choice(target.locations))
             elif kind == "name":
                 used = transformation.name in ("merge_reduction", "divide_again")
                 arguments.append(rng.choice(arrays) if used else fresh_name(program, "n"))
@@ -213,18 +225,26 @@ def off_the_grid(program: Program, rng: random.Random) -> Iterator[Move]:
         yield Move(transformation.name, tuple(arguments))
 
 
-def start(rng: random.Random) -> tuple[Program, str]:
-    """A random program or a small kernel, and a policy."""
-    policy = rng.choice(POLICIES)
+def start(rng: random.Random) -> tuple[Program, Rules]:
+    """A random program or a small kernel, and what it is played under: on a CPU."""
+    rules = Rules(rng.choice(POLICIES))
     if rng.random() < 0.2:
         name = rng.choice(list(KERNELS))
-        return kernels.get(name).program(KERNELS[name]), policy
-    return random_program(rng), policy
+        return kernels.get(name).program(KERNELS[name]), rules
+    return random_program(rng), rules
+
+
+def start_on_a_gpu(rng: random.Random) -> tuple[Program, Rules]:
+    """The same with some scopes given to a GPU of tiny warps already."""
+    while True:
+        program, rules = start(rng)
+        if not program.tables:  # which GPU targets have not
+            return mapped(program, rng, rules.policy), Rules(rules.policy, TINY)
 
 
 def walk_from(
     program: Program,
-    policy: str,
+    rules: Rules,
     rng: random.Random,
     tally: Tally,
     length: int,
@@ -234,25 +254,25 @@ def walk_from(
     """Play ``length`` random legal moves. Other legal moves of each position are judged too: some of each
     transformation, or ``others`` in all. Returns the last position and the first finding."""
     terms = oracle.Terms()
-    reference = list(oracle.run(program, policy, terms).outputs.values())
+    reference = list(oracle.run(program, rules.policy, terms).outputs.values())
     seen: set[str] = set()
     tally.walks += 1
-    wild = off_the_grid(program, rng)
+    wild = off_the_grid(program, rules.target, rng)
     for number in range(length):
         by_name: dict[str, list[Move]] = {}
-        here = context(program, SMALL, policy)
+        here = context(program, rules.target, rules.policy)
         try:
             candidates = list(all_candidates(here))
             outcomes = [(m, outcome(here, m)) for m in candidates]
         except Exception as error:
-            return program, Finding("crash", policy, program.text, "", _told(error))
+            return program, Finding("crash", rules, program.text, "", _told(error))
         for move, result in outcomes:
             if is_legal(here, move) == isinstance(result, Refusal):
                 told = f"listed as {'not ' * isinstance(result, Program)}legal"
-                return program, Finding("listing", policy, program.text, str(move), told)
+                return program, Finding("listing", rules, program.text, str(move), told)
             if isinstance(result, Refusal):
                 if caution and not result.structural:
-                    count_caution(program, move, result, policy, tally, terms, reference)
+                    count_caution(program, move, result, rules, tally, terms, reference)
             else:
                 by_name.setdefault(move.name, []).append(move)
         listed = [m for moves in by_name.values() for m in moves]
@@ -260,42 +280,42 @@ def walk_from(
             tried = [m for moves in by_name.values() for m in rng.sample(moves, min(3, len(moves)))]
         else:
             tried = rng.sample(listed, min(others, len(listed)))
-        wild = off_the_grid(program, rng)
+        wild = off_the_grid(program, rules.target, rng)
         tried = [*tried, *(next(wild) for _ in range(4 if others is not None else 12))]
         if number % 6 == 0:
-            finding = listing_fault(program, policy)
+            finding = listing_fault(program, rules)
             if finding is not None:
                 return program, finding
         for move in tried:
             key = f"{program.hash} {move}"
             if key not in seen:
                 seen.add(key)
-                finding = judge(program, move, policy, tally, terms)
+                finding = judge(program, move, rules, tally, terms)
                 if finding is not None:
                     return program, finding
         if not by_name:
             break
         move = rng.choice(by_name[rng.choice(list(by_name))])
-        finding = judge(program, move, policy, tally, terms)
+        finding = judge(program, move, rules, tally, terms)
         if finding is not None:
             return program, finding
-        program = apply(program, move, SMALL, policy)
+        program = apply(program, move, rules.target, rules.policy)
         tally.played[move.name] += 1
-        outputs = list(oracle.run(program, policy, terms).outputs.values())
+        outputs = list(oracle.run(program, rules.policy, terms).outputs.values())
         if move.name in ONE_PASS:
             reference = outputs
         if outputs != reference:
-            return program, Finding("meaning", policy, program.text, str(move), "drifted from the start")
+            return program, Finding("meaning", rules, program.text, str(move), "drifted from the start")
     return program, None
 
 
 # ---------------------------------------------------------------------------- over-conservatism
 
 
-def forced(program: Program, move: Move, policy: str) -> Program | None:
+def forced(program: Program, move: Move, rules: Rules) -> Program | None:
     """What a move makes of the program with the questions V1, V2 and V3 left unasked."""
     with patch("dojo_core.moves.scopes.conflict_between", lambda *_: None):
-        planned = REGISTRY[move.name].plan(context(program, SMALL, policy), move.arguments)
+        planned = REGISTRY[move.name].plan(context(program, rules.target, rules.policy), move.arguments)
     if isinstance(planned, Edit):
         planned = planned.make()
     return planned if isinstance(planned, Program) else None
@@ -305,20 +325,20 @@ def count_caution(
     program: Program,
     move: Move,
     refusal: Refusal,
-    policy: str,
+    rules: Rules,
     tally: Tally,
     terms: oracle.Terms,
     reference: list[tuple[int, ...]],
 ) -> None:
     """Would the oracle have let a refused move through?"""
-    planned = forced(program, move, policy)
+    planned = forced(program, move, rules)
     if planned is None:
         return
     tally.refused[move.name] += 1
-    fault = mark_fault(planned, SMALL, policy)
+    fault = mark_fault(planned, rules.target, rules.policy)
     if fault is not None and fault.code not in ("vector-flow",):
         return
-    seen = oracle.run(planned, policy, terms)
+    seen = oracle.run(planned, rules.policy, terms)
     if seen.fault is None and list(seen.outputs.values()) == reference:
         tally.cautious[move.name] += 1
         tally.causes[move.name, refusal.code] += 1
@@ -349,10 +369,10 @@ def smallest(finding: Finding) -> Finding:
 def _again(text: str, finding: Finding) -> Finding | None:
     try:
         program = parse(text)
-        outcome = oracle.run(program, finding.policy)
+        outcome = oracle.run(program, finding.rules.policy)
         if outcome.fault or not outcome.defined or storage_fault(program) or len(text) >= len(finding.text):
             return None
-        found = judge(program, parse_move(finding.move), finding.policy)
+        found = judge(program, parse_move(finding.move), finding.rules)
     except Exception:
         return None
     return found if found is not None and found.kind == finding.kind else None

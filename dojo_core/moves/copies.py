@@ -95,31 +95,65 @@ def _body(program: Program, path: Path) -> tuple[Node, ...]:
     return scope.body
 
 
-def _hull(accesses: Sequence[tuple[Leaf, Access]], depth: int) -> _Box | None:
-    """The smallest box around accesses that move alike with the outer iterators; None: they do not."""
+def _accesses(program: Program, path: Path) -> dict[str, list[Touch]]:
+    """What the operations of a region access, by array, each in order of execution."""
+    kept: dict[Path, dict[str, list[Touch]]] = program.__dict__.setdefault("_accesses", {})
+    if path not in kept:
+        found: dict[str, list[Touch]] = {}
+        for leaf in leaves_under(program, path):
+            for touch in touches(leaf):
+                found.setdefault(touch.access.array, []).append(touch)
+        kept[path] = found
+    return kept[path]
+
+
+def _accesses_of(program: Program, path: Path, array: str, reads: bool) -> list[Touch]:
+    """The accesses of a region to an array, or the reads among them."""
+    inside = _accesses(program, path).get(array, [])
+    return [t for t in inside if t.kind == "r"] if reads else inside
+
+
+def _hull(program: Program, path: Path, array: str, reads: bool) -> _Box | None:
+    """The smallest box around the accesses of a region to an array, or around the reads among them, which
+    must move alike with the region's iterators; None: they do not."""
+    kept: dict[tuple[Path, str, bool], _Box | None] = program.__dict__.setdefault("_hulls", {})
+    key = (path, array, reads)
+    if key not in kept:
+        kept[key] = _box(_accesses_of(program, path, array, reads), len(path))
+    return kept[key]
+
+
+def _box(accesses: Sequence[Touch], depth: int) -> _Box | None:
     base: list[Affine] = []
     sizes: list[int] = []
-    for k in range(len(accesses[0][1].index)):
-        first = accesses[0][1].index[k]
+    for k, first in enumerate(accesses[0].access.index):
         outer = tuple([t for t in _direct(first).terms if t[0] < depth])
         ends: list[int] = []
-        for leaf, access in accesses:
-            index = access.index[k]
-            form = _direct(index)
-            # Terms stand in order of depth.
-            if form.terms[: len(outer)] != outer:
+        for touch in accesses:
+            reach = _reach(touch, k, outer, depth)
+            if reach is None:
                 return None
-            local = form.terms[len(outer) :]
-            if local and local[0][0] < depth:
-                return None
-            rest: Index = Affine(local, form.const)
-            if isinstance(index, Indirect):  # all that its tables hold
-                rest = Indirect(index.lookups, Affine(local, form.const))
-            ends += rest.bounds([s.size for s in leaf.scopes])
-        low = min(ends)
+            ends += reach
+        low, high = min(ends), max(ends)
         base.append(Affine(outer, low))
-        sizes.append(max(ends) - low + 1)
+        sizes.append(high - low + 1)
     return _Box(tuple(base), tuple(sizes))
+
+
+def _reach(touch: Touch, k: int, outer: tuple[tuple[int, int], ...], depth: int) -> tuple[int, int] | None:
+    """The smallest and the largest that an index adds to its ``outer`` terms; None: it has others."""
+    index = touch.access.index[k]
+    form = _direct(index)
+    # Terms stand in order of depth.
+    if form.terms[: len(outer)] != outer:
+        return None
+    local = form.terms[len(outer) :]
+    if local and local[0][0] < depth:
+        return None
+    rest: Index = Affine(local, form.const)
+    if isinstance(index, Indirect):  # all that its tables hold
+        rest = Indirect(index.lookups, Affine(local, form.const))
+    return rest.bounds([s.size for s in touch.leaf.scopes])
 
 
 def _direct(index: Index) -> Affine:
@@ -127,12 +161,14 @@ def _direct(index: Index) -> Affine:
     return index.rest if isinstance(index, Indirect) else index
 
 
-def _reused(found: Sequence[Touch], depth: int) -> bool:
+def _reused(program: Program, path: Path, array: str, reads: bool) -> bool:
     """Does one iteration of a region touch some cell of the box more than once?"""
-    box = _hull([(t.leaf, t.access) for t in found], depth)
+    found = _accesses_of(program, path, array, reads)
+    box = _hull(program, path, array, reads) if found else None
     if box is None:
         return False
-    instances = sum(math.prod(s.size for s in t.leaf.scopes[depth:]) for t in found)
+    depth = len(path)
+    instances = sum(math.prod([s.size for s in t.leaf.scopes[depth:]]) for t in found)
     return instances > math.prod(box.sizes)
 
 
@@ -181,24 +217,20 @@ class _Stage(Transformation):
     parameters = (Parameter("array", "buffer"), Parameter("scope", "region"), Parameter("name", "name"))
     suffix: ClassVar[str]
     at_root: ClassVar[bool]  # is a copy around everything worth offering?
+    reads: ClassVar[bool]  # are reads alone redirected?
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
         program = context.program
         regions: list[tuple[Path, Argument]] = [((), ROOT)] if self.at_root else []
         regions += [(path, place_of(program, path)) for path, _, _ in scopes(program)]
         for path, place in regions:
-            found: dict[str, list[Touch]] = {}
-            for leaf in leaves_under(program, path):
-                for touch in touches(leaf):
-                    found.setdefault(touch.access.array, []).append(touch)
-            for array, inside in found.items():
-                chosen = [t for t in inside if self.concerns(program, t, inside)]
-                if chosen and _reused(chosen, len(path)):
+            for array, inside in _accesses(program, path).items():
+                if self.concerns(program, array, inside) and _reused(program, path, array, self.reads):
                     yield array, place, fresh_name(program, f"{array}{self.suffix}")
 
-    def concerns(self, program: Program, touch: Touch, inside: Sequence[Touch]) -> bool:
-        """Is this access, one of those ``inside`` the region, a reason to stage?"""
-        raise NotImplementedError
+    def concerns(self, program: Program, array: str, inside: Sequence[Touch]) -> bool:
+        """Are the accesses ``inside`` a region a reason to stage the array?"""
+        return True
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
         if isinstance(arguments[1], Place):
@@ -253,9 +285,7 @@ class StageRead(_Stage):
     name = "stage_read"
     suffix = "p"
     at_root = True
-
-    def concerns(self, program: Program, touch: Touch, inside: Sequence[Touch]) -> bool:
-        return touch.kind == "r"
+    reads = True
 
     def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         program = context.program
@@ -263,33 +293,32 @@ class StageRead(_Stage):
         if isinstance(begun, Refusal):
             return begun
         array, name, path, above = begun
-        inside = leaves_under(program, path)
-        reads = [(leaf, a) for leaf in inside for a in leaf.op.reads if a.array == array]
+        reads = _accesses_of(program, path, array, True)
         if not reads:  # 2
             return structural("not-read", f"Nothing in {arguments[1]} reads {array}.", path)
         depth = len(path)
-        box = _hull(reads, depth)
+        box = _hull(program, path, array, True)
         if box is None:  # 3
             return structural(
                 "unlike-accesses",
                 f"The reads of {array} move differently with the scopes around: they have no common box.",
-                *dict.fromkeys(leaf.path for leaf, _ in reads),
+                *dict.fromkeys(t.leaf.path for t in reads),
             )
         if _out_of_bounds(box, program.buffer_of[array].dims, above):  # 4
             return structural(
-                "hull-bounds", f"The box around the reads of {array} leaves its buffer.", reads[0][0].path
+                "hull-bounds", f"The box around the reads of {array} leaves its buffer.", reads[0].leaf.path
             )
-        for leaf, access in reads:  # 5
+        for read in reads:  # 5
             for write in touches_of(program, array):
                 if write.kind == "r" or write.leaf.path[:depth] != path:
                     continue
-                witness = _written_before(write, Touch(leaf, access, "r"), depth)
+                witness = _written_before(write, read, depth)
                 if witness is not None:
                     return Refusal(
                         "stale",
                         f"{witness.cell} is written in {arguments[1]} before it is read: "
                         "the copy would be old.",
-                        tuple(dict.fromkeys((write.leaf.path, leaf.path))),
+                        tuple(dict.fromkeys((write.leaf.path, read.leaf.path))),
                         witness,
                     )
         return Edit(lambda: self._edit(context, name, array, path, above, box), _roots(program, path))
@@ -375,9 +404,9 @@ class StageWrite(_Stage):
     name = "stage_write"
     suffix = "t"
     at_root = False
+    reads = False
 
-    def concerns(self, program: Program, touch: Touch, inside: Sequence[Touch]) -> bool:
-        array = touch.access.array
+    def concerns(self, program: Program, array: str, inside: Sequence[Touch]) -> bool:
         if array in program.inputs or all(t.kind == "r" for t in inside):
             return False
         return array in program.outputs or len(touches_of(program, array)) > len(inside)
@@ -391,10 +420,10 @@ class StageWrite(_Stage):
         if array in program.inputs:
             return structural("interface", f"{array} is an input: nothing writes it.")
         depth = len(path)
-        inside = [t for leaf in leaves_under(program, path) for t in touches(leaf) if t.access.array == array]
+        inside = _accesses_of(program, path, array, False)
         if all(t.kind == "r" for t in inside):
             return structural("not-written", f"Nothing in {arguments[1]} writes {array}.", path)
-        box = _hull([(t.leaf, t.access) for t in inside], depth)
+        box = _hull(program, path, array, False)
         if box is None:  # 3
             return structural(
                 "unlike-accesses",

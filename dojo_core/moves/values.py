@@ -379,6 +379,7 @@ def _alike(a: Op, b: Op) -> bool:
     # implied: recomputing the result must give the program back; this is for the list, and quicker
     if a.function != b.function or a.accumulate or b.accumulate or len(a.operands) != len(b.operands):
         return False
+    # implied: recomputing the result must give the program back; this is for the list, and quicker
     return all(
         (isinstance(x, Access) and isinstance(y, Access) and x.array == y.array)
         or (not isinstance(x, Access) and type(x) is type(y))

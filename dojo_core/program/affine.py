@@ -31,13 +31,20 @@ class Affine:
     def __add__(self, other: Affine | int) -> Affine:
         if isinstance(other, int):
             return Affine(self.terms, self.const + other)
+        if not (self.terms and other.terms):
+            return Affine(self.terms or other.terms, self.const + other.const)
         return Affine.make(self.terms + other.terms, self.const + other.const)
 
     def __neg__(self) -> Affine:
         return self * -1
 
     def __sub__(self, other: Affine | int) -> Affine:
-        return self + (-other)
+        if isinstance(other, int):
+            return Affine(self.terms, self.const - other)
+        negated = tuple([(d, -c) for d, c in other.terms])
+        if not (self.terms and negated):
+            return Affine(self.terms or negated, self.const - other.const)
+        return Affine.make(self.terms + negated, self.const - other.const)
 
     def __mul__(self, factor: int) -> Affine:
         if factor == 1:

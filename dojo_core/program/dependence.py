@@ -206,7 +206,11 @@ class System:
         return renamed(relaxed, [*variables, *self.free(sizes)])
 
     def equal(self, ia: Index, a: Sequence[int], ib: Index, b: Sequence[int]) -> None:
-        form = self.form(ia, a) - self.form(ib, b)
+        if isinstance(ia, Affine) and isinstance(ib, Affine):
+            terms = [(a[d], c) for d, c in ia.terms] + [(b[d], -c) for d, c in ib.terms]
+            form = Affine.make(terms, ia.const - ib.const)
+        else:
+            form = self.form(ia, a) - self.form(ib, b)
         if form.terms or form.const:
             self.constraints.append(Constraint(form, True))
 
