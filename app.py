@@ -3,7 +3,7 @@
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
-from pages.play import page as play
+from pages import shell
 
 if PagesManager.uses_pages_directory:
     # Streamlit takes a folder named pages for its older kind of app until st.navigation has run once in the
@@ -12,5 +12,4 @@ if PagesManager.uses_pages_directory:
     st.rerun()
 
 # Views are packages, not files in pages/: the older kind of app would find those and run them by themselves.
-st.set_page_config(page_title="The Dojo", page_icon="🥋", layout="wide", initial_sidebar_state="collapsed")
-st.navigation([st.Page(play, title="Play", url_path="play", default=True)], position="hidden").run()
+shell.run()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from dojo_core.service import Service
+from dojo_core.service import Player, Service
 from dojo_core.service.wiring import open_service
 
 LINES = Path(__file__).parent.parent / "lines"
@@ -19,3 +19,13 @@ def the_service() -> Service:
     gc.collect()
     gc.freeze()
     return service
+
+
+def the_player() -> Player:
+    """Who plays in this tab, the same on all pages. A reload, or another tab, is known by the address."""
+    service, state = the_service(), st.session_state
+    if "player" not in state:
+        state.player = service.newcomer(st.query_params.get("p"), st.query_params.get("g")).id
+    player = service.player(state.player, state.get("game"))
+    state.game = player.table.game.id if player.table is not None else None
+    return player

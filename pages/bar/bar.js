@@ -1,0 +1,99 @@
+// The bar. It sends `go` with a page's name, and `share`; where a page is opened in another tab, the links' own
+// addresses name the player and the game. Names go in through textContent alone.
+
+function element(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key === "text") node.textContent = value;
+    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else node.setAttribute(key, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+function say(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+class Bar {
+  constructor(parent) {
+    this.nav = element("nav", { "aria-label": "Pages" });
+    this.game = element("span", { class: "fact game" });
+    this.machine = element("span", { class: "fact machine" });
+    this.queue = element("span", { class: "fact queue", role: "status" });
+    this.share = element("button", { type: "button", text: "Share", onclick: () => this.ask() });
+    this.root = element("div", { class: "dojo-bar" }, element("span", { class: "brand", text: "The Dojo" }),
+      this.nav, element("span", { class: "spring" }), this.game, this.machine, this.queue, this.share);
+    parent.append(this.root);
+    this.links = new Map();
+  }
+
+  update(component) {
+    this.component = component;
+    const data = component.data;
+    const names = data.pages.map((page) => page.name).join();
+    if (names !== this.names) {
+      this.names = names;
+      this.links = new Map(data.pages.map((page) => [page.name, this.link(page)]));
+      this.nav.replaceChildren(...this.links.values());
+    }
+    for (const page of data.pages) {
+      const link = this.links.get(page.name);
+      link.setAttribute("href", this.address(page));
+      if (page.name === data.current) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    say(this.game, data.game);
+    say(this.machine, data.machine);
+    this.machine.title = data.machine;
+    say(this.queue, data.queue);
+    this.share.hidden = !data.sharing;
+    this.share.disabled = !data.game_id;
+    this.share.title = data.game_id ? "A link and a file of this game" : "Open a game first: then there is something to share";
+    this.keepAddress(data);
+  }
+
+  link(page) {
+    const words = element("span", { "data-text": page.title, text: page.title });
+    const go = (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return; // another tab
+      event.preventDefault();
+      if (page.name !== this.component.data.current) this.component.setTriggerValue("go", page.name);
+    };
+    return element("a", { title: page.about, onclick: go }, words);
+  }
+
+  /** Relative to where the app is served; who plays, and which game, goes along. */
+  address(page) {
+    const { player, game_id: game } = this.component.data;
+    return `${this.base()}${page.path}?p=${player}${game ? `&g=${game}` : ""}`;
+  }
+
+  base() {
+    return window.location.pathname.replace(/[^/]*$/, "");
+  }
+
+  /** On all pages but Play, whose board keeps the address itself: a reload finds the player and the game again. */
+  keepAddress(data) {
+    const page = data.pages.find((each) => each.name === data.current);
+    if (!page || !page.path || window.location.pathname !== this.base() + page.path) return;
+    const wanted = new URLSearchParams(window.location.search);
+    wanted.set("p", data.player);
+    if (data.game_id) wanted.set("g", data.game_id);
+    else wanted.delete("g");
+    const search = `?${wanted}`;
+    if (search !== window.location.search) window.history.replaceState(window.history.state, "", this.address(page));
+  }
+
+  ask() {
+    this.component.setTriggerValue("share", true);
+  }
+}
+
+export default function mount(component) {
+  const parent = component.parentElement;
+  if (!parent.dojoBar) parent.dojoBar = new Bar(parent);
+  parent.dojoBar.update(component);
+}

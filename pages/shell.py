@@ -1,0 +1,152 @@
+"""What stands around every page: the table of pages, the bar on top, the styles that all share.
+
+A page is a package ``pages/NAME/`` with a function ``page()`` that draws it, and a line in ``PAGES``; it is
+served at ``/NAME`` (Play at ``/``). Those without a package are not shown. A page's own content goes into
+``content()``; ``go(NAME)`` leaves for another page. The bar tells of the game, the machine and the queue.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import streamlit as st
+
+from dojo_core.measure.machine import this_machine
+from pages.bar import bar
+from pages.shared import the_player, the_service
+from pages.theme import tokens
+
+log = logging.getLogger("dojo.pages")
+
+FAULT = "The page could not be drawn: a fault of the app, noted in its log. Your game is saved: reload."
+POLL = 1.0  # seconds, while something is being measured
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the table of pages; ``about`` is what the bar says of it."""
+
+    name: str
+    title: str
+    about: str
+
+
+PAGES = (
+    Entry("play", "Play", "One game: its program, its moves, their times"),
+    Entry("watch", "Watch", "Agents at play"),
+    Entry("compare", "Compare", "Programs side by side, measured in turns"),
+    Entry("learn", "Learn", "Lessons and puzzles"),
+    Entry("library", "Library", "Records, leaderboards and saved games"),
+    Entry("train", "Train", "PerfLLM: an agent that learns"),
+)
+
+_STYLE = """
+[data-testid="stHeader"], [data-testid="stAppIframeResizerAnchor"] { display: none; }
+[data-testid="stMainBlockContainer"] { padding: 0 14px; }
+[data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { gap: 0; }
+[data-stale="true"] { opacity: 1 !important; transition: none !important; }
+.st-key-content { max-width: 1560px; width: 100%; margin: 0 auto; padding: 14px 10px 48px; }
+.st-key-content h1 { font-size: 24px; font-weight: 650; padding: 0 0 2px; }
+.st-key-content h2 { font-size: 18px; font-weight: 650; padding: 6px 0 2px; }
+.st-key-content h3 { font-size: 15px; font-weight: 600; padding: 4px 0 2px; }
+.st-key-content p.about { color: var(--dojo-quiet); margin: 0; }
+"""
+
+
+def existing() -> tuple[Entry, ...]:
+    """The pages that there are."""
+    return tuple(entry for entry in PAGES if find_spec(f"pages.{entry.name}") is not None)
+
+
+def _drawn(name: str) -> Callable[[], None]:
+    """What ``st.navigation`` runs for a page: a fault in it is told in a sentence."""
+
+    def run() -> None:
+        try:
+            import_module(f"pages.{name}").page()
+        except Exception:
+            log.exception("the page %s failed", name)
+            st.error(FAULT)
+
+    run.__name__ = name
+    return run
+
+
+def run() -> None:
+    """Draw the page that the address names, the bar above it."""
+    entries = existing()
+    drawn = {
+        entry.name: st.Page(
+            _drawn(entry.name), title=entry.title, url_path=entry.name, default=entry is entries[0]
+        )
+        for entry in entries
+    }
+    chosen = st.navigation(list(drawn.values()), position="hidden")
+    current = next(name for name, page in drawn.items() if page is chosen)
+    st.set_page_config(
+        page_title="The Dojo" if current == "play" else f"{chosen.title} · The Dojo",
+        page_icon="🥋", layout="wide", initial_sidebar_state="collapsed",
+    )  # fmt: skip
+    st.html(f"<style>{tokens()}{_STYLE}</style>")
+    _bar(current, drawn)
+    chosen.run()
+
+
+def go(name: str) -> None:
+    """Leave for another page, in the same session."""
+    st.switch_page(st.session_state["pages"][name])
+
+
+def content() -> Any:
+    """The container of a page's own content: not wider than can be read, with space around it."""
+    return st.container(key="content")
+
+
+def head(title: str, about: str) -> None:
+    """A page's title and a sentence about it."""
+    st.html(f"<h1>{title}</h1><p class='about'>{about}</p>")
+
+
+def _bar(current: str, drawn: dict[str, Any]) -> None:
+    st.session_state["pages"] = drawn
+    service = the_service()
+    # On Play the board tells of the queue; elsewhere the bar does, as long as there is something to tell.
+    telling = current != "play" and service.queue.serves() is not None
+
+    def draw() -> None:
+        player = the_player()
+        game = player.table.game if player.table is not None else None
+        state = service.queue.serves() if current != "play" else None
+        queue = "" if state is None else f"Measuring, {service.queue.open_tasks(state)} to go"
+        if service.queue.down and current != "play":
+            queue = "The measurer has stopped"
+        sent = bar(
+            key="bar",
+            data={
+                "pages": [
+                    {
+                        "name": entry.name, "title": entry.title, "about": entry.about,
+                        "path": "" if entry.name == "play" else entry.name,
+                    }
+                    for entry in existing()
+                ],
+                "current": current,
+                "player": player.id,
+                "game": "" if game is None or current == "play" else game.title,
+                "game_id": "" if game is None else game.id,
+                "machine": this_machine().summary,
+                "queue": queue,
+            },
+            on_go_change=lambda: None,
+        )  # fmt: skip
+        if sent.get("go") in drawn:
+            st.switch_page(drawn[sent["go"]])
+        if telling and state is None:
+            st.rerun()
+
+    st.fragment(run_every=POLL if telling else None)(draw)()

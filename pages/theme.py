@@ -1,0 +1,37 @@
+"""The colours of all pages and of our own components, as CSS variables: one set, light and dark.
+
+They are those of Streamlit's theme (.streamlit/config.toml), so that its widgets and ours look alike.
+``light-dark()`` follows the theme that the page shows. Variables are inherited into the components.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+# Our names, and Streamlit's for the same colour.
+COLOURS = {
+    "text": "textColor",
+    "ground": "backgroundColor",
+    "raised": "secondaryBackgroundColor",
+    "edge": "borderColor",
+    "accent": "primaryColor",
+    "green": "greenTextColor",
+    "red": "redTextColor",
+}
+DERIVED = {
+    "quiet": "color-mix(in srgb, var(--dojo-text) 66%, var(--dojo-ground))",
+    "faint": "color-mix(in srgb, var(--dojo-text) 8%, var(--dojo-ground))",
+    "font": '"Source Sans", system-ui, sans-serif',
+    "code": '"Source Code Pro", ui-monospace, Menlo, Consolas, monospace',
+}
+
+
+def tokens() -> str:
+    """``:root`` with a variable ``--dojo-NAME`` for each colour."""
+    lines = [
+        f"--dojo-{name}: light-dark({st.get_option(f'theme.light.{theirs}')}, "
+        f"{st.get_option(f'theme.dark.{theirs}')});"
+        for name, theirs in COLOURS.items()
+    ]
+    lines += [f"--dojo-{name}: {value};" for name, value in DERIVED.items()]
+    return ":root { " + " ".join(lines) + " }"

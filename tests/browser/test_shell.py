@@ -1,0 +1,22 @@
+"""The bar on every page: where the tab is, and that leaving loses nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.browser.playing import open_softmax
+
+
+def test_the_bar_marks_the_page_and_is_reached_by_keyboard(page: Any) -> None:
+    assert page.locator(".dojo-bar a[aria-current=page]").inner_text() == "Play"
+    focused = []
+    for _ in range(4):
+        page.keyboard.press("Tab")
+        focused.append(page.evaluate("document.activeElement.textContent"))
+    assert "Play" in focused
+    open_softmax(page)
+    assert page.locator(".dojo-bar").bounding_box()["height"] <= 37
+    # links name the player and the game, for another tab
+    page.wait_for_function(
+        "document.querySelector('.dojo-bar a').getAttribute('href') === location.pathname + location.search"
+    )
