@@ -319,7 +319,7 @@ def test_ctrl_c_ends_everything_and_keeps_what_was_measured(home):
         wait_until(lambda: measured() >= 2)
         assert command.poll() is None, "it ended before it was stopped"
         os.killpg(command.pid, signal.SIGINT)
-        _, told = command.communicate(timeout=20)
+        _, told = command.communicate(timeout=60)
     finally:
         command.kill()
     assert command.returncode == 130

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from dojo_core import parse
+from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.machine import Machine, this_machine
 from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.measure.pool import make_pool, tolerance
@@ -180,6 +181,18 @@ def test_a_compiler_that_was_called_off_is_no_compile_error(measurer: Measurer) 
     called_off = measurer.measure(Workload(program(START)), [program(SAME)], cancelled=for_a_moment)[0]
     assert (called_off.status, any(asked)) == ("cancelled", True)
     assert measure(measurer, SAME)[0].status == "ok"
+
+
+@pytest.mark.timeout(60)
+def test_ctrl_c_need_not_wait_for_others_who_measure(
+    measurer: Measurer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dojo_core.measure.measurer.build", interrupted)
+    with measuring(), pytest.raises(KeyboardInterrupt):
+        measure(measurer, SAME)
 
 
 def test_a_start_program_that_never_ends_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:

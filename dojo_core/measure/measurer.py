@@ -209,8 +209,11 @@ class Measurer:
                 timeout=self._compile_seconds,
                 cancelled=job.cancelled,
             )
-        finally:
             ahead.join()
+        except BaseException:  # Ctrl-C above all: the drawing may wait for others who measure
+            job.stopped = True
+            ahead.join()
+            raise
         if job.cancelled():
             return
         if isinstance(first, CompileError):
