@@ -1,15 +1,11 @@
-"""The app's door: ``streamlit run app.py``. Pages are thin views of one service per process."""
+"""The app's door: ``streamlit run app.py``. Who may come in: pages/door.py; what is behind: pages/site.py."""
 
-import streamlit as st
-from streamlit.runtime.pages_manager import PagesManager
+from pathlib import Path
 
-from pages import shell
+from starlette.middleware import Middleware
+from streamlit.starlette import App
 
-if PagesManager.uses_pages_directory:
-    # Streamlit takes a folder named pages for its older kind of app until st.navigation has run once in the
-    # process: a tab that was open while the server started again would be drawn by that kind.
-    PagesManager.uses_pages_directory = False
-    st.rerun()
+from pages.door import Door, check_address
 
-# Views are packages, not files in pages/: the older kind of app would find those and run them by themselves.
-shell.run()
+check_address()
+app = App(Path(__file__).parent / "pages" / "site.py", middleware=[Middleware(Door)])

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,22 +14,9 @@ from dojo_core.cli.keeping import best, export_records, import_records
 from dojo_core.cli.looking import check, explain, moves, show, show_kernels
 from dojo_core.cli.measuring import time_moves
 from dojo_core.cli.playing import play, show_recipes
+from dojo_core.cli.serving import run_app
 from dojo_core.cli.telling import tell
 from dojo_core.cli.terminal import out, plain_errors
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-
-
-def run_app(
-    port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8501,
-) -> None:
-    """Open the app in a browser.
-
-    Example: [bold]dojo app --port 8600[/bold]
-    """
-    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py"), "--server.port", str(port)]
-    raise typer.Exit(subprocess.call(command, cwd=ROOT))
-
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -25,8 +25,9 @@ def change(game: Game, kind: str, event: Json) -> None:
         case "take_back":
             game.back()
         case "goto":
-            if event.get("id") in game.positions:
-                game.goto(int(event["id"]))
+            number = event.get("id")
+            if isinstance(number, int) and number in game.positions:
+                game.goto(number)
         case "step":
             step(game, str(event.get("to", "")))
         case "promote":

@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from dojo_core.program.text import TextError
 from dojo_core.service import board, feed, library
 from dojo_core.service.attention import Attention
 from dojo_core.service.changes import change, delete, removal, restore
+from dojo_core.service.events import client_name, sound
 from dojo_core.service.games import Games
 from dojo_core.service.players import Player, Refused, Table
 from dojo_core.service.queue import Bench, MeasuringQueue
@@ -155,12 +156,13 @@ class Service:
 
     # ------------------------------------------------------------------ events
 
-    def handle(self, player: Player, client: str, events: Sequence[Json]) -> None:
-        """Apply a page's events in order, each number once."""
+    def handle(self, player: Player, client: object, events: object) -> None:
+        """Apply a page's events in order, each number once. Both may be anything: see events.py."""
+        client = client_name(client)
         with player.lock:
-            for event in events:
-                number = event.get("seq") if isinstance(event, dict) else None
-                if not isinstance(number, int) or number <= player.acknowledged.get(client, 0):
+            for event in sound(events):
+                number = event["seq"]
+                if number <= player.acknowledged.get(client, 0):
                     continue
                 player.acknowledged[client] = number
                 try:

@@ -69,7 +69,7 @@ class StartView {
   }
 
   ownText() {
-    this.area = el("textarea", { class: "field mono", rows: "12", spellcheck: "false", "aria-label": "Program text or a saved game",
+    this.area = el("textarea", { class: "field mono", rows: "12", maxlength: "600000", spellcheck: "false", "aria-label": "Program text or a saved game",
       placeholder: "kernel double\nin x\nout y\nx f32 [1024] heap\ny f32 [1024] heap\n1024 y[{0}] = x[{0}]*2" });
     this.area.value = this.own.text;
     this.area.addEventListener("input", () => { this.own.text = this.area.value; });

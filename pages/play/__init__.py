@@ -22,8 +22,8 @@ def page() -> None:
 
     def events_came() -> None:
         sent = (state.get("board") or {}).get("events")  # nothing where the tab has just left for a page
-        if isinstance(sent, dict):
-            service.handle(player, str(sent.get("client", "")), sent.get("events") or [])
+        if isinstance(sent, dict):  # anybody can write to a WebSocket
+            service.handle(player, sent.get("client"), sent.get("events"))
         state.game = player.table.game.id if player.table is not None else None
 
     st.html(_STYLE)

@@ -29,24 +29,29 @@ ARGUMENTS = [
 ]
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 class Server:
     """The app as a user starts it."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, port: int | None = None) -> None:
         self.home = home
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = port or free_port()
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self) -> None:
-        command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(self.port)]
+    def start(self, *options: str) -> None:
+        """``options`` are those of ``dojo app``."""
+        command = [sys.executable, "-m", "dojo_core.cli", "app", "--no-browser", "--port", str(self.port)]
         self.process = subprocess.Popen(
-            [*command, "--server.headless", "true"],
+            [*command, *options],
             cwd=ROOT,
             env={**os.environ, "DOJO_HOME": str(self.home)},
             stdout=(self.home / "server.log").open("ab"),

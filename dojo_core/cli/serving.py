@@ -1,0 +1,57 @@
+"""``dojo app``: the app on this machine; for others too, where that is asked for."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+def run_app(
+    port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8501,
+    address: Annotated[
+        str,
+        typer.Option("--address", help="Where to listen: 127.0.0.1 for this machine, 0.0.0.0 for all."),
+    ] = "127.0.0.1",
+    host: Annotated[
+        list[str] | None,
+        typer.Option("--host", help="A further name that the app is reached under; may be repeated."),
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Let everybody in who reaches the address, without a login.")
+    ] = False,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+) -> None:
+    """Open the app in a browser.
+
+    It listens to this machine alone. Another address needs a login (an [auth] section in
+    .streamlit/secrets.toml), or --insecure: whoever reaches the app then has programs compiled and run here.
+
+    Example: [bold]dojo app --port 8600[/bold]
+    """
+    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py")]
+    command += ["--server.port", str(port), "--server.address", address]
+    command += ["--server.headless", str(not browser).lower()]
+    for name in hosts(address, host or []):
+        command += ["--server.allowedHosts", name]
+    environment = {**os.environ, "DOJO_INSECURE": "1" if insecure else "0"}
+    os.chdir(ROOT)
+    os.execve(command[0], command, environment)  # in place of this process: whoever ends it ends the app
+
+
+def hosts(address: str, named: list[str]) -> list[str]:
+    """The host names that the app answers to: this machine's own, or also those that others know it by."""
+    found = [*LOCAL, *named]
+    if address not in LOCAL:
+        found += [address, socket.gethostname(), socket.getfqdn()]
+        with suppress(OSError):  # its own name need not resolve
+            found += [str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None)]
+    return list(dict.fromkeys(name.lower() for name in found if name not in ("0.0.0.0", "::")))
