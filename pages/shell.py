@@ -144,7 +144,7 @@ def _bar(current: str, drawn: dict[str, Any]) -> None:
             },
             on_go_change=lambda: None,
         )  # fmt: skip
-        if sent.get("go") in drawn:
+        if isinstance(sent.get("go"), str) and sent["go"] in drawn:
             st.switch_page(drawn[sent["go"]])
         if telling and state is None:
             st.rerun()

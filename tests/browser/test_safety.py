@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import subprocess
 import sys
@@ -258,5 +257,4 @@ def test_a_game_of_too_many_moves_is_refused_before_it_is_replayed(server: Serve
 def test_a_query_is_never_more_than_a_name(server: Server) -> None:
     for query in ("p=../../etc&g=../../etc/passwd", f"p={NAME}&g={NAME}", "g=" + "x" * 5000, "p=%00&g=%ff"):
         with Wire(server.port, query) as wire:
-            board = json.dumps(wire.board)
-            assert wire.board["view"] == "start" and "passwd" not in board and "img" not in board
+            assert wire.board["view"] == "start" and wire.board["player"].isalnum()
