@@ -14,6 +14,7 @@ from dojo_core.cli.keeping import best, export_records, import_records
 from dojo_core.cli.looking import check, explain, moves, show, show_kernels
 from dojo_core.cli.measuring import time_moves
 from dojo_core.cli.playing import play, show_recipes
+from dojo_core.cli.schooling import lesson
 from dojo_core.cli.serving import run_app
 from dojo_core.cli.telling import tell
 from dojo_core.cli.terminal import out, plain_errors
@@ -60,6 +61,7 @@ def options(
 
 for _name, _command in _COMMANDS.items():
     app.command(_name)(plain_errors(_command))
+app.add_typer(lesson, name="lesson")
 
 
 def main() -> None:
