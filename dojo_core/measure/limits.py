@@ -33,6 +33,18 @@ SETS_BYTES = GIBI  # memory for the rotating sets of buffers
 SETS = 8  # of them at most
 CACHE_MULTIPLE = 2.0  # rotating sets exceed the last-level cache by this factor
 
+
+def sets_of_inputs(set_bytes: int, last_level: int, second_level: int) -> int:
+    """Among how many sets of buffers runs rotate; sizes in bytes.
+
+    What fits the second-level cache finds itself there in real use too; anything larger rotates among sets
+    that exceed the last-level cache.
+    """
+    if set_bytes <= second_level:
+        return 1
+    return min(SETS, max(1, SETS_BYTES // set_bytes), 1 + int(CACHE_MULTIPLE * last_level / set_bytes))
+
+
 # Pools (inputs and references) kept on disk
 POOL_BYTES = 512 * MEBI  # a larger one is computed again instead
 POOL_CACHE_BYTES = 2 * GIBI

@@ -24,11 +24,9 @@ import dojo_native
 import numpy as np
 
 from dojo_core.measure.limits import (
-    CACHE_MULTIPLE,
-    SETS,
-    SETS_BYTES,
     STACK_BYTES,
     WORKER_FILE_BYTES,
+    sets_of_inputs,
 )
 from dojo_core.measure.pool import STORED, Pool, columns, tolerance
 from dojo_core.measure.pool_cache import cached_pool
@@ -64,14 +62,7 @@ class Prepared:
         set_bytes = sum(_bytes(p) for p in parameters)
         rows = sum(math.prod(p.shape[:-1]) for p in parameters if p.role == "in") or 1
         few = sum(map(len, pool.adversarial.values())) <= NEGLIGIBLE_ROWS * rows
-        # What fits the second-level cache finds itself there in real use too; anything larger
-        # rotates among sets that exceed the last-level cache.
-        if set_bytes <= second_level:
-            count = 1
-        else:
-            count = min(
-                SETS, max(1, SETS_BYTES // set_bytes), 1 + int(CACHE_MULTIPLE * last_level / set_bytes)
-            )
+        count = sets_of_inputs(set_bytes, last_level, second_level)
         self.sets = [self.judged] if few else []
         while len(self.sets) < count:
             self.sets.append(self._set(self._ordinary(len(self.sets))))

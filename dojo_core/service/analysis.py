@@ -11,7 +11,18 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dojo_core.moves import REGISTRY, Move, apply, blocked_moves, legal_moves, places, why
+from dojo_core.moves import (
+    REGISTRY,
+    IllegalMove,
+    Move,
+    MoveSyntax,
+    apply,
+    blocked_moves,
+    legal_moves,
+    places,
+    why,
+)
+from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.tree import Program
 from dojo_core.service.view import Json, code_lines, difference, paths_text
 from dojo_core.targets.cpu.code import Code, NotGeneratable
@@ -212,10 +223,10 @@ class Analysis:
 
     def preview(self, move_text: str) -> list[tuple[str, str]]:
         """The lines that a move takes away and brings; none for a move that is not legal here."""
-        move = next((m for m in self.moves if str(m) == move_text), None)
-        if move is None:
+        try:
+            after = apply(self.program, move_text, target=self.target, policy=self.policy)
+        except (IllegalMove, MoveSyntax, NoSuchPlace):
             return []
-        after = apply(self.program, move, target=self.target, policy=self.policy)
         return difference(self.program.text, after.text, context=False)
 
 

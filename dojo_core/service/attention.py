@@ -6,28 +6,42 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dojo_core.bench.roofline import Roofline
 from dojo_core.game import Game, Position
 from dojo_core.service.analysis import Analyses, Analysis, likelihood
+from dojo_core.service.changes import copied
+from dojo_core.service.hints import Advise, Hint, advised_hint, measured_hint
 from dojo_core.service.players import Player, Table
 from dojo_core.service.queue import MeasuringQueue, Task
 from dojo_core.service.scout import Scout
 from dojo_core.service.sources import Store
+from dojo_core.targets.target import GPUS
 
 log = logging.getLogger(__name__)
 
 # Ranks in the queue; a smaller number is measured sooner.
 SELF, START, LOOKED_AT, SELECTED, OTHER, REST_OF_LINE = range(6)
 
+FIRST_TIMES = 8  # moves that are timed before the machine's limit is
+
 
 class Attention:
-    """One for all players. ``assemble`` makes the assembly view of an analysis."""
+    """One for all players. ``assemble`` makes the assembly view of an analysis, ``limit`` measures the
+    roofline of a table, ``advise`` is the pass that hints ask where no measured move is faster."""
 
     def __init__(
-        self, queue: MeasuringQueue, store: Store, assemble: Callable[[Any], Any] | None = None
+        self,
+        queue: MeasuringQueue,
+        store: Store,
+        assemble: Callable[[Any], Any] | None = None,
+        limit: Callable[[Table], Roofline | None] | None = None,
+        advise: Advise | None = None,
     ) -> None:
         self._queue = queue
         self._store = store
         self._assemble = assemble
+        self._limit = limit
+        self._advise = advise
         self._analyses = Analyses()
         self._scout = Scout()
 
@@ -49,6 +63,7 @@ class Attention:
                 player.explored = False
                 player.selection = player.looked_at = None
                 player.preview = []
+                player.hint = None
             analysis = player.analysis
             if moved or again:
                 self._submit(player, table, analysis)
@@ -101,6 +116,73 @@ class Attention:
 
         player.expect()
         if not self._queue.errand(f"{player.id}/{analysis.program.hash}", work):
+            player.arrived(changed=False)
+
+    def measure_limit(self, player: Player, table: Table) -> None:
+        """Measure the machine's limit once, when the first times are there: those come first."""
+        with table.lock:
+            if self._limit is None or table.limited or not player.measuring or self._queue.down:
+                return
+            successors = player.analysis.known_successors if player.analysis is not None else None
+            if table.game.target in GPUS or successors is None:
+                return
+            hashes = [table.game.start.hash, *(s.program.hash for s in successors)]
+            start, *known = self._queue.results(table.key, hashes)
+            some = min(FIRST_TIMES, len(known))
+            if start is None or not start.ok or sum(outcome is not None for outcome in known) < some:
+                return
+            table.limited = True
+        measure = self._limit
+
+        def work() -> None:
+            try:
+                table.roofline = measure(table)
+            except Exception:
+                log.exception("no roofline")
+            finally:
+                player.arrived(changed=False)
+
+        player.expect()
+        if not self._queue.errand(f"roofline/{table.key}", work):
+            player.arrived(changed=False)
+            table.limited = False  # another game of this workload is waiting for it, which keeps it
+
+    def hint(self, player: Player, table: Table) -> None:
+        """A hint for the position on the board, or one level more of the one that is shown."""
+        with table.lock:
+            analysis = self.attend(player, table)
+            at = (table.game.id, table.game.cursor)
+            if player.hint is not None and player.hint.at == at and player.hint.source != "none":
+                player.hint = player.hint.further if player.hint.source != "waiting" else player.hint
+                return
+            here = table.game.current.program.hash
+            successors = analysis.known_successors or []
+            outcomes = self._queue.results(table.key, [here, *(s.program.hash for s in successors)])
+            known = {
+                str(s.move): outcome
+                for s, outcome in zip(successors, outcomes[1:], strict=True)
+                if outcome is not None
+            }
+            found = measured_hint(at, analysis, outcomes[0], known)
+            if found is None and self._advise is not None:
+                player.hint = Hint(at, "waiting")
+                player.expect()
+                copy, advise = copied(table.game), self._advise
+                self._scout.add(lambda: self._ask(player, at, copy, advise))
+                return
+            player.hint = found or Hint(at, "none")
+
+    def _ask(self, player: Player, at: tuple[str, int], game: Game, advise: Advise) -> None:
+        """What a pass would play, unless the player has gone on meanwhile."""
+        found = Hint(at, "none")
+        try:
+            found = advised_hint(at, game, advise)
+        except Exception:
+            log.exception("no advice for\n%s", game.current.program.text)
+        finally:
+            with player.lock:
+                if player.hint is not None and player.hint.at == at:
+                    player.hint = found
             player.arrived(changed=False)
 
     def _submit(self, player: Player, table: Table, analysis: Analysis) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dojo_core.service import library
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.changes import usable_recipes
-from dojo_core.service.games import POLICIES, Games
+from dojo_core.service.games import POLICIES, TARGETS, Games
 from dojo_core.service.players import Player, Table
 from dojo_core.service.view import Json, commands, difference, history, program_lines
 
@@ -38,6 +38,9 @@ def start_screen(games: Games, errors: dict[str, str]) -> Json:
         "groups": [{"name": name, "kernels": kernels} for name, kernels in groups.items()],
         "policies": [
             {"name": name, "words": words, "sentence": sentence} for name, words, sentence in POLICIES
+        ],
+        "targets": [
+            {"name": name, "words": words, "sentence": sentence} for name, words, sentence in TARGETS
         ],
         "games": library.cards(games.recent(library.LISTED)),
         "lines": lines,

@@ -110,14 +110,14 @@ def removal(game: Game) -> Json:
     here = game.current
     if here.parent is None:
         raise Refused("The start is no move: there is nothing to remove.")
-    replay = _copy(game).drop(here.id, skip_invalid=True)
+    replay = copied(game).drop(here.id, skip_invalid=True)
     entries = [
         {"move": e.move, "outcome": e.outcome, "new": e.new, "reason": e.reason} for e in replay.entries
     ]
     return {"move": str(here.move), "entries": entries}
 
 
-def _copy(game: Game) -> Game:
+def copied(game: Game) -> Game:
     """A game to try things on: positions of its own, the same programs."""
     positions = {p.id: replace(p, children=list(p.children)) for p in game.positions.values()}
     return replace(game, positions=positions)

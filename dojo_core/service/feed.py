@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dojo_core.bench.roofline import Roofline
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.players import Player, Table
 from dojo_core.service.queue import MeasuringQueue, Outcome
@@ -35,7 +36,9 @@ def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueu
         "results": results,
         "explored": player.explored,  # what is known of the moves is in the results
         "look": {"move": player.looked_at, "diff": player.preview[:60]},
+        "hint": None if player.hint is None else player.hint.told(),
         "work": {"flops": table.work[0], "bytes": table.work[1]},
+        "roofline": None if table.roofline is None else roofline_view(table.roofline),
         "queue": queue_state(player, results, queue),
     }  # fmt: skip
 
@@ -106,4 +109,15 @@ def queue_state(player: Player, results: Sequence[Any], queue: MeasuringQueue) -
         state = "idle"
     done = sum(isinstance(result, list) for result in results)
     message = f"The measurer has stopped ({down}). Play goes on unmeasured." if down else ""
-    return {"state": state, "done": done, "total": len(results), "message": message}
+    left = queue.seconds_left(player.id) if state == "measuring" else None
+    return {"state": state, "done": done, "total": len(results), "message": message, "left": left}
+
+
+def roofline_view(found: Roofline) -> Json:
+    return {
+        "seconds": found.seconds,
+        "bound": found.bound,
+        "gbytes_per_second": found.gbytes_per_second,
+        "gflops": found.gflops,
+        "pattern": found.pattern,
+    }

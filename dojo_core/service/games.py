@@ -12,9 +12,13 @@ from dojo_core.faults import program_fault
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, read_line
 from dojo_core.program.text import TextError, parse
+from dojo_core.program.tree import Program
 from dojo_core.service import library
 from dojo_core.service.players import Refused, Table
 from dojo_core.service.sources import KernelCard, Kernels, SavedText, Store
+from dojo_core.targets.cpu.code import NotGeneratable
+from dojo_core.targets.gpu.check import gpu_code
+from dojo_core.targets.target import GPUS
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +34,16 @@ POLICIES = (
         "as written",
         "Additions stay in the order as written: the same bits as the start program, fewer moves.",
     ),
+)
+
+TARGETS = (
+    ("cpu", "this computer's CPU", "Every move is verified and timed on this computer."),
+    (
+        "cuda",
+        "NVIDIA GPU (CUDA)",
+        "Verified in an emulator and compiled; without the GPU nothing has a time.",
+    ),
+    ("hip", "AMD GPU (HIP)", "Verified in an emulator and compiled; without the GPU nothing has a time."),
 )
 
 
@@ -140,7 +154,7 @@ class Games:
 
     # ------------------------------------------------------------------ beginnings
 
-    def from_kernel(self, kernel: str, shape: str, policy: str) -> Game:
+    def from_kernel(self, kernel: str, shape: str, policy: str, target: str = "cpu") -> Game:
         """A game on one of the kernels; an empty ``shape`` is its first. Raises Refused."""
         card = next((card for card in self.cards() if card.name == kernel), None)
         if card is None:
@@ -149,9 +163,9 @@ class Games:
         shape = dict(card.layers).get(shape, shape)
         try:
             program = self._kernels.start(kernel, shape)
+            return begun(program, kernel, shape, target or "cpu", _policy(policy))
         except (ValueError, TypeError) as fault:
             raise Refused(str(fault)) from fault
-        return Game.new(program, kernel=kernel, shape=shape, policy=_policy(policy))
 
     def from_text(self, text: str, policy: str) -> Game:
         """A game from a program, a saved game or a line, whichever the text is.
@@ -191,6 +205,18 @@ class Games:
                 raise Refused(f"This line stops at {entry.move}: {entry.reason}")
         game.goto(0)
         return game
+
+
+def begun(program: Program, kernel: str, shape: str, target: str, policy: str) -> Game:
+    """A game on a target that can play the program. Raises ValueError with a sentence."""
+    game = Game.new(program, kernel=kernel, shape=shape, target=target, policy=policy)
+    if target in GPUS:
+        try:
+            gpu_code(program, target, policy)
+        except NotGeneratable as fault:
+            raise ValueError(str(fault)) from fault
+        game.title = f"{game.title} on {target}"
+    return game
 
 
 def _policy(name: str) -> str:

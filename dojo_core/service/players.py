@@ -6,10 +6,12 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
+from dojo_core.bench.roofline import Roofline
 from dojo_core.game import Game
 from dojo_core.program.tree import Birth
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.changes import Deleted
+from dojo_core.service.hints import Hint
 from dojo_core.service.refused import Refused
 from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json
@@ -32,6 +34,8 @@ class Table:
     deleted: Deleted | None = None  # what was deleted last
     measuring: bool = True  # is it measured when somebody sits down at it?
     noted: str = ""  # what was saved beside the game's text
+    roofline: Roofline | None = None  # the machine's limit for the kernel, once measured
+    limited: bool = False  # has it been asked for?
 
 
 @dataclass
@@ -50,6 +54,7 @@ class Player:
     preview: list[tuple[str, str]] = field(default_factory=list)
     assembly: bool = False
     drop: Json | None = None
+    hint: Hint | None = None
     errors: dict[str, str] = field(default_factory=dict)  # on the start screen: by kernel, or "text"
     acknowledged: dict[str, int] = field(default_factory=dict)
     notice: Json | None = None
@@ -63,7 +68,7 @@ class Player:
     def sit(self, table: Table | None) -> None:
         """At a table, or back at the start screen."""
         self.table = table
-        self.at = self.analysis = self.drop = None
+        self.at = self.analysis = self.drop = self.hint = None
         self.errors = {}
 
     def expect(self) -> None:

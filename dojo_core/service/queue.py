@@ -252,6 +252,14 @@ class MeasuringQueue:
             state = self._players.get(player)
             return 0 if state is None else len(state.tasks) or len(self._finalists(state))
 
+    def seconds_left(self, player: str) -> float | None:
+        """How long the player's open programs take at the pace so far; None before a pace is known."""
+        with self._lock:
+            state = self._players.get(player)
+            tasks = [] if state is None else [task for _, _, task in state.tasks.values()]
+            paces = [self._speed.get(task.key) for task in tasks]
+            return None if not paces or None in paces else sum(p for p in paces if p is not None)
+
     @property
     def down(self) -> str:
         """Why measuring has stopped for good, or an empty string."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from dojo_core.bench.roofline import Roofline
 from dojo_core.faults import shortened, text_fault
 from dojo_core.game import Game, GameFull
 from dojo_core.moves import IllegalMove, MoveSyntax
@@ -21,6 +22,7 @@ from dojo_core.service.attention import Attention
 from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.events import client_name, sound
 from dojo_core.service.games import Games
+from dojo_core.service.hints import Advise
 from dojo_core.service.players import Player, Refused, Table
 from dojo_core.service.queue import Bench, MeasuringQueue
 from dojo_core.service.sources import Kernels, Store
@@ -48,11 +50,13 @@ class Service:
         make_bench: Callable[[], Bench],
         lines: Path | None = None,
         assemble: Callable[[Any], Any] | None = None,
+        limit: Callable[[Table], Roofline | None] | None = None,
+        advise: Advise | None = None,
     ) -> None:
         self.queue = MeasuringQueue(make_bench)
         self.queue.begin()
         self._games = Games(store, kernels, lines)
-        self._attention = Attention(self.queue, store, assemble)
+        self._attention = Attention(self.queue, store, assemble, limit, advise)
         self._players: OrderedDict[str, Player] = OrderedDict()
         self._lock = threading.Lock()  # of the players' list
         self._numbers = itertools.count(1)  # of notices and downloads, so that a page shows each once
@@ -185,7 +189,9 @@ class Service:
             case "start":
                 player.errors = {}
                 try:
-                    game = self._games.from_kernel(said("kernel"), said("shape"), said("policy"))
+                    game = self._games.from_kernel(
+                        said("kernel"), said("shape"), said("policy"), said("target")
+                    )
                 except Refused as refusal:  # told at the kernel's card
                     player.errors = {said("kernel"): str(refusal)}
                     return
@@ -272,6 +278,8 @@ class Service:
         if kind not in ANYWHERE and event.get("position") != game.cursor:
             return
         match kind:
+            case "hint":
+                self._attention.hint(player, table)
             case "select" | "look" | "show":
                 self._look(player, table, kind, event)
             case "export":
@@ -345,6 +353,7 @@ class Service:
                 return {"view": "start", "start": board.start_screen(self._games, player.errors)}
             with table.lock:
                 analysis = self._attention.attend(player, table)
+                self._attention.measure_limit(player, table)
                 position = board.position(player, table, analysis)
                 if analysis.fault and (player.notice or {}).get("text") != analysis.fault:
                     self._tell(player, analysis.fault)
@@ -367,6 +376,7 @@ class Service:
                 return {"view": "start", **common}
             with table.lock:
                 analysis = self._attention.attend(player, table)
+                self._attention.measure_limit(player, table)
                 return {"view": "play", **common, **feed.times(player, table, analysis, self.queue)}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dojo_core import kernels
+from dojo_core.bench.roofline import Roofline, roofline
 from dojo_core.kernels.kernel import executed_flops, minimal_bytes
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
@@ -17,6 +18,8 @@ from dojo_core.measure.records import Records, SavedGame
 from dojo_core.program.tree import Program
 from dojo_core.service import KernelCard, Service
 from dojo_core.service.analysis import Analysis
+from dojo_core.service.hints import Advise
+from dojo_core.service.players import Table
 from dojo_core.service.queue import Outcome
 from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json, code_lines
@@ -186,9 +189,17 @@ def start_log(home: Path) -> None:
             logging.getLogger(name).addHandler(handler)
 
 
-def open_service(lines: Path) -> Service:
-    """The service on this user's data directory; ``lines`` is the folder of recorded lines."""
+def limit(table: Table) -> Roofline | None:
+    """The machine's limit for the kernel of a table."""
+    game = table.game
+    return roofline(game.start, game.kernel, game.shape, table.work[0])
+
+
+def open_service(lines: Path, advise: Advise | None = None) -> Service:
+    """The service on this user's data directory; ``lines`` is the folder of recorded lines, ``advise`` the
+    pass that hints come from."""
     home = data_directory()
     start_log(home)
     records = Records(home / "records.sqlite")
-    return Service(RecordStore(records), KernelLibrary(), lambda: MeasurerBench(records), lines, assemble)
+    store, library = RecordStore(records), KernelLibrary()
+    return Service(store, library, lambda: MeasurerBench(records), lines, assemble, limit, advise)

@@ -1,0 +1,144 @@
+"""Hints, the machine's limit and previews: what helps a player along, without a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agents.passes import pass_moves
+from dojo_core import kernels
+from dojo_core.bench.roofline import Roofline, roofline
+from dojo_core.game import Game
+from dojo_core.measure.records import Records
+from dojo_core.moves import parse_move
+from dojo_core.service import Service
+from dojo_core.service.players import Table
+from dojo_core.service.queue import Outcome
+from dojo_core.service.wiring import KernelLibrary, RecordStore
+from tests.stand_ins import Bench, Kernels, Page
+
+LIMIT = Roofline(1e-4, 1e-4, 2e-5, 512, "1 read and 1 written", 5.0, 64.0)
+
+
+@pytest.fixture
+def measured_limits() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def helped(tmp_path: Path, bench: Bench, measured_limits: list[str]) -> Iterator[Service]:
+    """A service with a pass that would join, and a machine whose limit is known."""
+
+    def limit(table: Table) -> Roofline:
+        measured_limits.append(table.game.title)
+        return LIMIT
+
+    made = Service(
+        RecordStore(Records(tmp_path / "records.sqlite")),
+        Kernels(),
+        lambda: bench,
+        limit=limit,
+        advise=lambda game: [parse_move("join_scopes t@0")] if len(game.current.program.body) > 1 else [],
+    )
+    yield made
+    bench.gate.set()
+    made.close()
+
+
+def test_a_hint_of_a_pass_tells_kind_then_place_then_move(helped: Service) -> None:
+    page = Page(helped)
+    page.start()
+    page.send("measure", on=False)
+    page.send("hint")
+    page.until(lambda: page.feed["hint"]["source"] != "waiting")
+    hint = page.feed["hint"]
+    assert (hint["source"], hint["level"], hint["kind"]) == ("pass", 1, "join_scopes")
+    assert "place" not in hint and "move" not in hint
+    page.send("hint")
+    assert page.feed["hint"]["place"] == "t@0" and page.feed["hint"]["paths"] == ["0", "1"]
+    assert "move" not in page.feed["hint"]
+    page.send("hint")
+    assert page.feed["hint"]["move"] == "join_scopes t@0"
+    # played, it is gone, and the pass has nothing more to say
+    page.send("play", move="join_scopes t@0")
+    assert page.feed["hint"] is None
+    page.send("hint")
+    page.until(lambda: page.feed["hint"]["source"] == "none")
+
+
+def test_a_measured_improvement_is_hinted_before_any_pass_is_asked(helped: Service) -> None:
+    page = Page(helped)
+    page.start()
+    page.until(lambda: not helped.polling(page.player))
+    table = page.player.table
+    assert table is not None and page.player.analysis is not None
+    faster = next(
+        s for s in page.player.analysis.find_successors() if str(s.move).startswith("split_scope y@0 4")
+    )
+    helped.queue._keep((table.key, faster.program.hash), Outcome("ok", 0.0001, 0.0001, 5))
+    for _ in range(3):
+        page.send("hint")
+    hint = page.feed["hint"]
+    assert (hint["source"], hint["move"]) == ("measured", "split_scope y@0 4")
+    assert hint["gain"] == pytest.approx(page.feed["now"]["seconds"] / 0.0001)
+
+
+def test_the_limit_is_measured_once_and_told_with_the_times(
+    helped: Service, measured_limits: list[str]
+) -> None:
+    page, other = Page(helped), Page(helped)
+    page.start()
+    assert page.feed["roofline"] is None
+    page.until(lambda: page.feed["roofline"] is not None)
+    assert page.feed["roofline"]["seconds"] == 1e-4 and page.feed["roofline"]["bound"] == "memory"
+    page.send("play", move="join_scopes t@0")
+    page.until(lambda: not helped.polling(page.player))
+    assert measured_limits == ["pair 64"]
+    other.start("128")
+    other.send("measure", on=False)  # who asks for no times is not measured for
+    other.until(lambda: not helped.polling(other.player))
+    assert measured_limits == ["pair 64"]
+
+
+def test_a_preview_shows_any_legal_move_listed_or_not(service: Service) -> None:
+    page = Page(service)
+    page.start()
+    page.send("look", move="split_scope t@0 32")
+    assert {mark for mark, _ in page.feed["look"]["diff"]} == {"-", "+"}
+    page.send("look", move="split_scope t@0 7")
+    assert page.feed["look"]["diff"] == []
+
+
+def test_a_game_for_a_gpu_begins_from_a_card(tmp_path: Path, bench: Bench) -> None:
+    made = Service(RecordStore(Records(tmp_path / "records.sqlite")), KernelLibrary(), lambda: bench)
+    page = Page(made)
+    page.send("start", kernel="relu", shape="8x64", policy="reassoc", target="cuda")
+    assert page.board["game"]["target"] == "cuda" and page.board["game"]["title"] == "relu 8x64 on cuda"
+    assert any("__global__" in text for text, _ in page.board["code"]["lines"])
+    assert any(move["name"] == "map_grid" for move in page.board["moves"])
+    page.send("leave")
+    page.send("start", kernel="sparse24", shape="", policy="reassoc", target="cuda")
+    assert "no constant tables" in page.board["start"]["errors"]["sparse24"]
+    page.send("start", kernel="relu", shape="8x64", policy="reassoc", target="abacus")
+    assert "There is no target 'abacus'" in page.board["start"]["errors"]["relu"]
+    made.close()
+
+
+def test_the_heuristic_pass_has_a_first_move_on_both_kinds_of_target() -> None:
+    program = kernels.get("softmax").program((96, 32))
+    for target in ("cpu", "cuda"):
+        game = Game.new(program, "softmax", "96x32", target)
+        moves = pass_moves(game, "heuristic")
+        game.play(moves[0])  # raises where it is not legal
+
+
+def test_the_limit_of_a_small_kernel_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    program = kernels.get("relu").program((64, 256))
+    found = roofline(program, "relu", "64x256", 64.0 * 256)
+    assert found is not None and found.bytes == 2 * 4 * 64 * 256
+    assert found.seconds == max(found.memory_seconds, found.arithmetic_seconds) > 0
+    monkeypatch.setattr("dojo_core.bench.roofline._measured", None)  # kept: not measured a second time
+    assert roofline(program, "relu", "64x256", 64.0 * 256) == found
