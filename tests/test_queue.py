@@ -52,6 +52,15 @@ def test_ranks_decide_and_the_position_itself_is_measured_alone_and_with_care() 
     queue.close()
 
 
+def test_what_is_wanted_twice_is_measured_once_with_the_smaller_rank() -> None:
+    bench = Bench()
+    queue = MeasuringQueue(lambda: bench)
+    queue.want("one", tasks(1, rank=0) + tasks(1, rank=1))  # the start program on the board
+    settle(lambda: len(bench.measured) == 1)
+    assert bench.batches == [(1, True)]
+    queue.close()
+
+
 def test_what_nobody_looks_at_is_dropped() -> None:
     bench = Bench()
     bench.gate.clear()

@@ -167,7 +167,7 @@ class Games:
         except (ValueError, TypeError) as fault:
             raise Refused(str(fault)) from fault
 
-    def from_text(self, text: str, policy: str) -> Game:
+    def from_text(self, text: str, policy: str, target: str = "cpu") -> Game:
         """A game from a program, a saved game or a line, whichever the text is.
 
         Raises TextError, and Refused where a line does not play or a program does not write its output.
@@ -177,10 +177,13 @@ class Games:
         if any(row.startswith("shape ") for row in text.splitlines()):
             return self._replayed(read_line(text))
         program = parse(text)
-        fault = program_fault(program, policy=_policy(policy))
+        fault = program_fault(program, target or "cpu", _policy(policy))
         if fault is not None:
             raise Refused(fault)
-        return Game.new(program, policy=_policy(policy), title=program.name)
+        try:
+            return begun(program, None, "", target or "cpu", _policy(policy))
+        except ValueError as fault:
+            raise Refused(str(fault)) from fault
 
     def from_line(self, name: str) -> Game:
         """A game at the start of a recorded line. Raises Refused, or TextError for a broken file."""
@@ -207,7 +210,7 @@ class Games:
         return game
 
 
-def begun(program: Program, kernel: str, shape: str, target: str, policy: str) -> Game:
+def begun(program: Program, kernel: str | None, shape: str, target: str, policy: str) -> Game:
     """A game on a target that can play the program. Raises ValueError with a sentence."""
     game = Game.new(program, kernel=kernel, shape=shape, target=target, policy=policy)
     if target in GPUS:

@@ -114,6 +114,10 @@ class _Batch:
     references: list[Task] = field(default_factory=list)
 
 
+def _rank(entry: tuple[int, int, Task]) -> tuple[int, int]:
+    return entry[:2]
+
+
 class MeasuringQueue:
     """Thread-safe. ``make_bench`` is called in the measuring thread, at its start and after a fault."""
 
@@ -145,11 +149,13 @@ class MeasuringQueue:
         """Replace what a player wants measured; (rank, task), smaller ranks sooner. Renews the lease."""
         with self._lock:
             state = self._players.setdefault(player, _Player())
-            wanted = {
-                task.id: (rank, order, task)
-                for order, (rank, task) in enumerate(tasks)
-                if task.id not in self._results
-            }
+            wanted: dict[tuple[str, str], tuple[int, int, Task]] = {}
+            for order, (rank, task) in enumerate(tasks):
+                if task.id not in self._results:
+                    # The start program on the board is wanted twice: with the care of the one on the board.
+                    wanted[task.id] = min(
+                        wanted.get(task.id, (rank, order, task)), (rank, order, task), key=_rank
+                    )
             if not wanted.keys() & state.tasks.keys():
                 state.begun = False
             state.tasks = wanted
@@ -358,7 +364,7 @@ class MeasuringQueue:
             return _Batch(
                 player, self._finalists(state), careful=True, again=True, references=state.references
             )
-        queued = sorted(state.tasks.values(), key=lambda entry: entry[:2])
+        queued = sorted(state.tasks.values(), key=_rank)
         careful = queued[0][0] == 0
         if careful:  # the position itself: alone, and with more runs
             count = 1

@@ -197,7 +197,7 @@ class Service:
                     return
                 self._begin(player, game)
             case "text":
-                self._begin_with_text(player, str(event.get("text", "")), said("policy"))
+                self._begin_with_text(player, str(event.get("text", "")), said("policy"), said("target"))
             case "line":
                 game = self._games.from_line(said("file"))
                 self._begin(player, game, measuring=False)
@@ -249,14 +249,14 @@ class Service:
     def _save(self, player: Player, table: Table) -> None:
         self._games.save(player.id, table, self._notes(table))
 
-    def _begin_with_text(self, player: Player, text: str, policy: str) -> None:
+    def _begin_with_text(self, player: Player, text: str, policy: str, target: str) -> None:
         """What is wrong with a text of one's own is told beside it."""
         player.errors = {}
         if not text.strip():
             player.errors = {"text": "Write a program, or paste a saved game, first."}
             return
         try:
-            game = self._games.from_text(text, policy)
+            game = self._games.from_text(text, policy, target)
         except TextError as fault:
             player.errors = {"text": text_fault(fault)}
             return

@@ -127,6 +127,7 @@ class Board {
     this.moves.refresh();
     this.history.refresh();
     this.chart.draw();
+    this.code.tell();
   }
 
   save({ name, text }) {
@@ -177,6 +178,12 @@ class Board {
     paintLines(this.code.body, this);
   }
 
+  /** Scroll the program so that a node that the chosen move names is in view. */
+  bringInvolved() {
+    const line = this.program.body.querySelector(".involved");
+    if (line && line.closest(".line")) bring(this.program.body, line.closest(".line"));
+  }
+
   paint(from = null) {
     this.program.paint();
     this.code.paint(from);
@@ -195,6 +202,7 @@ class Board {
       ArrowDown: () => { this.moves.list.focus({ preventScroll: true }); this.moves.walk(1); },
       ArrowUp: () => { this.moves.list.focus({ preventScroll: true }); this.moves.walk(-1); },
       u: () => this.send("take_back"),
+      h: () => this.moves.hints.ask(),
       b: () => this.send("step", { to: "branch" }),
       m: () => this.toggleMeasuring(),
       "/": () => this.moves.search.focus(),

@@ -40,10 +40,13 @@ class Drawer {
     this.root.classList.toggle("open", text !== null);
     const command = text === null ? pane.command() : null;
     if (command) return this.put(`command ${command[0]}`, () => this.command(command));
-    if (text === null) {
-      const hint = HINTS[pane.group] || HINTS.all;
-      return this.put(hint, () => [el("p", { class: "hint" }, hint)]);
+    const hint = text === null ? pane.hints.shown : null;
+    if (hint) return this.put(`hint ${JSON.stringify(hint)}`, () => pane.hints.parts());
+    if (text === null && pane.group !== "all") {
+      const about = HINTS[pane.group] || HINTS.all;
+      return this.put(about, () => [el("p", { class: "hint" }, about)]);
     }
+    if (text === null) return this.put(pane.hints.guideKey(), () => pane.hints.guide());
     if (pane.group === "blocked") return this.refusal(text);
     const move = pane.moves.get(text);
     if (move) this.move(text, move);
@@ -74,10 +77,15 @@ class Drawer {
       ...this.failure(result, measured),
       move.opens.length ? el("p", { class: "enablers" }, "Opens: ", ...move.opens.map((other) =>
         el("button", { class: "small", type: "button", title: "Show why it is blocked now", onclick: () => pane.find("blocked", other) }, other))) : null,
-      look && look.diff.length ? el("div", { class: "mono preview" }, ...look.diff.map(([mark, line]) =>
-        el("div", { class: `line diff ${mark === "+" ? "plus" : "minus"}` },
-          el("span", { class: "sign" }, mark === "-" ? "−" : mark), el("span", {}, line)))) : null,
+      look ? this.preview(look.diff) : null,
     ]);
+  }
+
+  /** The lines that a move takes away and brings. */
+  preview(diff) {
+    return diff.length ? el("div", { class: "mono preview" }, ...diff.map(([mark, line]) =>
+      el("div", { class: `line diff ${mark === "+" ? "plus" : "minus"}` },
+        el("span", { class: "sign", "aria-label": mark === "+" ? "added" : "removed" }, mark === "-" ? "−" : mark), el("span", {}, line)))) : null;
   }
 
   failure(result, measured) {
@@ -90,15 +98,26 @@ class Drawer {
     const pane = this.pane;
     const refusal = (pane.board.data.blocked || []).find((b) => b.text === text);
     if (!refusal) return this.put("not shown", () => [el("p", { class: "hint" }, "This move is not among those listed here.")]);
-    this.put(`refusal ${JSON.stringify(refusal)} ${pane.board.data.position.id}`, () => [
+    const feed = pane.board.feed;
+    const look = feed && feed.look && feed.look.move === pane.previewed ? feed.look.diff : [];
+    const key = JSON.stringify(["refusal", refusal, pane.board.data.position.id, pane.previewed, look]);
+    this.put(key, () => [
       el("div", { class: "drawer-head" }, el("code", {}, text)),
-      el("p", {}, ...prose(pane.summary(text.split(" ")[0]))),
       el("p", {}, el("strong", {}, "Blocked: "), refusal.sentence),
       refusal.witness ? el("p", {}, el("strong", {}, "For instance: "), refusal.witness) : null,
-      refusal.enablers.length ? el("p", { class: "enablers" }, "What would unblock it: ",
-        ...refusal.enablers.map((move) => pane.moves.has(move)
-          ? el("button", { class: "small", type: "button", onclick: () => pane.unblock(text, move) }, `Play ${move}`)
-          : el("code", {}, move))) : el("p", { class: "quiet" }, "No single move is known to unblock it."),
+      refusal.paths.length ? el("p", { class: "quiet" }, `${plural(refusal.paths.length, "place")} marked in the program on the left.`) : null,
+      ...(refusal.enablers.length ? this.enablers(text, refusal.enablers, look) : [el("p", { class: "quiet" }, "No single move is known to unblock it.")]),
+      el("p", { class: "quiet" }, ...prose(pane.summary(text.split(" ")[0]))),
     ]);
+  }
+
+  /** What would unblock a move: each can be looked at, then played. */
+  enablers(text, moves, diff) {
+    const pane = this.pane;
+    return [el("div", { class: "enablers" }, el("strong", {}, "What would unblock it: "), ...moves.map((move) => el("span", { class: "enabler" },
+      el("button", { class: "small", type: "button", "aria-pressed": String(pane.previewed === move), title: "Show what this move would change",
+        onclick: () => pane.preview(pane.previewed === move ? null : move) }, move),
+      el("button", { class: "small primary", type: "button", "aria-label": `Play ${move}`, onclick: () => pane.unblock(text, move) }, "Play"))) ),
+      this.preview(diff)];
   }
 }

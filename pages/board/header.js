@@ -16,6 +16,7 @@ class Header {
       last: el("button", { class: "nav", type: "button", "aria-label": "To the end", title: "To the end of the line", onclick: act("step", { to: "last" }) }, icon("last")),
       branch: el("button", { class: "nav", type: "button", "aria-label": "Next branch", title: "Next branch at this move (B)", onclick: act("step", { to: "branch" }) }, icon("branch")),
       undo: el("button", { class: "nav wide", type: "button", "aria-label": "Take back", title: "Take the last move back; it stays in the history (U)", onclick: act("take_back") }, icon("undo"), el("span", { class: "words" }, " Take back")),
+      hint: el("button", { class: "nav wide", type: "button", title: "A hint: first the kind of a good move, then its place, then the move (H)", onclick: () => board.moves.hints.ask() }, "Hint"),
       measure: el("button", { class: "nav wide", type: "button", onclick: () => board.toggleMeasuring() }, "Pause"),
     };
     const b = this.buttons;
@@ -39,7 +40,7 @@ class Header {
     this.root = el("header", { class: "top" },
       el("div", { class: "title-row" }, this.title, this.about, el("span", { class: "spring" }), b.fresh, b.save, b.keys),
       el("div", { class: "metric-row" }, this.metric.time.root, this.metric.gain.root, this.metric.best.root,
-        this.metric.rate.root, this.queueBox, el("div", { class: "navs" }, b.undo, b.first, b.back, b.forward, b.last, b.branch)),
+        this.metric.rate.root, this.queueBox, el("div", { class: "navs" }, b.hint, b.undo, b.first, b.back, b.forward, b.last, b.branch)),
       this.banner);
   }
 
@@ -72,11 +73,9 @@ class Header {
       best ? (best.id === this.board.data.position.id ? "here" : `${duration(best.seconds)}, move ${best.ply}`) : "");
     const gigabytes = known && work.bytes ? work.bytes / now.seconds / 1e9 : null;
     const gigaflops = known && work.flops ? work.flops / now.seconds / 1e9 : null;
-    show(m.rate.root, Boolean(work.bytes || work.flops));
-    m.rate.set(gigabytes ? `${significant(gigabytes)} GB/s` : "–",
-      gigaflops ? `${significant(gigaflops)} GFLOP/s` : "");
+    this.rate(known ? now.seconds : null, gigabytes, gigaflops, work, feed.roofline);
     const words = {
-      measuring: `Measuring ${queue.done} of ${queue.total}`,
+      measuring: `Measuring ${queue.done} of ${queue.total}${queue.left >= 5 ? ` · ${rest(queue.left)}` : ""}`,
       waiting: `${queue.done} of ${queue.total}, another player is being measured`,
       idle: queue.total ? `Measured ${queue.done} of ${queue.total}` : "Nothing to measure",
       off: queue.done ? `Off: ${queue.done} of ${queue.total} known` : "Measuring is off",
@@ -93,6 +92,20 @@ class Header {
     put(this.banner.firstChild, queue.message || "The measurer has stopped. Play goes on unmeasured.");
   }
 
+  /** How much of what the machine can do is reached; before that is measured, the throughput. */
+  rate(seconds, gigabytes, gigaflops, work, roofline) {
+    const { rate } = this.metric;
+    show(rate.root, Boolean(work.bytes || work.flops));
+    const speeds = [gigabytes ? `${significant(gigabytes)} GB/s` : "", gigaflops ? `${significant(gigaflops)} GFLOP/s` : ""].filter(Boolean);
+    rate.name(roofline ? "Of the roofline" : "Throughput");
+    rate.root.title = roofline
+      ? `No program of this kernel can take less than ${duration(roofline.seconds)} here: ${roofline.bound === "memory"
+        ? `its arrays (${roofline.pattern}) stream at ${significant(roofline.gbytes_per_second)} GB/s at best` : `all cores compute ${significant(roofline.gflops)} GFLOP/s at best`}. Now: ${speeds.join(", ") || "not measured"}.`
+      : rate.about;
+    if (roofline && seconds) rate.set(`${significant((100 * roofline.seconds) / seconds)}%`, `${roofline.bound === "memory" ? speeds[0] : speeds[speeds.length - 1]}, ${roofline.bound}`);
+    else rate.set(speeds[0] || "–", speeds[1] || "");
+  }
+
   /** What the last move did to the time, beside the time itself. */
   lastMove(now) {
     const feed = this.board.feed;
@@ -101,6 +114,11 @@ class Header {
     const effect = now.seconds > 0 && typeof before === "number" ? before / now.seconds : null;
     this.metric.time.chip(effect === null ? "" : `${sign(effect)} ${ratio(effect)} last move`, effect === null ? "" : tone(effect));
   }
+}
+
+/** What is left, roughly: nobody counts these seconds. */
+function rest(seconds) {
+  return seconds < 90 ? `${Math.ceil(seconds / 5) * 5} s` : `${Math.round(seconds / 60)} min`;
 }
 
 function metric(name, about) {
@@ -112,6 +130,7 @@ function metric(name, about) {
   return {
     root,
     about,
+    name(text) { put(root.firstChild, text); },
     set(text, small = "") {
       put(value, text);
       put(detail, small);

@@ -1,7 +1,7 @@
 // What a player may want to look up: the keys, the notation of programs, and what each move does.
 
 const KEYS = [
-  ["← →", "one move back, forward"], ["U", "take back"], ["B", "next branch"], ["↑ ↓", "up, down in a list"],
+  ["← →", "one move back, forward"], ["U", "take back"], ["H", "a hint: the kind of a good move; again: its place; again: the move"], ["B", "next branch"], ["↑ ↓", "up, down in a list"],
   ["Enter", "play the selected move"], ["Double click", "on a move: play it"], ["/", "filter the moves, or type one"],
   ["Esc", "clear the filter, then the selected move, then the selected line"], ["M", "measure, pause"],
   ["Save line", "on top: download the game as a text; paste it on the start screen to play on"], ["?", "this help"],

@@ -6,7 +6,8 @@ class HistoryPane {
     this.board = board;
     this.closed = new Set();
     this.entries = new Map();
-    this.body = el("div", { class: "scroll history", role: "list", "aria-label": "Moves played", tabindex: "0" });
+    this.body = el("div", { class: "scroll history", role: "group", "aria-label": "Moves played", tabindex: "0" });
+    this.body.addEventListener("keydown", (event) => this.key(event));
     this.body.addEventListener("click", (event) => {
       const fold = event.target.closest("[data-fold]");
       if (fold) {
@@ -25,6 +26,17 @@ class HistoryPane {
     this.root = el("section", { class: "pane history-pane", "aria-label": "History" },
       el("header", { class: "pane-head" }, el("h2", {}, "History"),
         el("div", { class: "extras" }, this.remove, this.promote, this.erase)), this.body);
+  }
+
+  /** Up and down through the moves as they stand here. */
+  key(event) {
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (!step) return;
+    const ids = [...this.entries.keys()];
+    const next = ids[ids.indexOf(this.board.data.position.id) + step];
+    if (next !== undefined) this.board.send("goto", { id: next });
+    event.preventDefault();
+    event.stopPropagation();
   }
 
   update() {
@@ -66,7 +78,7 @@ class HistoryPane {
       if (!main) return;
       block.append(this.entry(main));
       for (const other of others) {
-        const variation = el("div", { class: "variation", role: "list" });
+        const variation = el("div", { class: "variation", role: "group", "aria-label": `Variation ${other.ply}. ${other.move}` });
         const length = this.length(other);
         if (length > 1) {
           variation.append(el("button", { class: "fold", type: "button", "data-fold": other.id,
@@ -88,7 +100,7 @@ class HistoryPane {
   entry(node) {
     const here = node.id === this.board.data.position.id;
     const time = el("small", {});
-    const root = el("button", { class: `entry${here ? " here" : ""}`, type: "button", role: "listitem",
+    const root = el("button", { class: `entry${here ? " here" : ""}`, type: "button",
       "data-id": node.id, "aria-current": here ? "step" : null },
       node.parent === null ? "Start" : `${node.ply}. ${node.move}`, time);
     this.entries.set(node.id, { root, time });
@@ -146,7 +158,7 @@ class Chart {
     if (width < 80 || height < 50) return;
     const line = data.history.line;
     const points = line.map((id, ply) => ({ id, ply, gain: typeof feed.times[id] === "number" && feed.start > 0 ? feed.start / feed.times[id] : null }));
-    const key = JSON.stringify([width, height, data.position.id, points]);
+    const key = JSON.stringify([width, height, data.position.id, points, feed.roofline]);
     if (key === this.shown) return;
     this.shown = key;
     const known = points.filter((p) => p.gain !== null);
@@ -155,7 +167,8 @@ class Chart {
       parts.push(svg("text", { x: width / 2, y: height / 2, class: "quiet", "text-anchor": "middle" }, "No measured position yet"));
     } else {
       const left = 40, right = 12, top = 12, bottom = 22;
-      const high = Math.max(2, ...known.map((p) => p.gain)) * 1.1;
+      const limit = feed.roofline && feed.start > 0 ? feed.start / feed.roofline.seconds : null;
+      const high = Math.max(2, limit || 0, ...known.map((p) => p.gain)) * 1.1;
       const low = Math.min(1, ...known.map((p) => p.gain)) / 1.1;
       const x = (ply) => left + 10 + ((width - left - 10 - right) * ply) / Math.max(4, line.length - 1);
       const y = (gain) => top + (height - top - bottom) * (1 - Math.log(gain / low) / Math.log(high / low));
@@ -165,6 +178,10 @@ class Chart {
         last = y(tick);
         parts.push(svg("line", { x1: left, x2: width - right, y1: y(tick), y2: y(tick), class: tick === 1 ? "grid one" : "grid" }));
         parts.push(svg("text", { x: left - 6, y: y(tick) + 4, class: "tick", "text-anchor": "end" }, `${tick}×`));
+      }
+      if (limit !== null) {
+        parts.push(svg("line", { x1: left, x2: width - right, y1: y(limit), y2: y(limit), class: "roofline" }));
+        parts.push(svg("text", { x: width - right, y: y(limit) + 13, class: "tick", "text-anchor": "end" }, `roofline ${ratio(limit)}`));
       }
       const step = Math.max(1, Math.ceil(line.length / Math.max(2, Math.floor(width / 50))));
       for (let ply = 0; ply < line.length; ply += step) {

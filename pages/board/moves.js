@@ -1,20 +1,18 @@
-// The moves table. Rows are kept by move text, never by place in the list, and their order changes only
-// when the player asks for it: results that stream in fill cells and move nothing.
+// The moves table: which rows are shown, which is chosen, what is played. Rows (row.js) are kept by move text,
+// never by place in the list, and their order (order.js) changes only when the player asks for it.
 
 class MovesPane {
   constructor(board) {
     this.board = board;
     this.group = "all";
     this.filter = "";
-    this.sort = "listed";
     this.rows = new Map();
-    this.order = [];
     this.chosen = null;
     this.playing = null;
     this.typed = null;
-    this.settled = false; // is all that is known of this position in the order?
     this.unblocking = null; // the blocked move whose enabler is being played
     this.unblocked = null; // it is legal now
+    this.previewed = null; // the enabler whose effect is shown
     this.tabs = tabBar("Groups of moves",
       [["all", "All"], ["selection", "At the selection"], ["enablers", "Enablers"], ["blocked", "Blocked"]],
       (id) => this.open(id));
@@ -28,22 +26,18 @@ class MovesPane {
       if (event.key === "Enter" && this.command()) this.playTyped();
       if (event.key === "ArrowDown") { this.list.focus(); this.walk(1); event.preventDefault(); }
     });
-    this.sorter = el("select", { class: "field", "aria-label": "Order of the moves",
-      onchange: () => { this.sort = this.sorter.value; this.reorder(); this.draw(); this.list.scrollTop = 0; } },
-      el("option", { value: "listed" }, "By kind"), el("option", { value: "gain" }, "Fastest first"),
-      el("option", { value: "place" }, "By place"));
-    this.updater = el("button", { class: "small", type: "button", title: "Sort the rows again by what has been measured",
-      onclick: () => { this.reorder(); this.list.scrollTop = 0; } }, "Update order");
+    this.order = new Order(this);
     this.count = el("span", { class: "count", role: "status" });
-    this.tools = el("div", { class: "tools" }, this.search, this.sorter, this.updater, this.count);
+    this.tools = el("div", { class: "tools" }, this.search, this.order.select, this.order.button, this.count);
     this.titles = el("div", { class: "row titles", "aria-hidden": "true" }, el("span", {}, "Move"), el("span", {}, "Place"),
       el("span", {}, "Parameter"), el("span", { class: "speed", title: "How many times as fast as the position on the board" }, "Speed", el("span", { class: "words" }, " against now")));
     this.list = el("div", { class: "scroll moves", role: "listbox", tabindex: "0", "aria-label": "Legal moves" });
     this.list.addEventListener("click", (event) => this.clicked(event));
     this.list.addEventListener("dblclick", (event) => this.doubled(event));
     this.list.addEventListener("mouseover", (event) => this.hover(event));
-    this.list.addEventListener("mouseleave", () => this.board.involve(this.placesOf(this.chosen)));
+    this.list.addEventListener("mouseleave", () => this.pointOut());
     this.list.addEventListener("keydown", (event) => this.key(event));
+    this.hints = new Hints(this);
     this.drawer = new Drawer(this);
     this.root = el("section", { class: "pane moves-pane", "aria-label": "Moves" },
       this.tabs.root, this.tools, this.titles, this.list, this.drawer.root);
@@ -64,13 +58,13 @@ class MovesPane {
     if (changed) {
       this.rows.clear();
       this.chosen = this.unblocked = this.playing = null;
-      this.settled = false;
+      this.order.settled = false;
       this.list.scrollTop = 0;
     }
     if (changed && this.typed && this.typed === this.filter.trim()) this.search.value = this.filter = "";
     if (changed) this.typed = null;
     this.moves = new Map(moves.map((move, index) => [move.text, { ...move, index }]));
-    if (changed) this.reorder();
+    if (changed) this.order.update();
     else this.arrange();
     if (changed && this.unblocking !== null) this.afterUnblocking();
     this.draw();
@@ -122,53 +116,16 @@ class MovesPane {
     return move && feed && feed.position === this.board.data.position.id ? feed.results[move.index] : 0;
   }
 
-  gain(text) {
+  /** The shortest time of what a move leads to, where it has one. */
+  seconds(text) {
     const result = this.result(text);
+    return Array.isArray(result) && typeof result[0] === "number" ? result[0] : null;
+  }
+
+  gain(text) {
     const now = this.board.feed && this.board.feed.now;
-    if (!Array.isArray(result) || typeof result[0] !== "number" || !now || !(now.seconds > 0)) return null;
-    return now.seconds / result[0];
-  }
-
-  /** The moves in the order asked for, by what is known now. */
-  sorted() {
-    const order = [...this.moves.keys()];
-    if (this.sort === "gain") {
-      const times = new Map(order.map((text) => {
-        const result = this.result(text);
-        return [text, Array.isArray(result) && typeof result[0] === "number" ? result[0] : Infinity];
-      }));
-      order.sort((a, b) => (times.get(a) === times.get(b) ? 0 : times.get(a) - times.get(b)));
-    } else if (this.sort === "place") {
-      const key = (text) => { const m = this.moves.get(text); return `${m.place} ${m.name} ${m.params}`; };
-      order.sort((a, b) => key(a).localeCompare(key(b), "en", { numeric: true }));
-    }
-    return order;
-  }
-
-  reorder() {
-    this.order = this.sorted();
-    this.updater.classList.remove("lit");
-    this.arrange();
-  }
-
-  /** Is somebody reading the rows? Then they stay where they are. */
-  inUse() {
-    const root = this.list.getRootNode();
-    return this.chosen !== null || this.list.scrollTop > 0 || this.list.matches(":hover") || root.activeElement === this.list;
-  }
-
-  /** The order holds as far as results are known on arrival; while more stream in the rows are frozen. */
-  settle() {
-    const feed = this.board.feed;
-    if (this.sort !== "gain" || !feed || !feed.explored) return;
-    const streaming = ["measuring", "waiting"].includes(feed.queue.state);
-    if (!this.settled || (!streaming && this.updater.classList.contains("lit") && !this.inUse())) {
-      this.reorder();
-      this.keepInSight();
-    }
-    this.settled = true;
-    const order = this.sorted();
-    this.updater.classList.toggle("lit", order.some((text, i) => text !== this.order[i]));
+    const seconds = this.seconds(text);
+    return seconds === null || !now || !(now.seconds > 0) ? null : now.seconds / seconds;
   }
 
   /** Which rows are shown, in the frozen order. */
@@ -176,7 +133,7 @@ class MovesPane {
     if (!this.board.data.moves || !this.moves) return;
     if (this.group === "blocked") return this.drawBlocked();
     const words = this.filter.toLowerCase().split(/\s+/).filter(Boolean);
-    const shown = this.order.filter((text) => {
+    const shown = this.order.list.filter((text) => {
       const move = this.moves.get(text);
       if (this.group === "selection" && !this.atSelection(move)) return false;
       if (this.group === "enablers" && !move.opens.length) return false;
@@ -190,7 +147,7 @@ class MovesPane {
       this.list.replaceChildren(...(nodes.length ? nodes : [el("p", { class: "empty" }, this.emptySentence())]));
       this.list.scrollTop = top;
     }
-    this.count.textContent = shown.length === this.order.length ? plural(shown.length, "move") : `${shown.length} of ${this.order.length}`;
+    this.count.textContent = shown.length === this.order.list.length ? plural(shown.length, "move") : `${shown.length} of ${this.order.list.length}`;
     this.counts();
     this.fill();
   }
@@ -240,59 +197,28 @@ class MovesPane {
 
   row(text) {
     let row = this.rows.get(text);
-    if (row) return row.root;
-    const move = this.moves.get(text);
-    const fill = el("span", { class: "fill" });
-    const value = el("span", { class: "value" });
-    const apply = el("button", { class: "small apply", type: "button", tabindex: "-1", "aria-label": `Apply ${text}` }, "Apply");
-    const root = el("div", { class: "row", role: "option", "data-move": text, "aria-selected": "false" },
-      el("span", { class: "name", title: this.summary(move.name).replace(/`/g, "") }, move.name),
-      el("span", { class: "place", title: move.place }, move.place),
-      el("span", { class: "params", title: move.params ? text : null }, move.params),
-      el("span", { class: "bar", "aria-hidden": "true" }, fill), value, apply);
-    row = { root, fill, value, shown: undefined };
-    this.rows.set(text, row);
-    return root;
+    if (!row) {
+      const move = this.moves.get(text);
+      row = new MoveRow(move, this.summary(move.name));
+      this.rows.set(text, row);
+    }
+    return row.root;
   }
 
-  /** Put what is measured into the rows: text and classes only, no row moves. */
+  /** Put what is measured into the rows. */
   fill() {
     const now = this.board.feed && this.board.feed.now;
     const base = now && now.seconds > 0 ? now.seconds : null;
-    for (const [text, row] of this.rows) {
-      const result = this.result(text);
-      const key = `${Array.isArray(result) ? result.slice(0, 2).join() : result}/${base}`;
-      if (row.shown === key) continue;
-      row.shown = key;
-      row.root.dataset.state = Array.isArray(result) ? (typeof result[0] === "number" ? "known" : "failed") : ["waiting", "measuring", "unmeasured"][result] || "waiting";
-      row.fill.style.cssText = "";
-      row.fill.className = "fill";
-      row.value.className = "value";
-      if (Array.isArray(result) && typeof result[0] === "number") {
-        if (base === null) { put(row.value, duration(result[0])); continue; }
-        const gain = base / result[0];
-        // log scale, two doublings to either side of 1.0
-        const share = Math.max(-1, Math.min(1, Math.log2(gain) / 2));
-        row.fill.style.left = `${50 + Math.min(0, share) * 50}%`;
-        row.fill.style.width = `max(1px, ${Math.abs(share) * 50}%)`;
-        row.fill.classList.add(tone(gain));
-        row.value.classList.add(tone(gain));
-        put(row.value, `${sign(gain)} ${ratio(gain)}`);
-      } else if (Array.isArray(result) && result[0] === "untimed") {
-        put(row.value, "no time");
-      } else if (Array.isArray(result)) {
-        row.value.classList.add("failure");
-        put(row.value, `✕ ${FAILURES[result[0]] || result[0]}`);
-      } else put(row.value, result === 1 ? "measuring" : result === 2 ? "" : "…");
-    }
+    for (const [text, row] of this.rows) row.show(this.result(text), base);
   }
 
   /** New results came. */
   refresh() {
     if (!this.moves) return;
-    this.settle();
+    this.order.settle();
     this.fill();
-    if (this.chosen) this.drawer.draw();
+    this.drawer.draw();
+    if (this.chosen === null && !this.list.matches(":hover")) this.pointOut();
   }
 
   clicked(event) {
@@ -310,15 +236,18 @@ class MovesPane {
 
   hover(event) {
     const row = event.target.closest("[data-move]");
-    this.board.involve(row ? this.placesOf(row.dataset.move) : this.placesOf(this.chosen));
+    if (row) this.board.involve(this.placesOf(row.dataset.move));
+    else this.pointOut();
+  }
+
+  /** Mark the nodes of the chosen move, or of the hint. */
+  pointOut() {
+    this.board.involve(this.chosen === null ? this.hints.paths() : this.placesOf(this.chosen));
   }
 
   placesOf(text) {
     if (text === null) return [];
-    if (this.group === "blocked") {
-      const blocked = (this.board.data.blocked || []).find((b) => b.text === text);
-      return blocked ? blocked.paths : [];
-    }
+    if (this.group === "blocked") return this.blockedMove(text).paths;
     const move = this.moves && this.moves.get(text);
     return move ? move.paths : [];
   }
@@ -326,7 +255,8 @@ class MovesPane {
   unchoose() {
     const row = this.chosen !== null && this.rows.get(this.chosen);
     if (row) row.root.setAttribute("aria-selected", "false");
-    this.chosen = this.unblocked = null;
+    this.chosen = this.unblocked = this.previewed = null;
+    this.list.removeAttribute("aria-activedescendant");
     this.board.involve([]);
   }
 
@@ -335,11 +265,25 @@ class MovesPane {
     this.chosen = text;
     for (const row of this.list.querySelectorAll("[data-move]")) {
       row.setAttribute("aria-selected", String(row.dataset.move === text));
+      if (row.dataset.move === text) this.list.setAttribute("aria-activedescendant", row.id);
     }
-    this.board.involve(this.placesOf(text));
+    this.pointOut();
+    if (text !== null) this.board.bringInvolved();
     if (text !== null && this.group !== "blocked") this.board.send("look", { move: text });
+    if (text !== null && this.group === "blocked") this.preview(this.blockedMove(text).enablers[0] ?? null);
     this.draw();
     this.keepInSight(); // the drawer below has opened
+  }
+
+  /** Show what an enabler would do, before it is played. */
+  preview(enabler) {
+    this.previewed = enabler;
+    if (enabler !== null) this.board.send("look", { move: enabler });
+    this.drawer.draw();
+  }
+
+  blockedMove(text) {
+    return (this.board.data.blocked || []).find((b) => b.text === text) || { paths: [], enablers: [] };
   }
 
   keepInSight() {
@@ -387,8 +331,8 @@ class MovesPane {
 
   draw() {
     if (this.playing === null) this.root.classList.remove("busy");
-    this.sorter.disabled = this.group === "blocked";
-    this.updater.disabled = this.group === "blocked" || this.sort !== "gain";
+    this.order.select.disabled = this.group === "blocked";
+    this.order.button.disabled = this.group === "blocked" || this.order.kind !== "gain";
     this.drawer.draw();
   }
 
@@ -404,9 +348,8 @@ class MovesPane {
     const words = this.filter.toLowerCase().split(/\s+/).filter(Boolean);
     const shown = blocked.filter((b) => words.every((word) => b.text.toLowerCase().includes(word)));
     if (this.chosen !== null && !shown.some((b) => b.text === this.chosen)) this.unchoose();
-    this.list.replaceChildren(...shown.map((b) =>
-      el("div", { class: "row blocked", role: "option", "data-move": b.text, "aria-selected": String(b.text === this.chosen) },
-        el("span", { class: "name", title: `${b.text}: ${this.summary(b.text.split(" ")[0]).replace(/`/g, "")}` }, b.text), el("span", { class: "why", title: b.sentence }, b.sentence))));
+    this.list.replaceChildren(...shown.map((b, number) =>
+      blockedRow(b, this.summary(b.text.split(" ")[0]), number, b.text === this.chosen)));
     if (!shown.length) this.list.replaceChildren(el("p", { class: "empty" }, this.filter ? "No blocked move matches the filter." : "Nothing is blocked here."));
     put(this.count, shown.length === blocked.length ? `${blocked.length} refused` : `${shown.length} of ${blocked.length}`);
   }

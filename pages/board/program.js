@@ -8,7 +8,7 @@ class ProgramPane {
     this.tab = "text";
     this.body = el("div", { class: "scroll mono", role: "listbox", "aria-label": "Program text", tabindex: "0" });
     this.note = el("div", { class: "note" });
-    this.tabs = tabBar("Program views", [["text", "Program"], ["changes", "What changed"]], (id) => this.open(id));
+    this.tabs = tabBar("Program views", [["text", "Program"], ["tree", "Tree"], ["changes", "Changes"]], (id) => this.open(id));
     this.since = "diff";
     this.sinces = new Map([["diff", "last move"], ["since_start", "start"]].map(([id, words]) => [id,
       el("button", { class: "small", type: "button", "data-since": id, "aria-pressed": String(id === this.since),
@@ -60,7 +60,12 @@ class ProgramPane {
 
   draw() {
     const program = this.board.data.program;
+    this.body.classList.toggle("graph", this.tab === "tree");
     if (this.tab === "changes") return this.drawChanges(program);
+    if (this.tab === "tree") {
+      this.body.replaceChildren(drawTree(program));
+      return this.paint();
+    }
     const rows = [];
     for (const head of program.head) {
       rows.push(el("div", { class: head.buffer ? "line buffer" : "line head", role: "option",
@@ -197,7 +202,15 @@ class CodePane {
       if (!own.length) note = "The selected node has no line of its own here: optimised away, or part of a neighbour's.";
       else if (from !== this && from !== null) bring(this.body, own[0]);
     }
-    put(this.note, note);
+    this.missing = note;
+    this.tell();
+  }
+
+  /** Below the code: why the selection has no line, or what is known of it without a time (a GPU's). */
+  tell() {
+    const feed = this.board.feed;
+    const here = feed && feed.now && feed.position === this.board.data.position.id;
+    put(this.note, this.missing || (here && feed.now.about) || "");
   }
 }
 

@@ -1,13 +1,24 @@
 // The start screen: a kernel's card, a saved game, a recorded line, or a text of one's own.
 
 const SHOWN_GAMES = 4;
+const FIRST_KERNEL = "softmax"; // a dozen ideas in one kernel, and the first move shows
+
+const PYTHON_EXAMPLE = `from dojo_core import kernel
+from dojo_core.own import exp
+
+@kernel({"m": 1024, "n": 512}, x="mn")
+def softmax(x):
+    e = exp(x - x.max("n")).named("e")
+    return e / e.sum("n")
+
+softmax.save("softmax.dojo")`;
 
 class StartView {
   constructor(board) {
     this.board = board;
     this.root = el("div", { class: "start" });
     this.drawn = null;
-    this.own = { text: "", policy: "reassoc" };
+    this.own = { text: "", policy: "reassoc", target: "cpu" };
     this.shapes = new Map(); // as typed, by kernel
   }
 
@@ -26,26 +37,40 @@ class StartView {
     this.root.replaceChildren(
       el("header", { class: "welcome" }, el("h1", {}, "The Dojo"),
         el("p", {}, "Make a kernel fast, one move at a time. Every move keeps the program's meaning; its measured time is your score. ",
-          el("strong", {}, "Pick a kernel to begin; softmax is a good first one."))),
+          el("strong", {}, "Pick a kernel to begin.")), this.newcomer(start)),
       el("div", { class: "start-columns" },
-        el("div", {}, this.games(start.games), this.policies(start.policies),
+        el("div", {}, this.games(start.games), this.settings(start),
           el("section", {}, el("h2", {}, "Kernels"), el("div", { class: "cards" },
             ...start.groups.flatMap((group) => group.kernels.map((kernel) => this.card(kernel, group.name)))))),
         el("div", {}, this.lines(start), this.ownText())));
   }
 
-  policies(policies) {
-    const words = el("span", { class: "quiet" });
-    const choice = el("select", { class: "field", "aria-label": "Floating-point policy", onchange: () => this.policy(choice, words, policies) },
-      ...policies.map((p) => el("option", { value: p.name }, `${p.words} (${p.name})`)));
-    choice.value = this.own.policy;
-    this.policy(choice, words, policies);
-    return el("div", { class: "policy" }, el("label", {}, "Arithmetic: ", choice), words);
+  /** The first thing to press for whoever has no game yet. */
+  newcomer({ games, groups }) {
+    const first = groups.flatMap((group) => group.kernels).find((kernel) => kernel.name === FIRST_KERNEL);
+    if (games.length || !first) return "";
+    return el("div", { class: "newcomer" },
+      el("button", { class: "primary", type: "button", onclick: () => this.board.send("start", { kernel: first.name, shape: first.shape, ...this.chosen() }) }, `Play ${first.name}`),
+      el("span", { class: "quiet" }, "A good first game. A first faster program takes about a minute."));
   }
 
-  policy(choice, words, policies) {
-    this.own.policy = choice.value;
-    put(words, policies.find((p) => p.name === choice.value).sentence);
+  chosen() {
+    return { policy: this.own.policy, target: this.own.target };
+  }
+
+  /** What holds for whatever is begun next: how exact the arithmetic stays, and which machine it is for. */
+  settings({ policies, targets }) {
+    return el("div", { class: "settings" }, ...this.setting("policy", "Arithmetic", policies), ...this.setting("target", "For", targets));
+  }
+
+  setting(name, label, options) {
+    const words = el("span", { class: "quiet" });
+    const choose = () => { this.own[name] = choice.value; put(words, options.find((o) => o.name === choice.value).sentence); };
+    const choice = el("select", { class: "field", "aria-label": label === "For" ? "Target" : "Floating-point policy", onchange: choose },
+      ...options.map((o) => el("option", { value: o.name }, name === "policy" ? `${o.words} (${o.name})` : o.words)));
+    choice.value = this.own[name];
+    choose();
+    return [el("label", {}, `${label}: `), choice, words];
   }
 
   games(games) {
@@ -73,7 +98,7 @@ class StartView {
       placeholder: "kernel double\nin x\nout y\nx f32 [1024] heap\ny f32 [1024] heap\n1024 y[{0}] = x[{0}]*2" });
     this.area.value = this.own.text;
     this.area.addEventListener("input", () => { this.own.text = this.area.value; });
-    const play = () => this.board.send("text", { text: this.area.value, policy: this.own.policy });
+    const play = () => this.board.send("text", { text: this.area.value, ...this.chosen() });
     const file = el("input", { type: "file", accept: ".dojo,.line,.txt,text/plain", hidden: true });
     file.addEventListener("change", async () => {
       if (!file.files[0]) return;
@@ -86,7 +111,10 @@ class StartView {
       el("p", { class: "quiet" }, "A program in the text form, or a saved game."), this.area, this.error("text"),
       el("div", { class: "own-foot" },
         el("button", { class: "small", type: "button", title: "Choose a file and play it", onclick: () => file.click() }, "Play a file…"), file,
-        el("button", { class: "small primary", type: "button", onclick: play }, "Play this")));
+        el("button", { class: "small primary", type: "button", onclick: play }, "Play this")),
+      el("details", { class: "python" }, el("summary", {}, "Written in Python"),
+        el("p", { class: "quiet" }, "Describe the kernel as a function over named axes, save its text, and play that file here. The app reads the text and never runs Python."),
+        el("pre", { class: "mono" }, PYTHON_EXAMPLE)));
   }
 
   card(kernel, group) {
@@ -94,7 +122,7 @@ class StartView {
     const shape = el("input", { class: "field", value: this.shapes.get(name) || kernel.shape, "aria-label": `Shape of ${name}: ${kernel.dims}`, spellcheck: "false" });
     const names = el("datalist", { id: `layers-${name}` }, ...kernel.layers.map(([layer, sizes]) => el("option", { value: layer }, sizes)));
     if (kernel.layers.length) shape.setAttribute("list", names.id);
-    const begin = () => this.board.send("start", { kernel: name, shape: shape.value, policy: this.own.policy });
+    const begin = () => this.board.send("start", { kernel: name, shape: shape.value, ...this.chosen() });
     shape.addEventListener("input", () => this.shapes.set(name, shape.value));
     shape.addEventListener("keydown", (event) => { if (event.key === "Enter") begin(); });
     const label = el("label", { class: "shape" }, el("small", {}, kernel.dims || "shape"), shape, names);

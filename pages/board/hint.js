@@ -1,0 +1,82 @@
+// What helps a player on: hints in three levels (kind, place, move), and what to do first. Both stand in the
+// drawer below the moves while no move is chosen there.
+
+class Hints {
+  constructor(pane) {
+    this.pane = pane;
+  }
+
+  get board() { return this.pane.board; }
+
+  /** What the server hints at this position, as far as it has been asked for. */
+  get shown() {
+    const feed = this.board.feed;
+    return (feed && feed.position === this.board.data.position.id && feed.hint) || null;
+  }
+
+  ask() {
+    if (this.pane.group === "blocked") this.pane.open("all");
+    this.pane.unchoose();
+    this.board.send("hint");
+    this.pane.draw();
+  }
+
+  /** The nodes that the hint names. */
+  paths() {
+    return (this.shown && this.shown.paths) || [];
+  }
+
+  parts() {
+    const hint = this.shown;
+    if (hint.source === "waiting") return [el("p", { class: "hint" }, "Asking the heuristic pass what it would play…")];
+    if (hint.source === "none") {
+      return [el("p", {}, el("strong", {}, "No hint. "), "Nothing measured here is faster, and the heuristic pass would play nothing more. Take some moves back and try another variation, or play an enabler: it is neutral now and opens something.")];
+    }
+    const measured = hint.source === "measured";
+    return [
+      el("div", { class: "drawer-head" }, el("strong", {}, `Hint ${hint.level} of 3`),
+        el("span", { class: "quiet" }, measured ? "from what was measured here" : "from the heuristic pass, which measures nothing"),
+        hint.level < 3 ? el("button", { class: "small", type: "button", onclick: () => this.ask() }, hint.level === 1 ? "Where?  H" : "Which move?  H")
+          : el("button", { class: "small primary", type: "button", onclick: () => this.pane.play(hint.move) }, "Apply")),
+      el("p", {}, measured ? "A move of this kind makes the program faster: " : "Nothing measured here is faster so far. An expert would go on with ",
+        el("code", {}, hint.kind), ". ", ...prose(hint.words)),
+      hint.level >= 2 ? el("p", {}, "The place: ", el("code", {}, hint.place), hint.paths.length ? ", marked in the program on the left." : ".") : null,
+      hint.level >= 3 ? el("p", {}, "The move: ", el("code", {}, hint.move), hint.gain
+        ? el("span", { class: tone(hint.gain) }, `  ${sign(hint.gain)} ${ratio(hint.gain)}`) : "") : null,
+    ];
+  }
+
+  /** The fastest move measured here, where it is faster than now by more than the noise. */
+  best() {
+    let best = null;
+    for (const text of this.pane.moves.keys()) {
+      const gain = this.pane.gain(text);
+      if (gain > NOISE && (best === null || gain > best.gain)) best = { text, gain };
+    }
+    return best;
+  }
+
+  /** What to do next: in full on a game's first move, later in a line. */
+  guide() {
+    const { board, pane } = this;
+    const best = this.best();
+    const begun = board.data.history.nodes.length > 1;
+    const found = best === null ? null : el("p", { class: "found" }, "Fastest measured here: ", el("code", {}, best.text),
+      el("span", { class: "faster" }, `  ${sign(best.gain)} ${ratio(best.gain)}  `),
+      el("button", { class: "small", type: "button", onclick: () => pane.find("all", best.text) }, "Show it"));
+    if (begun) return [found, el("p", { class: "hint" }, HINTS.all)];
+    if (board.data.game.target !== "cpu" || !board.data.measuring) return [el("p", { class: "hint" }, HINTS.all)];
+    return [
+      el("p", {}, el("strong", {}, "Your first move. "), "Each row is a way to rewrite the program that keeps its meaning; each is being verified and timed on this computer. ",
+        el("span", { class: "faster" }, "▲"), " makes it faster: press ", el("strong", {}, "Apply"), " on such a row. Nothing is lost: you can always take back."),
+      found || el("p", { class: "hint" }, "The first times come in a few seconds. Stuck? H gives a hint, ? explains the rest."),
+    ];
+  }
+
+  /** Changes whenever `guide` would say something else. */
+  guideKey() {
+    const best = this.best();
+    const { data } = this.board;
+    return JSON.stringify(["guide", data.history.nodes.length > 1, data.measuring, data.game.target, best && best.text, best && ratio(best.gain)]);
+  }
+}

@@ -1,0 +1,59 @@
+// One row of the moves table: made once for a move, then filled as times come in.
+
+class MoveRow {
+  constructor(move, summary) {
+    const { text } = move;
+    this.fill = el("span", { class: "fill" });
+    this.whisker = el("span", { class: "whisker" });
+    this.value = el("span", { class: "value" });
+    this.root = el("div", { class: "row", role: "option", id: `move-${move.index}`, "data-move": text, "aria-selected": "false" },
+      el("span", { class: "name", title: summary.replace(/`/g, "") }, move.name),
+      el("span", { class: "place", title: move.place }, move.place),
+      el("span", { class: "params", title: move.params ? text : null }, move.params),
+      el("span", { class: "bar", "aria-hidden": "true" }, this.fill, this.whisker), this.value,
+      el("button", { class: "small apply", type: "button", tabindex: "-1", "aria-label": `Apply ${text}` }, "Apply"));
+    this.shown = undefined;
+  }
+
+  /** `result`: what is known of the move (feed.py); `base`: seconds of the position on the board. Text and
+   *  classes only: no row moves. */
+  show(result, base) {
+    const known = Array.isArray(result);
+    const key = `${known ? result.slice(0, 2).join() : result}/${base}`;
+    if (this.shown === key) return;
+    this.shown = key;
+    const timed = known && typeof result[0] === "number";
+    this.root.dataset.state = known ? (timed ? "known" : "failed") : ["waiting", "measuring", "unmeasured"][result] || "waiting";
+    this.fill.style.cssText = this.whisker.style.cssText = "";
+    this.fill.className = "fill";
+    this.value.className = "value";
+    if (timed) this.time(result, base);
+    else if (known && result[0] === "untimed") put(this.value, "no time");
+    else if (known) {
+      this.value.classList.add("failure");
+      put(this.value, `✕ ${FAILURES[result[0]] || result[0]}`);
+    } else put(this.value, result === 1 ? "measuring" : result === 2 ? "" : "…");
+  }
+
+  time([shortest, median], base) {
+    if (base === null) return put(this.value, duration(shortest));
+    const gain = base / shortest;
+    const share = (g) => Math.max(-1, Math.min(1, Math.log2(g) / 2)); // log scale, two doublings to either side of 1.0
+    const [far, near] = [share(gain), share(base / median)];
+    this.fill.style.left = `${50 + Math.min(0, far) * 50}%`;
+    this.fill.style.width = `max(1px, ${Math.abs(far) * 50}%)`;
+    this.fill.classList.add(tone(gain));
+    // From the shortest run to the median one: how much the runs differ.
+    this.whisker.style.left = `${50 + Math.min(far, near) * 50}%`;
+    this.whisker.style.width = `max(1px, ${Math.abs(far - near) * 50}%)`;
+    this.value.classList.add(tone(gain));
+    put(this.value, `${sign(gain)} ${ratio(gain)}`);
+  }
+}
+
+/** A refused move: its reason stands where a time would. */
+function blockedRow(blocked, summary, number, chosen) {
+  return el("div", { class: "row blocked", role: "option", id: `blocked-${number}`, "data-move": blocked.text, "aria-selected": String(chosen) },
+    el("span", { class: "name", title: `${blocked.text}: ${summary.replace(/`/g, "")}` }, blocked.text),
+    el("span", { class: "why", title: blocked.sentence }, blocked.sentence));
+}

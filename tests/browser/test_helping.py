@@ -1,0 +1,90 @@
+"""What helps a player along: the first minute, hints, previews of enablers, the tree, a GPU board."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.browser.playing import BOARD, apply, open_softmax, wait_for_entries
+
+
+def test_a_newcomer_plays_a_first_improving_move_by_pressing_what_is_offered(page: Any) -> None:
+    page.fill("[data-kernel=softmax] input", "4096x512")
+    page.click("[data-kernel=softmax] button")
+    page.wait_for_selector(".drawer >> text=Your first move.")
+    page.click(".drawer .found button")  # it is offered as soon as something measured is faster
+    page.click(".drawer button.primary")
+    wait_for_entries(page, 2)
+    page.wait_for_selector(".chip")
+    # the limit of the machine follows, as a number and as a line in the chart
+    page.wait_for_selector(".metric-name >> text=Of the roofline")
+    page.wait_for_selector(".chart .roofline", state="attached")
+    assert "%" in page.inner_text(".metric-rate .metric-value")
+
+
+def test_h_tells_the_kind_then_the_place_then_the_move_and_enter_like_apply_plays_it(page: Any) -> None:
+    open_softmax(page)
+    page.keyboard.press("m")  # unmeasured: a pass is asked
+    page.wait_for_selector(".queue-text >> text=Off")
+    page.keyboard.press("h")
+    page.wait_for_selector(".drawer >> text=Hint 1 of 3")
+    assert page.locator(".line .involved").count() == 0
+    page.keyboard.press("h")
+    page.wait_for_selector(".drawer >> text=Hint 2 of 3")
+    assert page.locator(".line .involved").count() >= 1
+    page.click("[data-tab=tree]")
+    assert page.locator(".tree .involved").count() >= 1
+    page.keyboard.press("h")
+    page.click(".drawer >> text=Apply")
+    wait_for_entries(page, 2)
+
+
+def test_the_tree_selects_what_the_texts_select(page: Any) -> None:
+    open_softmax(page)
+    page.click("[data-tab=tree]")
+    assert page.locator(".tree .leaf").count() == 7
+    page.click(".tree .scope >> nth=0")
+    assert page.locator(".tree .selected").count() == 4  # a scope, its reduction's, and two operations
+    assert page.locator(".code .line.selected").count() >= 2
+    page.click("[data-tab=text]")
+    assert page.locator(".line .slot.selected").count() >= 1
+
+
+def test_an_enabler_is_previewed_before_it_is_played(page: Any) -> None:
+    open_softmax(page)
+    page.click("[data-tab=blocked]")
+    page.click('.row.blocked[data-move="reuse_dims d 0"]')
+    page.wait_for_selector(".drawer .preview .minus")
+    assert page.locator(".line .involved").count() >= 1
+    assert len(page.locator(".entry").all()) == 1
+
+
+def test_the_list_of_moves_tells_a_screen_reader_which_row_is_chosen(page: Any) -> None:
+    open_softmax(page)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    row = page.locator(".moves").get_attribute("aria-activedescendant")
+    assert page.locator(f"#{row}").get_attribute("aria-selected") == "true"
+    page.keyboard.press("Enter")
+    wait_for_entries(page, 2)
+
+
+def test_up_and_down_in_the_history_go_from_move_to_move(page: Any) -> None:
+    open_softmax(page)
+    apply(page, "join_scopes m@0")
+    wait_for_entries(page, 2)
+    page.locator(".history").focus()
+    page.keyboard.press("ArrowUp")
+    page.wait_for_selector(".entry.here[data-id='0']")
+    page.keyboard.press("ArrowDown")
+    page.wait_for_selector(".entry.here[data-id='1']")
+
+
+def test_a_game_for_a_gpu_shows_its_code_and_what_the_emulator_found(page: Any) -> None:
+    page.select_option("select[aria-label=Target]", "cuda")
+    page.fill("[data-kernel=relu] input", "8x64")
+    page.click("[data-kernel=relu] button")
+    page.wait_for_selector(".code >> text=__global__")
+    page.wait_for_function(
+        f"() => {BOARD}.querySelector('.code .note').textContent.startsWith('Verified in the emulator.')"
+    )
+    page.wait_for_selector(".metric-value >> text=verified, no time")
