@@ -10,8 +10,8 @@ class Hints {
 
   /** What the server hints at this position, as far as it has been asked for. */
   get shown() {
-    const feed = this.board.feed;
-    return (feed && feed.position === this.board.data.position.id && feed.hint) || null;
+    const { feed, data } = this.board; // the pointer may leave the table on its way to the start screen
+    return (feed && data.position && feed.position === data.position.id && feed.hint) || null;
   }
 
   ask() {
