@@ -1,0 +1,386 @@
+"""What it is like to sit at the board, in a real Chromium: ``python -m benchmarks.app [--soak 5000]``.
+
+Starts the app with a data directory of its own and measures, each figure against what it should hold:
+
+- the first board: from the first request to the moves of a position, after the server's start and again;
+- a move: from the click on Apply to the redrawn page, with nothing being measured;
+- an idle tab: the server's and the browser's share of one core;
+- fifty double clicks: each plays one move;
+- eight tabs at once: the same as above, all playing.
+
+``--soak N`` plays N moves on several kernels while the machine measures, and follows the memory and the open
+files of the server and the measuring process: growth per thousand moves after a warm-up. Nothing
+else should run on the machine; ``--json FILE`` keeps the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+from dojo_core.measure.machine import this_machine
+from tests.browser.conftest import ARGUMENTS, CHROMIUM, Server
+
+MOVES, DOUBLE_CLICKS, TABS, ROUNDS, IDLE_SECONDS = 60, 50, 8, 6, 20
+SOAKED = (("softmax", "96x32"), ("rmsnorm", "16x64"), ("matmul", "16x16x16"), ("layernorm", "16x64"))
+LINE = 40  # moves of a game in the soak
+SAMPLE = 25  # moves between two looks at memory
+WARM_UP = 0.3  # of a soak: caches fill up
+TICKS = os.sysconf("SC_CLK_TCK")
+
+# Clicks Apply in a row and resolves with the milliseconds until the position that follows is on the screen.
+PLAY = """async ([row, twice]) => {
+  const board = [...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')]
+    .map((e) => e.shadowRoot).find((r) => r && r.querySelector('.board'));
+  const here = () => board.querySelector('.entry.here')?.dataset.id;
+  const rows = [...board.querySelectorAll('.row[data-move] .apply')];
+  if (!rows.length) return null;
+  const before = here(), button = rows[row % rows.length], begun = performance.now();
+  button.click();
+  if (twice) button.click();
+  return await new Promise((done) => {
+    const look = () => {
+      const took = performance.now() - begun;
+      const drawn = here() !== before && board.querySelector('.row[data-move]');
+      if (drawn) requestAnimationFrame(() => done(took));
+      else if (took > 30000) done(null);
+      else requestAnimationFrame(look);
+    };
+    look();
+  });
+}"""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table. ``bound`` is what ``value`` should stay below; None where there is none."""
+
+    name: str
+    value: float
+    unit: str
+    bound: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        return self.bound is None or self.value < self.bound
+
+    def __str__(self) -> str:
+        bound = "" if self.bound is None else f"< {self.bound:g} {self.unit}"
+        verdict = "" if self.bound is None else "holds" if self.holds else "DOES NOT HOLD"
+        return f"{self.name:52}{self.value:10.4g} {self.unit:14}{bound:18}{verdict}"
+
+
+# ---------------------------------------------------------------------- a page
+
+
+def begin(page: Page, url: str, kernel: str, shape: str) -> None:
+    """A new game on the board."""
+    if page.locator(".card.kernel").count() == 0 or not page.locator(".card.kernel").first.is_visible():
+        page.goto(url)
+        page.wait_for_selector(".card.kernel")
+    page.fill(f"[data-kernel={kernel}] input", shape)
+    page.click(f"[data-kernel={kernel}] button")
+    page.wait_for_selector(".row[data-move]")
+
+
+def measuring(page: Page, on: bool) -> None:
+    text = page.locator(".queue-text")
+    if text.inner_text().lower().startswith("off") is on:
+        page.keyboard.press("m")
+    page.wait_for_timeout(700)
+
+
+def entries(page: Page) -> int:
+    return page.locator(".entry").count()
+
+
+def play(page: Page, row: int, twice: bool = False) -> float | None:
+    """Milliseconds from the click to the redrawn page; None where there was no move, or no answer."""
+    took = page.evaluate(PLAY, [row, twice])
+    return None if took is None else float(took)
+
+
+# ---------------------------------------------------------------------- processes
+
+
+def family(root: int) -> list[int]:
+    """A process and all below it."""
+    found = [root]
+    for pid in found:
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            try:
+                found += map(int, task.read_text().split())
+            except OSError:
+                continue  # gone meanwhile
+    return found
+
+
+def processor_seconds(pids: list[int]) -> float:
+    total = 0.0
+    for pid in pids:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        total += (int(fields[11]) + int(fields[12])) / TICKS
+    return total
+
+
+def resident_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def open_files(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def worker_of(server: int) -> int | None:
+    """The measuring process of an app."""
+    for pid in family(server)[1:]:
+        try:
+            if b"dojo_core.measure.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return pid
+        except OSError:
+            continue
+    return None
+
+
+# ---------------------------------------------------------------------- what is measured
+
+
+def percentile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def first_boards(browser: Any, url: str) -> list[Figure]:
+    figures = []
+    for words in ("cold, the server just started", "warm"):
+        context = browser.new_context(viewport={"width": 1280, "height": 800})
+        page = context.new_page()
+        begun = time.perf_counter()
+        page.goto(url)
+        page.wait_for_selector(".card.kernel")
+        cards = time.perf_counter() - begun
+        begin(page, url, "softmax", "96x32")
+        figures.append(Figure(f"first screen ({words})", cards, "s"))
+        figures.append(Figure(f"first board ({words})", time.perf_counter() - begun, "s"))
+        context.close()
+    return figures
+
+
+def moves(page: Page, url: str, count: int) -> list[Figure]:
+    chance = random.Random(1)
+    begin(page, url, "softmax", "96x32")
+    measuring(page, False)
+    times: list[float] = []
+    while len(times) < count:
+        took = play(page, chance.randrange(1000)) if entries(page) < 30 else None
+        if took is None:
+            page.goto(url)
+            begin(page, url, "softmax", "96x32")
+            measuring(page, False)
+            continue
+        times.append(took)
+        page.wait_for_timeout(250)
+    return [
+        Figure("a move, median", statistics.median(times), "ms", 200),
+        Figure("a move, 95 %", percentile(times, 0.95), "ms", 400),
+    ]
+
+
+def idle(page: Page, url: str, server: Server, seconds: float, driver: int) -> list[Figure]:
+    assert server.process is not None
+    begin(page, url, "softmax", "96x32")
+    measuring(page, False)
+    page.wait_for_timeout(3000)  # what is not measured is still explored
+    before = processor_seconds(family(server.process.pid)), processor_seconds(family(driver))
+    page.wait_for_timeout(1000 * seconds)
+    after = processor_seconds(family(server.process.pid)), processor_seconds(family(driver))
+    names = ("an idle tab, the server", "an idle tab, the browser")
+    shares = [100 * (b - a) / seconds for a, b in zip(before, after, strict=True)]
+    return [Figure(name, share, "% of a core", 3) for name, share in zip(names, shares, strict=True)]
+
+
+def double_clicks(page: Page, url: str, count: int) -> Figure:
+    """How many of the double clicks did not play exactly one move."""
+    begin(page, url, "softmax", "96x32")
+    measuring(page, False)
+    wrong = 0
+    for number in range(count):
+        before = entries(page)
+        play(page, 3 * number, twice=True)
+        page.wait_for_timeout(500)
+        wrong += entries(page) != before + 1
+        page.keyboard.press("u")
+        page.wait_for_selector(".entry.here[data-id='0']")
+    return Figure(f"of {count} double clicks, not exactly one move", wrong, "", 1)
+
+
+def tabs(browser: Any, url: str, count: int, rounds: int) -> list[Figure]:
+    """All tabs click at once, round by round; each has its own game and counts its own moves."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    pages = [context.new_page() for _ in range(count)]
+    faults: list[str] = []
+    for page in pages:
+        page.on("pageerror", lambda fault: faults.append(str(fault)))
+        page.goto(url)
+        page.wait_for_selector(".card.kernel")
+        begin(page, url, "softmax", "96x32")
+        measuring(page, False)
+    times: list[float] = []
+    for number in range(rounds):
+        for page in pages:  # the clicks leave within some milliseconds; the answers are awaited after that
+            page.evaluate(f"arguments => {{ window.played = ({PLAY})(arguments); }}", [number, False])
+        for page in pages:
+            took = page.evaluate("() => window.played")
+            times.append(float("inf") if took is None else float(took))
+    lost = sum(entries(page) != rounds + 1 for page in pages)
+    context.close()
+    return [
+        Figure(f"{count} tabs clicking at once, a move, median", statistics.median(times), "ms"),
+        Figure(f"{count} tabs clicking at once, a move, 95 %", percentile(times, 0.95), "ms"),
+        Figure(f"of {count} tabs, with moves lost or faults", lost + len(faults), "", 1),
+    ]
+
+
+# ---------------------------------------------------------------------- the soak
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the processes hold after so many moves: bytes and open files."""
+
+    moves: int
+    seconds: float
+    server: int
+    worker: int
+    browser: int
+    server_files: int
+    worker_files: int
+
+
+def slope(looks: list[Look], name: str) -> float:
+    """Least squares: how much a field grows per thousand moves."""
+    xs, ys = [look.moves / 1000 for look in looks], [float(getattr(look, name)) for look in looks]
+    x, y = statistics.fmean(xs), statistics.fmean(ys)
+    return sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True)) / sum((a - x) ** 2 for a in xs)
+
+
+def soak(page: Page, url: str, server: Server, count: int, measured: bool) -> tuple[list[Figure], list[Look]]:
+    assert server.process is not None
+    chance = random.Random(7)
+    looks: list[Look] = []
+    played = games = silent = 0
+    begun = time.perf_counter()
+    while played < count:
+        if games == 0 or entries(page) > LINE or silent > 2:
+            kernel, shape = SOAKED[games % len(SOAKED)]
+            if games:
+                page.click("text=New game")
+                page.wait_for_selector(".card.kernel")
+            begin(page, url, kernel, shape)
+            measuring(page, measured)
+            games, silent = games + 1, 0
+        if play(page, chance.randrange(1000)) is None:
+            silent += 1
+            continue
+        played += 1
+        if chance.random() < 0.15:
+            page.keyboard.press("u")
+        if played % SAMPLE == 0:
+            pid, worker = server.process.pid, worker_of(server.process.pid)
+            heap = page.evaluate("() => performance.memory ? performance.memory.usedJSHeapSize : 0")
+            looks.append(
+                Look(
+                    played, time.perf_counter() - begun, resident_bytes(pid),
+                    resident_bytes(worker) if worker else 0, int(heap), open_files(pid),
+                    open_files(worker) if worker else 0,
+                )
+            )  # fmt: skip
+            if played % (8 * SAMPLE) == 0:
+                last = looks[-1]
+                print(
+                    f"  {played} moves, {games} games, {last.seconds:.0f} s: "
+                    f"server {last.server / 2**20:.1f} MiB, worker {last.worker / 2**20:.1f} MiB, "
+                    f"page {last.browser / 2**20:.1f} MiB, "
+                    f"{last.server_files} and {last.worker_files} files",
+                    flush=True,
+                )
+    late = [look for look in looks if look.moves >= WARM_UP * count]
+    each = "per 1,000 moves"
+    figures = [
+        Figure(f"soak of {count} moves: server, MB {each}", slope(late, "server") / 1e6, "MB", 1),
+        Figure(f"soak of {count} moves: worker, MB {each}", slope(late, "worker") / 1e6, "MB", 1),
+        Figure(f"soak of {count} moves: page's heap, MB {each}", slope(late, "browser") / 1e6, "MB"),
+        Figure(f"soak of {count} moves: server's files {each}", slope(late, "server_files"), "files", 1),
+        Figure(f"soak of {count} moves: worker's files {each}", slope(late, "worker_files"), "files", 1),
+    ]
+    return figures, looks
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--soak", type=int, default=0, metavar="N", help="play N moves and follow the memory")
+    parser.add_argument("--only-soak", action="store_true", help="nothing but the soak")
+    parser.add_argument("--unmeasured", action="store_true", help="no measuring during the soak")
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything: does the command work?")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures")
+    options = parser.parse_args()
+    if CHROMIUM is None:
+        raise SystemExit("This needs Chromium (Debian: apt-get install chromium).")
+    share = 0.1 if options.quick else 1.0
+    figures: list[Figure] = []
+    looks: list[Look] = []
+    with tempfile.TemporaryDirectory(prefix="dojo-app-") as home, sync_playwright() as driver:
+        server = Server(Path(home))
+        begun = time.perf_counter()
+        server.start()
+        figures.append(Figure("the server's start", time.perf_counter() - begun, "s"))
+        try:
+            browser = driver.chromium.launch(
+                executable_path=CHROMIUM, args=[*ARGUMENTS, "--enable-precise-memory-info"]
+            )
+            if not options.only_soak:
+                figures += first_boards(browser, server.url)
+                page = browser.new_page(viewport={"width": 1280, "height": 800})
+                page.goto(server.url)
+                figures += moves(page, server.url, max(5, int(share * MOVES)))
+                page.goto(server.url)
+                figures += idle(page, server.url, server, share * IDLE_SECONDS, os.getpid())
+                page.goto(server.url)
+                figures.append(double_clicks(page, server.url, max(3, int(share * DOUBLE_CLICKS))))
+                page.close()
+                figures += tabs(browser, server.url, TABS, max(2, int(share * ROUNDS)))
+            if options.soak:
+                page = browser.new_page(viewport={"width": 1280, "height": 800})
+                page.goto(server.url)
+                page.wait_for_selector(".card.kernel")
+                found, looks = soak(page, server.url, server, options.soak, not options.unmeasured)
+                figures += found
+            browser.close()
+        finally:
+            server.stop()
+    for figure in figures:
+        print(figure)
+    if options.json is not None:
+        told = {
+            "machine": this_machine().summary,
+            "figures": [{**asdict(figure), "holds": figure.holds} for figure in figures],
+            "looks": [asdict(look) for look in looks],
+        }
+        options.json.write_text(json.dumps(told, indent=1))
+    raise SystemExit(0 if all(figure.holds for figure in figures) else 1)
+
+
+if __name__ == "__main__":
+    main()
