@@ -19,6 +19,7 @@ from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.measure.pool import make_pool, tolerance
 from dojo_core.measure.process import WorkerFault, WorkerProcess
 from dojo_core.measure.records import Records
+from dojo_core.measure.trial import Trials
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Code, NotGeneratable, Parameter
 
@@ -340,3 +341,13 @@ def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_finals_have_inputs_of_their_own_in_every_process() -> None:
+    one, other = (Trials(this_machine(), 1.0) for _ in range(2))
+    usual = one.seed
+    one.renew_inputs()
+    other.renew_inputs()
+    assert len({one.seed, other.seed, usual}) == 3
+    one.usual_inputs()
+    assert one.seed == usual

@@ -46,6 +46,7 @@ def sets_of_inputs(set_bytes: int, last_level: int, second_level: int) -> int:
 
 
 # Pools (inputs and references) kept on disk
+USUAL_SEED = 0  # of the inputs that are kept; those of other seeds are used once
 POOL_BYTES = 512 * MEBI  # a larger one is computed again instead
 POOL_CACHE_BYTES = 2 * GIBI
 

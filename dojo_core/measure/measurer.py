@@ -115,10 +115,13 @@ class Measurer:
             if waiting and effort is Effort.FINAL:
                 self._trials.renew_inputs()
             size = FIRST_BATCH
-            while waiting and not job.cancelled():
-                batch, waiting = waiting[:size], waiting[size:]
-                self._batch(job, batch)
-                size = min(2 * size, 2 * BATCH_KERNELS)
+            try:
+                while waiting and not job.cancelled():
+                    batch, waiting = waiting[:size], waiting[size:]
+                    self._batch(job, batch)
+                    size = min(2 * size, 2 * BATCH_KERNELS)
+            finally:
+                self._trials.usual_inputs()
             for program in programs:
                 if program.hash not in job.results:
                     message = "Not measured: the request was cancelled."

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dojo_core.measure.limits import POOL_BYTES, POOL_CACHE_BYTES
+from dojo_core.measure.limits import POOL_BYTES, POOL_CACHE_BYTES, USUAL_SEED
 from dojo_core.measure.pool import Array, Pool, make_pool
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
@@ -27,8 +27,10 @@ def pool_key(program: Program, parameters: tuple[Parameter, ...], seed: int) -> 
 
 
 def cached_pool(text: str, parameters: tuple[Parameter, ...], seed: int, cache: Path) -> Pool:
-    """The pool from disk, else made and kept there (unless it is large)."""
+    """The pool from disk, else made and kept there (unless it is large, or used this once)."""
     program = parse(text)
+    if seed != USUAL_SEED:
+        return make_pool(program, parameters, seed)
     folder = cache / "pools" / pool_key(program, parameters, seed)
     if folder.is_dir():
         os.utime(folder)

@@ -124,6 +124,9 @@ class SavedGame:
     updated: float = 0.0
 
 
+# A game's text has its moves below a line "moves:", indented.
+_HAS_MOVES = "instr(text, 'moves:' || char(10) || '  ') > 0"
+
 _RECORD_COLUMNS = tuple(f.name for f in fields(Record))
 _GAME_COLUMNS = tuple(f.name for f in fields(SavedGame))
 
@@ -285,12 +288,20 @@ class Records:
 
     # Games
 
-    def save_game(self, game: SavedGame) -> SavedGame:
-        """Keep a game, over an older state of the same id; gives it with its times set."""
+    def save_game(self, game: SavedGame, before: str | None = None) -> SavedGame:
+        """Keep a game, over an older state of the same id; gives it with its times set.
+
+        With ``before``, the text of that older state: where another process saved another one meanwhile,
+        nothing is changed, and that one is given.
+        """
         now = time.time()
         columns, marks = ",".join(_GAME_COLUMNS), ",".join("?" * len(_GAME_COLUMNS))
         values = [getattr(replace(game, created=game.created or now, updated=now), c) for c in _GAME_COLUMNS]
         with self._transaction() as connection:
+            if before is not None:
+                row = connection.execute("SELECT * FROM games WHERE id = ?", (game.id,)).fetchone()
+                if row is not None and row["text"] not in (before, game.text):
+                    return _game(row)
             connection.execute(
                 f"INSERT INTO games ({columns}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET "
                 "player = excluded.player, kernel = excluded.kernel, title = excluded.title, "
@@ -310,6 +321,21 @@ class Records:
             player, player, limit,
         )  # fmt: skip
         return [_game(row) for row in rows]
+
+    def count_games(self, player: str) -> tuple[int, int]:
+        """How many games with moves a player has, and how many of them begin with a text of their own."""
+        rows = self._rows(
+            f"SELECT COUNT(*), COALESCE(SUM(kernel = ''), 0) FROM games WHERE player = ? AND {_HAS_MOVES}",
+            player,
+        )
+        return int(rows[0][0]), int(rows[0][1])
+
+    def prune_games(self, before: float) -> int:
+        """Delete the games without a move that nobody touched since (seconds since the epoch); how many."""
+        with self._transaction() as connection:
+            return connection.execute(
+                f"DELETE FROM games WHERE updated < ? AND NOT {_HAS_MOVES}", (before,)
+            ).rowcount
 
     def delete_game(self, game_id: str) -> None:
         with self._transaction() as connection:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from dataclasses import dataclass
 
-from dojo_core.measure.limits import EMULATE_SECONDS, PREPARE_SECONDS, RETRY_START_SECONDS
+from dojo_core.measure.limits import EMULATE_SECONDS, PREPARE_SECONDS, RETRY_START_SECONDS, USUAL_SEED
 from dojo_core.measure.machine import Machine
 from dojo_core.measure.measurement import Effort, Measurement
 from dojo_core.measure.places import cache_directory
@@ -46,7 +47,7 @@ class Trials:
         self._machine = machine
         self._run_seconds = run_seconds
         self._worker: WorkerProcess | None = None
-        self._seed = 0
+        self.seed = USUAL_SEED  # of the inputs
         self._unfit: dict[
             tuple[str, Built, int], tuple[float, str]
         ] = {}  # start programs: when, why not measurable
@@ -69,8 +70,12 @@ class Trials:
             self._worker = WorkerProcess(self._machine)
 
     def renew_inputs(self) -> None:
-        """The next trials are on inputs that no candidate has seen."""
-        self._seed += 1
+        """The next trials are on inputs that no candidate has seen, in no process of any day."""
+        self.seed = secrets.randbits(48) | 1
+
+    def usual_inputs(self) -> None:
+        """The next trials are on the inputs that are kept on disk."""
+        self.seed = USUAL_SEED
 
     def verify(self, candidate: Compiled, start: Compiled) -> Measurement:
         """Verify a candidate for the emulator: ``ok`` without a time. The machine need not be held."""
@@ -145,7 +150,7 @@ class Trials:
 
     def _prepared(self, start: Compiled) -> WorkerProcess:
         """The worker, holding the workload. Raises Unmeasurable."""
-        key = (start.program.hash, start.built, self._seed)
+        key = (start.program.hash, start.built, self.seed)
         if self._worker is not None and self._worker.prepared == key:
             return self._worker
         since, reason = self._unfit.get(key, (0.0, ""))
@@ -193,7 +198,7 @@ class Trials:
             self.close()
 
     def _draw(self, worker: WorkerProcess, program: Program, code: Code) -> None:
-        key = (program.hash, code.parameters, self._seed)
+        key = (program.hash, code.parameters, self.seed)
         if worker.drawn == key:
             return
         worker.drawn = worker.prepared = None
@@ -205,7 +210,7 @@ class Trials:
                     {"name": p.name, "dtype": p.dtype, "shape": p.shape, "role": p.role}
                     for p in code.parameters
                 ],
-                "seed": self._seed,
+                "seed": self.seed,
                 "cache": str(cache_directory()),
                 "last_level": self._machine.last_level_cache,
                 "second_level": self._machine.second_level_cache,

@@ -19,6 +19,7 @@ from dojo_core.targets.target import GPUS
 
 log = logging.getLogger(__name__)
 
+MOST_OPEN = 1500  # programs that one player waits for at once; of more moves the likeliest are measured
 # Ranks in the queue; a smaller number is measured sooner.
 SELF, START, LOOKED_AT, SELECTED, OTHER, REST_OF_LINE = range(6)
 
@@ -199,7 +200,8 @@ class Attention:
         tasks = [(SELF, task(game.current)), (START, task(game.positions[0]))]
         tasks += [(REST_OF_LINE, task(p)) for p in game.line()[1:-1]]
         tasks += self._successors(player, table, analysis)
-        self._queue.want(player.id, tasks)
+        tasks.sort(key=lambda task: task[0])
+        self._queue.want(player.id, tasks[:MOST_OPEN])
 
     @staticmethod
     def _successors(player: Player, table: Table, analysis: Analysis) -> list[tuple[int, Task]]:

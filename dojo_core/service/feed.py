@@ -66,11 +66,13 @@ def move_results(
     if successors is None:
         return [WAITING if player.measuring else NOT_ASKED] * len(analysis.moves)
     hashes = [s.program.hash for s in successors]
+    wanted = queue.wanted(player.id) if player.explored else set(hashes)
     results: list[Any] = []
     for program_hash, outcome in zip(hashes, queue.results(table.key, hashes), strict=True):
         if outcome is None:
             waiting = RUNNING if program_hash in running else WAITING
-            results.append(waiting if player.measuring else NOT_ASKED)
+            asked = player.measuring and (program_hash in wanted or program_hash in running)
+            results.append(waiting if asked else NOT_ASKED)
         elif outcome.ok:
             results.append([outcome.seconds, outcome.median])
         else:

@@ -14,6 +14,7 @@ from dojo_core.line import RecordedLine, read_line
 from dojo_core.program.text import TextError, parse
 from dojo_core.program.tree import Program
 from dojo_core.service import library
+from dojo_core.service.merging import merge
 from dojo_core.service.players import Refused, Table
 from dojo_core.service.sources import KernelCard, Kernels, SavedText, Store
 from dojo_core.targets.cpu.code import NotGeneratable
@@ -21,6 +22,8 @@ from dojo_core.targets.gpu.check import gpu_code
 from dojo_core.targets.target import GPUS
 
 log = logging.getLogger(__name__)
+
+KEPT_GAMES, KEPT_OWN = 500, 100  # with moves, of one player; and on kernels of their own among them
 
 POLICIES = (
     ("reassoc", "regroup sums", "A reduction's terms may be regrouped: the usual choice."),
@@ -85,21 +88,28 @@ class Games:
         """The table of a saved game."""
         with self._opening:
             table = self._tables.get(game_id)
-            if table is not None:
-                return table
+            if table is None:
+                return self._opened(game_id, self._store.load_game(game_id))
+        with table.lock:  # another process may have saved it since
             saved = self._store.load_game(game_id)
-            if saved is None:
-                raise Refused("There is no saved game with this id here.")
-            try:
-                game = Game.from_text(saved.text)
-            except Exception as fault:
-                log.exception("saved game %s does not load", game_id)
-                raise Refused("This saved game cannot be read; the log says why.") from fault
-            game.id = game_id
-            table = self.table(game)
-            table.measuring = library.measured(saved.text)
-            table.noted = library.notes_in(saved.text)
-            return table
+            if saved is not None and table.stored:
+                _take_in(table, saved.text)
+        return table
+
+    def _opened(self, game_id: str, saved: SavedText | None) -> Table:
+        if saved is None:
+            raise Refused("There is no saved game with this id here.")
+        try:
+            game = Game.from_text(saved.text)
+        except Exception as fault:
+            log.exception("saved game %s does not load", game_id)
+            raise Refused("This saved game cannot be read; the log says why.") from fault
+        game.id = game_id
+        table = self.table(game)
+        table.measuring = library.measured(saved.text)
+        table.noted = library.notes_in(saved.text)
+        table.stored = saved.text
+        return table
 
     def table(self, game: Game) -> Table:
         """A table for a game."""
@@ -114,14 +124,27 @@ class Games:
             table = self._tables[game.id] = Table(game, workload, key, work)
             return table
 
-    def save(self, player: str, table: Table, notes: str = "") -> None:
-        """Keep the game as it is now. Raises Refused where that fails; the next save has this change too."""
+    def save(self, player: str, table: Table, notes: str = "") -> bool:
+        """Keep the game as it is now. Raises Refused where that fails; the next save has this change too.
+
+        Another process may have saved this game meanwhile: what was played there is taken in, as
+        variations, and the answer is True.
+        """
         game = table.game
         table.changes += 1
         table.noted = notes
+        merged = False
         try:
-            text = game.to_text() + notes
-            self._store.save_game(SavedText(game.id, player, game.title, game.kernel or "", text))
+            while True:
+                text = game.to_text() + notes
+                saved = SavedText(game.id, player, game.title, game.kernel or "", text)
+                other = self._store.save_game(saved, table.stored or None)
+                if other is None:
+                    table.stored = text
+                    return merged
+                merged = _take_in(table, other.text) or merged
+        except Refused:
+            raise
         except Exception as fault:
             log.exception("game %s is not saved", game.id)
             raise Refused(
@@ -153,6 +176,17 @@ class Games:
             self.save(saved.player, table, library.notes_in(saved.text))
 
     # ------------------------------------------------------------------ beginnings
+
+    def check_quota(self, player: str, own: bool) -> None:
+        """Raises Refused where a player has as many games as one may keep; ``own``: on an own kernel."""
+        games, own_games = self._store.count_games(player)
+        if games >= KEPT_GAMES:
+            raise Refused(f"You have {games} games, as many as one player may keep: delete some first.")
+        if own and own_games >= KEPT_OWN:
+            raise Refused(
+                f"You have {own_games} games on kernels of your own, as many as one player may keep: "
+                "delete some first."
+            )
 
     def from_kernel(self, kernel: str, shape: str, policy: str, target: str = "cpu") -> Game:
         """A game on one of the kernels; an empty ``shape`` is its first. Raises Refused."""
@@ -220,6 +254,22 @@ def begun(program: Program, kernel: str | None, shape: str, target: str, policy:
             raise ValueError(str(fault)) from fault
         game.title = f"{game.title} on {target}"
     return game
+
+
+def _take_in(table: Table, text: str) -> bool:
+    """Bring into a table's game, which is locked, what another process saved. Raises Refused."""
+    if _played(text) == _played(table.stored):  # only its cursor was moved
+        table.stored = text
+        return False
+    merged = merge(table.game, Game.from_text(table.stored), Game.from_text(text))
+    table.stored = text
+    table.changes += 1
+    table.by = ""
+    return bool(merged.came or merged.went)
+
+
+def _played(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.startswith(("cursor:", "#"))]
 
 
 def _policy(name: str) -> str:

@@ -34,6 +34,7 @@ class Table:
     deleted: Deleted | None = None  # what was deleted last
     measuring: bool = True  # is it measured when somebody sits down at it?
     noted: str = ""  # what was saved beside the game's text
+    stored: str = ""  # the text that the store had last, as far as this process knows; empty: none yet
     roofline: Roofline | None = None  # the machine's limit for the kernel, once measured
     limited: bool = False  # has it been asked for?
 
@@ -43,6 +44,7 @@ class Player:
     """What one tab looks at. ``lock`` is taken before its table's."""
 
     id: str
+    account: str = ""  # who is logged in, where there is a login
     table: Table | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     measuring: bool = True
@@ -64,6 +66,11 @@ class Player:
     ready: int = 0  # grows when a part of the board arrived late (refusals, assembly, a report)
     pending: int = 0  # parts under way
     _counting: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def owner(self) -> str:
+        """Whose the games are that this player begins."""
+        return self.account or self.id
 
     def sit(self, table: Table | None) -> None:
         """At a table, or back at the start screen."""

@@ -252,6 +252,12 @@ class MeasuringQueue:
         with self._lock:
             return next(iter(self._running.values()), None)
 
+    def wanted(self, player: str) -> set[str]:
+        """Hashes of the programs that the player still waits for."""
+        with self._lock:
+            state = self._players.get(player)
+            return set() if state is None else {program_hash for _, program_hash in state.tasks}
+
     def open_tasks(self, player: str) -> int:
         """How many programs the player still waits for."""
         with self._lock:

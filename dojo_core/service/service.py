@@ -31,6 +31,9 @@ from dojo_core.service.view import Json
 log = logging.getLogger(__name__)
 
 FAULT = "That did not work: a fault of the app, noted in its log. The game is safe."
+ELSEWHERE = (
+    "This game went on in another window of the Dojo as well: what was played there is a variation now."
+)
 KEPT_PLAYERS = 64  # tabs; the one not seen for longest is forgotten, its game is in the store
 KEPT_CLIENTS = 8  # pages of one player, whose event numbers are remembered
 NOTICE = 20.0  # seconds in which a notice can still be told
@@ -227,6 +230,7 @@ class Service:
                     self._apply_at(player, player.table, client, kind, event)
 
     def _begin(self, player: Player, game: Game, measuring: bool = True) -> None:
+        self._games.check_quota(player.owner, own=game.kernel is None)
         table = self._games.table(game)
         player.measuring = table.measuring = measuring
         self._sit(player, table)
@@ -247,7 +251,9 @@ class Service:
         return library.notes(feed.speed_up(table, self.queue), table.measuring)
 
     def _save(self, player: Player, table: Table) -> None:
-        self._games.save(player.id, table, self._notes(table))
+        if self._games.save(player.owner, table, self._notes(table)):
+            self._attention.attend(player, table)
+            self._tell(player, ELSEWHERE, kind="info")
 
     def _begin_with_text(self, player: Player, text: str, policy: str, target: str) -> None:
         """What is wrong with a text of one's own is told beside it."""

@@ -24,11 +24,18 @@ class SavedText:
 class Store(Protocol):
     """Where games and known times survive the process (measure/records.py)."""
 
-    def save_game(self, game: SavedText) -> None: ...
+    def save_game(self, game: SavedText, before: str | None = None) -> SavedText | None:
+        """Keep a game. With ``before``, the text that it had: where another stands there now, nothing is
+        changed and that other comes back."""
+        ...
 
     def load_game(self, game: str) -> SavedText | None: ...
 
     def delete_game(self, game: str) -> None: ...
+
+    def count_games(self, player: str) -> tuple[int, int]:
+        """How many games with moves a player has, and how many of them on kernels of their own."""
+        ...
 
     def recent_games(self, limit: int) -> Sequence[SavedText]:
         """The games changed last, newest first."""

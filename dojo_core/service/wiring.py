@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import logging.handlers
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,13 @@ class RecordStore:
         self._records = records
         self._target = target
 
-    def save_game(self, game: SavedText) -> None:
-        self._records.save_game(SavedGame(game.id, game.player, game.kernel, game.title, game.text))
+    def save_game(self, game: SavedText, before: str | None = None) -> SavedText | None:
+        saved = SavedGame(game.id, game.player, game.kernel, game.title, game.text)
+        kept = self._records.save_game(saved, before)
+        return None if kept.text == game.text else _saved(kept)
+
+    def count_games(self, player: str) -> tuple[int, int]:
+        return self._records.count_games(player)
 
     def load_game(self, game: str) -> SavedText | None:
         found = self._records.game(game)
@@ -179,6 +185,9 @@ def assemble(analysis: Analysis) -> Json:
     return {"lines": code_lines(made.lines, made.nodes)}
 
 
+EMPTY_GAMES_SECONDS = 7 * 86_400.0  # a game in which nothing was played is kept as long, for its address
+
+
 def start_log(home: Path) -> None:
     """Internal faults go to a file beside the records, never to a page."""
     root = logging.getLogger("dojo_core")
@@ -201,5 +210,6 @@ def open_service(lines: Path, advise: Advise | None = None) -> Service:
     home = data_directory()
     start_log(home)
     records = Records(home / "records.sqlite")
+    records.prune_games(time.time() - EMPTY_GAMES_SECONDS)
     store, library = RecordStore(records), KernelLibrary()
     return Service(store, library, lambda: MeasurerBench(records), lines, assemble, limit, advise)
