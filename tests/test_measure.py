@@ -7,12 +7,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from dojo_core import parse
+from dojo_core.cli import app
+from dojo_core.measure.evidence import keep, load
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.machine import Machine, this_machine
 from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
@@ -152,6 +156,28 @@ def test_a_wrong_result_is_kept_and_is_never_the_best() -> None:
         assert records.best(program(START).hash, "cpu", fingerprint) is None
         known = records.known(program(WRONG).hash, "cpu", fingerprint)
         assert known is not None and known.status == "wrong_result"
+
+
+def test_what_reproduces_a_wrong_result_is_kept(home: Path) -> None:
+    with Records() as records, Measurer(records, generate=broken, preamble="") as measurer:
+        told = measure(measurer, WRONG, SAME)[0].message
+        (file,) = (home / "wrong").iterdir()
+        assert f"wrong/{file.name}" in told
+        found = load(file)
+        workload = Workload(parse(found.start), found.kernel, found.policy)
+        again = measurer.measure(workload, [parse(found.program)], seed=found.seed, fresh=True)[0]
+        assert again.status == found.status == "wrong_result" and found.message in again.message
+        assert measurer.code_text(parse(found.program), found.policy) == found.code
+        assert len(list((home / "wrong").iterdir())) == 1
+    # by the generator that is not broken: times 10 is wrong still, times 2 is right
+    assert main_of_dojo("reproduce", str(file)) == 1
+    assert main_of_dojo("reproduce", str(keep(replace(found, program=found.start, kernel="right")))) == 0
+    file.write_text("[]")
+    assert main_of_dojo("reproduce", str(file)) == 1
+
+
+def main_of_dojo(*arguments: str) -> int:
+    return CliRunner().invoke(app, arguments).exit_code
 
 
 def test_finalists_are_timed_twenty_times_on_fresh_inputs(measurer: Measurer) -> None:

@@ -14,6 +14,7 @@ from dojo_core.cli.keeping import best, export_records, import_records
 from dojo_core.cli.looking import check, explain, moves, show, show_kernels
 from dojo_core.cli.measuring import time_moves
 from dojo_core.cli.playing import play, show_recipes
+from dojo_core.cli.reproducing import reproduce
 from dojo_core.cli.schooling import lesson
 from dojo_core.cli.serving import run_app
 from dojo_core.cli.telling import tell
@@ -40,6 +41,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "best": best,
     "records-export": export_records,
     "records-import": import_records,
+    "reproduce": reproduce,
     "app": run_app,
 }
 

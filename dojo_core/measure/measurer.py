@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from dojo_core.measure import evidence
 from dojo_core.measure.exclusive import compiling, measuring
 from dojo_core.measure.limits import (
     BATCH_KERNELS,
@@ -101,19 +102,22 @@ class Measurer:
         player: str = "",
         lines: Mapping[str, str] | None = None,
         fresh: bool = False,
+        seed: int | None = None,
     ) -> list[Measurement]:
         """Verify and time programs; blocks; results in the order of ``programs``.
 
         ``on_result`` hears of each as it comes; ``cancelled`` is asked between candidates, and what is
         open then comes back as ``cancelled``. Identical code is measured once, and not at all where it is
         known with as much effort, unless ``fresh`` asks for it anyhow. ``player`` and ``lines`` (by program
-        hash, the moves from the start) go to the records.
+        hash, the moves from the start) go to the records; ``seed`` is of the inputs.
         """
         with self._turn:
             job = _Job(workload, effort, on_result, cancelled, player, lines or {}, fresh)
             waiting = self._candidates(job, programs)
             if waiting and effort is Effort.FINAL:
                 self._trials.renew_inputs()
+            if seed is not None:
+                self._trials.seed = seed
             size = FIRST_BATCH
             try:
                 while waiting and not job.cancelled():
@@ -184,6 +188,11 @@ class Measurer:
             message = f"Not run again: it failed {failures} times here. {found.message}"
             return replace(found, status="refused", message=message)
         return None
+
+    def code_text(self, program: Program, policy: str) -> str:
+        """The generated code, or the sentence why there is none."""
+        code = self._code(program, policy)
+        return code if isinstance(code, str) else code.text
 
     def _remember(self, key: tuple[str, str], rank: int, outcome: Measurement) -> None:
         """Noise only adds to a time: of two, the shorter one is kept."""
@@ -267,6 +276,8 @@ class Measurer:
         """A fresh outcome: keep it in the records, remember it, tell it."""
         start = job.workload.start.hash
         if self.records is not None:
+            if outcome.status in evidence.FAULTS:
+                outcome = self._as_evidence(job, candidate, outcome)
             self.records.add_all(self._record(job, p, candidate, outcome) for p in candidate.programs)
         self._remember((candidate.key, start), job.effort.rank, outcome)
         if outcome.status in BROKE:
@@ -274,6 +285,32 @@ class Measurer:
         if outcome.seconds is not None:
             self._best[start] = min(outcome.seconds, self._best.get(start, outcome.seconds))
         self._tell(job, candidate, outcome)
+
+    def _as_evidence(self, job: _Job, candidate: _Candidate, outcome: Measurement) -> Measurement:
+        """Keep what reproduces a fault; the outcome says where."""
+        program = candidate.programs[0]
+        found = evidence.Evidence(
+            status=outcome.status,
+            message=outcome.message,
+            kernel=job.workload.kernel or "",
+            policy=job.workload.policy,
+            target=self.target,
+            start=job.workload.start.text,
+            program=program.text,
+            line=job.lines.get(program.hash, ""),
+            code=candidate.code.text,
+            seed=self._trials.seed,
+            machine=self.machine.details,
+            time=time.time(),
+        )
+        try:
+            file = evidence.keep(found)
+        except OSError:
+            log.exception("what reproduces this is not kept: %s", found)
+            return outcome
+        log.error("%s of %s: %s", outcome.status, file, outcome.message)
+        told = f"This is a fault of the Dojo: what reproduces it is kept in wrong/{file.name}."
+        return replace(outcome, message=f"{outcome.message} {told}")
 
     def _refuse(self, job: _Job, batch: list[_Candidate], message: str) -> None:
         for candidate in batch:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import http.client
 import os
+import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,11 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from dojo_core import apply, kernels
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.records import Record, Records
+from dojo_core.targets.cpu.build import code_hash
+from dojo_core.targets.cpu.codegen import generate
 from pages.door import is_welcome
 from tests.browser.conftest import Server, free_port
 from tests.browser.wire import Wire
@@ -258,3 +265,49 @@ def test_a_query_is_never_more_than_a_name(server: Server) -> None:
     for query in ("p=../../etc&g=../../etc/passwd", f"p={NAME}&g={NAME}", "g=" + "x" * 5000, "p=%00&g=%ff"):
         with Wire(server.port, query) as wire:
             assert wire.board["view"] == "start" and wire.board["player"].isalnum()
+
+
+# ---------------------------------------------------------------------- what it runs
+
+
+def test_a_program_that_crashed_twice_is_not_run_again_after_a_restart(tmp_path: Path) -> None:
+    move, start = "join_scopes m@0", kernels.get("softmax").program((8, 16))
+    program = apply(start, move)
+    with Records(tmp_path / "records.sqlite") as records:
+        for when in (1.0, 2.0):
+            records.add(
+                Record(
+                    program.hash, program.text, start.hash, "softmax", "8x16", "f32", "reassoc", move, "cpu",
+                    this_machine().fingerprint, "", code_hash(generate(program)), "crash", False, None,
+                    message="It crashed with SIGSEGV.", time=when,
+                )
+            )  # fmt: skip
+    server = Server(tmp_path)
+    server.start()
+    try:
+        with Wire(server.port) as wire:
+            begin(wire)
+            row = [shown["text"] for shown in wire.board["moves"]].index(move)
+            end = time.monotonic() + 60
+            while not isinstance(result := wire.feed["results"][row], list) and time.monotonic() < end:
+                time.sleep(0.3)
+                wire.look()
+            assert result[0] == "refused" and result[1].startswith("Not run again: it failed 2 times here.")
+            assert "SIGSEGV" in result[1]
+    finally:
+        server.stop(signal.SIGKILL)
+    # and a server that was killed leaves no process behind
+    end = time.monotonic() + 15
+    while (left := processes_at(tmp_path)) and time.monotonic() < end:
+        time.sleep(0.2)
+    assert not left
+
+
+def processes_at(home: Path) -> list[str]:
+    """The commands of the processes that work on a data directory."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"DOJO_HOME={home}".encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text())
+    return found

@@ -63,6 +63,10 @@ class Wire:
         """The text that the component's events come as."""
         self._rerun({f"$$STREAMLIT_INTERNAL_KEY_{self.components['dojo_board']}__events": text})
 
+    def look(self) -> None:
+        """Have the page drawn again, as its polling does."""
+        self._rerun({})
+
     def frame(self, data: bytes) -> None:
         """Bytes that may be no message at all."""
         self.socket.send(data)
