@@ -18,8 +18,10 @@ from agents.agent import Best, Budget, Event
 from agents.comparing import compare
 from agents.passes import PASSES, play_pass
 from agents.players import AGENTS
-from agents.run_log import RunBusy
-from agents.tuning import Tuning
+from agents.run_log import RunBusy, run_file
+from agents.scale import commands as scale
+from agents.scale.fleet import Fleet, FleetTiming
+from agents.tuning import Tuning, key_of
 from dojo_core import kernels
 from dojo_core.cli import app
 from dojo_core.cli.keeping import opened
@@ -94,6 +96,12 @@ def tune(
     again: Annotated[bool, typer.Option("--again", help="Begin anew, also where a run is done.")] = False,
     save: Annotated[Path | None, typer.Option("--save", help="Save the best line as a game.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+    scheduler: scale.SchedulerOption = None,
+    workers: scale.WorkersOption = None,
+    slurm: scale.SlurmOption = None,
+    machine: scale.MachineOption = None,
+    key: scale.KeyOption = None,
+    insecure: scale.InsecureFlag = False,
 ) -> None:
     """Let an agent make kernels fast. A run that was stopped goes on where it was.
 
@@ -115,10 +123,21 @@ def tune(
     else:
         games = [played(name, shape, policy, line) for name in names or []]
     results = []
-    with opened() as records, Measurer(records) as measurer:
+    spend = Budget(budget, seconds)
+    with (
+        opened() as records,
+        Measurer(records) as measurer,
+        scale.fleet(scheduler, workers, slurm, key, insecure, _aside) as fleet,
+    ):
+        if machine is not None and fleet is None:
+            raise Failure("--machine chooses among the workers of --scheduler, --workers or --slurm.")
         for game in games:
+            where = _machine(fleet, machine, game, agent, spend, seed)
+            timing = FleetTiming(fleet, where, agent, records) if fleet is not None and where else None
             try:
-                tuning = Tuning(game, AGENTS[agent], measurer, Budget(budget, seconds), seed, again)
+                tuning = Tuning(
+                    game, AGENTS[agent], measurer, spend, seed, again, timing=timing, machine=where
+                )
             except RunBusy as busy:
                 raise Failure(str(busy)) from None
             result = _tuned(tuning, as_json)
@@ -130,6 +149,25 @@ def tune(
         _summary(results)
     if all(result.best is None for result in results):
         raise typer.Exit(1)
+
+
+def _aside(text: str) -> None:
+    err.print(escape(text), style="dim", soft_wrap=True)
+
+
+def _machine(
+    fleet: Fleet | None, wanted: str | None, game: Game, agent: str, budget: Budget, seed: int
+) -> str | None:
+    """Which of the fleet's machines to tune on: those where this run was stopped, if they are there."""
+    if fleet is None:
+        return None
+
+    def begun(fingerprint: str) -> bool:
+        return run_file(key_of(game, AGENTS[agent], budget, seed, fingerprint)).exists()
+
+    found = fleet.choose(wanted, begun)
+    _aside(f"{game.title}: {counted(fleet.machines().get(found, 0), 'worker')} on machine {found}.")
+    return found
 
 
 @dataclass(frozen=True)
@@ -235,7 +273,13 @@ def _summary(results: list[_Result]) -> None:
     print_table(table)
 
 
-_COMMANDS: dict[str, Callable[..., None]] = {"pass": play_a_pass, "tune": tune, "compare": compare}
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "pass": play_a_pass,
+    "tune": tune,
+    "compare": compare,
+    "scheduler": scale.scheduler,
+    "worker": scale.worker,
+}
 for _name, _command in _COMMANDS.items():
     app.command(_name)(plain_errors(_command))
 

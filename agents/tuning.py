@@ -17,12 +17,30 @@ from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import SavedGame
 
 
+def key_of(game: Game, agent: Agent, budget: Budget, seed: int, machine: str) -> RunKey:
+    """What makes a run this one and no other."""
+    return RunKey(
+        kernel=game.kernel or game.start.name,
+        shape=game.shape,
+        policy=game.policy,
+        target=game.target,
+        start=game.start.hash,
+        before=tuple(map(str, Task(game).before)),
+        agent=agent.name,
+        seed=seed,
+        evaluations=budget.evaluations,
+        seconds=budget.seconds,
+        machine=machine,
+    )
+
+
 class Tuning:
     """One run. Iterate over ``events`` once; ``control`` pauses and stops it from another thread.
 
     A run that was stopped goes on where it was, unless it is begun ``again``. ``log`` is where its log lies,
-    if not with the others; with ``keep`` the best line becomes a game of its own in the records. Raises
-    RunBusy while another process is at it.
+    if not with the others; with ``keep`` the best line becomes a game of its own in the records; ``machine``
+    is the fingerprint of the times that ``timing`` gives, if not this machine's. Raises RunBusy while another
+    process is at it.
     """
 
     def __init__(
@@ -36,24 +54,13 @@ class Tuning:
         timing: Timing | None = None,
         log: Path | None = None,
         keep: bool = True,
+        machine: str | None = None,
     ) -> None:
         self.task, self.agent, self.budget, self.seed = Task(game), agent, budget, seed
         self.control = Control()
         self._measurer = measurer
         self._timing = timing or MachineTiming(measurer, agent.name)
-        self._key = RunKey(
-            kernel=game.kernel or game.start.name,
-            shape=game.shape,
-            policy=game.policy,
-            target=game.target,
-            start=game.start.hash,
-            before=tuple(map(str, self.task.before)),
-            agent=agent.name,
-            seed=seed,
-            evaluations=budget.evaluations,
-            seconds=budget.seconds,
-            machine=measurer.machine.fingerprint,
-        )
+        self._key = key_of(game, agent, budget, seed, machine or measurer.machine.fingerprint)
         self._keeping = keep
         self._log = RunLog(log or run_file(self._key), self._key, again)
         self.resumed = len(self._log.known)  # measurements that an earlier part made

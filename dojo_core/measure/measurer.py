@@ -261,6 +261,12 @@ class Measurer:
             if held:
                 self._trials.draw(job.workload.start, start)
 
+    def heard(self, workload: Workload, seconds: float) -> None:
+        """Another machine like this one has measured a program as fast: slow ones are cut off by it too."""
+        with self._turn:
+            best = self._best_of(workload)
+            self._best[workload.start.hash] = seconds if best is None else min(best, seconds)
+
     def _best_of(self, workload: Workload) -> float | None:
         """Seconds of the fastest verified program of a workload, on this machine."""
         key = workload.start.hash

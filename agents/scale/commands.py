@@ -1,0 +1,129 @@
+"""``dojo scheduler`` and ``dojo worker``; where ``dojo tune`` finds its machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from agents.scale import clusters, credentials
+from agents.scale.clusters import LOOPBACK, PORT
+from agents.scale.fleet import Fleet, FleetLost
+from agents.scale.station import Station
+from agents.scale.wire import OtherVersion
+from dojo_core.cli.terminal import Failure, err
+
+if TYPE_CHECKING:
+    from distributed.security import Security
+
+KeyOption = Annotated[
+    Path | None,
+    typer.Option("--key", help="The cluster's key file; default: cluster.pem beside the records."),
+]
+InsecureFlag = Annotated[
+    bool, typer.Option("--insecure", help="Accept a scheduler at tcp://…, where anybody may run code.")
+]
+SchedulerOption = Annotated[
+    str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Measure on the workers of a scheduler.")
+]
+WorkersOption = Annotated[
+    int | None, typer.Option("--workers", min=1, max=64, help="Measure with so many workers on this machine.")
+]
+SlurmOption = Annotated[
+    int | None, typer.Option("--slurm", min=1, metavar="JOBS", help="Measure on so many jobs of Slurm.")
+]
+MachineOption = Annotated[
+    str | None, typer.Option("--machine", help="Only on machines of this fingerprint; its beginning will do.")
+]
+
+
+def scheduler(
+    host: Annotated[str, typer.Option("--host", help="Where it listens: this machine's address.")] = LOOPBACK,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any.")] = PORT,
+    key: KeyOption = None,
+) -> None:
+    """Be the scheduler that workers and tunings meet at. Only who has its key file takes part.
+
+    It listens on this machine alone, unless --host names another address.
+    Example: [bold]dojo scheduler --host 192.168.1.5[/bold]
+    """
+    file = credentials.made(key or credentials.default_key())
+    with _plain():
+        known = credentials.security(file)
+
+        def ready(address: str) -> None:
+            err.print(f"Scheduler at [bold]{address}[/bold]; key file {escape(str(file))}", soft_wrap=True)
+            err.print(f"Next: dojo worker {address}, and dojo tune KERNEL --scheduler {address}", style="dim")
+
+        try:
+            clusters.serve_scheduler(host, port, known, ready)
+        except OSError as error:
+            raise Failure(f"No scheduler can listen at {host}:{port}: {error.strerror or error}.") from None
+
+
+def worker(
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="The scheduler's, like tls://host:8786.")],
+    key: KeyOption = None,
+    insecure: InsecureFlag = False,
+    host: Annotated[
+        str | None, typer.Option("--host", help="This machine's address, if it has many.")
+    ] = None,
+    patience: Annotated[float, typer.Option("--patience", min=1, help="Seconds without a scheduler.")] = 600,
+) -> None:
+    """Measure for a scheduler on this machine, one program at a time, until stopped.
+
+    Example: [bold]dojo worker tls://192.168.1.5:8786[/bold]
+    """
+    with _plain():
+        address = clusters.checked(address, insecure)
+        known = _security(address, key)
+
+        def told(text: str) -> None:
+            err.print(escape(text), style="dim", soft_wrap=True)
+
+        clusters.serve_worker(address, known, Station(), patience, told, host)
+    raise Failure(f"There has been no scheduler at {address} for {patience:.0f} seconds.")
+
+
+@contextmanager
+def fleet(
+    address: str | None,
+    workers: int | None,
+    slurm: int | None,
+    key: Path | None,
+    insecure: bool,
+    told: Callable[[str], None],
+) -> Iterator[Fleet | None]:
+    """The machines that a command's options ask for; None where it is this one alone."""
+    if sum(each is not None for each in (address, workers, slurm)) > 1:
+        raise Failure("Give one of --scheduler, --workers and --slurm.")
+    with ExitStack() as stack, _plain():
+        if address is not None:
+            address = clusters.checked(address, insecure)
+            security = _security(address, key)
+            clusters.settle()
+        elif workers is not None:
+            address, security = stack.enter_context(clusters.local_cluster(workers))
+        elif slurm is not None:
+            address, security = stack.enter_context(clusters.slurm_cluster(slurm))
+        else:
+            yield None
+            return
+        yield stack.enter_context(Fleet(address, security, told=told))
+
+
+def _security(address: str, key: Path | None) -> Security | None:
+    return credentials.security(key or credentials.default_key()) if address.startswith("tls:") else None
+
+
+@contextmanager
+def _plain() -> Iterator[None]:
+    """What went wrong, as a sentence."""
+    try:
+        yield
+    except (clusters.Refused, credentials.NoCredentials, FleetLost, OtherVersion) as error:
+        raise Failure(str(error)) from None

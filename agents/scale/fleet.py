@@ -1,0 +1,323 @@
+"""A tuning's end of a cluster: sends programs to machines of one fingerprint and waits for their times.
+
+Whatever dies is done without: a worker (its program is measured by another), all workers (it waits for the
+next), the scheduler (it connects again and sends what was open once more). What has been measured is in the
+run's log by then, so that nothing is measured twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError as ThreadCancelled
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING, Any
+
+from agents.scale import station
+from agents.scale.station import MACHINE, resources
+from agents.scale.wire import Answer, OtherVersion, Request
+from dojo_core.measure.exchange import NoRecord, take_in
+from dojo_core.measure.measurement import SETTLED, Effort, Measurement, Workload
+from dojo_core.measure.records import Records
+from dojo_core.program.tree import Program
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed.security import Security
+
+log = logging.getLogger("dojo.scale")
+
+PATIENCE = 600.0  # seconds without a scheduler, or without a worker, before the tuning gives up
+POLL = 0.5  # seconds between looks at who is there
+CONNECT = 5.0  # seconds of one attempt
+THREADS = 64  # requests that wait at once
+
+
+class FleetLost(RuntimeError):
+    """There is nobody left to measure; ``str()`` is a sentence for a person."""
+
+
+class Fleet:
+    """A connection to a scheduler. Close it, or use it in ``with``. Thread-safe.
+
+    ``told`` hears sentences when the tuning has to wait, and when it goes on. Raises FleetLost where no
+    scheduler answers.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        security: Security | None = None,
+        patience: float = PATIENCE,
+        told: Callable[[str], None] | None = None,
+    ) -> None:
+        self.address = address
+        self._security = security
+        self._patience = patience
+        self._told = told or log.info
+        self._client: Client | None = None
+        self._lock = threading.Lock()
+        self._free = threading.Condition()
+        self._out: Counter[str] = Counter()  # requests sent and not answered, by fingerprint
+        self._seen: tuple[float, dict[str, int]] = (-1e9, {})
+        self._threads = ThreadPoolExecutor(THREADS, "dojo-fleet")
+        self._connected(CONNECT)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            self._drop()
+
+    def __enter__(self) -> Fleet:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ who is there
+
+    def machines(self) -> dict[str, int]:
+        """Workers by the fingerprint of their machine, as of the last half second."""
+        with self._free:
+            when, found = self._seen
+            if time.monotonic() - when < POLL:
+                return found
+            self._seen = (time.monotonic(), found)
+        try:
+            info = self._connected(self._patience).scheduler_info(n_workers=-1)
+        except _lost():
+            return found
+        found = _machines(info)
+        with self._free:
+            self._seen = (time.monotonic(), found)
+            self._free.notify_all()
+        return found
+
+    def choose(self, wanted: str | None = None, prefer: Callable[[str], bool] | None = None) -> str:
+        """The fingerprint of the machines to tune on; waits for the first worker.
+
+        ``wanted`` may be its beginning. Without it: machines that ``prefer`` names, such as those of a run
+        that was stopped, else those that are most.
+        """
+        end = time.monotonic() + self._patience
+        quiet = True
+        while True:
+            found = {f: n for f, n in self.machines().items() if f.startswith(wanted or "")}
+            if found:
+                return min(found, key=lambda f: (not (prefer and prefer(f)), -found[f], f))
+            others = ", ".join(sorted(self.machines()))
+            if wanted and others and any(self.machines().values()):
+                raise FleetLost(f"No worker is on a machine {wanted}: there are {others}.")
+            if time.monotonic() > end:
+                raise FleetLost(f"No worker came: start some with dojo worker {self.address}")
+            if quiet:
+                self._told(f"Waiting for workers: dojo worker {self.address}")
+                quiet = False
+            time.sleep(POLL)
+
+    # ------------------------------------------------------------------ work
+
+    def send(
+        self, fingerprint: str, request: Request, cancelled: Callable[[], bool]
+    ) -> Future[Answer | None]:
+        """Have a request answered by a machine; None where the caller asked to stop. May raise FleetLost."""
+        return self._threads.submit(self._ask, fingerprint, request, cancelled)
+
+    def _ask(self, fingerprint: str, request: Request, cancelled: Callable[[], bool]) -> Answer | None:
+        if not self._slot(fingerprint, cancelled):
+            return None
+        try:
+            return self._answered(fingerprint, request, cancelled)
+        finally:
+            with self._free:
+                self._out[fingerprint] -= 1
+                self._free.notify_all()
+
+    def _slot(self, fingerprint: str, cancelled: Callable[[], bool]) -> bool:
+        """Wait for a free worker: no more is sent than is measured, so that a slow worker holds up little."""
+        since = time.monotonic()
+        quiet = True
+        while not cancelled():
+            there = self.machines().get(fingerprint, 0)
+            with self._free:
+                if self._out[fingerprint] < there:
+                    self._out[fingerprint] += 1
+                    if not quiet:
+                        self._told("A worker is there: going on.")
+                    return True
+                if there:
+                    since = time.monotonic()
+                self._free.wait(POLL)
+            if time.monotonic() - since > self._patience:
+                raise FleetLost(
+                    f"No worker on a machine {fingerprint} is left: start one with dojo worker "
+                    f"{self.address}, then give the same command again. What was measured is kept."
+                )
+            if quiet and time.monotonic() - since > 5 * POLL:
+                self._told(f"Waiting for a worker on a machine {fingerprint}: dojo worker {self.address}")
+                quiet = False
+        return False
+
+    def _answered(self, fingerprint: str, request: Request, cancelled: Callable[[], bool]) -> Answer | None:
+        from distributed import KilledWorker
+
+        text = request.text()
+        while True:
+            client = self._connected(self._patience)
+            try:
+                future = client.submit(
+                    station.measure, text, resources=resources(fingerprint), pure=False, key=None
+                )
+                while True:
+                    if cancelled():
+                        future.cancel()
+                        return None
+                    try:
+                        return Answer.read(future.result(timeout=POLL))
+                    except TimeoutError:
+                        if future.status != "pending":
+                            continue
+                        if client.status not in ("running", "connecting"):
+                            raise ConnectionError("the scheduler is gone") from None
+            except KilledWorker:
+                message = "Four workers died while they measured it, so it is not tried again."
+                refused = tuple(Measurement(p.hash, "", "refused", message) for p in request.programs)
+                return Answer(fingerprint, refused)
+            except OtherVersion:
+                raise
+            except _lost():
+                self._lose(client)
+
+    # ------------------------------------------------------------------ the connection
+
+    def _connected(self, patience: float) -> Client:
+        """The client; connects where it is lost. Raises FleetLost after so many seconds."""
+        from distributed import Client
+
+        with self._lock:
+            end = time.monotonic() + patience
+            quiet = True
+            while self._client is None:
+                try:
+                    self._client = Client(
+                        self.address, security=self._security, timeout=CONNECT, set_as_default=False
+                    )
+                except (OSError, ValueError, RuntimeError) as error:
+                    if time.monotonic() > end:
+                        raise FleetLost(
+                            f"No scheduler answers at {self.address}: start one with dojo scheduler, and "
+                            f"give its key file here as there. ({str(error)[:120]})"
+                        ) from None
+                    if quiet and patience > CONNECT:
+                        self._told(f"The scheduler at {self.address} does not answer: trying again.")
+                        quiet = False
+                    time.sleep(POLL)
+            return self._client
+
+    def _lose(self, client: Client) -> None:
+        """Forget a connection, unless another thread has made a new one already."""
+        with self._lock:
+            if self._client is client:
+                self._drop()
+        with self._free:
+            self._seen = (-1e9, {})
+
+    def _drop(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            try:
+                client.close(timeout=2)
+            except Exception:  # it is lost anyhow
+                log.debug("closing a lost connection", exc_info=True)
+
+
+def _lost() -> tuple[type[BaseException], ...]:
+    """What dask raises where the scheduler, or what it knew of a task, is gone."""
+    from asyncio import CancelledError
+
+    return (OSError, TimeoutError, CancelledError, ThreadCancelled)
+
+
+def _machines(info: Mapping[str, Any]) -> dict[str, int]:
+    count: Counter[str] = Counter()
+    for worker in info["workers"].values():
+        count.update(name.removeprefix(MACHINE) for name in worker["resources"] if name.startswith(MACHINE))
+    return dict(count)
+
+
+class FleetTiming:
+    """Times from a fleet's machines of one fingerprint; records go into this user's database.
+
+    Candidates go one by one to whichever worker is free; finalists all to one worker, one after another, so
+    that those who are compared at the end ran side by side with the start.
+    """
+
+    def __init__(self, fleet: Fleet, fingerprint: str, player: str, records: Records | None = None) -> None:
+        self._fleet, self._fingerprint, self._player, self._records = fleet, fingerprint, player, records
+        self._best: dict[str, float] = {}  # seconds, by start program
+
+    def measure(
+        self,
+        workload: Workload,
+        programs: Sequence[Program],
+        lines: Mapping[str, str],
+        effort: Effort,
+        cancelled: Callable[[], bool],
+    ) -> list[Measurement]:
+        """One measurement for each program, in order. Raises FleetLost."""
+        known = {} if effort is Effort.FINAL else self._known(workload, programs, effort)
+        rest = [p for p in dict.fromkeys(programs) if p.hash not in known]
+        batches = [rest] if effort is Effort.FINAL else [[p] for p in rest]
+        sent = {}
+        for batch in filter(None, batches):
+            hashes = {p.hash for p in batch}
+            told = {h: line for h, line in lines.items() if h in hashes}
+            best = self._best_of(workload)
+            request = Request(workload, tuple(batch), told, effort, self._player, best)
+            sent[self._fleet.send(self._fingerprint, request, cancelled)] = batch
+        for future in as_completed(sent):  # records are kept as they come
+            batch, answer = sent[future], future.result()
+            if answer is None:
+                message = "Not measured: the request was cancelled."
+                known.update({p.hash: Measurement(p.hash, "", "cancelled", message) for p in batch})
+                continue
+            self._take(workload, answer)
+            known.update({p.hash: found for p, found in zip(batch, answer.results, strict=True)})
+        return [known[p.hash] for p in programs]
+
+    def _known(
+        self, workload: Workload, programs: Sequence[Program], effort: Effort
+    ) -> dict[str, Measurement]:
+        """What the records have of these programs on such a machine, with as much effort."""
+        if self._records is None:
+            return {}
+        where = (workload.target, self._fingerprint, workload.policy, workload.start.hash)
+        found = self._records.known_all((p.hash for p in programs), *where)
+        return {
+            key: Measurement.recorded(record)
+            for key, record in found.items()
+            if record.status in SETTLED
+            or (record.status == "ok" and Effort.rank_of(record.effort) >= effort.rank)
+        }
+
+    def _best_of(self, workload: Workload) -> float | None:
+        start = workload.start.hash
+        if start not in self._best and self._records is not None:
+            record = self._records.best(start, workload.target, self._fingerprint)
+            if record is not None and record.seconds is not None:
+                self._best[start] = record.seconds
+        return self._best.get(start)
+
+    def _take(self, workload: Workload, answer: Answer) -> None:
+        if self._records is not None and answer.records:
+            try:
+                take_in(self._records, answer.records)
+            except NoRecord:
+                log.exception("a worker sent a record that is none")
+        times = [m.seconds for m in answer.results if m.seconds is not None and m.verified]
+        if times:
+            start = workload.start.hash
+            self._best[start] = min(*times, self._best.get(start, times[0]))

@@ -1,0 +1,99 @@
+"""What travels between a tuning and its workers: requests and answers as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.program.text import parse
+from dojo_core.program.tree import Program
+
+VERSION = 1
+
+
+class OtherVersion(RuntimeError):
+    """The two ends do not understand each other; ``str()`` is a sentence for a person."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Programs to measure. ``lines``: moves from the start by program hash; ``best``: seconds of the fastest
+    program known, so that slow ones are cut off as if one machine did it all."""
+
+    workload: Workload
+    programs: tuple[Program, ...]
+    lines: Mapping[str, str]
+    effort: Effort
+    player: str = ""
+    best: float | None = None
+
+    def text(self) -> str:
+        told = {
+            "dojo request": VERSION,
+            "start": self.workload.start.text,
+            "kernel": self.workload.kernel,
+            "policy": self.workload.policy,
+            "target": self.workload.target,
+            "programs": [[p.hash, p.text, self.lines.get(p.hash, "")] for p in self.programs],
+            "effort": self.effort.label,
+            "player": self.player,
+            "best": self.best,
+        }
+        return json.dumps(told)
+
+    @staticmethod
+    def read(text: str) -> Request:
+        """Raises OtherVersion."""
+        told = _read(text, "dojo request")
+        programs = tuple(parse(each[1]) for each in told["programs"])
+        if [p.hash for p in programs] != [each[0] for each in told["programs"]]:
+            raise OtherVersion("This worker reads programs in another way: give it the Dojo of the tuning.")
+        return Request(
+            Workload(parse(told["start"]), told["kernel"], told["policy"], told["target"]),
+            programs,
+            {each[0]: each[2] for each in told["programs"]},
+            Effort[told["effort"].upper()],
+            told["player"],
+            told["best"],
+        )
+
+
+_TOLD = tuple(f.name for f in fields(Measurement) if f.name != "raw")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Measurements in the order of the request; ``records`` are new ones, as lines of the exchange form."""
+
+    fingerprint: str
+    results: tuple[Measurement, ...]
+    records: Sequence[str] = ()
+
+    def text(self) -> str:
+        results = [{name: value for name, value in asdict(m).items() if name in _TOLD} for m in self.results]
+        told = {
+            "dojo answer": VERSION,
+            "fingerprint": self.fingerprint,
+            "results": results,
+            "records": list(self.records),
+        }
+        return json.dumps(told)
+
+    @staticmethod
+    def read(text: str) -> Answer:
+        """Raises OtherVersion."""
+        told = _read(text, "dojo answer")
+        results = tuple(
+            Measurement(**{**each, "samples": tuple(each["samples"])}) for each in told["results"]
+        )
+        return Answer(told["fingerprint"], results, tuple(told["records"]))
+
+
+def _read(text: str, kind: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(text)
+    if told.get(kind) != VERSION:
+        raise OtherVersion("The tuning and this worker are of different versions: update the older one.")
+    return told

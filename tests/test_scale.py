@@ -1,0 +1,168 @@
+"""Tuning on several machines: the same run as on one, whichever of them dies; strangers are kept out."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from typer.testing import CliRunner
+
+from agents.agent import Budget, Event, Task, run
+from agents.cli import app
+from agents.players import AGENTS
+from agents.scale import clusters, credentials
+from agents.scale.fleet import Fleet, FleetLost, FleetTiming
+from agents.scale.station import Station
+from agents.scale.wire import Answer, OtherVersion, Request
+from agents.timing import CountTiming
+from dojo_core import kernels
+from dojo_core.game import Game
+from dojo_core.measure.exchange import take_in
+from dojo_core.measure.measurement import Effort, Workload
+from dojo_core.measure.records import Records
+from tests.cluster import Cluster, cluster
+
+OURS, THEIRS = "a" * 16, "b" * 16
+BUDGET = Budget(40)
+
+
+@pytest.fixture
+def machines(tmp_path) -> Iterator[Cluster]:
+    with cluster(tmp_path) as made:
+        yield made
+
+
+def task() -> Task:
+    return Task(Game.new(kernels.get("softmax").program((8, 32)), "softmax", "8x32"))
+
+
+def told(events: list[Event]) -> list[tuple[object, ...]]:
+    return [(e.evaluation, e.line, e.measurement.seconds, e.final) for e in events]
+
+
+def alone() -> list[tuple[object, ...]]:
+    return told(list(run(task(), AGENTS["sampling-lines"], CountTiming(), BUDGET)))
+
+
+def connected(machines: Cluster, workers: int) -> Fleet:
+    fleet = Fleet(machines.address, credentials.security(machines.key), patience=30)
+    until(lambda: sum(fleet.machines().values()) == workers)
+    return fleet
+
+
+def until(there: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not there():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_several_workers_play_the_run_of_one_and_other_machines_are_left_out(machines):
+    machines.start_worker(machine=OURS)
+    machines.start_worker(machine=OURS, pace=0.2)  # a slow one holds up little
+    machines.start_worker(machine=THEIRS, factor=0.1)  # its times would win if they were mixed in
+    with connected(machines, 3) as fleet:
+        assert fleet.machines() == {OURS: 2, THEIRS: 1}
+        assert fleet.choose() == OURS  # most workers
+        assert fleet.choose("bb") == fleet.choose(prefer=lambda f: f == THEIRS) == THEIRS
+        with pytest.raises(FleetLost, match=f"No worker is on a machine c: there are {OURS}, {THEIRS}"):
+            fleet.choose("c")
+        timing = FleetTiming(fleet, OURS, "me")
+        assert told(list(run(task(), AGENTS["sampling-lines"], timing, BUDGET))) == alone()
+
+
+def test_a_worker_and_the_scheduler_die_and_the_run_ends_as_if_they_had_not(machines):
+    first = machines.start_worker(pace=0.02)
+    heard: list[str] = []
+    with Fleet(machines.address, credentials.security(machines.key), 30, heard.append) as fleet:
+        assert fleet.choose() == OURS
+        events: list[Event] = []
+        for event in run(task(), AGENTS["sampling-lines"], FleetTiming(fleet, OURS, "me"), BUDGET):
+            events.append(event)
+            if len(events) == 5:  # in the middle of the next batch
+                threading.Timer(0.05, first.kill).start()
+                threading.Timer(0.1, machines.start_worker, (0.02,)).start()
+            if len(events) == 21:
+                machines.scheduler.kill()
+                machines.start_scheduler()
+    assert not first.is_alive() and not machines.scheduler.is_alive()
+    assert told(events) == alone()
+
+
+def test_a_stopped_run_asks_for_nothing_more(machines):
+    with Fleet(machines.address, credentials.security(machines.key), 30) as fleet:  # no worker at all
+        stopped = threading.Event()
+        threading.Timer(0.3, stopped.set).start()
+        start = task().workload
+        timing = FleetTiming(fleet, OURS, "me")
+        [found] = timing.measure(start, [start.start], {}, Effort.QUICK, stopped.is_set)
+    assert found.status == "cancelled"
+
+
+def test_who_has_another_key_stays_out(machines, tmp_path):
+    machines.start_worker()
+    with connected(machines, 1):
+        stranger = credentials.security(credentials.made(tmp_path / "other.pem"))
+        with pytest.raises(FleetLost, match="No scheduler answers at"):
+            Fleet(machines.address, stranger)
+
+
+def test_a_station_measures_for_real_and_sends_its_records(tmp_path):
+    start = kernels.get("relu").program((64, 64))
+    request = Request(Workload(start, "relu"), (start,), {start.hash: ""}, Effort.QUICK, "me", best=1e-9)
+    station = Station()
+    try:
+        answer = Answer.read(station.answer(Request.read(request.text())).text())
+        again = station.answer(request)
+    finally:
+        station.close()
+    assert answer.results[0].verified and answer.results[0].seconds
+    assert again.results[0].known and not again.records  # each is sent once
+    with Records(tmp_path / "records.sqlite") as records:
+        assert take_in(records, answer.records).new == 1
+        kept = records.best(start.hash, "cpu", answer.fingerprint)
+    assert kept is not None and kept.player == "me"
+    with pytest.raises(OtherVersion, match="of different versions"):
+        Request.read(answer.text())
+
+
+def test_a_key_that_others_can_read_is_refused(tmp_path):
+    key = credentials.made(tmp_path / "cluster.pem")
+    assert key.stat().st_mode & 0o777 == 0o600
+    content = key.read_text()
+    assert credentials.made(key).read_text() == content  # made once
+    os.chmod(key, 0o644)
+    with pytest.raises(credentials.NoCredentials, match="chmod 600"):
+        credentials.security(key)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8786", "tls://127.0.0.1:8786"])
+def test_an_address_is_encrypted_unless_told_otherwise(address):
+    assert clusters.checked(address, insecure=False) == "tls://127.0.0.1:8786"
+    assert clusters.checked("tcp://10.0.0.1:8786", insecure=True) == "tcp://10.0.0.1:8786"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("tune", "relu", "--scheduler", "tcp://10.0.0.1:8786"), "neither encrypted nor asks who you are"),
+        (("worker", "tcp://10.0.0.1:8786"), "neither encrypted nor asks who you are"),
+        (("worker", "host"), "tls://host is no address of a scheduler"),
+        (("worker", "http://host:1"), "http://host:1 is no address of a scheduler: it begins with tls://"),
+        (("worker", "host:1"), "There is no key file"),
+        (
+            ("tune", "relu", "--workers", "2", "--slurm", "3"),
+            "Give one of --scheduler, --workers and --slurm",
+        ),
+        (("tune", "relu", "--slurm", "3"), "Slurm needs dask-jobqueue, which is not installed"),
+        (("tune", "relu", "--machine", "ab"), "--machine chooses among the workers of --scheduler"),
+    ],
+)
+def test_what_is_refused_says_what_to_do(words, sentence, tmp_path, monkeypatch):
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == 1
+    assert sentence in " ".join(result.output.split())
