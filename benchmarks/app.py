@@ -19,7 +19,9 @@ import argparse
 import json
 import os
 import random
+import signal
 import statistics
+import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
@@ -336,6 +338,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of everything: does the command work?")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # the app that was started ends too
     if CHROMIUM is None:
         raise SystemExit("This needs Chromium (Debian: apt-get install chromium).")
     share = 0.1 if options.quick else 1.0

@@ -35,5 +35,6 @@ def the_player() -> Player:
     if "player" not in state:
         state.player = service.newcomer(st.query_params.get("p"), st.query_params.get("g")).id
     player = service.player(state.player, state.get("game"))
+    player.account = state.get("account") or ""
     state.game = player.table.game.id if player.table is not None else None
     return player

@@ -1,0 +1,155 @@
+"""Where others can reach the app: a login with an OpenID Connect provider, here one of our own."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlparse
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import RSAKey
+
+from tests.browser.conftest import Server
+from tests.browser.wire import Wire
+
+USERS = '[dojo]\nusers = ["@example.org"]\n'
+
+
+class Provider:
+    """Knows one person, and lets them in without asking."""
+
+    def __init__(self) -> None:
+        self.email = "ada@example.org"
+        self.key = RSAKey.generate_key(2048, {"kid": "one"})
+        self.nonce = ""
+        provider = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked = urlparse(self.path)
+                if asked.path == "/authorize":
+                    query = {name: values[0] for name, values in parse_qs(asked.query).items()}
+                    provider.nonce = query["nonce"]
+                    back = urlencode({"code": "a-code", "state": query["state"]})
+                    self.send_response(302)
+                    self.send_header("Location", f"{query['redirect_uri']}?{back}")
+                    self.end_headers()
+                elif asked.path == "/keys":
+                    self.answer({"keys": [provider.key.as_dict(private=False)]})
+                else:
+                    self.answer(provider.metadata)
+
+            def do_POST(self) -> None:
+                self.answer(provider.tokens())
+
+            def answer(self, told: dict[str, Any]) -> None:
+                body = json.dumps(told).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return {
+            "issuer": self.url,
+            "authorization_endpoint": f"{self.url}/authorize",
+            "token_endpoint": f"{self.url}/token",
+            "jwks_uri": f"{self.url}/keys",
+            "id_token_signing_alg_values_supported": ["RS256"],
+        }
+
+    def tokens(self) -> dict[str, Any]:
+        now = int(time.time())
+        claims = {
+            "iss": self.url, "aud": "dojo", "sub": "1", "iat": now, "exp": now + 600, "nonce": self.nonce,
+            "email": self.email, "email_verified": True,
+        }  # fmt: skip
+        token = jwt.encode({"alg": "RS256", "kid": "one"}, claims, self.key)
+        return {"access_token": "a-token", "token_type": "Bearer", "expires_in": 600, "id_token": token}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    made = Provider()
+    yield made
+    made.server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[Server]:
+    """An app that listens to everybody, with the login set up as docs/serving.md says."""
+    home = tmp_path_factory.mktemp("home")
+    server = Server(home)
+    (home / ".streamlit").mkdir()
+    (home / ".streamlit" / "secrets.toml").write_text(
+        f'[auth]\nredirect_uri = "{server.url}/oauth2callback"\ncookie_secret = "{"long and random " * 3}"\n'
+        f'client_id = "dojo"\nclient_secret = "secret"\n'
+        f'server_metadata_url = "{provider.url}/metadata"\n{USERS}'
+    )
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("HOME", str(home))
+        server.start("--address", "0.0.0.0")
+    yield server
+    server.stop()
+
+
+def test_nobody_sees_a_board_before_the_login(guarded: Server) -> None:
+    with Wire(guarded.port, "p=someone&g=some-game") as wire:
+        assert not wire.data and "Log in" in "".join(wire.words)
+        # nor plays, by sending what a board would send
+        wire.components["dojo_board"] = "$$ID-0123-board"
+        wire.event("start", kernel="softmax", shape="8x16", policy="reassoc")
+        assert not wire.data
+    assert not (guarded.home / "records.sqlite").exists()
+
+
+def test_who_logs_in_plays_and_who_is_not_listed_does_not(
+    chromium: Any, guarded: Server, provider: Provider
+) -> None:
+    for email, seen in (("ada@example.org", ".card.kernel"), ("eve@evil.example", "text=not among those")):
+        provider.email = email
+        context = chromium.new_context()
+        context.set_default_timeout(60_000)
+        page = context.new_page()
+        page.goto(guarded.url)
+        page.click("button >> text=Log in")
+        page.wait_for_selector(seen)
+        assert (page.locator(".card.kernel").count() > 0) is (seen == ".card.kernel")
+        context.close()
+
+
+def test_a_forged_cookie_is_none(guarded: Server) -> None:
+    forged = f'_streamlit_user="{"x" * 40}"; _streamlit_xsrf=1'
+    with Wire(guarded.port, Cookie=forged, Origin=f"http://127.0.0.1:{guarded.port}") as wire:
+        assert not wire.data and "Log in" in "".join(wire.words)
+
+
+def test_the_secrets_are_not_served(guarded: Server) -> None:
+
+    for path in (
+        "/.streamlit/secrets.toml",
+        "/app/static/.streamlit/secrets.toml",
+        "/../.streamlit/secrets.toml",
+    ):
+        try:
+            with urllib.request.urlopen(guarded.url + path, timeout=20) as answer:
+                assert b"cookie_secret" not in answer.read()
+        except OSError:
+            continue  # refused
+    assert "cookie_secret" not in (Path(guarded.home) / "server.log").read_text()
