@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from agents.agent import Best, Budget, Event
 from agents.comparing import compare
+from agents.jobs.journal import Writer, told
+from agents.jobs.spec import MOST_SECONDS, JobSpec
 from agents.passes import PASSES, play_pass
 from agents.players import AGENTS
 from agents.run_log import RunBusy, run_file
@@ -39,6 +42,7 @@ from dojo_core.cli.terminal import (
     write_file,
 )
 from dojo_core.game import Game
+from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Measurer
 
 _PASSES = ", ".join(PASSES)
@@ -95,6 +99,9 @@ def tune(
     line: LineOption = None,
     again: Annotated[bool, typer.Option("--again", help="Begin anew, also where a run is done.")] = False,
     save: Annotated[Path | None, typer.Option("--save", help="Save the best line as a game.")] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="Write the run as a recording that the Watch page replays.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
     scheduler: scale.SchedulerOption = None,
     workers: scale.WorkersOption = None,
@@ -111,10 +118,12 @@ def tune(
         raise Failure(f"There is no agent {agent!r}. The agents: {_AGENTS}.")
     if everything == bool(names):
         raise Failure("Name the kernels to tune, or give --all (see: dojo kernels).")
-    if everything and (shape or line or save):
-        raise Failure("--all takes every kernel as it is: leave --shape, --line and --save out.")
+    if everything and (shape or line or save or record):
+        raise Failure("--all takes every kernel as it is: leave --shape, --line, --save and --record out.")
     if save is not None and len(names or []) != 1:
         raise Failure("--save keeps one game: name one kernel.")
+    if record is not None and len(names or []) != 1:
+        raise Failure("--record keeps one run: name one kernel.")
     games: list[Game] = []
     if everything:
         for name in kernels.names():
@@ -140,7 +149,7 @@ def tune(
                 )
             except RunBusy as busy:
                 raise Failure(str(busy)) from None
-            result = _tuned(tuning, as_json)
+            result = _tuned(tuning, as_json, record)
             results.append(result)
             if save is not None and result.best is not None:
                 write_file(save, tuning.game(result.best).to_text())
@@ -181,7 +190,7 @@ class _Result:
     message: str = ""
 
 
-def _tuned(tuning: Tuning, as_json: bool) -> _Result:
+def _tuned(tuning: Tuning, as_json: bool, record: Path | None = None) -> _Result:
     """Run it, shown as it goes."""
     if tuning.resumed and not as_json:
         told = "This run is done" if tuning.was_done else "Going on where this run was stopped"
@@ -191,8 +200,9 @@ def _tuned(tuning: Tuning, as_json: bool) -> _Result:
     first: float | None = None
     event: Event | None = None
     message = ""
+    recorded = tuning.events() if record is None else _recorded(tuning, record)
     with _shown(tuning, as_json) as show:
-        for event in tuning.events():
+        for event in recorded:
             if first is None or (event.move is None and not event.final):
                 first = event.measurement.seconds or first
             if event.measurement.status != "ok":
@@ -202,6 +212,21 @@ def _tuned(tuning: Tuning, as_json: bool) -> _Result:
     if event is None:
         return _Result(title, 0, message="The agent found nothing to measure.")
     return _Result(title, event.evaluation, first, event.best, message)
+
+
+def _recorded(tuning: Tuning, path: Path) -> Iterator[Event]:
+    """The events, each written to a journal as well; those of an earlier part too."""
+    game, budget = tuning.task.game, tuning.budget
+    limit = budget.seconds or MOST_SECONDS
+    spec = JobSpec.of(game, tuning.agent.name, tuning.seed, budget.evaluations, limit)
+    before = len(tuning.task.before)
+    with Writer(path, spec) as writer:
+        for number, event in enumerate(tuning.events(), 1):
+            writer.write(told(event, before, number))
+            yield event
+        day = datetime.now().strftime("%Y-%m-%d")
+        writer.state("done", f"Measured on {this_machine().summary}, {day}.")
+    err.print(f"Recorded {path}.", style="dim")
 
 
 @contextmanager

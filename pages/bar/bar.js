@@ -84,7 +84,7 @@ class Bar {
     if (data.game_id) wanted.set("g", data.game_id);
     else wanted.delete("g");
     const search = `?${wanted}`;
-    if (search !== window.location.search) window.history.replaceState(window.history.state, "", this.address(page));
+    if (search !== window.location.search) window.history.replaceState(window.history.state, "", this.base() + page.path + search);
   }
 
   ask() {

@@ -1,0 +1,81 @@
+"""What can be shown again: a run by its journal, and a game told as if it had been a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.jobs.journal import Entry, Journal
+from agents.jobs.spec import JobSpec
+from dojo_core.game import Game
+
+RECORDINGS = Path(__file__).resolve().parents[2] / "recordings"
+BY_HAND = "by hand"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A run that is over, and where it comes from."""
+
+    name: str
+    spec: JobSpec
+    entries: tuple[Entry, ...]
+    source: str = ""
+
+
+def shipped() -> list[Recording]:
+    """The recordings that come with the Dojo; what cannot be read is left out."""
+    found = []
+    for path in sorted(RECORDINGS.glob("*.jsonl")):
+        try:
+            found.append(read(path))
+        except (ValueError, OSError):
+            continue
+    return found
+
+
+def read(path: Path) -> Recording:
+    """A journal as a recording. Raises ValueError or OSError where the file is none."""
+    journal = Journal(path)
+    return Recording(path.stem, journal.spec, tuple(journal.entries), journal.message)
+
+
+def of_game(
+    game: Game, name: str, seconds: Mapping[str, float] | None = None, player: str = BY_HAND
+) -> Recording:
+    """The line through a game's cursor to its end, a step for each move.
+
+    ``seconds``: known times by program hash; a step without one is told as not measured.
+    """
+    known = seconds or {}
+    entries: list[Entry] = []
+    moves: tuple[str, ...] = ()
+    best: float | None = None
+    best_hash = ""
+    for number, position in enumerate(game.main_line()):
+        if position.move is not None:
+            moves = (*moves, str(position.move))
+        found = known.get(position.program.hash)
+        if found is not None and (best is None or found < best):
+            best, best_hash = found, position.program.hash
+        entries.append(
+            Entry(
+                number=number + 1,
+                evaluation=number,
+                elapsed=float(number),
+                moves=moves,
+                hash=position.program.hash,
+                text=position.program.text,
+                status="ok" if found is not None else "not measured",
+                message="",
+                seconds=found,
+                best=best,
+                best_hash=best_hash,
+                final=False,
+            )
+        )
+    cursor, game.cursor = game.cursor, 0
+    spec = JobSpec.of(game, player, evaluations=max(1, len(entries)), saved=game.id)
+    game.cursor = cursor
+    return Recording(name, spec, tuple(entries))

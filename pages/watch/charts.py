@@ -1,0 +1,146 @@
+"""The curves of runs, and the same as tables: nothing is told by a chart alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from agents.jobs.recording import BY_HAND
+from pages.watch.lanes import Lane, heat_name, thoughts
+
+COLOURS = ("#3b8eea", "#e0912f")
+DASHES = ("solid", "dash")
+SYMBOLS = ("circle-open", "diamond-open")
+MARGINS = {"l": 8, "r": 8, "t": 34, "b": 8}
+HEIGHT = 270
+
+
+def _layout(figure: go.Figure, title: str, x: str, y: str, **axes: Any) -> go.Figure:
+    figure.update_layout(
+        title={"text": title, "font": {"size": 14}, "x": 0, "xref": "paper"},
+        height=HEIGHT,
+        margin=MARGINS,
+        legend={"orientation": "h", "y": 1.14, "x": 1, "xanchor": "right"},
+        xaxis_title=x,
+        yaxis_title=y,
+        uirevision="stays",
+        **axes,
+    )
+    figure.update_xaxes(rangemode="tozero")
+    return figure
+
+
+def _unit(lanes: Sequence[Lane]) -> tuple[float, str]:
+    """The unit in which times read well: (factor, name)."""
+    if lanes and lanes[0].spec.timing == "count":
+        return 1e9, "operations counted"
+    times = [e.seconds for lane in lanes for e in lane.entries if e.seconds]
+    least = min(times, default=1.0)
+    scale, unit = next((s, u) for s, u in ((1.0, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns")) if least * s >= 0.1 or u == "ns")
+    return scale, f"time of the program, {unit}"
+
+
+def best_so_far(lanes: Sequence[Lane], against: str) -> go.Figure:
+    """The best so far as a step line, each program as a point; ``against`` evaluations or seconds."""
+    figure = go.Figure()
+    scale, unit = _unit(lanes)
+
+    def x(entry: Any) -> float:
+        return float(entry.evaluation if against == "programs" else entry.elapsed)
+
+    for number, lane in enumerate(lanes):
+        colour = COLOURS[number % 2]
+        timed = [e for e in lane.entries if e.seconds is not None]
+        found = [e for e in lane.entries if e.best is not None]
+        figure.add_scatter(
+            x=[x(e) for e in timed], y=[e.seconds * scale for e in timed if e.seconds], mode="markers", opacity=0.55,
+            marker={"size": 6, "color": colour, "symbol": SYMBOLS[number % 2]}, showlegend=False,
+            name=f"{lane.title}: measured",
+        )  # fmt: skip
+        figure.add_scatter(
+            x=[x(e) for e in found], y=[(e.best or 0) * scale for e in found], mode="lines", name=lane.title,
+            line={"shape": "hv", "color": colour, "dash": DASHES[number % 2], "width": 2.5},
+        )  # fmt: skip
+    what = "moves" if all(lane.spec.agent == BY_HAND for lane in lanes) else against
+    return _layout(figure, "Best so far", what, unit, yaxis_type="log")
+
+
+def weighed(lanes: Sequence[Lane]) -> go.Figure | None:
+    """What was expected against what came out, where agents expect something; else chances and temperature."""
+    told = {lane.id: thoughts(lane) for lane in lanes}
+    if any(t.value is not None for each in told.values() for t, _, _ in each):
+        return _expected(lanes, told)
+    if not any(t.probability is not None for each in told.values() for t, _, _ in each):
+        return None
+    figure = go.Figure()
+    hot = False
+    for number, lane in enumerate(lanes):
+        colour = COLOURS[number % 2]
+        chances = [(e.evaluation, t.probability) for t, e, _ in told[lane.id] if e is not None and t.probability is not None]
+        heats = [(e.evaluation, t.heat) for t, e, _ in told[lane.id] if e is not None and t.heat is not None]
+        hot = hot or bool(heats)
+        figure.add_scatter(
+            x=[at for at, _ in chances], y=[chance for _, chance in chances], mode="markers", opacity=0.6,
+            marker={"size": 6, "color": colour, "symbol": SYMBOLS[number % 2]}, name=f"{lane.title}: chance",
+        )  # fmt: skip
+        if heats:
+            figure.add_scatter(
+                x=[at for at, _ in heats], y=[heat for _, heat in heats], mode="lines", yaxis="y2",
+                line={"color": colour, "dash": "dot"}, name=heat_name(lane),
+            )  # fmt: skip
+    axes: dict[str, Any] = {"yaxis_range": [-0.05, 1.05]}
+    if hot:
+        axes["yaxis2"] = {"overlaying": "y", "side": "right", "title": "temperature", "showgrid": False, "rangemode": "tozero"}
+    return _layout(figure, "Chance of being taken", "programs", "chance", **axes)
+
+
+def _expected(lanes: Sequence[Lane], told: Any) -> go.Figure:
+    figure = go.Figure()
+    ends: list[float] = []
+    for number, lane in enumerate(lanes):
+        first = lane.reference
+        pairs = [
+            (first / e.seconds, t.value)
+            for t, e, _ in told[lane.id]
+            if first and e is not None and e.seconds and t.value is not None
+        ]
+        ends += [value for pair in pairs for value in pair]
+        figure.add_scatter(
+            x=[measured for measured, _ in pairs], y=[value for _, value in pairs], mode="markers", opacity=0.6,
+            marker={"size": 6, "color": COLOURS[number % 2], "symbol": SYMBOLS[number % 2]}, name=lane.title,
+        )  # fmt: skip
+    if ends:
+        figure.add_scatter(
+            x=[min(ends), max(ends)], y=[min(ends), max(ends)], mode="lines", name="as expected",
+            line={"color": "#8a8f98", "dash": "dot"},
+        )  # fmt: skip
+    return _layout(figure, "Expected against measured speed-up", "measured speed-up", "expected (Q)")
+
+
+def table(lanes: Sequence[Lane]) -> list[dict[str, Any]]:
+    """All programs of all runs, newest first: what the curves show."""
+    rows = []
+    for lane in lanes:
+        by_hash = {t.program: t for t, _, _ in thoughts(lane)}
+        for entry in lane.entries:
+            thought = by_hash.get(entry.hash)
+            rows.append(
+                {
+                    "run": lane.title,
+                    "program": entry.evaluation,
+                    "final": entry.final,
+                    "seconds": round(entry.elapsed, 1),
+                    "last move": entry.moves[-1] if entry.moves else "",
+                    "moves": len(entry.moves),
+                    "outcome": entry.status.replace("_", " "),
+                    "time": lane.time(entry.seconds),
+                    "best so far": lane.time(entry.best),
+                    "decision": "" if thought is None else thought.decision,
+                    "chance": None if thought is None else thought.probability,
+                    heat_name(lane): None if thought is None else thought.heat,
+                    "expected": None if thought is None else thought.value,
+                }
+            )
+    return rows[::-1]

@@ -1,0 +1,95 @@
+"""The stage and the curves beneath it, the same for a live run and a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from pages.watch import charts
+from pages.watch.lanes import Lane, Look, shown
+
+_HERE = Path(__file__).parent
+
+stage = st.components.v2.component(
+    "dojo_stage",
+    css=(_HERE / "stage.css").read_text(encoding="utf-8"),
+    js=(_HERE / "stage.js").read_text(encoding="utf-8"),
+)
+
+Action = Mapping[str, Any]
+
+
+def looks() -> dict[str, Look]:
+    """What this tab looks at, by run."""
+    found: dict[str, Look] = st.session_state.setdefault("watch_looks", {})
+    return found
+
+
+def looked(action: Action, standard: str) -> bool:
+    """Take in what only changes the view; was it that?"""
+    run, kept = str(action.get("run", "")), looks()
+    here = kept.get(run, Look(standard))
+    match action.get("kind"), action:
+        case "follow", {"value": "best" | "newest" as value}:
+            kept[run] = Look(value)
+        case "look", {"entry": int(entry)}:
+            kept[run] = Look(here.follow, entry)
+        case "ply", {"ply": int(ply)}:
+            kept[run] = Look(here.follow, here.entry, max(0, ply))
+        case _:
+            return False
+    return True
+
+
+def draw(
+    lanes: Sequence[Lane],
+    acted: Callable[[Action], None],
+    standard: str = "best",
+    replay: Mapping[str, Any] | None = None,
+) -> None:
+    """Runs side by side, their curves below. ``acted`` hears of every press that changes more than the view."""
+
+    def came() -> None:
+        action = (st.session_state.get("stage") or {}).get("action")
+        if isinstance(action, dict) and not looked(action, standard):
+            acted(action)
+
+    kept = looks()
+    drawn = [shown(lane, kept.get(lane.id, Look(standard))) for lane in lanes]
+    stage(key="stage", data={"lanes": drawn, "replay": replay}, on_action_change=came)
+    _curves(lanes)
+
+
+def _curves(lanes: Sequence[Lane]) -> None:
+    if not any(lane.entries for lane in lanes):
+        return
+    left, right, _ = st.columns([2, 2, 6], vertical_alignment="bottom")
+    against = left.segmented_control(
+        "Against", ["programs", "seconds"], default="programs", required=True, key="watch_against"
+    )
+    as_table = right.segmented_control(
+        "Shown as", ["curves", "table"], default="curves", required=True, key="watch_shown"
+    )
+    if as_table == "table":
+        st.dataframe(charts.table(lanes), height=320, hide_index=True, key="watch_table")
+        return
+    one, other = st.columns(2)
+    with one:
+        st.plotly_chart(
+            charts.best_so_far(lanes, against or "programs"),
+            key="watch_best",
+            config={"displayModeBar": False},
+            alt="Best time so far of each run; the same as a table: choose Shown as table.",
+        )
+    with other:
+        figure = charts.weighed(lanes)
+        if figure is not None:
+            st.plotly_chart(
+                figure,
+                key="watch_weighed",
+                config={"displayModeBar": False},
+                alt="What was weighed; the same as a table: choose Shown as table.",
+            )

@@ -1,0 +1,318 @@
+"""One run as the stage shows it, live or from a recording: plain data for the component."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from agents.agent import Thought
+from agents.jobs import Entry, JobSpec, JobView
+from agents.jobs.recording import BY_HAND, Recording
+from dojo_core.game import Game
+from dojo_core.measure.measurement import seconds_text
+from dojo_core.moves import IllegalMove
+from dojo_core.program.text import parse
+from dojo_core.service.view import Json, difference, program_lines
+
+LOGGED = 200  # entries of the log that a page is sent
+CONSIDERED = 12
+NOISE = 1.03  # within this factor two times are not told apart
+
+STATES = {  # what a person reads, and its tone
+    "starting": ("starting…", "working"),
+    "running": ("● playing", "working"),
+    "pausing": ("finishing what it measures…", "working"),
+    "paused": ("‖ paused", "quiet"),
+    "stopping": ("stopping…", "working"),
+    "done": ("✓ done", "good"),
+    "stopped": ("■ stopped", "quiet"),
+    "failed": ("✕ failed", "bad"),
+    "interrupted": ("… interrupted", "quiet"),
+    "elsewhere": ("● playing in another app", "working"),
+    "recorded": ("recorded", "quiet"),
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """What of a run is looked at: an entry by number, or whichever is the ``best`` or ``newest``; ``ply``
+    moves of its line (None: all)."""
+
+    follow: str = "best"
+    entry: int | None = None
+    ply: int | None = None
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A run up to some point."""
+
+    id: str
+    spec: JobSpec
+    entries: Sequence[Entry]
+    state: str
+    message: str
+    kept: bool = False
+    total: int = 0
+
+    @staticmethod
+    def live(view: JobView) -> Lane:
+        return Lane(view.spec.id, view.spec, view.entries, view.state, view.message, view.kept is not None)
+
+    @staticmethod
+    def replayed(recording: Recording, at: int) -> Lane:
+        entries = recording.entries
+        return Lane(recording.name, recording.spec, entries[:at], "recorded", recording.source)
+
+    @property
+    def title(self) -> str:
+        if self.spec.agent == BY_HAND:
+            return "By hand"
+        return f"{self.spec.agent}, seed {self.spec.seed}"
+
+    @property
+    def best(self) -> Entry | None:
+        if not self.entries or self.entries[-1].best is None:
+            return None
+        wanted = self.entries[-1].best_hash
+        return next((e for e in reversed(self.entries) if e.hash == wanted), None)
+
+    @property
+    def reference(self) -> float | None:
+        """The time of the program the run began from; where that was not measured, of the first one."""
+        timed = [e for e in self.entries if e.seconds is not None]
+        own = next((e.seconds for e in timed if not e.moves), None)
+        return own if own is not None or not timed else timed[0].seconds
+
+    def at(self, look: Look) -> Entry | None:
+        """The entry that is looked at."""
+        if not self.entries:
+            return None
+        if look.entry is not None:
+            found = next((e for e in self.entries if e.number == look.entry), None)
+            if found is not None:
+                return found
+        return (self.best if look.follow == "best" else None) or self.entries[-1]
+
+    def time(self, seconds: float | None) -> str:
+        """A time in words; counted operations where there was no clock."""
+        if seconds is None:
+            return "–"
+        return f"{seconds * 1e9:,.0f} ops" if self.spec.timing == "count" else seconds_text(seconds)
+
+
+def ratio(value: float) -> str:
+    return f"{value:.0f}×" if value >= 100 else f"{value:.1f}×" if value >= 10 else f"{value:.2f}×"
+
+
+def tone(value: float) -> tuple[str, str]:
+    """(sign, kind) of a speed-up."""
+    if value > NOISE:
+        return "▲", "faster"
+    return ("▼", "slower") if value < 1 / NOISE else ("≈", "same")
+
+
+@lru_cache(maxsize=16)
+def positions(game_text: str, moves: tuple[str, ...]) -> tuple[str, ...]:
+    """The program's text before each move of a line and at its end."""
+    game = Game.from_text(game_text)
+    found = [game.current.program.text]
+    for move in moves:
+        found.append(game.play(move).program.text)
+    return tuple(found)
+
+
+def program(lane: Lane, entry: Entry, ply: int) -> Json:
+    """The program after ``ply`` moves of an entry's line, and which of its lines the last of them changed."""
+    known = {e.moves: e.text for e in lane.entries}
+    here, before = entry.moves[:ply], entry.moves[: max(0, ply - 1)]
+    if here not in known or before not in known:
+        try:
+            texts = positions(lane.spec.game, entry.moves)
+            known |= {here: texts[ply], before: texts[max(0, ply - 1)]}
+        except (IllegalMove, ValueError):  # a recording of another machine: its vectors may be wider than ours
+            pass
+    text = known.get(here, entry.text)
+    drawn = program_lines(parse(text), {})
+    changes = difference(known[before], text, context=False) if ply and before in known else []
+    return {
+        "head": drawn["head"],
+        "lines": drawn["lines"],
+        "added": [text for sign, text in changes if sign == "+"],
+    }
+
+
+def shown(lane: Lane, look: Look) -> Json:
+    """All that the stage draws of a run."""
+    spec, entry = lane.spec, lane.at(look)
+    words, kind = STATES.get(lane.state, (lane.state, "quiet"))
+    ply = 0 if entry is None else len(entry.moves) if look.ply is None else min(look.ply, len(entry.moves))
+    where = f"from move {len(_before(spec.game))}" if spec.at else "from the start"
+    return {
+        "id": lane.id,
+        "title": lane.title,
+        "about": f"{spec.title}, {where}",
+        "state": words,
+        "tone": kind,
+        "message": lane.message,
+        "controls": controls(lane),
+        "metrics": metrics(lane),
+        "follow": "" if look.entry is not None or look.ply is not None else look.follow,
+        "where": "" if entry is None else _where(lane, entry, ply),
+        "entry": None if entry is None else entry.number,
+        "program": {"head": [], "lines": [], "added": []} if entry is None else program(lane, entry, ply),
+        "moves": [] if entry is None else list(entry.moves),
+        "ply": ply,
+        "heat": heat(lane),
+        "considered": considered(lane),
+        "log": [logged(lane, each) for each in reversed(lane.entries[-LOGGED:])],
+    }
+
+
+@lru_cache(maxsize=64)
+def _before(game_text: str) -> tuple[str, ...]:
+    game = Game.from_text(game_text)
+    return tuple(str(p.move) for p in game.line()[1:])
+
+
+def _where(lane: Lane, entry: Entry, ply: int) -> str:
+    which = "start" if not entry.moves else f"program {entry.evaluation}"
+    if entry is lane.best:
+        which += ", the best"
+    return which if ply == len(entry.moves) else f"{which}, after {ply} of {len(entry.moves)} moves"
+
+
+def metrics(lane: Lane) -> list[tuple[str, str, str]]:
+    """Names, values and details of what stands on top."""
+    spec, best, first = lane.spec, lane.best, lane.reference
+    last = lane.entries[-1] if lane.entries else None
+    if spec.agent == BY_HAND:
+        done = last.evaluation if last is not None else 0
+        count = ("Moves", f"{done}", f"of {spec.evaluations - 1}")
+    else:
+        count = ("Programs", f"{last.evaluation if last is not None else 0}", f"of {spec.evaluations}")
+    found = [count]
+    if spec.agent != BY_HAND:
+        elapsed = last.elapsed if last is not None else 0.0
+        found.append(("Seconds", f"{elapsed:.0f}", f"of {spec.seconds:.0f}"))
+    found.append(("Began at", lane.time(first), ""))
+    gain = first / best.seconds if first and best is not None and best.seconds else None
+    found.append(
+        ("Best", "–" if best is None else lane.time(best.seconds), "" if gain is None else f"{ratio(gain)} faster")
+    )
+    if last is not None:
+        told = lane.time(last.seconds) if last.seconds is not None else last.status.replace("_", " ")
+        effect = first / last.seconds if first and last.seconds else None
+        found.append(("This one", told, "" if effect is None else f"{tone(effect)[0]} {ratio(effect)}"))
+    return found
+
+
+def controls(lane: Lane) -> list[Json]:
+    """The buttons of a run in its state."""
+
+    def button(identity: str, label: str, about: str = "", primary: bool = False) -> Json:
+        return {"id": identity, "label": label, "about": about, "primary": primary}
+
+    take = button("take_over", "Take over", "Play on from the program shown; a running agent pauses")
+    stop = button("stop", "Stop and keep", "End the run; its best becomes a variation of its game")
+    again = button("replay", "Replay", "Show it again at reading speed")
+    game = button("open", "Open in Play", "The best of this run, in the game it began in")
+    keep = button("keep", "Keep", "Add the best to its game as a variation")
+    found = [take] if lane.entries else []
+    kept = [] if lane.best is None else [game if lane.kept else keep]
+    match lane.state:
+        case "running" | "starting":
+            return [button("pause", "Pause", "After what is being measured (Space)"), *found, stop]
+        case "pausing" | "paused":
+            on = button("go_on", "Go on", "Space", primary=True)
+            step = button("step", "Step", "One batch of programs more (→)")
+            return [on, step, *found, stop]
+        case "stopped" | "interrupted" | "failed":
+            on = button("resume", "Resume", "Go on from what was measured", primary=True)
+            return [on, *found, *kept, again]
+        case "done":
+            return [*found, *kept, again]
+        case "recorded":
+            return [button("take_over", "Take over", "Play on from the program shown")] if lane.entries else []
+    return []
+
+
+def thoughts(lane: Lane) -> list[tuple[Thought, Entry | None, Entry | None]]:
+    """What was thought of each program, with the program and its parent as they were measured."""
+    by_hash = {e.hash: e for e in lane.entries if not e.final}
+    told = [t for e in lane.entries for t in e.thoughts]
+    return [(t, by_hash.get(t.program), by_hash.get(t.parent)) for t in told]
+
+
+def heat(lane: Lane) -> str:
+    """The temperature, or ε, as it was last."""
+    for entry in reversed(lane.entries):
+        for thought in reversed(entry.thoughts):
+            if thought.heat is not None:
+                return f"{heat_name(lane)} {thought.heat:.3g}"
+    return ""
+
+
+def heat_name(lane: Lane) -> str:
+    return "temperature" if lane.spec.agent.startswith("annealing") else "ε"
+
+
+_SIGNS = {"accepted": "✓ accepted", "rejected": "✕ rejected", "tried": "tried"}
+
+
+def considered(lane: Lane) -> list[Json]:
+    """The last programs that were weighed, newest first."""
+    rows: list[Json] = []
+    recent = Lane(lane.id, lane.spec, lane.entries[-400:], lane.state, "")
+    for thought, entry, parent in reversed(thoughts(recent)):
+        gain = None
+        if entry is not None and parent is not None and entry.seconds and parent.seconds:
+            gain = parent.seconds / entry.seconds
+        status = "" if entry is None or entry.seconds is not None else entry.status.replace("_", " ")
+        rows.append(
+            {
+                "program": _named(entry) if entry is not None else f"… {thought.program[:8]}",
+                "decision": _SIGNS.get(thought.decision, thought.decision),
+                "tone": thought.decision if thought.decision != "tried" else "",
+                "chance": "" if thought.probability is None else f"{100 * thought.probability:.0f}%",
+                "ratio": status if gain is None else f"{tone(gain)[0]} {ratio(gain)}",
+                "speed": "" if gain is None else tone(gain)[1],
+                "expected": "" if thought.value is None else ratio(thought.value),
+            }
+        )
+        if len(rows) == CONSIDERED:
+            break
+    return rows
+
+
+def _named(entry: Entry) -> str:
+    return f"{entry.evaluation}. {entry.moves[-1] if entry.moves else 'the start'}"
+
+
+def logged(lane: Lane, entry: Entry) -> Json:
+    """A row of the log."""
+    first = lane.reference
+    gain = first / entry.seconds if first and entry.seconds else None
+    told = lane.time(entry.seconds) if entry.seconds is not None else entry.status.replace("_", " ")
+    by_hand = lane.spec.agent == BY_HAND
+    failed = entry.seconds is None and not by_hand
+    label = "final" if entry.final else str(entry.evaluation)
+    count = f"{len(entry.moves)} move{'' if len(entry.moves) == 1 else 's'}"
+    return {
+        "number": entry.number,
+        "label": label,
+        "move": entry.moves[-1] if entry.moves else "the start of the run",
+        "time": told if gain is None else f"{tone(gain)[0]} {told}",
+        "tone": "failed" if failed else "" if gain is None else tone(gain)[1],
+        "about": f"{count}. {entry.message}".strip(),
+    }
+
+
+def taken_over(lane: Lane, look: Look) -> tuple[str, ...]:
+    """The moves from where the run began to the position that is looked at."""
+    entry: Any = lane.at(look)
+    if entry is None:
+        return ()
+    return entry.moves[: len(entry.moves) if look.ply is None else look.ply]

@@ -1,0 +1,132 @@
+"""Runs that go on, or went on here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from agents.jobs import JobRefused, JobView
+from pages import shell
+from pages.jobs import keep, the_jobs
+from pages.watch.component import Action, draw, looks
+from pages.watch.hand import NotOpened, opened
+from pages.watch.lanes import Lane, Look, taken_over
+
+POLL = 1.0  # seconds between two looks while an agent plays
+AFTER = 3.0  # seconds in which what was pressed shows
+
+
+def page(runs: Sequence[str]) -> None:
+    jobs = the_jobs()
+    try:
+        views = [jobs.view(run) for run in runs]
+    except JobRefused as refusal:
+        st.error(f"{refusal} It may have been deleted.")
+        if st.button("To all runs"):
+            _leave()
+        return
+    kernels = " and ".join(dict.fromkeys(view.spec.title for view in views))
+    left, right = st.columns([8, 2], vertical_alignment="center")
+    with left:
+        shell.head("Watch", f"{kernels}. Closing this page stops nothing: runs are found again on Watch.")
+    if right.button("All runs", key="watch_all", width="stretch"):
+        _leave()
+
+    polling = _going_on(views)
+
+    def look_again() -> None:
+        now = [jobs.view(run) for run in runs]
+        draw([Lane.live(view) for view in now], acted)
+        _saying()
+        if st.session_state.pop("watch_go", False):
+            shell.go("play")
+        demo = st.session_state.pop("watch_replay", None)
+        if demo:
+            st.query_params.pop("r", None)
+            st.query_params["demo"] = demo
+            st.rerun()
+        if _going_on(now) != polling:
+            st.rerun()
+
+    st.fragment(run_every=POLL if polling else None)(look_again)()
+    for view in views:
+        if view.state == "done" and view.entries:
+            st.download_button(
+                f"Save {view.spec.agent}'s run as a recording",
+                jobs.file(view.spec.id).read_bytes(),
+                file_name=f"{view.spec.kernel}-{view.spec.agent}.jsonl",
+                key=f"save_{view.spec.id}",
+                on_click="ignore",
+            )
+
+
+def _going_on(views: Sequence[JobView]) -> bool:
+    return any(view.works for view in views) or time.monotonic() < st.session_state.get("watch_until", 0.0)
+
+
+def _leave() -> None:
+    st.query_params.pop("r", None)
+    st.query_params.pop("demo", None)
+    st.rerun()
+
+
+def say(words: str) -> None:
+    """Tell something at the next drawing."""
+    st.session_state.watch_said = words
+
+
+def _saying() -> None:
+    words = st.session_state.pop("watch_said", "")
+    if words:
+        st.toast(words)
+
+
+def acted(action: Action) -> None:
+    """Do what was pressed on the stage."""
+    jobs, state = the_jobs(), st.session_state
+    state.watch_until = time.monotonic() + AFTER
+    simple: dict[str, Callable[[str], None]] = {
+        "pause": jobs.pause,
+        "go_on": jobs.go_on,
+        "step": jobs.step,
+        "stop": jobs.stop,
+        "resume": jobs.resume,
+    }
+    kind, run = str(action.get("kind", "")), str(action.get("run", ""))
+    try:
+        if kind == "all":
+            _all([str(each) for each in action.get("does") or []], simple)
+        elif kind in simple:
+            simple[kind](run)
+        elif kind in ("take_over", "open"):
+            view = jobs.view(run)
+            look = looks().get(run, Look()) if kind == "take_over" else Look()
+            if view.state == "running" and kind == "take_over":
+                jobs.pause(run)  # the machine is the player's now
+            opened(view.spec, taken_over(Lane.live(view), look))
+            state.watch_go = True
+        elif kind == "keep":
+            view = jobs.view(run)
+            where = keep(view)
+            if where is None:
+                say("The game this run began in is gone: take over instead, which opens a copy.")
+            else:
+                jobs.kept(run, *where)
+                say("Kept as a variation of its game.")
+        elif kind == "replay":
+            state.watch_replay = run
+    except (JobRefused, NotOpened) as refusal:
+        say(str(refusal))
+
+
+def _all(kinds: Sequence[str], simple: dict[str, Callable[[str], None]]) -> None:
+    """A key stands for the first of these that each run can do."""
+    jobs = the_jobs()
+    possible = {"pause": ("running", "starting"), "go_on": ("paused", "pausing"), "step": ("paused", "pausing")}
+    for run in st.query_params.get("r", "").split(","):
+        state = jobs.view(run).state
+        wanted = next((kind for kind in kinds if state in possible.get(kind, ())), None)
+        if wanted is not None:
+            simple[wanted](run)

@@ -1,0 +1,139 @@
+"""Recordings at reading speed: nothing is measured, and nothing moves unless it plays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from agents.jobs import JobRefused
+from agents.jobs.recording import Recording, of_game, read, shipped
+from dojo_core.game import Game
+from dojo_core.service import Refused
+from pages import shell
+from pages.jobs import the_jobs
+from pages.shared import the_service
+from pages.watch.component import Action, draw, looks
+from pages.watch.hand import NotOpened, opened
+from pages.watch.lanes import Lane, Look, taken_over
+
+PACE = 2.0  # seconds for a step, unless chosen otherwise
+LOOKS = 0.4  # seconds between two looks while it plays
+
+
+@dataclass(frozen=True)
+class Player:
+    """Where a recording stands: ``at`` steps at the time ``since`` (None: it rests there)."""
+
+    key: str
+    at: int = 1
+    since: float | None = None
+    pace: float = PACE
+
+    def now(self, total: int) -> int:
+        """How many steps are shown."""
+        gone = 0 if self.since is None else int((time.monotonic() - self.since) / self.pace)
+        return min(total, self.at + gone)
+
+    def playing(self, total: int) -> bool:
+        return self.since is not None and self.now(total) < total
+
+    def moved(self, at: int, total: int, play: bool | None = None) -> Player:
+        """Elsewhere, going on or resting as before unless told."""
+        going = self.playing(total) if play is None else play
+        return replace(self, at=min(total, max(1, at)), since=time.monotonic() if going else None)
+
+
+@st.cache_data(show_spinner=False, max_entries=16)
+def found(name: str) -> Recording | None:
+    """A recording by name: one that comes with the Dojo, a run of one's own, a saved game (``game-ID``)."""
+    for each in shipped():
+        if each.name == name:
+            return each
+    try:
+        if name.startswith("game-"):
+            text = the_service().game_text(name.removeprefix("game-"))
+            return of_game(Game.from_text(text), name)
+        return replace(read(the_jobs().file(name)), name=name)
+    except (JobRefused, Refused, OSError, ValueError):
+        return None
+
+
+def page(names: Sequence[str]) -> None:
+    recordings = [each for each in map(found, names) if each is not None]
+    left, right = st.columns([8, 2], vertical_alignment="center")
+    with left:
+        shell.head("Watch", "A recording: nothing is measured now.")
+    if right.button("All runs", key="watch_all", width="stretch"):
+        st.query_params.pop("demo", None)
+        st.rerun()
+    if not recordings:
+        st.error("There is no recording of this name here. It may have been deleted: choose one on Watch.")
+        return
+    show(recordings)
+
+
+def show(recordings: Sequence[Recording], key: str = "") -> None:
+    """The stage on recordings, all at the same step, with what plays them."""
+    state = st.session_state
+    total = max(len(each.entries) for each in recordings)
+    key = key or ",".join(each.name for each in recordings)
+    if getattr(state.get("watch_player"), "key", None) != key:
+        state.watch_player = Player(key, since=time.monotonic())
+        for each in recordings:
+            looks().pop(each.name, None)
+    playing = state.watch_player.playing(total)
+
+    def acted(action: Action) -> None:
+        player: Player = state.watch_player
+        at = player.now(total)
+        match action.get("kind"), action:
+            case "replay_play", _:
+                again = at >= total and not player.playing(total)
+                state.watch_player = player.moved(1 if again else at, total, play=not player.playing(total))
+                _follow()
+            case "replay_step", {"by": int(by)}:
+                state.watch_player = player.moved(at + by, total, play=False)
+                _follow()
+            case "replay_at", {"at": int(to)}:
+                state.watch_player = player.moved(to, total)
+                _follow()
+            case "replay_pace", {"pace": int(pace) | float(pace)} if 0.1 <= pace <= 10:
+                state.watch_player = replace(player.moved(at, total), pace=float(pace))
+            case "take_over", {"run": str(run)}:
+                recording = next((each for each in recordings if each.name == run), None)
+                if recording is not None:
+                    lane = Lane.replayed(recording, at)
+                    try:
+                        opened(recording.spec, taken_over(lane, looks().get(run, Look("newest"))))
+                        state.watch_go = True
+                    except NotOpened as fault:
+                        state.watch_said = str(fault)
+
+    def _follow() -> None:
+        """What was chosen by hand gives way to what plays."""
+        for each in recordings:
+            here = looks().get(each.name)
+            if here is not None and (here.entry is not None or here.ply is not None):
+                looks()[each.name] = Look(here.follow)
+
+    def look_again() -> None:
+        player: Player = state.watch_player
+        at = player.now(total)
+        going = player.playing(total)
+        told = {"at": at, "total": total, "playing": going, "pace": _number(player.pace)}
+        draw([Lane.replayed(each, at) for each in recordings], acted, "newest", told)
+        if state.get("watch_said"):
+            st.toast(state.pop("watch_said"))
+        if state.pop("watch_go", False):
+            shell.go("play")
+        if going != playing:
+            st.rerun()
+
+    st.fragment(run_every=min(LOOKS, state.watch_player.pace) if playing else None)(look_again)()
+
+
+def _number(value: float) -> float | int:
+    return int(value) if value == int(value) else value
