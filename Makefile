@@ -5,6 +5,7 @@
 # make mutate  switches off each legality condition by itself: the tests or the oracle must notice; docs/mutation.md
 # make fuzz SECONDS=600    damaged texts at every door that reads one
 # make bench   the 16 kernels against other libraries and the machine's limits: build/bench.html (hours; idle machine)
+# make recordings  what the tour and Watch replay, measured anew; needs PyTorch
 # make benchmark  the core's speed, candidates a second, softmax against PyTorch (nothing else should run)
 
 PYTHON ?= python3
@@ -21,7 +22,7 @@ ROUNDS ?= 10
 KERNELS ?= --all
 AGAINST ?= --against all
 
-.PHONY: setup run test prove fuzz bench benchmark mutate
+.PHONY: setup run test recordings prove fuzz bench benchmark mutate
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.requirements $(VENV)/.native $(VENV)/.project
@@ -71,6 +72,9 @@ benchmark: setup
 	$(BIN)/python -m benchmarks.scaling
 	$(BIN)/python -m benchmarks.rates
 	$(BIN)/dojo bench softmax --against torch --json build/softmax-bench.json
+
+recordings: setup
+	$(BIN)/python -m agents.jobs.record
 
 prove: setup
 	$(BIN)/python -m tests.prove $(SECONDS) $(SEED)

@@ -100,7 +100,8 @@ def tune(
     again: Annotated[bool, typer.Option("--again", help="Begin anew, also where a run is done.")] = False,
     save: Annotated[Path | None, typer.Option("--save", help="Save the best line as a game.")] = None,
     record: Annotated[
-        Path | None, typer.Option("--record", help="Write the run as a recording that the Watch page replays.")
+        Path | None,
+        typer.Option("--record", help="Write the run as a recording that the Watch page replays."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
     scheduler: scale.SchedulerOption = None,
@@ -312,3 +313,7 @@ for _name, _command in _COMMANDS.items():
 def main() -> None:
     """The entry point of ``dojo``."""
     app()
+
+
+if __name__ == "__main__":
+    main()

@@ -43,6 +43,7 @@ PAGES = (
     Entry("learn", "Learn", "Lessons and puzzles"),
     Entry("library", "Library", "Records, leaderboards and saved games"),
     Entry("train", "Train", "PerfLLM: an agent that learns"),
+    Entry("tour", "Tour", "A softmax from naive to fast, in five stations"),
 )
 
 _STYLE = """

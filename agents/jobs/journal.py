@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -66,6 +66,14 @@ def told(event: Event, before: int, number: int) -> dict[str, Any]:
             [t.program, t.parent, t.decision, t.probability, t.heat, t.value] for t in event.thoughts
         ],
     }
+
+
+def kept_entry(entry: Entry) -> dict[str, Any]:
+    """An entry as a line of a journal: what ``read_entry`` reads."""
+    line = asdict(entry)
+    line["event"] = line.pop("number")
+    line["thoughts"] = [list(asdict(thought).values()) for thought in entry.thoughts]
+    return line
 
 
 def read_entry(line: Mapping[str, Any]) -> Entry:

@@ -16,7 +16,7 @@ from dojo_core.cli.measuring import time_moves
 from dojo_core.cli.playing import play, show_recipes
 from dojo_core.cli.reproducing import reproduce
 from dojo_core.cli.schooling import lesson
-from dojo_core.cli.serving import run_app
+from dojo_core.cli.serving import demo, run_app
 from dojo_core.cli.telling import tell
 from dojo_core.cli.terminal import out, plain_errors
 
@@ -43,6 +43,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "records-import": import_records,
     "reproduce": reproduce,
     "app": run_app,
+    "demo": demo,
 }
 
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
+import time
+import urllib.request
+import webbrowser
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from dojo_core.cli.terminal import out
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -47,6 +53,35 @@ def run_app(
     os.execve(command[0], command, environment)  # in place of this process: whoever ends it ends the app
 
 
+def demo(
+    port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8501,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+) -> None:
+    """Open the app on a tour: softmax from the naive program to an operator in a model.
+
+    Ten moves by hand, an agent's finish, PyTorch beside it. It replays recordings: no network, no measuring.
+
+    Example: [bold]dojo demo[/bold]
+    """
+    url = f"http://127.0.0.1:{port}/tour"
+    out.print(f"The tour is at {url}")
+    if browser:  # Streamlit opens its first page alone
+        subprocess.Popen([sys.executable, "-m", "dojo_core.cli.serving", url], start_new_session=True)
+    run_app(port, "127.0.0.1", None, False, False)
+
+
+def open_when_served(url: str, seconds: float = 60.0) -> None:
+    """Open a page in the browser once its server answers."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                webbrowser.open(url)
+                return
+        except OSError:
+            time.sleep(0.2)
+
+
 def hosts(address: str, named: list[str]) -> list[str]:
     """The host names that the app answers to: this machine's own, or also those that others know it by."""
     found = [*LOCAL, *named]
@@ -55,3 +90,7 @@ def hosts(address: str, named: list[str]) -> list[str]:
         with suppress(OSError):  # its own name need not resolve
             found += [str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None)]
     return list(dict.fromkeys(name.lower() for name in found if name not in ("0.0.0.0", "::")))
+
+
+if __name__ == "__main__":
+    open_when_served(sys.argv[1])

@@ -70,11 +70,19 @@ def _start() -> None:
     evaluations = one.number_input(
         "Programs", 1, MOST_EVALUATIONS, 200, key="watch_programs", help="So many are measured at most."
     )
-    seconds = two.number_input("Seconds", 1, int(MOST_SECONDS), 600, key="watch_seconds", help="At most so long.")
-    seed = three.number_input("Seed", 0, 10**6, 0, key="watch_seed", help="The same seed and times, the same run.")
-    timing = st.radio("Score", list(TIMINGS), format_func=TIMINGS.__getitem__, key="watch_timing", horizontal=True)
+    seconds = two.number_input(
+        "Seconds", 1, int(MOST_SECONDS), 600, key="watch_seconds", help="At most so long."
+    )
+    seed = three.number_input(
+        "Seed", 0, 10**6, 0, key="watch_seed", help="The same seed and times, the same run."
+    )
+    timing = st.radio(
+        "Score", list(TIMINGS), format_func=TIMINGS.__getitem__, key="watch_timing", horizontal=True
+    )
     if timing == "count":
-        st.caption("Counted operations say nothing of caches or pipelines: good for seeing how agents search.")
+        st.caption(
+            "Counted operations say nothing of caches or pipelines: good for seeing how agents search."
+        )
     if not st.button("Start", type="primary", key="watch_start"):
         return
     try:
@@ -88,7 +96,9 @@ def _start() -> None:
             st.error("Agents measure on this machine's processor: choose a game for the target cpu.")
             return
         found = [
-            the_jobs().start(JobSpec.of(position, agent, int(chosen), int(evaluations), float(seconds), timing, saved))
+            the_jobs().start(
+                JobSpec.of(position, agent, int(chosen), int(evaluations), float(seconds), timing, saved)
+            )
             for agent, chosen in _players(first, second, int(seed))
         ]
     except (JobRefused, Refused, TextError) as refusal:
@@ -148,10 +158,10 @@ def _row(view: JobView) -> None:
             st.query_params["r"] = spec.id
             st.session_state.watch_until = time.monotonic() + 3
             st.rerun()
-        if not view.works and view.state != "paused":
-            if delete.button("Delete", key=f"delete_{spec.id}", width="stretch"):
-                jobs.delete(spec.id)
-                st.rerun()
+        over = not view.works and view.state != "paused"
+        if over and delete.button("Delete", key=f"delete_{spec.id}", width="stretch"):
+            jobs.delete(spec.id)
+            st.rerun()
     except JobRefused as refusal:
         st.error(str(refusal))
 

@@ -38,7 +38,11 @@ def _unit(lanes: Sequence[Lane]) -> tuple[float, str]:
         return 1e9, "operations counted"
     times = [e.seconds for lane in lanes for e in lane.entries if e.seconds]
     least = min(times, default=1.0)
-    scale, unit = next((s, u) for s, u in ((1.0, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns")) if least * s >= 0.1 or u == "ns")
+    scale, unit = next(
+        (s, u)
+        for s, u in ((1.0, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns"))
+        if least * s >= 0.1 or u == "ns"
+    )
     return scale, f"time of the program, {unit}"
 
 
@@ -55,7 +59,8 @@ def best_so_far(lanes: Sequence[Lane], against: str) -> go.Figure:
         timed = [e for e in lane.entries if e.seconds is not None]
         found = [e for e in lane.entries if e.best is not None]
         figure.add_scatter(
-            x=[x(e) for e in timed], y=[e.seconds * scale for e in timed if e.seconds], mode="markers", opacity=0.55,
+            x=[x(e) for e in timed], y=[e.seconds * scale for e in timed if e.seconds], mode="markers",
+            opacity=0.55,
             marker={"size": 6, "color": colour, "symbol": SYMBOLS[number % 2]}, showlegend=False,
             name=f"{lane.title}: measured",
         )  # fmt: skip
@@ -68,7 +73,7 @@ def best_so_far(lanes: Sequence[Lane], against: str) -> go.Figure:
 
 
 def weighed(lanes: Sequence[Lane]) -> go.Figure | None:
-    """What was expected against what came out, where agents expect something; else chances and temperature."""
+    """What was expected against what came out, where agents expect something; else their chances."""
     told = {lane.id: thoughts(lane) for lane in lanes}
     if any(t.value is not None for each in told.values() for t, _, _ in each):
         return _expected(lanes, told)
@@ -78,7 +83,11 @@ def weighed(lanes: Sequence[Lane]) -> go.Figure | None:
     hot = False
     for number, lane in enumerate(lanes):
         colour = COLOURS[number % 2]
-        chances = [(e.evaluation, t.probability) for t, e, _ in told[lane.id] if e is not None and t.probability is not None]
+        chances = [
+            (e.evaluation, t.probability)
+            for t, e, _ in told[lane.id]
+            if e is not None and t.probability is not None
+        ]
         heats = [(e.evaluation, t.heat) for t, e, _ in told[lane.id] if e is not None and t.heat is not None]
         hot = hot or bool(heats)
         figure.add_scatter(
@@ -92,7 +101,13 @@ def weighed(lanes: Sequence[Lane]) -> go.Figure | None:
             )  # fmt: skip
     axes: dict[str, Any] = {"yaxis_range": [-0.05, 1.05]}
     if hot:
-        axes["yaxis2"] = {"overlaying": "y", "side": "right", "title": "temperature", "showgrid": False, "rangemode": "tozero"}
+        axes["yaxis2"] = {
+            "overlaying": "y",
+            "side": "right",
+            "title": "temperature",
+            "showgrid": False,
+            "rangemode": "tozero",
+        }
     return _layout(figure, "Chance of being taken", "programs", "chance", **axes)
 
 
@@ -108,7 +123,8 @@ def _expected(lanes: Sequence[Lane], told: Any) -> go.Figure:
         ]
         ends += [value for pair in pairs for value in pair]
         figure.add_scatter(
-            x=[measured for measured, _ in pairs], y=[value for _, value in pairs], mode="markers", opacity=0.6,
+            x=[measured for measured, _ in pairs], y=[value for _, value in pairs], mode="markers",
+            opacity=0.6,
             marker={"size": 6, "color": COLOURS[number % 2], "symbol": SYMBOLS[number % 2]}, name=lane.title,
         )  # fmt: skip
     if ends:

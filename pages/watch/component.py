@@ -50,7 +50,7 @@ def draw(
     standard: str = "best",
     replay: Mapping[str, Any] | None = None,
 ) -> None:
-    """Runs side by side, their curves below. ``acted`` hears of every press that changes more than the view."""
+    """Runs side by side, their curves below. ``acted`` hears of presses that change more than the view."""
 
     def came() -> None:
         action = (st.session_state.get("stage") or {}).get("action")

@@ -132,7 +132,10 @@ def program(lane: Lane, entry: Entry, ply: int) -> Json:
         try:
             texts = positions(lane.spec.game, entry.moves)
             known |= {here: texts[ply], before: texts[max(0, ply - 1)]}
-        except (IllegalMove, ValueError):  # a recording of another machine: its vectors may be wider than ours
+        except (
+            IllegalMove,
+            ValueError,
+        ):  # a recording of another machine: its vectors may be wider than ours
             pass
     text = known.get(here, entry.text)
     drawn = program_lines(parse(text), {})
@@ -200,7 +203,11 @@ def metrics(lane: Lane) -> list[tuple[str, str, str]]:
     found.append(("Began at", lane.time(first), ""))
     gain = first / best.seconds if first and best is not None and best.seconds else None
     found.append(
-        ("Best", "–" if best is None else lane.time(best.seconds), "" if gain is None else f"{ratio(gain)} faster")
+        (
+            "Best",
+            "–" if best is None else lane.time(best.seconds),
+            "" if gain is None else f"{ratio(gain)} {'fewer' if spec.timing == 'count' else 'faster'}",
+        )
     )
     if last is not None:
         told = lane.time(last.seconds) if last.seconds is not None else last.status.replace("_", " ")
@@ -235,7 +242,9 @@ def controls(lane: Lane) -> list[Json]:
         case "done":
             return [*found, *kept, again]
         case "recorded":
-            return [button("take_over", "Take over", "Play on from the program shown")] if lane.entries else []
+            return (
+                [button("take_over", "Take over", "Play on from the program shown")] if lane.entries else []
+            )
     return []
 
 
@@ -273,7 +282,7 @@ def considered(lane: Lane) -> list[Json]:
         status = "" if entry is None or entry.seconds is not None else entry.status.replace("_", " ")
         rows.append(
             {
-                "program": _named(entry) if entry is not None else f"… {thought.program[:8]}",
+                "program": _named(entry, parent) if entry is not None else f"… {thought.program[:8]}",
                 "decision": _SIGNS.get(thought.decision, thought.decision),
                 "tone": thought.decision if thought.decision != "tried" else "",
                 "chance": "" if thought.probability is None else f"{100 * thought.probability:.0f}%",
@@ -287,8 +296,15 @@ def considered(lane: Lane) -> list[Json]:
     return rows
 
 
-def _named(entry: Entry) -> str:
-    return f"{entry.evaluation}. {entry.moves[-1] if entry.moves else 'the start'}"
+def _named(entry: Entry, parent: Entry | None) -> str:
+    """A program by what its line has that its parent's has not."""
+    if parent is None:
+        return f"{entry.evaluation}. {entry.moves[-1] if entry.moves else 'the start'}"
+    changes = difference("\n".join(parent.moves), "\n".join(entry.moves), context=False)
+    signs = {"+": "+ ", "-": "− "}
+    told = [signs[sign] + move for sign, move in sorted(changes, key=lambda each: each[0] != "+")]
+    rest = f" … {len(told) - 2} more" if len(told) > 2 else ""
+    return f"{entry.evaluation}. {'  '.join(told[:2])}{rest}"
 
 
 def logged(lane: Lane, entry: Entry) -> Json:

@@ -124,7 +124,11 @@ def acted(action: Action) -> None:
 def _all(kinds: Sequence[str], simple: dict[str, Callable[[str], None]]) -> None:
     """A key stands for the first of these that each run can do."""
     jobs = the_jobs()
-    possible = {"pause": ("running", "starting"), "go_on": ("paused", "pausing"), "step": ("paused", "pausing")}
+    possible = {
+        "pause": ("running", "starting"),
+        "go_on": ("paused", "pausing"),
+        "step": ("paused", "pausing"),
+    }
     for run in st.query_params.get("r", "").split(","):
         state = jobs.view(run).state
         wanted = next((kind for kind in kinds if state in possible.get(kind, ())), None)

@@ -1,0 +1,125 @@
+"""Makes what the tour shows: ``make recordings``. On an idle machine it takes some minutes.
+
+A line by hand with the time after each move, an agent that goes on from its end, what came out beside
+PyTorch in interleaved rounds, and what an exported softmax does in a model. All of it is measured here and
+now, and told with the machine and the day.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from datetime import datetime
+from pathlib import Path
+
+from agents.agent import Budget
+from agents.jobs import journal
+from agents.jobs.recording import RECORDINGS, of_game
+from agents.jobs.spec import JobSpec
+from agents.players import AGENTS
+from agents.tuning import Tuning
+from dojo_core import kernels
+from dojo_core.game import Game
+from dojo_core.line import read_line
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.measurer import Effort, Measurer, Workload
+from dojo_core.measure.records import Records
+
+NAME, AGENT = "softmax", "annealing-lines"
+EVALUATIONS = 40
+MODEL_SHAPE = "4096x512"
+ROOT = RECORDINGS.parent
+
+
+def source() -> str:
+    return f"Measured on {this_machine().summary}, {datetime.now():%Y-%m-%d}."
+
+
+def by_hand(measurer: Measurer) -> Game:
+    """The line's game, measured after each move and written down."""
+    line = read_line((RECORDINGS / f"{NAME}-by-hand.line").read_text(), NAME)
+    program = kernels.get(NAME).program(tuple(map(int, line.shape.split("x"))))
+    game = Game.new(program, NAME, line.shape, policy=line.policy, title=f"{NAME} {line.shape}")
+    for entry in line.play(game).entries:
+        if not entry.applies:
+            raise SystemExit(f"{entry.move}: {entry.reason}")
+    programs = [position.program for position in game.line()]
+    found = measurer.measure(Workload(game.start, NAME, game.policy), programs, Effort.NORMAL, fresh=True)
+    times = {each.program_hash: each.seconds for each in found if each.seconds is not None}
+    recording = of_game(game, f"{NAME}-by-hand", times)
+    lines = [journal.kept_entry(entry) for entry in recording.entries]
+    lines.append({"state": "done", "message": source()})
+    journal.save(RECORDINGS / f"{NAME}-by-hand.jsonl", recording.spec, lines)
+    return game
+
+
+def by_agent(game: Game, measurer: Measurer) -> Game:
+    """The agent's run from the end of the line, written down; its best as a game."""
+    tuning = Tuning(game, AGENTS[AGENT], measurer, Budget(EVALUATIONS), again=True, keep=False)
+    spec = JobSpec.of(game, AGENT, 0, EVALUATIONS)
+    before = len(tuning.task.before)
+    best = None
+    with journal.Writer(RECORDINGS / f"{NAME}-agent.jsonl", spec) as writer:
+        for number, event in enumerate(tuning.events(), 1):
+            writer.write(journal.told(event, before, number))
+            best = event.best
+        writer.state("done", source())
+    if best is None:
+        raise SystemExit("The agent found nothing.")
+    return tuning.game(best)
+
+
+def dojo(*words: str) -> None:
+    subprocess.run([sys.executable, "-m", "agents.cli", *words], cwd=ROOT, check=True)
+
+
+def beside_pytorch(game: Path) -> None:
+    """Medians of interleaved rounds, ours and theirs, as a small file."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "bench.json"
+        dojo("bench", NAME, "--line", str(game), "--start", "--against", "torch", "--rounds", "5",
+             "--json", str(file))  # fmt: skip
+        [report] = json.loads(file.read_text())["reports"]
+    entries = []
+    for entry in report["entries"]:
+        if entry["status"] == "ok":
+            entries.append({"name": entry["name"], "kind": entry["kind"], "seconds": entry["median"]})
+    told = {"kernel": NAME, "shape": report["shape"], "rounds": report["rounds"], "source": source()}
+    text = json.dumps({**told, "entries": entries}, indent=1)
+    (RECORDINGS / f"{NAME}-pytorch.json").write_text(text + "\n")
+
+
+def in_a_model() -> None:
+    """What examples/softmax_in_a_model.py prints with the package that ``dojo export`` writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        fast, packages = Path(folder) / "fast", Path(folder) / "packages"
+        dojo("export", NAME, "--shape", MODEL_SHAPE, "--to", str(fast))
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps"]
+        subprocess.run([*pip, "--target", str(packages), str(fast)], check=True)
+        environment = {**os.environ, "PYTHONPATH": str(packages)}
+        example = ROOT / "examples" / "softmax_in_a_model.py"
+        ran = subprocess.run(
+            [sys.executable, str(example)],
+            env=environment,
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    (RECORDINGS / f"{NAME}-model.txt").write_text(f"{ran.stdout}{source()}\n")
+
+
+def main() -> None:
+    with Records() as records, Measurer(records) as measurer:
+        found = by_agent(by_hand(measurer), measurer)
+    game = RECORDINGS / f"{NAME}-agent.game"
+    game.write_text(found.to_text())
+    beside_pytorch(game)
+    in_a_model()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Watch in a real browser: two agents side by side, taken over from, found again, replayed; and the tour."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tests.browser.playing import entries
+
+
+def start(page: Any, url: str, programs: int = 24) -> None:
+    """Two searches on a small softmax, scored without a clock."""
+    page.goto(f"{url}/watch")
+    page.get_by_label("Shape").fill("8x32")
+    page.get_by_label("Shape").press("Enter")
+    page.get_by_text("operations counted").click()
+    count = page.get_by_role("spinbutton", name="Programs")
+    count.fill(str(programs))
+    count.press("Enter")
+    page.get_by_role("combobox", name="Beside it").click()
+    page.get_by_role("option", name="sampling-edges").click()
+    page.wait_for_timeout(700)  # the last choice has reached the server
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.wait_for_selector(".lane >> nth=1")
+
+
+def test_agents_side_by_side_are_paused_stopped_found_and_taken_over(page: Any, server: Any) -> None:
+    start(page, server.url, 20_000)
+    page.wait_for_selector(".lane >> nth=1 >> .log [data-entry]")
+    page.keyboard.press(" ")  # both
+    for lane in (0, 1):
+        page.wait_for_selector(f".lane >> nth={lane} >> text=paused")
+    watched = page.url
+    page.goto(f"{server.url}/watch")  # the page is left, the runs are not
+    page.wait_for_selector("text=sampling-edges, seed 0")
+    page.goto(watched)
+    lane = page.locator(".lane").nth(1)
+    before = int(lane.locator(".metric .value").first.inner_text())
+    lane.locator("[data-do=step]").click()
+    end = time.monotonic() + 60
+    while int(lane.locator(".metric .value").first.inner_text()) == before:
+        assert time.monotonic() < end, "the step did nothing"
+        page.wait_for_timeout(200)
+    for each in (0, 1):
+        page.locator(".lane").nth(each).locator("[data-do=stop]").click()
+        page.wait_for_selector(f".lane >> nth={each} >> text=stopped")
+    lane.locator(".line [data-ply='1']").click()
+    page.wait_for_selector(".lane >> nth=1 >> text=after 1 of")
+    lane.locator("[data-do=take_over]").click()
+    page.wait_for_selector(".entry.here")
+    assert len(entries(page)) >= 2 and "g=" in page.url
+
+
+def test_a_recording_is_stepped_by_keys_and_the_tour_leads_through(page: Any, server: Any) -> None:
+    page.goto(f"{server.url}/watch?demo=softmax-by-hand")
+    page.wait_for_selector(".replay >> text=of 11")
+    page.click(".replay >> text=Pause")
+    page.locator("h1").first.click()
+    at = int(page.inner_text(".replay .where").split()[0])
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector(f".replay >> text={at + 1} of 11")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector(f".replay >> text={at} of 11")
+    assert page.locator(".program .op").count() > 3
+    page.goto(f"{server.url}/tour")
+    page.wait_for_selector("text=Seven loops go over the whole matrix")
+    for words in ("Ten moves that a player made", "an agent goes on", "interleaved rounds", "dojo export"):
+        page.get_by_role("button", name="Next").click()
+        page.wait_for_selector(f"text={words}")
+    assert page.get_by_role("button", name="Next").is_disabled()
