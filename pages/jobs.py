@@ -5,6 +5,7 @@ import logging
 import streamlit as st
 
 from agents.jobs import Jobs, JobView
+from agents.jobs.trainings import Trainings
 from dojo_core.game import GameFull
 from dojo_core.measure.places import data_directory
 from dojo_core.moves import IllegalMove, MoveSyntax
@@ -31,3 +32,9 @@ def keep(view: JobView) -> tuple[str, int] | None:
 def the_jobs() -> Jobs:
     """Made at the first visit; runs of an earlier app are found in the folder."""
     return Jobs(data_directory() / "jobs", keep)
+
+
+@st.cache_resource(show_spinner=False)
+def the_trainings() -> Trainings:
+    """PerfLLM's training runs."""
+    return Trainings(data_directory() / "trainings")

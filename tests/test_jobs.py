@@ -100,7 +100,9 @@ def test_pause_step_stop_resume_and_kill_give_the_same_run(jobs: Jobs) -> None:
 
     jobs.resume(job)
     more = until(jobs, job, lambda view: len(view.entries) > len(stopped.entries) + 20)
-    os.kill(jobs._children[job].pid, signal.SIGKILL)
+    pid = jobs._processes.pid(job)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
     killed = until(jobs, job, ended)
     assert killed.state == "interrupted" and "SIGKILL" in killed.message
     count = len(killed.entries)
@@ -115,12 +117,9 @@ def test_a_run_ends_with_its_app_and_is_found_again(jobs: Jobs, tmp_path: Path) 
     assert [view.state for view in other.all()] == ["elsewhere"]
     with pytest.raises(JobRefused, match="not one that was stopped"):
         other.resume(job)
-    child = jobs._children[job]
-    assert child.stdin is not None
-    child.stdin.close()  # as it is when the app is killed
+    jobs._processes.hang_up(job)  # as it is when the app is killed
     until(other, job, ended)
     assert [view.state for view in other.all()] == ["interrupted"]
-    assert child.wait(10) == 0
     other.delete(job)
     assert other.all() == []
 

@@ -3,7 +3,9 @@
     spec.py       what a run is: a game, a position in it, an agent, a budget
     journal.py    the run as a file of JSON lines: written by one process, followed by others, replayed later
     child.py      the process that plays
+    processes.py  child processes by name: a group of their own, a pipe, an end
     host.py       starts, pauses, steps, stops, resumes and finds runs
+    trainings.py  PerfLLM's training runs in the same way; trainer.py is their process
     recording.py  journals that come with the Dojo, and games told as if they were runs
 
 A run belongs to no page: whoever knows its id can follow it, and who does not finds it in the list. It ends

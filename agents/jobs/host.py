@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +13,7 @@ from pathlib import Path
 from agents.jobs import journal as journals
 from agents.jobs.child import JOURNAL
 from agents.jobs.journal import Entry, Journal
+from agents.jobs.processes import Gone, Processes
 from agents.jobs.spec import JobSpec
 from agents.players import AGENTS
 
@@ -25,7 +22,6 @@ log = logging.getLogger("dojo.jobs")
 AT_ONCE = 4  # runs of one app side by side: more only wait for each other's measurements
 KEPT = 200  # finished runs that stay in the folder; older ones make room
 ENDED = ("done", "stopped", "failed")
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class JobRefused(ValueError):
@@ -79,8 +75,7 @@ class Jobs:
         self._keep = keep
         self._lock = threading.RLock()
         self._journals: dict[str, Journal] = {}
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
-        self._ended: dict[str, str] = {}  # how a child ended that told nothing itself
+        self._processes = Processes(self._over)
 
     # ------------------------------------------------------------------ to be looked at
 
@@ -117,16 +112,16 @@ class Jobs:
 
     def _state(self, journal: Journal) -> tuple[str, str]:
         job = journal.spec.id
-        with self._lock:
-            child = self._children.get(job)
-        if child is not None and child.poll() is None:
+        if self._processes.alive(job):
             known = journal.state in ("running", "pausing", "paused", "stopping")
             return (journal.state if known and journal.written else "starting"), ""
         if journal.state in ENDED:
             return journal.state, journal.message
         if journal.written:
             return "elsewhere", "Another app of yours runs this."
-        return "interrupted", self._ended.get(job, "It ended with its app. Resume goes on from there.")
+        return "interrupted", self._processes.blamed(
+            job
+        ) or "It ended with its app. Resume goes on from there."
 
     # ------------------------------------------------------------------ to be told
 
@@ -179,7 +174,6 @@ class Jobs:
             raise JobRefused("Stop this run before deleting it.")
         with self._lock:
             self._journals.pop(job, None)
-            self._ended.pop(job, None)
         shutil.rmtree(self.folder / job, ignore_errors=True)
 
     def kept(self, job: str, game: str, position: int) -> None:
@@ -194,17 +188,12 @@ class Jobs:
 
     def close(self) -> None:
         """End all that was started here; it can be resumed."""
-        with self._lock:
-            children = list(self._children.items())
-        for _, child in children:
-            _kill(child)
+        self._processes.close()
 
     # ------------------------------------------------------------------ children
 
     def _room(self) -> None:
-        with self._lock:
-            going = sum(child.poll() is None for child in self._children.values())
-        if going >= AT_ONCE:
+        if self._processes.count() >= AT_ONCE:
             raise JobRefused(
                 f"{AT_ONCE} runs go on already, and one machine measures one program at a time: "
                 "stop one of them first."
@@ -216,45 +205,17 @@ class Jobs:
                 self.delete(old.spec.id)
 
     def _say(self, job: str, words: str) -> None:
-        with self._lock:
-            child = self._children.get(job)
-            if child is None or child.poll() is not None or child.stdin is None:
-                raise JobRefused("This run does not go on here: resume it first.")
-            try:
-                child.stdin.write(words.encode() + b"\n")
-                child.stdin.flush()
-            except OSError:
-                raise JobRefused("This run has just ended.") from None
+        try:
+            self._processes.say(job, words)
+        except Gone:
+            raise JobRefused("This run does not go on here: resume it first.") from None
 
     def _spawn(self, job: str) -> None:
-        """A process of its own group; nothing of ours but the pipe is handed down."""
         folder = self.folder / job
-        with (folder / "child.log").open("ab") as told:
-            child = subprocess.Popen(
-                [sys.executable, "-m", "agents.jobs.child", str(folder)],
-                cwd=ROOT,
-                stdin=subprocess.PIPE,
-                stdout=told,
-                stderr=told,
-                start_new_session=True,
-            )
-        with self._lock:
-            self._children[job] = child
-            self._ended.pop(job, None)
-        threading.Thread(target=self._reap, args=(job, child), name=f"run {job}", daemon=True).start()
+        self._processes.spawn(job, "agents.jobs.child", [str(folder)], folder / "child.log")
 
-    def _reap(self, job: str, child: subprocess.Popen[bytes]) -> None:
-        status = child.wait()
-        _kill(child)  # whatever it left in its group
-        with self._lock:
-            if status < 0:
-                name = signal.Signals(-status).name
-                self._ended[job] = (
-                    f"Its process was ended by {name}: out of memory or time, or by hand. "
-                    "Resume goes on from what it measured."
-                )
-            if self._children.get(job) is child:
-                del self._children[job]
+    def _over(self, job: str) -> None:
+        """A process has ended: keep what it found."""
         try:
             view = self.view(job)
             if self._keep is not None and view.state in ("done", "stopped") and view.best is not None:
@@ -265,13 +226,3 @@ class Jobs:
             pass  # deleted, or resumed, meanwhile
         except Exception:
             log.exception("what run %s found is not kept", job)
-
-
-def _kill(child: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(5)
-    if child.stdin is not None:
-        with contextlib.suppress(OSError):
-            child.stdin.close()

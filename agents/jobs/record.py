@@ -1,8 +1,8 @@
-"""Makes what the tour shows: ``make recordings``. On an idle machine it takes some minutes.
+"""Makes what the tour shows: ``make recordings``, or ``python -m agents.jobs.record PART…`` (see PARTS).
 
 A line by hand with the time after each move, an agent that goes on from its end, what came out beside
 PyTorch in interleaved rounds, and what an exported softmax does in a model. All of it is measured here and
-now, and told with the machine and the day.
+now, and told with the machine and the day: let nothing else run meanwhile.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -77,16 +78,16 @@ def dojo(*words: str) -> None:
 
 
 def beside_pytorch(game: Path) -> None:
-    """Medians of interleaved rounds, ours and theirs, as a small file."""
+    """The shortest times of interleaved rounds, ours and theirs, as a small file."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bench.json"
-        dojo("bench", NAME, "--line", str(game), "--start", "--against", "torch", "--rounds", "5",
+        dojo("bench", NAME, "--line", str(game), "--start", "--against", "torch", "--rounds", "8",
              "--json", str(file))  # fmt: skip
         [report] = json.loads(file.read_text())["reports"]
     entries = []
     for entry in report["entries"]:
         if entry["status"] == "ok":
-            entries.append({"name": entry["name"], "kind": entry["kind"], "seconds": entry["median"]})
+            entries.append({"name": entry["name"], "kind": entry["kind"], "seconds": entry["min"]})
     told = {"kernel": NAME, "shape": report["shape"], "rounds": report["rounds"], "source": source()}
     text = json.dumps({**told, "entries": entries}, indent=1)
     (RECORDINGS / f"{NAME}-pytorch.json").write_text(text + "\n")
@@ -112,14 +113,19 @@ def in_a_model() -> None:
     (RECORDINGS / f"{NAME}-model.txt").write_text(f"{ran.stdout}{source()}\n")
 
 
-def main() -> None:
-    with Records() as records, Measurer(records) as measurer:
-        found = by_agent(by_hand(measurer), measurer)
+PARTS = ("game", "pytorch", "model")
+
+
+def main(parts: Sequence[str]) -> None:
     game = RECORDINGS / f"{NAME}-agent.game"
-    game.write_text(found.to_text())
-    beside_pytorch(game)
-    in_a_model()
+    if "game" in parts:
+        with Records() as records, Measurer(records) as measurer:
+            game.write_text(by_agent(by_hand(measurer), measurer).to_text())
+    if "pytorch" in parts:
+        beside_pytorch(game)
+    if "model" in parts:
+        in_a_model()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or PARTS)

@@ -170,7 +170,7 @@ def shown(lane: Lane, look: Look) -> Json:
         "ply": ply,
         "heat": heat(lane),
         "considered": considered(lane),
-        "log": [logged(lane, each) for each in reversed(lane.entries[-LOGGED:])],
+        "log": log(lane),
     }
 
 
@@ -297,18 +297,31 @@ def considered(lane: Lane) -> list[Json]:
 
 
 def _named(entry: Entry, parent: Entry | None) -> str:
-    """A program by what its line has that its parent's has not."""
-    if parent is None:
-        return f"{entry.evaluation}. {entry.moves[-1] if entry.moves else 'the start'}"
+    return f"{entry.evaluation}. {_changed(entry, parent) if parent is not None else _last(entry)}"
+
+
+def _last(entry: Entry) -> str:
+    return entry.moves[-1] if entry.moves else "the start of the run"
+
+
+@lru_cache(maxsize=4096)
+def _changed(entry: Entry, parent: Entry) -> str:
+    """What a line has that its parent's has not, and the other way round."""
     changes = difference("\n".join(parent.moves), "\n".join(entry.moves), context=False)
     signs = {"+": "+ ", "-": "− "}
     told = [signs[sign] + move for sign, move in sorted(changes, key=lambda each: each[0] != "+")]
     rest = f" … {len(told) - 2} more" if len(told) > 2 else ""
-    return f"{entry.evaluation}. {'  '.join(told[:2])}{rest}"
+    return f"{'  '.join(told[:2])}{rest}" if told else _last(entry)
 
 
-def logged(lane: Lane, entry: Entry) -> Json:
-    """A row of the log."""
+def log(lane: Lane) -> list[Json]:
+    """The last programs, newest first."""
+    parents = {t.program: parent for t, _, parent in thoughts(lane)}
+    return [logged(lane, entry, parents.get(entry.hash)) for entry in reversed(lane.entries[-LOGGED:])]
+
+
+def logged(lane: Lane, entry: Entry, parent: Entry | None) -> Json:
+    """A row of the log: what is new in the line, where it is known what it came from."""
     first = lane.reference
     gain = first / entry.seconds if first and entry.seconds else None
     told = lane.time(entry.seconds) if entry.seconds is not None else entry.status.replace("_", " ")
@@ -319,7 +332,7 @@ def logged(lane: Lane, entry: Entry) -> Json:
     return {
         "number": entry.number,
         "label": label,
-        "move": entry.moves[-1] if entry.moves else "the start of the run",
+        "move": _changed(entry, parent) if parent is not None else _last(entry),
         "time": told if gain is None else f"{tone(gain)[0]} {told}",
         "tone": "failed" if failed else "" if gain is None else tone(gain)[1],
         "about": f"{count}. {entry.message}".strip(),

@@ -180,6 +180,11 @@ class Lane {
       this.logged.set(row.number, node);
       this.log.prepend(node);
     }
+    for (const row of rows) {
+      const [, move, time] = this.logged.get(row.number).firstChild.children;
+      put(move, row.move);
+      put(time, row.time);
+    }
     if (this.log.scrollTop > 0) this.log.scrollTop += this.log.scrollHeight - before;
     if (entry !== this.entry || fresh.length) {
       this.entry = entry;

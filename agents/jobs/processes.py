@@ -1,0 +1,118 @@
+"""Child processes by name: started in groups of their own, told what to do down a pipe, ended as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Gone(RuntimeError):
+    """There is no such process any more."""
+
+
+class Processes:
+    """Thread-safe. ``on_end`` is called with the name of each that has ended, in a thread of its own."""
+
+    def __init__(self, on_end: Callable[[str], None] | None = None) -> None:
+        self._on_end = on_end
+        self._lock = threading.RLock()
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._blamed: dict[str, str] = {}
+
+    def spawn(self, name: str, module: str, arguments: Sequence[str], told: Path) -> None:
+        """Run a module of ours; what it prints goes to the end of a file, and it inherits no other."""
+        with told.open("ab") as file:
+            child = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+            )
+        with self._lock:
+            self._running[name] = child
+            self._blamed.pop(name, None)
+        threading.Thread(target=self._reap, args=(name, child), name=f"reaps {name}", daemon=True).start()
+
+    def alive(self, name: str) -> bool:
+        with self._lock:
+            return name in self._running
+
+    def blamed(self, name: str) -> str:
+        """How it ended, as a sentence, where a signal ended it; else empty."""
+        with self._lock:
+            return self._blamed.get(name, "")
+
+    def count(self) -> int:
+        with self._lock:
+            return len(self._running)
+
+    def pid(self, name: str) -> int | None:
+        with self._lock:
+            child = self._running.get(name)
+            return None if child is None else child.pid
+
+    def say(self, name: str, words: str) -> None:
+        """A line down the pipe. Raises Gone."""
+        with self._lock:
+            child = self._running.get(name)
+            if child is None or child.poll() is not None or child.stdin is None:
+                raise Gone(name)
+            try:
+                child.stdin.write(words.encode() + b"\n")
+                child.stdin.flush()
+            except OSError:
+                raise Gone(name) from None
+
+    def hang_up(self, name: str) -> None:
+        """Close the pipe, as it is closed when this process is killed."""
+        with self._lock:
+            child = self._running.get(name)
+            if child is not None and child.stdin is not None:
+                child.stdin.close()
+
+    def close(self) -> None:
+        """End them all."""
+        with self._lock:
+            children = list(self._running.values())
+        for child in children:
+            _kill(child)
+
+    def _reap(self, name: str, child: subprocess.Popen[bytes]) -> None:
+        status = child.wait()
+        _kill(child)  # whatever it left in its group
+        with self._lock:
+            if self._running.get(name) is child:
+                del self._running[name]
+                self._blamed[name] = _blamed(status)
+        if self._on_end is not None:
+            self._on_end(name)
+
+
+def _blamed(status: int) -> str:
+    if status >= 0:
+        return ""
+    told = signal.Signals(-status).name
+    return (
+        f"Its process was ended by {told}: out of memory or time, or by hand. "
+        "Resume goes on from what it measured."
+    )
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(5)
+    if child.stdin is not None:
+        with contextlib.suppress(OSError):
+            child.stdin.close()
