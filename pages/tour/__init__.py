@@ -148,17 +148,17 @@ def _pytorch() -> None:
         )  # fmt: skip
     figure.update_layout(
         height=120 + 62 * len(entries), margin={"l": 8, "r": 30, "t": 30, "b": 8},
-        xaxis={"title": "median time, ms (logarithmic)", "type": "log"},
+        xaxis={"title": "shortest time, ms (logarithmic)", "type": "log"},
         yaxis={"autorange": "reversed"}, legend={"orientation": "h", "y": 1.12},
     )  # fmt: skip
     left.plotly_chart(
         figure,
         key="tour_bench",
         config={"displayModeBar": False},
-        alt="Median times; the table beside has them.",
+        alt="Shortest times; the table beside has them.",
     )
     with right:
-        rows = [{"": entry["name"], "median time": seconds_text(entry["seconds"])} for entry in entries]
+        rows = [{"": entry["name"], "shortest time": seconds_text(entry["seconds"])} for entry in entries]
         st.dataframe(rows, hide_index=True)
         st.markdown(
             f"The same {told['kernel']} {told['shape']} in {told['rounds']} interleaved rounds, each in "
