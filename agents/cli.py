@@ -20,6 +20,7 @@ from agents.comparing import compare
 from agents.jobs.journal import Writer, told
 from agents.jobs.spec import MOST_SECONDS, JobSpec
 from agents.passes import PASSES, play_pass
+from agents.perfllm.cli import probe_encoder, train, train_encoder
 from agents.players import AGENTS
 from agents.run_log import RunBusy, run_file
 from agents.scale import commands as scale
@@ -305,6 +306,9 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "compare": compare,
     "scheduler": scale.scheduler,
     "worker": scale.worker,
+    "train": train,
+    "train-encoder": train_encoder,
+    "probe-encoder": probe_encoder,
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name)(plain_errors(_command))

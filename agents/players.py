@@ -1,4 +1,4 @@
-"""All agents by name: the passes, and each search over edges and over lines."""
+"""All agents by name: the passes, each search over edges and over lines, and PerfLLM with its ablations."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from agents.agent import Agent, Budget, Proposals, Strategy, Task
 from agents.passes import PASSES, pass_moves
+from agents.perfllm.settings import VARIANTS, Settings
 from agents.search.methods import annealing, sampling, uniform
 from agents.search.neighbours import Neighbour, edge, edit
 from agents.trail import Trail
@@ -38,6 +39,15 @@ def _over_lines(method: Method) -> Strategy:
     return strategy
 
 
+def _learning(settings: Settings) -> Strategy:
+    def strategy(task: Task, budget: Budget, rng: random.Random) -> Proposals:
+        from agents.perfllm.agent import play  # with torch, whose import takes seconds
+
+        return play(task, budget, rng, settings)
+
+    return strategy
+
+
 AGENTS: dict[str, Agent] = {
     agent.name: agent
     for agent in (
@@ -52,5 +62,6 @@ AGENTS: dict[str, Agent] = {
             "simulated annealing over edits of the heuristic's line",
             _over_lines(annealing),
         ),
+        *(Agent(name, about, _learning(settings)) for name, (about, settings) in VARIANTS.items()),
     )
 }

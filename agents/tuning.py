@@ -6,7 +6,7 @@ The command line and the app drive this alike: the one prints the events, the ot
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agents.agent import Agent, Best, Budget, Control, Event, Task, run
@@ -15,6 +15,7 @@ from agents.timing import MachineTiming, Timing
 from dojo_core.game import Game
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import SavedGame
+from dojo_core.moves.core import Move
 
 
 def key_of(game: Game, agent: Agent, budget: Budget, seed: int, machine: str) -> RunKey:
@@ -84,18 +85,7 @@ class Tuning:
 
     def game(self, best: Best) -> Game:
         """A game of the best line, from the start program on."""
-        begun = self.task.game
-        game = Game.new(
-            begun.start,
-            begun.kernel,
-            begun.shape,
-            begun.target,
-            begun.policy,
-            f"{begun.title}, {self.agent.name}",
-        )
-        for move in best.line:
-            game.play(move)
-        return game
+        return game_of(self.task.game, best.line, self.agent.name)
 
     def _keep(self, best: Best) -> None:
         """Save the game of the best line, once for each run."""
@@ -105,3 +95,13 @@ class Tuning:
             identity = self._key.name.rsplit("-", 1)[1].removesuffix(".jsonl")
             saved = SavedGame(identity, self.agent.name, game.kernel or "", game.title, game.to_text())
             records.save_game(saved)
+
+
+def game_of(begun: Game, line: Sequence[Move], player: str) -> Game:
+    """A game of a player's line, from the start program of the game that was begun."""
+    game = Game.new(
+        begun.start, begun.kernel, begun.shape, begun.target, begun.policy, f"{begun.title}, {player}"
+    )
+    for move in line:
+        game.play(move)
+    return game

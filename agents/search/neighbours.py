@@ -52,14 +52,14 @@ def _drop(trail: Trail, rng: random.Random) -> Trail | None:
 def _replace(trail: Trail, rng: random.Random) -> Trail | None:
     at = rng.randrange(len(trail.steps))
     before = trail.upto(at)
-    there = _somewhere(before, trail.born, rng)
+    there = step_of_any_kind(before, trail.born, rng)
     return None if there is None else there.replayed(trail.steps[at + 1 :])
 
 
 def _insert(trail: Trail, rng: random.Random) -> Trail | None:
     at = rng.randint(0, len(trail.steps))
     before = trail.upto(at)
-    add = _recipe if rng.random() < 0.3 else _somewhere
+    add = _recipe if rng.random() < 0.3 else step_of_any_kind
     there = add(before, trail.born, rng)
     return None if there is None else there.replayed(trail.steps[at:])
 
@@ -90,7 +90,7 @@ def _same_places(one: Move, other: Move) -> bool:
     return one != other and named(one) == named(other)
 
 
-def _somewhere(trail: Trail, born: int, rng: random.Random) -> Trail | None:
+def step_of_any_kind(trail: Trail, born: int, rng: random.Random) -> Trail | None:
     """One legal move more, each kind of move equally likely."""
     here = trail.context(born=born)
     kinds: dict[str, list[Move]] = {}

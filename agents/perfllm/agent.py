@@ -1,0 +1,505 @@
+"""PerfLLM in one file, in reading order: settings, network, learner, player.
+
+State: the embedding of the program. Action: the embeddings before and after it; to stop is the same one
+twice. Reward: c/T after every move, the speed-up. Max Q-learning: the value of an action is the best reward
+that is still to come, not the sum of all. Sources: PerfDojo, SC '25, section 3; double DQN: van Hasselt
+2016; dueling: Wang 2016; symlog: Hafner 2023.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from agents.agent import Budget, Proposals, Task, Thought
+from agents.perfllm import checkpoint
+from agents.perfllm.encoders import Encoder, encoder
+from agents.perfllm.settings import Settings
+from agents.trail import Trail
+from dojo_core.game import Step
+from dojo_core.moves.core import Move, Refusal
+from dojo_core.moves.legality import all_candidates, outcome
+from dojo_core.moves.notation import parse_move
+
+STOP = 0  # the number of this action in every position
+
+# ---------------------------------------------------------------------------- the network
+
+
+class QNetwork(nn.Module):
+    """Q(s, a) from two embeddings. Dueling: V(s) + A(s, a) − A(s, stop), so that V is the value of stopping;
+    the mean over actions, which Wang et al. take off, would depend on which actions there happen to be."""
+
+    def __init__(self, size: int, hidden: int, dueling: bool) -> None:
+        super().__init__()
+        self.dueling = dueling
+        self.before, self.after = nn.Linear(size, hidden), nn.Linear(size, hidden, bias=False)
+        self.norm, self.deep, self.advantage = (
+            nn.LayerNorm(hidden),
+            nn.Linear(hidden, hidden),
+            nn.Linear(hidden, 1),
+        )
+        self.value = nn.Sequential(
+            nn.Linear(size, hidden), nn.LayerNorm(hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(),
+            nn.Linear(hidden, 1),
+        )  # fmt: skip
+
+    def forward(self, state: Tensor, actions: Tensor) -> Tensor:
+        """state [rows, size], actions [rows, n, size], the embeddings after them → [rows, n]."""
+        if not self.dueling:
+            return self._pairs(state, actions)
+        over_stopping: Tensor = self._pairs(state, actions) - self._pairs(state, state[:, None])
+        return over_stopping + self.value(state)
+
+    def _pairs(self, state: Tensor, actions: Tensor) -> Tensor:
+        x = torch.relu(self.norm(self.before(state)[:, None] + self.after(actions)))
+        found: Tensor = self.advantage(torch.relu(self.deep(x)))[..., 0]
+        return found
+
+
+# ---------------------------------------------------------------------------- the learner
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A position and its actions as embeddings: float16 [n, size], the first of them the position itself."""
+
+    embeddings: Tensor
+    moves: tuple[str, ...] = ()  # of the actions after the first
+
+
+@dataclass(frozen=True)
+class Transition:
+    """What an action came to. ``after``: the position reached, or None where the episode ended."""
+
+    position: str
+    action: int
+    reward: float
+    after: str | None
+
+
+class Learner:
+    """Q-learning from transitions between positions; knows nothing of programs.
+
+    ``choices`` has every position that a transition names. Whoever fills it keeps it.
+    """
+
+    def __init__(self, size: int, settings: Settings, seed: int) -> None:
+        self.settings = settings
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.online = QNetwork(size, settings.hidden, settings.dueling)
+        self.target = QNetwork(size, settings.hidden, settings.dueling)
+        self.target.load_state_dict(self.online.state_dict())
+        self.optimizer = torch.optim.Adam(self.online.parameters(), lr=settings.rate)
+        self.centre, self.spread = torch.zeros(size), torch.ones(size)
+        self.choices: dict[str, Choice] = {}
+        self.memory: list[Transition] = []
+        self.updates = 0
+
+    def set_scale(self, choices: Sequence[Choice]) -> None:
+        """Scale embeddings by what moves change: a move changes little of a program's embedding."""
+        rows = [c.embeddings.float() for c in choices]
+        self.centre = torch.stack([r[0] for r in rows]).mean(0)
+        changes = torch.cat([r - r[0] for r in rows])
+        spread = changes.square().mean(0).sqrt()
+        self.spread = spread.clamp_min(0.1 * float(spread.mean()) + 1e-6)
+
+    @torch.inference_mode()
+    def values(self, choice: Choice) -> Tensor:
+        """Q of every action of a position, as rewards are: float32 [n]."""
+        embedded = self._scaled(choice.embeddings)[None]
+        return self._outside(self.online(embedded[:, 0], embedded))[0]
+
+    def remember(self, transition: Transition) -> None:
+        self.memory.append(transition)
+        if len(self.memory) > self.settings.capacity:
+            del self.memory[0]
+
+    def learn(self, rng: random.Random) -> float | None:
+        """One step of gradient descent on a batch from memory; the loss, None while there is too little."""
+        settings = self.settings
+        if settings.replay:
+            if len(self.memory) < settings.warmup:
+                return None
+            batch = rng.choices(self.memory, k=settings.batch)
+        else:  # the last ones only, as they came
+            batch = self.memory[-settings.environments :]
+        states, actions, _ = self._stacked([t.position for t in batch])
+        chosen = torch.tensor([t.action for t in batch])
+        after = actions[torch.arange(len(batch)), chosen]
+        guessed = self.online(states, after[:, None])[:, 0]
+        wanted = self._inside(self._targets(batch))
+        loss = nn.functional.smooth_l1_loss(guessed, wanted)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.online.parameters(), settings.clip)
+        self.optimizer.step()
+        self.updates += 1
+        if not settings.target_network or self.updates % settings.target_every == 0:
+            self.target.load_state_dict(self.online.state_dict())
+        return loss.item()
+
+    @torch.no_grad()
+    def _targets(self, batch: Sequence[Transition]) -> Tensor:
+        """What Q should have been: max(r, γ·Q(s', a')), or r + γ·Q(s', a') for plain Q-learning."""
+        rewards = torch.tensor([t.reward for t in batch])
+        going_on = [n for n, t in enumerate(batch) if t.after is not None]
+        later = torch.zeros(len(batch))
+        if going_on:
+            states, actions, there = self._stacked([batch[n].after or "" for n in going_on])
+            judged = self.target(states, actions).masked_fill(~there, -math.inf)
+            if self.settings.double:  # one network chooses, the other says what it is worth
+                choosing = self.online(states, actions).masked_fill(~there, -math.inf)
+                best = judged.gather(1, choosing.argmax(1, keepdim=True))[:, 0]
+            else:
+                best = judged.amax(1)
+            later[going_on] = self._outside(best)
+        later = self.settings.gamma * later
+        if not self.settings.max_bellman:
+            return rewards + later
+        found = rewards.clone()
+        found[going_on] = torch.maximum(rewards, later)[going_on]
+        return found
+
+    def _stacked(self, keys: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
+        """(states [rows, size], actions [rows, n, size], which of them there are [rows, n])."""
+        rows = [self._scaled(self.choices[key].embeddings) for key in keys]
+        actions = nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        there = torch.arange(actions.shape[1])[None] < torch.tensor([len(r) for r in rows])[:, None]
+        return actions[:, 0], actions, there
+
+    def _scaled(self, embeddings: Tensor) -> Tensor:
+        return (embeddings.float() - self.centre) / self.spread
+
+    def _inside(self, reward: Tensor) -> Tensor:
+        """Rewards as the network tells them: speed-ups of 1.1 and of 50 are to be told apart alike."""
+        return reward.sign() * reward.abs().log1p() if self.settings.symlog else reward
+
+    def _outside(self, value: Tensor) -> Tensor:
+        return value.sign() * value.abs().clamp_max(20.0).expm1() if self.settings.symlog else value
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All but ``choices``, for a checkpoint."""
+        tensors = checkpoint.module_tensors("online", self.online) | {
+            "centre": self.centre,
+            "spread": self.spread,
+            **checkpoint.module_tensors("target", self.target),
+            **checkpoint.optimizer_tensors("optimizer", self.optimizer),
+        }
+        memory = [[t.position, t.action, t.reward, t.after] for t in self.memory]
+        return tensors, {"updates": self.updates, "memory": memory}
+
+    def restore(self, tensors: Mapping[str, Tensor], data: Mapping[str, Any]) -> None:
+        """Put ``state`` back."""
+        checkpoint.restore_module("online", self.online, tensors)
+        checkpoint.restore_module("target", self.target, tensors)
+        checkpoint.restore_optimizer("optimizer", self.optimizer, tensors)
+        self.centre, self.spread = tensors["centre"], tensors["spread"]
+        self.updates = data["updates"]
+        self.memory = [Transition(*entry) for entry in data["memory"]]
+
+
+# ---------------------------------------------------------------------------- actions
+
+
+def look(trail: Trail, embed: Encoder, most: int, seed: int) -> Choice:
+    """The actions of a position: stop, and its legal moves; of those to the same program, one.
+
+    Where there are more than ``most`` (0: no limit), as many are drawn, from each kind of move in turn, the
+    same ones whenever the position is met. No hardware is asked.
+    """
+    here = trail.context()
+    rng = random.Random(f"{seed} {trail.program.hash}")
+    kinds: dict[str, list[Move]] = {}
+    for move in all_candidates(here):
+        kinds.setdefault(move.name, []).append(move)
+    for moves in kinds.values():
+        rng.shuffle(moves)
+    found = {trail.program.hash: (trail.program, "")}
+    turn = list(kinds.values())
+    while turn and (not most or len(found) <= most):
+        for moves in list(turn):
+            while moves:
+                move = moves.pop()
+                result = outcome(here, move)
+                if not isinstance(result, Refusal) and result.hash not in found:
+                    found[result.hash] = (result, str(move))
+                    break
+            if not moves:
+                turn.remove(moves)
+            if most and len(found) > most:
+                break
+    embedded = embed([program for program, _ in found.values()])
+    return Choice(embedded.half(), tuple(text for _, text in list(found.values())[1:]))
+
+
+# ---------------------------------------------------------------------------- the player
+
+
+@dataclass
+class Episode:
+    """One line being played. ``number`` counts from 1 over all tasks."""
+
+    number: int
+    task: int
+    trail: Trail
+
+
+@dataclass(frozen=True)
+class Played:
+    """One action, as it is told: ``move`` None is to stop; ``q`` what the network expected of it, ``best_q``
+    of the best action; ``known``: its program was measured before; ``ended``: no more of this episode."""
+
+    episode: int
+    task: int
+    trail: Trail
+    move: str | None
+    q: float
+    best_q: float
+    epsilon: float
+    explored: bool
+    reward: float
+    known: bool
+    ended: bool
+
+
+@dataclass
+class _Pending:
+    episode: Episode
+    position: str
+    action: int
+    there: Trail
+    q: float
+    best_q: float
+    explored: bool
+
+
+@dataclass
+class Player:
+    """Plays several episodes side by side and learns from them.
+
+    ``propose`` names the programs whose times it wants, none when the budget is spent; ``hear`` takes them,
+    in seconds, infinite where one failed. The same seed and times give the same play.
+    """
+
+    tasks: Sequence[Task]
+    embed: Encoder
+    settings: Settings
+    seed: int
+    evaluations: int  # the budget: different programs, over all tasks
+    times: dict[str, float] = field(default_factory=dict)  # by program hash
+    rounds: int = 0
+    losses: list[float] = field(default_factory=list)  # of the last round
+    _episodes: list[Episode] = field(default_factory=list)
+    _begun: int = 0
+    _pending: list[_Pending] = field(default_factory=list)
+    _stopped: list[Played] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.starts = [Trail.at(task.game) for task in self.tasks]
+        self.learner = Learner(self.embed.size, self.settings, self.seed)
+
+    @property
+    def epsilon(self) -> float:
+        """From ``epsilon_first`` to ``epsilon_last`` over a share of the budget, in a straight line."""
+        s = self.settings
+        share = len(self.times) / max(1.0, s.epsilon_share * self.evaluations)
+        return s.epsilon_first + (s.epsilon_last - s.epsilon_first) * min(1.0, share)
+
+    def propose(self) -> list[tuple[int, Trail]]:
+        """(task, line) of each program to be timed; the start programs first."""
+        if not self.rounds:
+            return list(enumerate(self.starts))
+        if not self._episodes:
+            if self._dead():
+                return []
+            self.learner.set_scale(
+                [self._look(start) for n, start in enumerate(self.starts) if self._runs(n)]
+            )
+            self._episodes = [self._next() for _ in range(self.settings.environments)]
+        rng = random.Random(f"{self.seed} {self.rounds} play")
+        self._pending, self._stopped = [], []
+        new: set[str] = set()
+        for place in range(len(self._episodes)):
+            if len(self.times) + len(new) >= self.evaluations:
+                break  # the budget is spent
+            for _ in range(8):  # who stops begins again at once, but not for ever
+                pending = self._act(self._episodes[place], rng)
+                if pending is not None:
+                    self._pending.append(pending)
+                    new |= {pending.there.program.hash} - self.times.keys()
+                    break
+                self._episodes[place] = self._next()
+        return [(p.episode.task, p.there) for p in self._pending]
+
+    @property
+    def plans(self) -> list[tuple[str, str, float]]:
+        """Of each program proposed: the hash of the one before, its own, and the Q of the move there."""
+        return [(p.position, p.there.program.hash, p.q) for p in self._pending]
+
+    def hear(self, seconds: Sequence[float]) -> list[Played]:
+        """Take the times of what was proposed, learn, and tell what was played."""
+        self.rounds += 1
+        if self.rounds == 1:
+            for start, took in zip(self.starts, seconds, strict=True):
+                self.times[start.program.hash] = took
+            return []
+        told = self._stopped
+        for pending, took in zip(self._pending, seconds, strict=True):
+            known = pending.there.program.hash in self.times
+            self.times.setdefault(pending.there.program.hash, took)
+            told.append(self._result(pending, known))
+        rng = random.Random(f"{self.seed} {self.rounds} learn")
+        steps = self.settings.updates * max(1, len(self._pending))
+        losses = [self.learner.learn(rng) for _ in range(steps)] if self.learner.memory else []
+        self.losses = [loss for loss in losses if loss is not None]
+        return told
+
+    def play_greedily(self, task: Task) -> list[tuple[Trail, float]]:
+        """The line that the network holds best, not learning: each position with the value expected."""
+        trail = Trail.at(task.game)
+        line: list[tuple[Trail, float]] = []
+        seen = {trail.program.hash}
+        for _ in range(self.settings.most_moves):
+            choice = self._look(trail)
+            values = self.learner.values(choice)
+            for action in values.argsort(descending=True).tolist():
+                if action == STOP:
+                    return line
+                there = self._moved(trail, choice.moves[action - 1])
+                if there is not None and there.program.hash not in seen:
+                    break
+            else:
+                return line
+            trail = there
+            seen.add(trail.program.hash)
+            line.append((trail, float(values[action])))
+        return line
+
+    def speedup(self, task: int, program_hash: str) -> float:
+        """c/T of a program whose time is known; 0 where it failed."""
+        return self.times[self.starts[task].program.hash] / self.times[program_hash]
+
+    def recall(self, task: int, trail: Trail, times: Mapping[str, float]) -> int:
+        """Remember a recorded line's moves whose programs have recorded times; how many they were."""
+        start = self.times[self.starts[task].program.hash]
+        found = 0
+        for at, step in enumerate(trail.steps):
+            before, after = trail.upto(at), trail.upto(at + 1)
+            took = times.get(after.program.hash)
+            timed = before.program.hash in times or before.program.hash in self.times
+            if took is None or not timed:
+                continue
+            choice = self._look(before)
+            if str(step.move) in choice.moves:
+                self._look(after)
+                action = choice.moves.index(str(step.move)) + 1
+                self.learner.remember(
+                    Transition(before.program.hash, action, start / took, after.program.hash)
+                )
+                found += 1
+        return found
+
+    def _dead(self) -> bool:
+        return not any(self._runs(n) for n in range(len(self.starts)))
+
+    def _runs(self, task: int) -> bool:
+        return math.isfinite(self.times[self.starts[task].program.hash])
+
+    def _next(self) -> Episode:
+        """An episode from the start of the next task in turn."""
+        alive = [n for n in range(len(self.starts)) if self._runs(n)]
+        task = alive[self._begun % len(alive)]
+        self._begun += 1
+        return Episode(self._begun, task, self.starts[task])
+
+    def _look(self, trail: Trail) -> Choice:
+        key = trail.program.hash
+        if key not in self.learner.choices:
+            self.learner.choices[key] = look(trail, self.embed, self.settings.most_actions, self.seed)
+        return self.learner.choices[key]
+
+    def _act(self, episode: Episode, rng: random.Random) -> _Pending | None:
+        """The ε-greedy action as a program to be timed; None where the episode ends here."""
+        trail, epsilon = episode.trail, self.epsilon
+        choice, key = self._look(trail), trail.program.hash
+        values = self.learner.values(choice)
+        explored = rng.random() < epsilon
+        action = self._drawn(choice, rng) if explored else int(values.argmax())
+        q, best_q = float(values[action]), float(values.max())
+        there = self._moved(trail, choice.moves[action - 1]) if action != STOP else None
+        if there is not None:
+            return _Pending(episode, key, action, there, q, best_q, explored)
+        reward = self.speedup(episode.task, key)
+        self.learner.remember(Transition(key, STOP, reward, None))
+        self._stopped.append(
+            Played(
+                episode.number, episode.task, trail, None, q, best_q, epsilon, explored, reward, True, True
+            )
+        )
+        return None
+
+    def _drawn(self, choice: Choice, rng: random.Random) -> int:
+        """A random action; each kind of move, and to stop, equally likely."""
+        kinds: dict[str, list[int]] = {"": [STOP]}
+        for number, text in enumerate(choice.moves, 1):
+            kinds.setdefault(text.split(" ", 1)[0], []).append(number)
+        return rng.choice(kinds[rng.choice(sorted(kinds))])
+
+    def _moved(self, trail: Trail, move: str) -> Trail | None:
+        return trail.extended(Step(parse_move(move), trail.born))
+
+    def _result(self, pending: _Pending, known: bool) -> Played:
+        """Remember what an action came to, and go on or begin the next episode."""
+        episode, there = pending.episode, pending.there
+        key, epsilon = there.program.hash, self.epsilon
+        reward = self.speedup(episode.task, key)
+        works = reward > 0
+        if works:
+            self._look(there)
+        self.learner.remember(Transition(pending.position, pending.action, reward, key if works else None))
+        ended = not works or len(there.steps) >= self.settings.most_moves
+        if ended:
+            self._episodes[self._episodes.index(episode)] = self._next()
+        else:
+            episode.trail = there
+        move = str(there.moves[-1])
+        return Played(
+            episode.number, episode.task, there, move, pending.q, pending.best_q, epsilon, pending.explored,
+            reward, known, ended,
+        )  # fmt: skip
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All but the learner's choices, between ``hear`` and ``propose``."""
+        tensors, learned = self.learner.state()
+        episodes = [[e.number, e.task, list(map(str, e.trail.moves))] for e in self._episodes]
+        times = {key: took if math.isfinite(took) else None for key, took in self.times.items()}
+        data = {"rounds": self.rounds, "times": times, "begun": self._begun, "episodes": episodes}
+        return tensors, data | {"learner": learned}
+
+    def restore(self, tensors: Mapping[str, Tensor], data: Mapping[str, Any]) -> None:
+        """Put ``state`` back."""
+        self.learner.restore(tensors, data["learner"])
+        self.rounds, self._begun = data["rounds"], data["begun"]
+        self.times = {key: math.inf if took is None else took for key, took in data["times"].items()}
+        self._episodes = [
+            Episode(number, task, self.starts[task].played(map(parse_move, moves)))
+            for number, task, moves in data["episodes"]
+        ]
+
+
+def play(task: Task, budget: Budget, rng: random.Random, settings: Settings) -> Proposals:
+    """The agent as every other: it proposes lines and hears what they cost."""
+    torch.set_num_threads(settings.threads)
+    player = Player([task], encoder(settings.encoder), settings, rng.getrandbits(32), budget.evaluations)
+    while proposed := player.propose():
+        for parent, there, q in player.plans:
+            task.hear(Thought(there, parent, "tried", heat=player.epsilon, value=q))
+        player.hear((yield [trail for _, trail in proposed]))

@@ -1,0 +1,80 @@
+"""Tensors and plain data in a folder, written whole or not at all: safetensors and JSON, no code."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+
+def write(folder: Path, tensors: Mapping[str, Tensor], data: Mapping[str, Any]) -> None:
+    """Put a checkpoint in place of the one before. A kill at any moment leaves one of the two."""
+    new, old = folder.with_name(folder.name + ".new"), folder.with_name(folder.name + ".old")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, new / "tensors.safetensors")
+    (new / "state.json").write_text(json.dumps(data) + "\n")
+    for path in (new / "tensors.safetensors", new / "state.json", new):
+        handle = os.open(path, os.O_RDONLY)
+        os.fsync(handle)
+        os.close(handle)
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
+    new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def read(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """The checkpoint, or None where there is none. Raises ValueError where it is damaged."""
+    if not folder.exists():  # killed between the two renames
+        old = folder.with_name(folder.name + ".old")
+        if not old.exists():
+            return None
+        old.rename(folder)
+    try:
+        data = json.loads((folder / "state.json").read_text())
+        tensors = load_file(folder / "tensors.safetensors")
+    except Exception as error:
+        raise ValueError(
+            f"The checkpoint {folder} cannot be read ({error}): remove it to begin anew."
+        ) from None
+    return tensors, data
+
+
+def module_tensors(prefix: str, module: torch.nn.Module) -> dict[str, Tensor]:
+    """A module's parameters and buffers under a prefix."""
+    return {f"{prefix}.{name}": tensor for name, tensor in module.state_dict().items()}
+
+
+def restore_module(prefix: str, module: torch.nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Put them back."""
+    start = prefix + "."
+    module.load_state_dict({k[len(start) :]: v for k, v in tensors.items() if k.startswith(start)})
+
+
+def optimizer_tensors(prefix: str, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The moments of an Adam optimizer under a prefix."""
+    found = {}
+    for number, state in optimizer.state_dict()["state"].items():
+        for name, value in state.items():
+            found[f"{prefix}.{number}.{name}"] = torch.as_tensor(value)
+    return found
+
+
+def restore_optimizer(prefix: str, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Put them back; the settings stay those of the optimizer."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        if key.startswith(prefix + "."):
+            number, name = key[len(prefix) + 1 :].split(".")
+            state.setdefault(int(number), {})[name] = value
+    told = optimizer.state_dict()
+    optimizer.load_state_dict({**told, "state": state})

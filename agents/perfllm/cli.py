@@ -1,0 +1,264 @@
+"""``dojo train``, ``dojo train-encoder``, ``dojo probe-encoder``; torch is imported when one of them runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from agents.perfllm.settings import EncoderSettings, Settings
+from agents.run_log import RunBusy
+from agents.timing import CountTiming, MachineTiming, Timing
+from dojo_core.cli.keeping import opened
+from dojo_core.cli.positions import LineOption, PolicyOption, ShapeOption, played
+from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, seconds_text
+from dojo_core.measure.measurer import Measurer
+from dojo_core.measure.places import cache_directory
+
+EncoderOption = Annotated[str, typer.Option("--encoder", help="ir, bag, or a model's folder or name.")]
+PoolingOption = Annotated[str, typer.Option("--pooling", help="Of such a model: auto, mean, cls or last.")]
+LengthOption = Annotated[int, typer.Option("--max-length", min=8, help="Of such a model: tokens.")]
+DtypeOption = Annotated[str, typer.Option("--dtype", help="Of such a model: float32, bfloat16 or float16.")]
+
+
+def train(
+    names: Annotated[list[str], typer.Argument(metavar="KERNEL…", help="Kernels or text files.")],
+    budget: Annotated[int, typer.Option("--budget", min=2, help="Programs measured, for each kernel.")] = 200,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed and times give the same run.")] = 0,
+    shape: ShapeOption = None,
+    policy: PolicyOption = None,
+    line: LineOption = None,
+    encoder: EncoderOption = EncoderSettings.model,
+    pooling: PoolingOption = "auto",
+    max_length: LengthOption = 512,
+    dtype: DtypeOption = "float32",
+    plain: Annotated[bool, typer.Option("--plain", help="Plain Q-learning: the sum of rewards.")] = False,
+    double: Annotated[bool, typer.Option(help="Double DQN.")] = True,
+    dueling: Annotated[bool, typer.Option(help="Dueling heads.")] = True,
+    replay: Annotated[
+        bool, typer.Option(help="Learn from all that was seen, not from the last moves only.")
+    ] = True,
+    target: Annotated[bool, typer.Option(help="A target network.")] = True,
+    symlog: Annotated[bool, typer.Option(help="Learn the logarithm of speed-ups.")] = True,
+    gamma: Annotated[float, typer.Option("--gamma", min=0.0, max=1.0)] = Settings.gamma,
+    moves: Annotated[int, typer.Option("--moves", min=1, help="Of an episode.")] = Settings.most_moves,
+    actions: Annotated[
+        int, typer.Option("--actions", min=0, help="Legal moves looked at in a position; 0: all.")
+    ] = Settings.most_actions,
+    recorded: Annotated[
+        bool, typer.Option("--recorded", help="Begin with what this machine's records know of the kernels.")
+    ] = False,
+    attempts: Annotated[
+        list[str] | None,
+        typer.Option("--try", help="Then play this kernel greedily, without learning. Repeatable."),
+    ] = None,
+    counting: Annotated[
+        bool, typer.Option("--count", help="Count operations instead of measuring: to look at how it learns.")
+    ] = False,
+    folder: Annotated[Path | None, typer.Option("--out", help="The run's folder.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Begin anew, also where a run is done.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+) -> None:
+    """Let PerfLLM learn on kernels. A run that was stopped goes on where it was.
+
+    Example: [bold]dojo train softmax rmsnorm --budget 300 --seed 1 --try layernorm[/bold]
+    """
+    settings = Settings(
+        max_bellman=not plain, double=double, dueling=dueling, replay=replay, target_network=target,
+        symlog=symlog, gamma=gamma, most_moves=moves, most_actions=actions,
+        encoder=EncoderSettings(encoder, pooling, max_length, dtype),
+    )  # fmt: skip
+    if shape is not None and len(names) > 1:
+        raise Failure("--shape is of one kernel: name one, or leave it out.")
+    games = tuple(played(name, shape, policy, line) for name in names)
+    others = [played(name, None, policy) for name in attempts or []]
+    from agents.perfllm.training import Plan, Training  # with torch, whose import takes seconds
+
+    with opened() as records, Measurer(records) as measurer:
+        plan = Plan(games, settings, budget, seed, recorded)
+        timing: Timing = CountTiming() if counting else MachineTiming(measurer, "perfllm")
+        machine = "count" if counting else measurer.machine.fingerprint
+        kept = None if counting else records
+        try:
+            training = Training(plan, timing, folder, machine, again, kept)
+        except (RunBusy, ValueError) as fault:
+            raise Failure(str(fault)) from None
+        finals = _followed(training, as_json)
+        tried = []
+        for entry in training.tried(others, timing):
+            tried.append(entry)
+            if as_json:
+                out.print(json.dumps(entry), soft_wrap=True, markup=False)
+    if not as_json:
+        _told(finals, tried, counting)
+    err.print(f"The run is in {escape(str(training.folder))}.", style="dim", soft_wrap=True)
+
+
+def _followed(training: Any, as_json: bool) -> list[dict[str, Any]]:
+    """Run it, shown as it goes; the events that tell how it ended."""
+    if training.finished and not as_json:
+        err.print("This run is done (--again begins anew).", style="dim")
+    elif training.resumed and not as_json:
+        known = counted(training.resumed, "program")
+        err.print(f"Going on from {known} (--again begins anew).", style="dim")
+    finals = []
+    shown = (
+        TextColumn("{task.description}"), BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.fields[best]}"), TextColumn("[dim]{task.fields[learning]}"),
+    )  # fmt: skip
+    if training.finished:
+        return [
+            e for e in map(json.loads, (training.folder / "events.jsonl").open()) if e["event"] == "final"
+        ]
+    with Progress(*shown, console=err, disable=as_json) as bar:
+        task = bar.add_task(
+            "training", total=training.player.evaluations, completed=training.resumed, best="", learning=""
+        )
+        starts: dict[str, float | None] = {}
+        for entry in training.events():
+            if as_json:
+                out.print(json.dumps(entry), soft_wrap=True, markup=False)
+            if entry["event"] == "start":
+                starts[entry["kernel"]] = entry["seconds"]
+                if entry["seconds"] is None:
+                    err.print(
+                        f"{escape(entry['kernel'])} cannot be measured here: it is left out.", style="red"
+                    )
+            elif entry["event"] == "move" and entry["best"] is not None:
+                first = starts.get(entry["kernel"])
+                ratio = f" {first / entry['best']:.3g}×" if first else ""
+                told = f"{escape(entry['kernel'])} [bold]{seconds_text(entry['best'])}[/bold]{ratio}"
+                bar.update(task, completed=entry["evaluation"], best=told)
+            elif entry["event"] == "learn":
+                loss = "" if entry["loss"] is None else f"loss {entry['loss']:.3g}, "
+                bar.update(task, learning=f"{loss}ε {entry['epsilon']:.2f}")
+            elif entry["event"] == "final":
+                finals.append(entry)
+    return finals
+
+
+def _told(finals: list[dict[str, Any]], tried: list[dict[str, Any]], counting: bool) -> None:
+    if not finals:
+        raise Failure("Nothing was measured that works: try another kernel, or see dojo check.")
+    table = columns("kernel", "start", "best", "faster", "moves", right=("start", "best", "faster", "moves"))
+    for entry in [*finals, *tried]:
+        start, best = entry["start"], entry["best"]
+        name = escape(entry["kernel"]) + (" (tried, not learned on)" if entry["event"] == "tried" else "")
+        if start is None or best is None:
+            table.add_row(name, "–", "–", "", str(len(entry["line"])), style="red")
+            continue
+        cells = seconds_text(start), seconds_text(best), f"{start / best:.2f}×", str(len(entry["line"]))
+        table.add_row(name, *cells)
+    print_table(table)
+    if counting:
+        out.print("Operations were counted, not measured: these are no times.", style="dim")
+
+
+def train_encoder(
+    folder: Annotated[Path, typer.Option("--out", help="Where weights, corpus and checkpoint go.")] = Path(
+        "build/encoder"
+    ),
+    walks: Annotated[int, typer.Option("--walks", min=1, help="Random walks over each kernel.")] = 36,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Of gradient descent.")] = 1000,
+    seed: Annotated[int, typer.Option("--seed")] = 0,
+    threads: Annotated[int, typer.Option("--threads", min=1)] = 1,
+) -> None:
+    """Pretrain our own encoder on random legal walks. What was stopped goes on.
+
+    The weights that come with the Dojo were made so, with the defaults.
+    Example: [bold]dojo train-encoder --out build/encoder[/bold]
+    """
+    import torch
+
+    from agents.perfllm import corpus, ir_encoder, pretraining
+
+    torch.set_num_threads(threads)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"corpus-{walks}.jsonl.gz"
+    if not path.exists():
+        with err.status("Playing random walks"):
+            corpus.write(path, corpus.walks(1, walks))
+    found = corpus.read(path)
+    positions = counted(sum(len(w.texts) for w in found), "position")
+    err.print(f"{positions} of {counted(len(found), 'walk')}.", style="dim")
+    log = pretraining.log_to(folder / "log.jsonl")
+    shown = (TextColumn("pretraining"), BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn(),
+             TextColumn("{task.fields[losses]}"))  # fmt: skip
+    with Progress(*shown, console=err) as bar:
+        task = bar.add_task("pretraining", total=steps, losses="")
+
+        def told(entry: dict[str, float]) -> None:
+            log(entry)
+            losses = ", ".join(f"{k} {v:.3f}" for k, v in entry.items() if k not in ("step", "seconds"))
+            bar.update(task, completed=int(entry["step"]), losses=losses)
+
+        try:
+            model = pretraining.pretrain(found, pretraining.Settings(steps=steps, seed=seed), folder, told)
+        except ValueError as fault:
+            raise Failure(str(fault)) from None
+    ir_encoder.save(model, folder / "weights")
+    out.print(f"Wrote {escape(str(folder / 'weights'))}.", soft_wrap=True)
+
+
+def probe_encoder(
+    encoders: Annotated[
+        list[str] | None, typer.Option("--encoder", help="ir, bag, or a model's folder or name. Repeatable.")
+    ] = None,
+    weights: Annotated[str, typer.Option("--weights", help="Other weights of our own encoder.")] = "",
+    pooling: PoolingOption = "auto",
+    max_length: LengthOption = 512,
+    dtype: DtypeOption = "float32",
+    walks: Annotated[int, typer.Option("--walks", min=1, help="Random walks over each kernel.")] = 8,
+    times: Annotated[
+        Path | None, typer.Option("--times", help="Measured positions; a missing file is measured first.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """What embeddings know of kernels that our encoder never saw: structure, legal moves, run time.
+
+    Example: [bold]dojo probe-encoder --encoder ir --encoder bag --times build/times.jsonl[/bold]
+    """
+    from agents.perfllm import corpus, probing
+    from agents.perfllm.encoders import encoder
+    from dojo_core import kernels
+
+    settings = EncoderSettings("", pooling, max_length, dtype, weights=weights)
+    made = {}
+    try:
+        for name in encoders or [EncoderSettings.model]:
+            made[name] = encoder(replace(settings, model=name))
+    except ValueError as fault:
+        raise Failure(str(fault)) from None
+    path = cache_directory() / f"probes-{walks}.jsonl.gz"
+    if not path.exists():
+        with err.status("Playing random walks"):
+            corpus.write(path, corpus.walks(2, walks, names=kernels.names()))
+    found = corpus.read(path)
+    tasks = {"structure": probing.structure_of(found, 4, 0), "legal moves": probing.legal_of(found)}
+    if times is not None:
+        if not times.exists():
+            with err.status("Measuring positions"):
+                measured = sum(seconds is not None for _, seconds in probing.measure(times, 2, 3))
+                err.print(f"Measured {counted(measured, 'position')}.", style="dim")
+        tasks["log run time"] = probing.times_of(times)
+    scores = [
+        probing.probe(task, name, embed, rows) for task, rows in tasks.items() for name, embed in made.items()
+    ]
+    if as_json:
+        out.print(json.dumps([score.__dict__ for score in scores]), soft_wrap=True, markup=False)
+        return
+    table = columns("predicts", "encoder", "R²", "within kernels", "positions",
+                    right=("R²", "within kernels", "positions"))  # fmt: skip
+    for score in scores:
+        cells = f"{score.everywhere:.3f}", f"{score.within:.3f}", str(score.positions)
+        table.add_row(score.task, escape(score.encoder), *cells)
+    print_table(table)
+    out.print(
+        "Ridge regression on frozen embeddings, fitted on other kernels, judged on "
+        f"{', '.join(corpus.HELD_OUT)}.", style="dim", soft_wrap=True,
+    )  # fmt: skip

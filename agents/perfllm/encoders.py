@@ -1,0 +1,193 @@
+"""From programs to embeddings: our own encoder, a bag of tokens, any model of transformers; one interface.
+
+Nothing is downloaded: a model is a folder, or a name that lies in the local cache of Hugging Face.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import sqlite3
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from agents.perfllm.lines import lines_of, vocabulary
+from agents.perfllm.settings import EncoderSettings
+from dojo_core.measure.places import cache_directory
+from dojo_core.program.tree import Program
+
+POOLINGS = ("auto", "mean", "cls", "last")
+DTYPES = ("float32", "bfloat16", "float16")
+IN_MEMORY = 50_000  # embeddings
+ON_DISK = 400_000
+
+
+class Encoder:
+    """Programs in, float32 [programs, size] out. ``identity`` differs wherever embeddings would.
+
+    Each program is encoded once: embeddings are kept in memory and, with ``kept``, in a file.
+    """
+
+    def __init__(
+        self, identity: str, size: int, embed: Callable[[Sequence[str]], Tensor], kept: Path | None
+    ) -> None:
+        self.identity, self.size, self._embed = identity, size, embed
+        self._memory: OrderedDict[str, Tensor] = OrderedDict()
+        self._store = None if kept is None else _Store(kept, identity, size)
+
+    def __call__(self, programs: Sequence[Program]) -> Tensor:
+        texts = {p.hash: p.text for p in programs}
+        found = {key: self._memory[key] for key in texts if key in self._memory}
+        missing = [key for key in texts if key not in found]
+        if missing and self._store is not None:
+            found.update(self._store.read(missing))
+            missing = [key for key in missing if key not in found]
+        if missing:
+            made = self._embed([texts[key] for key in missing]).float()
+            found.update(zip(missing, made, strict=True))
+            if self._store is not None:
+                self._store.write({key: found[key] for key in missing})
+        self._memory.update(found)
+        while len(self._memory) > IN_MEMORY:
+            self._memory.popitem(last=False)
+        return torch.stack([found[p.hash] for p in programs]) if programs else torch.zeros(0, self.size)
+
+
+class _Store:
+    """Embeddings in a SQLite file, by encoder and program hash. What is there can be made again."""
+
+    def __init__(self, path: Path, identity: str, size: int) -> None:
+        self._identity, self._size = hashlib.sha256(identity.encode()).hexdigest()[:16], size
+        self._file = sqlite3.connect(path, timeout=30, isolation_level=None)
+        self._file.execute("PRAGMA journal_mode=WAL")
+        self._file.execute("PRAGMA synchronous=OFF")
+        self._file.execute(
+            "CREATE TABLE IF NOT EXISTS embeddings"
+            " (encoder TEXT, program TEXT, vector BLOB, PRIMARY KEY (encoder, program))"
+        )
+
+    def read(self, keys: Sequence[str]) -> dict[str, Tensor]:
+        found = {}
+        for begin in range(0, len(keys), 500):
+            some = keys[begin : begin + 500]
+            marks = ",".join("?" * len(some))
+            query = f"SELECT program, vector FROM embeddings WHERE encoder = ? AND program IN ({marks})"
+            for key, blob in self._file.execute(query, (self._identity, *some)):
+                if len(blob) == 4 * self._size:
+                    found[key] = torch.frombuffer(bytearray(blob), dtype=torch.float32)
+        return found
+
+    def write(self, made: dict[str, Tensor]) -> None:
+        rows = [(self._identity, key, vector.numpy().tobytes()) for key, vector in made.items()]
+        self._file.execute("BEGIN IMMEDIATE")
+        self._file.executemany("INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", rows)
+        (last,) = self._file.execute("SELECT max(rowid) FROM embeddings").fetchone()
+        self._file.execute("DELETE FROM embeddings WHERE rowid <= ?", (last - ON_DISK,))
+        self._file.execute("COMMIT")
+
+
+def encoder(settings: EncoderSettings | None = None, cached: bool = True) -> Encoder:
+    """The encoder of these settings. Raises ValueError with a sentence where there is none."""
+    settings = settings or EncoderSettings()
+    if settings.pooling not in POOLINGS or settings.dtype not in DTYPES:
+        raise ValueError(f"Pooling is one of {', '.join(POOLINGS)}; dtype one of {', '.join(DTYPES)}.")
+    if settings.model == "bag":
+        return Encoder("bag 1", len(vocabulary()), bag_of_tokens, None)
+    kept = cache_directory() / "embeddings.sqlite" if cached else None
+    if settings.model == "ir":
+        from agents.perfllm import ir_encoder  # with transformers, whose import takes seconds
+
+        folder = Path(settings.weights) if settings.weights else ir_encoder.WEIGHTS
+        embed = ir_encoder.LineByLine(ir_encoder.load(folder))
+        weights = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+        return Encoder(f"ir {weights}", embed.model.config.program_size, embed, kept)
+    embed_text = _Pretrained(settings)
+    return Encoder(embed_text.identity, embed_text.size, embed_text, kept)
+
+
+def bag_of_tokens(texts: Sequence[str]) -> Tensor:
+    """How often each token of the vocabulary occurs, as log(1 + n): what an encoder has to beat."""
+    rows = torch.zeros(len(texts), len(vocabulary()))
+    for row, text in enumerate(texts):
+        for token, times in Counter(t for line in lines_of(text).lines for t in line).items():
+            rows[row, token] = math.log1p(times)
+    return rows
+
+
+class _Pretrained:
+    """A model of transformers, encoder or decoder, and how its states become one vector."""
+
+    def __init__(self, settings: EncoderSettings) -> None:
+        import transformers
+
+        name = settings.model
+        loaded: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+        try:
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(name, **loaded)
+            model = transformers.AutoModel.from_pretrained(
+                name, dtype=getattr(torch, settings.dtype), use_safetensors=True, **loaded
+            )
+        except Exception as error:
+            reason = str(error).strip().split("\n")[0]
+            raise ValueError(
+                f"{name!r} is no model on this machine: give ir, bag, a folder with a model's safetensors, "
+                f"or the name of one that was downloaded before (hf download NAME). {reason}"
+            ) from None
+        decoder = not getattr(model.config, "is_encoder_decoder", False) and _causal(model)
+        if getattr(model.config, "is_encoder_decoder", False):
+            model = model.get_encoder()
+        self.model = model.eval()
+        self.pooling = settings.pooling if settings.pooling != "auto" else "last" if decoder else "mean"
+        most = getattr(model.config, "max_position_embeddings", None) or settings.max_length
+        self.max_length, self.batch = min(settings.max_length, most), settings.batch
+        self.size = int(model.config.hidden_size)
+        if self.tokenizer.pad_token is None:
+            self.tokenizer.pad_token = self.tokenizer.eos_token or self.tokenizer.unk_token
+        self.tokenizer.padding_side = "right"
+        self.identity = f"{_version(name)} {self.pooling} {self.max_length} {settings.dtype}"
+
+    @torch.inference_mode()
+    def __call__(self, texts: Sequence[str]) -> Tensor:
+        order = sorted(range(len(texts)), key=lambda n: len(texts[n]))  # short ones need little padding
+        found = torch.zeros(len(texts), self.size)
+        for begin in range(0, len(order), self.batch):
+            numbers = order[begin : begin + self.batch]
+            told = self.tokenizer(
+                [texts[n].split("\n", 1)[1] for n in numbers],  # without the kernel's name
+                padding=True, truncation=True, max_length=self.max_length, return_tensors="pt",
+            )  # fmt: skip
+            states = self.model(**told).last_hidden_state.float()
+            there = told["attention_mask"].float()
+            if self.pooling == "mean":
+                vectors = (states * there[..., None]).sum(1) / there.sum(1, keepdim=True).clamp_min(1)
+            elif self.pooling == "cls":
+                vectors = states[:, 0]
+            else:
+                vectors = states[torch.arange(len(numbers)), there.sum(1).long().clamp_min(1) - 1]
+            found[numbers] = vectors
+        return found
+
+
+def _causal(model: Any) -> bool:
+    """Does each token see only those before it?"""
+    architectures = " ".join(getattr(model.config, "architectures", None) or ())
+    return (
+        "CausalLM" in architectures
+        or "LMHead" in architectures
+        or bool(model.config.__dict__.get("is_decoder"))
+    )
+
+
+def _version(name: str) -> str:
+    """The name of a model with what tells one state of it from another."""
+    folder = Path(name)
+    if not folder.is_dir():
+        return name
+    files = [*sorted(folder.glob("*.safetensors")), folder / "config.json"]
+    told = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.exists()]
+    return f"{folder.resolve()} {told}"

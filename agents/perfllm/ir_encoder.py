@@ -1,0 +1,204 @@
+"""Our own encoder of programs: an encoder of lines under a light encoder of the sequence of lines.
+
+A move changes a line or two, so the lines of a position's successors are nearly all known: each is encoded
+once and kept by its text. What remains for each successor is two layers over some forty vectors.
+
+Both levels end in a mean and in soft counts, log(1 + Σ relu): means alone cannot tell how many there are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PretrainedConfig, PreTrainedModel
+
+from agents.perfllm.lines import PAD, lines_of, vocabulary
+
+WEIGHTS = Path(__file__).parent / "weights"
+ROWS = 32  # of a batch, always: what a row becomes must not depend on how many others there are
+KEPT = 200_000  # lines kept at most
+
+
+class IRConfig(PretrainedConfig):
+    """Sizes of the encoder. ``program_size`` is the embedding's."""
+
+    model_type = "dojo-ir"
+
+    def __init__(
+        self,
+        vocab_size: int = 0,
+        line_size: int = 96,
+        line_layers: int = 2,
+        program_size: int = 192,
+        program_layers: int = 2,
+        head_size: int = 32,
+        max_tokens: int = 64,
+        max_lines: int = 160,
+        **others: Any,
+    ) -> None:
+        super().__init__(**others)
+        self.vocab_size = vocab_size or len(vocabulary())
+        self.line_size, self.line_layers = line_size, line_layers
+        self.program_size, self.program_layers = program_size, program_layers
+        self.head_size, self.max_tokens, self.max_lines = head_size, max_tokens, max_lines
+
+
+class _Layer(nn.Module):
+    """A transformer layer, normalised before attention and before the two dense layers."""
+
+    def __init__(self, size: int, head_size: int) -> None:
+        super().__init__()
+        self.heads = size // head_size
+        self.before, self.between = nn.LayerNorm(size), nn.LayerNorm(size)
+        self.attend, self.project = nn.Linear(size, 3 * size), nn.Linear(size, size)
+        self.widen, self.narrow = nn.Linear(size, 4 * size), nn.Linear(4 * size, size)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x: [rows, length, size]; mask: [rows, 1, 1, length], True where there is something."""
+        rows, length, size = x.shape
+        shaped = self.attend(self.before(x)).view(rows, length, 3, self.heads, -1)
+        q, k, v = shaped.permute(2, 0, 3, 1, 4)
+        seen = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        x = x + self.project(seen.transpose(1, 2).reshape(rows, length, size))
+        out: Tensor = x + self.narrow(nn.functional.gelu(self.widen(self.between(x))))
+        return out
+
+
+class IRModel(PreTrainedModel):
+    """Token numbers of lines → vectors of lines → an embedding of the program."""
+
+    config_class = IRConfig
+    base_model_prefix = "ir"
+
+    def __init__(self, config: IRConfig) -> None:
+        super().__init__(config)
+        line, program = config.line_size, config.program_size
+        self.tokens = nn.Embedding(config.vocab_size, line, padding_idx=PAD)
+        self.token_places = nn.Embedding(config.max_tokens, line)
+        self.line_layers = nn.ModuleList(_Layer(line, config.head_size) for _ in range(config.line_layers))
+        self.line_norm = nn.LayerNorm(line)
+        self.token_counts = nn.Linear(line, line)
+        self.widen = nn.Linear(3 * line, program)
+        self.line_places = nn.Embedding(config.max_lines, program)
+        self.whole = nn.Parameter(torch.zeros(program))
+        self.program_layers = nn.ModuleList(
+            _Layer(program, config.head_size) for _ in range(config.program_layers)
+        )
+        self.program_norm = nn.LayerNorm(program)
+        self.line_counts = nn.Linear(program, program)
+        self.out = nn.Linear(3 * program, program)
+        self.post_init()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Linear):
+            nn.init.normal_(module.weight, std=0.02)
+            nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=0.02)
+
+    def encode_tokens(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """ids [lines, tokens] → (states [lines, tokens, line size], vectors [lines, 3 x line size])."""
+        there = ids != PAD
+        x = self.tokens(ids) + self.token_places.weight[: ids.shape[1]]
+        for layer in self.line_layers:
+            x = layer(x, there[:, None, None, :])
+        x = self.line_norm(x)
+        weight = there[..., None].to(x.dtype)
+        mean = (x * weight).sum(1) / weight.sum(1).clamp_min(1)
+        most = x.masked_fill(~there[..., None], -1e4).amax(1)
+        count = (torch.relu(self.token_counts(x)) * weight).sum(1).log1p()
+        return x, torch.cat([mean, most, count], dim=-1)
+
+    def encode_lines(self, vectors: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
+        """vectors [programs, lines, 3 x line size], there [programs, lines] → (states of the lines
+        [programs, lines, program size], embeddings [programs, program size])."""
+        x = self.widen(vectors) + self.line_places.weight[: vectors.shape[1]]
+        x = torch.cat([self.whole.expand(len(x), 1, -1), x], dim=1)
+        mask = torch.cat([there.new_ones(len(x), 1), there], dim=1)
+        for layer in self.program_layers:
+            x = layer(x, mask[:, None, None, :])
+        x = self.program_norm(x)
+        weight = there[..., None].to(x.dtype)
+        mean = (x[:, 1:] * weight).sum(1) / weight.sum(1).clamp_min(1)
+        count = (torch.relu(self.line_counts(x[:, 1:])) * weight).sum(1).log1p()
+        return x[:, 1:], self.out(torch.cat([x[:, 0], mean, count], dim=-1))
+
+
+class LineByLine:
+    """The model in use: programs' texts in, embeddings out, each line encoded once.
+
+    Batches have fixed sizes, so that the same text gives the same embedding, whatever else is asked with it.
+    """
+
+    def __init__(self, model: IRModel) -> None:
+        self.model = model.eval().float()
+        self._vectors: OrderedDict[tuple[int, ...], Tensor] = OrderedDict()
+
+    @torch.inference_mode()
+    def __call__(self, texts: Sequence[str]) -> Tensor:
+        """float32 [texts, program size]."""
+        config = self.model.config
+        programs = [lines_of(text, config.max_tokens, config.max_lines).lines for text in texts]
+        self._encode(dict.fromkeys(line for program in programs for line in program))
+        found: list[Tensor] = [torch.empty(0)] * len(programs)
+        for length, numbers in _by_length([len(p) for p in programs], config.max_lines).items():
+            for begin in range(0, len(numbers), ROWS):
+                batch = numbers[begin : begin + ROWS]
+                vectors = torch.zeros(ROWS, length, 3 * config.line_size)
+                there = torch.zeros(ROWS, length, dtype=torch.bool)
+                there[len(batch) :, 0] = True
+                for row, number in enumerate(batch):
+                    lines = programs[number]
+                    there[row, : max(1, len(lines))] = True
+                    if lines:
+                        vectors[row, : len(lines)] = torch.stack([self._vectors[line] for line in lines])
+                _, embedded = self.model.encode_lines(vectors, there)
+                for row, number in enumerate(batch):
+                    found[number] = embedded[row]
+        while len(self._vectors) > KEPT:
+            self._vectors.popitem(last=False)
+        return torch.stack(found) if found else torch.zeros(0, config.program_size)
+
+    def _encode(self, lines: dict[tuple[int, ...], None]) -> None:
+        new = [line for line in lines if line not in self._vectors]
+        for length, numbers in _by_length([len(n) for n in new], self.model.config.max_tokens).items():
+            for begin in range(0, len(numbers), ROWS):
+                batch = [new[n] for n in numbers[begin : begin + ROWS]]
+                ids = torch.full((ROWS, length), PAD)
+                for row, line in enumerate(batch):
+                    ids[row, : len(line)] = torch.tensor(line)
+                ids[len(batch) :, 0] = 1
+                _, vectors = self.model.encode_tokens(ids)
+                self._vectors.update(zip(batch, vectors, strict=False))
+
+
+def _by_length(lengths: Sequence[int], most: int) -> dict[int, list[int]]:
+    """Which have which length, rounded up to a multiple of 8."""
+    found: dict[int, list[int]] = {}
+    for number, length in enumerate(lengths):
+        found.setdefault(min(most, max(8, -(-length // 8) * 8)), []).append(number)
+    return found
+
+
+def save(model: IRModel, folder: Path) -> None:
+    """Configuration, vocabulary and weights (half precision), as transformers keeps a model."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model.half().save_pretrained(folder)
+    (folder / "vocabulary.json").write_text(json.dumps(vocabulary()) + "\n")
+
+
+def load(folder: Path = WEIGHTS) -> IRModel:
+    """A saved model, in single precision. Raises ValueError with a sentence where it does not fit."""
+    if not (folder / "model.safetensors").exists():
+        raise ValueError(f"There are no weights in {folder}: run dojo train-encoder --out {folder}.")
+    told = folder / "vocabulary.json"
+    if not told.exists() or tuple(json.loads(told.read_text())) != vocabulary():
+        raise ValueError(f"The weights in {folder} are for another vocabulary: run dojo train-encoder.")
+    model: IRModel = IRModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
+    return model

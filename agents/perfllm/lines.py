@@ -1,0 +1,97 @@
+"""A program's text as lines of tokens, from a closed vocabulary, with names that say nothing.
+
+The first line, the kernel's name, is left out, and arrays are numbered in the order in which the text names
+them: what a program is called must not tell how fast it is. Numbers up to 64 and powers of two are tokens;
+others are three: the power of two below, the three bits after the first, the powers of two that divide them.
+So two large sizes may read alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.tree import DTYPE_BYTES
+
+PAD, UNKNOWN, MASK = 0, 1, 2
+ARRAYS = 40  # numbered; the next one is called like the first again
+ITERATORS = 20
+EXACT = 64  # whole numbers up to here have a token each
+POWERS = 48
+
+_WORDS = ("in", "out", "if", "and", "heap", "stack", "register", "shared", "global", "domain", "table",
+          "prefetch", "stream", "inf", "nan", "fraction")  # fmt: skip
+_SIGNS = ("|", "[", "]", "(", ")", ",", "=", "+=", "*=", "-=", "max=", "min=", "+", "-", "*", "/", "<", "<=",
+          ">", ">=", "==", "!=", "!", "->", ":", "..")  # fmt: skip
+_MARKS = tuple(f":{mark}" for mark in "uvpgbwtfN")
+_TOKEN = re.compile(
+    r"(?P<mark>:[A-Za-z]\w*)|(?P<iterator>\{\d+\})|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
+    r"|(?P<sign>max=|min=|->|\.\.|[-+*]=|[<>=!]=|[^\s\w])|(?P<name>[A-Za-z_]\w*)"
+)
+
+
+@cache
+def vocabulary() -> tuple[str, ...]:
+    """Every token, by its number."""
+    named = dict.fromkeys((*_WORDS, *(f for f in FUNCTIONS if f.isidentifier()), *DTYPE_BYTES))
+    return (
+        "<pad>", "<unknown>", "<mask>", *_SIGNS, *named, *_MARKS,
+        *(f"array{n}" for n in range(ARRAYS)), *(f"{{{n}}}" for n in range(ITERATORS)),
+        *map(str, range(EXACT + 1)), *(f"2^{n}" for n in range(7, POWERS)),
+        *(f">2^{n}" for n in range(6, POWERS)), *(f"bits{n}" for n in range(8)),
+        *(f"divided{n}" for n in range(8)),
+    )  # fmt: skip
+
+
+@cache
+def _numbers() -> dict[str, int]:
+    return {token: number for number, token in enumerate(vocabulary())}
+
+
+@cache
+def array_tokens() -> range:
+    """The numbers of the tokens for arrays."""
+    first = _numbers()["array0"]
+    return range(first, first + ARRAYS)
+
+
+def _number(text: str) -> tuple[str, ...]:
+    if not text.isdigit():
+        return ("fraction",)
+    value = int(text)
+    if value <= EXACT:
+        return (text,)
+    power = min(value.bit_length() - 1, POWERS - 1)
+    if value == 1 << power:
+        return (f"2^{power}",)
+    divided = min((value & -value).bit_length() - 1, 7)
+    return (f">2^{power}", f"bits{(value >> (power - 3)) & 7}", f"divided{divided}")
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A program as lines, each the numbers of its tokens; without the kernel's name."""
+
+    lines: tuple[tuple[int, ...], ...]
+
+
+def lines_of(text: str, most_tokens: int = 64, most_lines: int = 192) -> Lines:
+    """The lines of a program's text, each cut off after ``most_tokens``, the program after ``most_lines``."""
+    names: dict[str, int] = {}
+    known = _numbers()
+
+    def tokens(line: str) -> Iterator[int]:
+        for found in _TOKEN.finditer(line):
+            kind, word = found.lastgroup, found.group()
+            if kind == "number":
+                yield from (known[token] for token in _number(word))
+            elif kind == "name" and word not in known:
+                yield known[f"array{names.setdefault(word, len(names)) % ARRAYS}"]
+            else:
+                yield known.get(word, UNKNOWN)
+
+    rows = [line for line in text.splitlines() if not line.startswith("kernel ")]
+    return Lines(tuple(tuple(tokens(row))[:most_tokens] for row in rows[:most_lines]))

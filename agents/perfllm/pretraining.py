@@ -1,0 +1,267 @@
+"""Pretraining of our own encoder on random walks (corpus.py), in one file to be read from top to bottom.
+
+What it learns to tell, all of it counted and nothing measured:
+- masked tokens of a line, from the line and from the lines around it;
+- which kind of move leads from one position to the next, from the two embeddings: what an agent compares;
+- the structure of the program (corpus.STRUCTURE), by one linear map from the embedding;
+- how many legal moves of each kind there are, likewise.
+Arrays' numbers are shifted at random, so that no number means anything.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from agents.perfllm import checkpoint
+from agents.perfllm.corpus import KINDS, STRUCTURE, Walk
+from agents.perfllm.ir_encoder import IRConfig, IRModel
+from agents.perfllm.lines import MASK, PAD, array_tokens, lines_of, vocabulary
+
+Line = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long and how fast. ``span``: neighbouring positions of one walk in a batch."""
+
+    steps: int = 2000
+    seed: int = 0
+    walks: int = 6
+    span: int = 4
+    masked: int = 6  # programs of the batch with masked lines
+    counted: int = 4  # positions with counts of legal moves, besides
+    rate: float = 1e-3
+    warmup: int = 100
+    decay: float = 0.01
+
+
+class Heads(nn.Module):
+    """What is asked of the encoder while it learns; thrown away after."""
+
+    def __init__(self, config: IRConfig) -> None:
+        super().__init__()
+        line, program = config.line_size, config.program_size
+        self.token = nn.Sequential(nn.Linear(line + program, line), nn.GELU(), nn.LayerNorm(line))
+        self.move = nn.Sequential(nn.Linear(3 * program, 256), nn.GELU(), nn.Linear(256, len(KINDS)))
+        self.structure = nn.Linear(program, len(STRUCTURE))
+        self.legal = nn.Linear(program, len(KINDS) + 1)
+
+
+@dataclass(frozen=True)
+class _Example:
+    """A position as lines, its labels, and the kind of the move that led to it (None: the first)."""
+
+    lines: tuple[Line, ...]
+    structure: tuple[float, ...]
+    legal: tuple[int, ...] | None
+    move: int | None
+
+
+def pretrain(
+    walks: Sequence[Walk],
+    settings: Settings,
+    folder: Path,
+    told: Callable[[dict[str, float]], None],
+    every: int = 50,
+) -> IRModel:
+    """Train, or go on from the checkpoint in ``folder``; kept ``every`` so many
+    steps; ``told`` hears the losses of each."""
+    torch.manual_seed(settings.seed)
+    config = IRConfig()
+    model, heads = IRModel(config), Heads(config)
+    parameters = [*model.parameters(), *heads.parameters()]
+    optimizer = torch.optim.AdamW(
+        parameters, lr=settings.rate, weight_decay=settings.decay, betas=(0.9, 0.98)
+    )
+    begun = 0
+    saved = checkpoint.read(folder / "checkpoint")
+    if saved is not None:
+        tensors, data = saved
+        if data["settings"] != asdict(settings):
+            raise ValueError(f"{folder} has a run with other settings: give another folder, or --again.")
+        checkpoint.restore_module("model", model, tensors)
+        checkpoint.restore_module("heads", heads, tensors)
+        checkpoint.restore_optimizer("optimizer", optimizer, tensors)
+        begun = int(data["step"])
+    examples = [_examples(walk, config) for walk in walks]
+    counted = [e for each in examples for e in each if e.legal is not None]
+    model.train()
+    heads.train()
+    since = time.monotonic()
+    for step in range(begun, settings.steps):
+        rng = random.Random(f"{settings.seed} {step}")  # a run that goes on draws what it would have drawn
+        for group in optimizer.param_groups:
+            group["lr"] = settings.rate * _schedule(step, settings)
+        losses = _losses(model, heads, _batch(examples, counted, settings, rng), settings, rng)
+        loss = sum(losses.values(), torch.zeros(()))
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        seconds = round(time.monotonic() - since, 1)
+        told({"step": step + 1, "seconds": seconds, **{k: round(v.item(), 4) for k, v in losses.items()}})
+        if (step + 1) % every == 0 or step + 1 == settings.steps:
+            tensors = checkpoint.module_tensors("model", model) | checkpoint.module_tensors("heads", heads)
+            tensors |= checkpoint.optimizer_tensors("optimizer", optimizer)
+            checkpoint.write(folder / "checkpoint", tensors, {"settings": asdict(settings), "step": step + 1})
+    return model
+
+
+def _schedule(step: int, settings: Settings) -> float:
+    if step < settings.warmup:
+        return (step + 1) / settings.warmup
+    rest = (step - settings.warmup) / max(1, settings.steps - settings.warmup)
+    return 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * rest))
+
+
+def _examples(walk: Walk, config: IRConfig) -> list[_Example]:
+    moves = [None, *(KINDS.index(move) for move in walk.moves)]
+    return [
+        _Example(lines_of(text, config.max_tokens, config.max_lines).lines, structure, legal, move)
+        for text, structure, legal, move in zip(walk.texts, walk.structure, walk.legal, moves, strict=True)
+    ]
+
+
+def _batch(
+    walks: Sequence[Sequence[_Example]], counted: Sequence[_Example], settings: Settings, rng: random.Random
+) -> list[list[_Example]]:
+    """Runs of neighbouring positions, each with one shift of its arrays' numbers."""
+    runs: list[list[_Example]] = []
+    for _ in range(settings.walks):
+        walk = rng.choice(walks)
+        begin = rng.randrange(max(1, len(walk) - settings.span + 1))
+        runs.append(list(walk[begin : begin + settings.span]))
+    runs += [[rng.choice(counted)] for _ in range(settings.counted if counted else 0)]
+    return [[_shifted(e, by) for e in run] for run in runs for by in (rng.randrange(len(array_tokens())),)]
+
+
+def _shifted(example: _Example, by: int) -> _Example:
+    arrays = array_tokens()
+
+    def shift(token: int) -> int:
+        return arrays[(token - arrays.start + by) % len(arrays)] if token in arrays else token
+
+    lines = tuple(tuple(map(shift, line)) for line in example.lines)
+    return _Example(lines, example.structure, example.legal, example.move)
+
+
+def encode(
+    model: IRModel, programs: Sequence[Sequence[Line]]
+) -> tuple[Tensor, Tensor, Tensor, dict[Line, int]]:
+    """Token states of all different lines, states of the programs' lines, embeddings; a line's number."""
+    numbers: dict[Line, int] = {}
+    for program in programs:
+        for line in program:
+            numbers.setdefault(line, len(numbers))
+    # Lines of similar length together: short ones are many.
+    order = sorted(numbers, key=len)
+    states = torch.zeros(len(order), max(map(len, order)), model.config.line_size)
+    vectors = torch.zeros(len(order), 3 * model.config.line_size)
+    pieces_s, pieces_v, rows = [], [], []
+    for begin in range(0, len(order), 128):
+        lines = order[begin : begin + 128]
+        ids = torch.full((len(lines), len(lines[-1])), PAD)
+        for row, line in enumerate(lines):
+            ids[row, : len(line)] = torch.tensor(line)
+        s, v = model.encode_tokens(ids)
+        pieces_s.append(nn.functional.pad(s, (0, 0, 0, states.shape[1] - s.shape[1])))
+        pieces_v.append(v)
+        rows += [numbers[line] for line in lines]
+    back = torch.argsort(torch.tensor(rows))
+    states, vectors = torch.cat(pieces_s)[back], torch.cat(pieces_v)[back]
+    most = max(len(p) for p in programs)
+    at = torch.zeros(len(programs), most, dtype=torch.long)
+    there = torch.zeros(len(programs), most, dtype=torch.bool)
+    for row, program in enumerate(programs):
+        at[row, : len(program)] = torch.tensor([numbers[line] for line in program])
+        there[row, : len(program)] = True
+    contexts, embedded = model.encode_lines(vectors[at], there)
+    return states, contexts, embedded, numbers
+
+
+def _losses(
+    model: IRModel, heads: Heads, runs: list[list[_Example]], settings: Settings, rng: random.Random
+) -> dict[str, Tensor]:
+    flat = [e for run in runs for e in run]
+    chosen = rng.sample(flat, min(settings.masked, len(flat)))
+    hidden = [_masked(e.lines, rng) for e in chosen]
+    states, contexts, embedded, numbers = encode(model, [e.lines for e in flat] + [h[0] for h in hidden])
+    own = embedded[: len(flat)]
+
+    rows, columns, lines, places, wanted = [], [], [], [], []
+    for row, (masked, targets) in enumerate(hidden):
+        for line, place, token in targets:
+            rows.append(len(flat) + row)
+            columns.append(line)
+            lines.append(numbers[masked[line]])
+            places.append(place)
+            wanted.append(token)
+    read = torch.cat([states[lines, places], contexts[rows, columns]], dim=-1)
+    logits = heads.token(read) @ model.tokens.weight.T
+    losses = {"token": nn.functional.cross_entropy(logits, torch.tensor(wanted))}
+
+    pairs = [(n - 1, n, flat[n].move) for n in _followers(runs)]
+    if pairs:
+        before, after = own[[p[0] for p in pairs]], own[[p[1] for p in pairs]]
+        guessed = heads.move(torch.cat([before, after, 4 * (after - before)], dim=-1))
+        losses["move"] = nn.functional.cross_entropy(guessed, torch.tensor([p[2] for p in pairs]))
+    structure = torch.tensor([e.structure for e in flat])
+    losses["structure"] = nn.functional.smooth_l1_loss(heads.structure(own), structure)
+    with_legal = [n for n, e in enumerate(flat) if e.legal is not None]
+    if with_legal:
+        losses["legal"] = nn.functional.smooth_l1_loss(
+            heads.legal(own[with_legal]), torch.stack([legal_target(flat[n].legal or ()) for n in with_legal])
+        )
+    return losses
+
+
+def legal_target(counts: Sequence[int]) -> Tensor:
+    """log2(1 + n) of each kind's legal moves, and of all."""
+    return torch.log2(1.0 + torch.tensor([*counts, sum(counts)], dtype=torch.float32))
+
+
+def _followers(runs: list[list[_Example]]) -> Iterator[int]:
+    """The numbers, in all runs one after the other, of positions whose predecessor is there."""
+    number = 0
+    for run in runs:
+        for place in range(len(run)):
+            if place:
+                yield number
+            number += 1
+
+
+def _masked(
+    lines: tuple[Line, ...], rng: random.Random
+) -> tuple[tuple[Line, ...], list[tuple[int, int, int]]]:
+    """Some tokens of some lines hidden: the lines, and (line, place, token) of each."""
+    found = [list(line) for line in lines]
+    targets: list[tuple[int, int, int]] = []
+    for number in rng.sample(range(len(lines)), max(1, len(lines) * 2 // 5)):
+        line = lines[number]
+        for place in rng.sample(range(len(line)), max(1, len(line) // 6)):
+            targets.append((number, place, line[place]))
+            fate = rng.random()
+            if fate < 0.8:
+                found[number][place] = MASK
+            elif fate < 0.9:
+                found[number][place] = rng.randrange(MASK + 1, len(vocabulary()))
+    return tuple(map(tuple, found)), targets
+
+
+def log_to(path: Path) -> Callable[[dict[str, float]], None]:
+    """Append what is told to a file, as JSON lines."""
+
+    def told(entry: dict[str, float]) -> None:
+        with path.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
+
+    return told

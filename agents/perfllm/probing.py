@@ -1,0 +1,142 @@
+"""What an embedding knows of kernels that it never saw: ridge regression on frozen embeddings.
+
+Probes learn on positions of the kernels in the corpus and are judged on those of ``corpus.HELD_OUT``: the
+structure of a program, its legal moves of each kind, the logarithm of its run time. R² within kernels has
+each kernel's mean taken off first, on both sides: how well positions of one kernel are told apart.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from agents.perfllm.corpus import HELD_OUT, STRUCTURE, Walk, walks
+from agents.perfllm.encoders import Encoder
+from agents.perfllm.pretraining import legal_target
+from dojo_core import kernels
+from dojo_core.measure.measurement import Effort, Workload
+from dojo_core.measure.measurer import Measurer
+from dojo_core.program.text import parse
+
+RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
+MOST_ITERATIONS = 24.0  # log2, of programs that are measured
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Positions with what is to be predicted of each, a row of numbers. ``kernels``: of each."""
+
+    texts: tuple[str, ...]
+    kernels: tuple[str, ...]
+    targets: Tensor
+
+
+@dataclass(frozen=True)
+class Score:
+    """R² on held-out kernels, the mean over targets that vary there: over all, and within kernels."""
+
+    task: str
+    encoder: str
+    everywhere: float
+    within: float
+    positions: int  # that it was judged on
+
+
+def structure_of(found: Sequence[Walk], each: int, seed: int) -> Labelled:
+    """Positions drawn from walks, ``each`` of every walk, with their structure."""
+    rng = random.Random(seed)
+    rows = [(w, n) for w in found for n in rng.sample(range(len(w.texts)), min(each, len(w.texts)))]
+    return Labelled(
+        tuple(w.texts[n] for w, n in rows), tuple(w.kernel for w, _ in rows),
+        torch.tensor([w.structure[n] for w, n in rows]),
+    )  # fmt: skip
+
+
+def legal_of(found: Sequence[Walk]) -> Labelled:
+    """The positions whose legal moves were counted."""
+    rows = [(w, n, legal) for w in found for n, legal in enumerate(w.legal) if legal is not None]
+    return Labelled(
+        tuple(w.texts[n] for w, n, _ in rows), tuple(w.kernel for w, _, _ in rows),
+        torch.stack([legal_target(legal) for _, _, legal in rows]),
+    )  # fmt: skip
+
+
+def measure(path: Path, count: int, seed: int, length: int = 12) -> Iterator[tuple[str, float | None]]:
+    """Measure positions of small walks over all kernels, and append them to a file as JSON lines."""
+    iterations = STRUCTURE.index("iterations")
+    with path.open("a") as file, Measurer() as measurer:
+        for walk in walks(seed, count, length, kernels.names()):
+            if max(row[iterations] for row in walk.structure) > MOST_ITERATIONS:
+                continue
+            chosen = sorted({0, len(walk.texts) // 3, 2 * len(walk.texts) // 3, len(walk.texts) - 1})
+            programs = [parse(walk.texts[n]) for n in chosen]
+            workload = Workload(parse(walk.texts[0]), walk.kernel, walk.policy)
+            for program, found in zip(
+                programs, measurer.measure(workload, programs, Effort.QUICK), strict=True
+            ):
+                if found.verified and found.seconds is not None:
+                    entry = {"kernel": walk.kernel, "text": program.text, "seconds": found.seconds}
+                    file.write(json.dumps(entry) + "\n")
+                yield walk.kernel, found.seconds
+
+
+def times_of(path: Path) -> Labelled:
+    """Measured positions, with the logarithm of their seconds."""
+    told = [json.loads(line) for line in path.read_text().splitlines()]
+    return Labelled(
+        tuple(t["text"] for t in told), tuple(t["kernel"] for t in told),
+        torch.tensor([[math.log(t["seconds"])] for t in told]),
+    )  # fmt: skip
+
+
+def probe(task: str, name: str, embed: Encoder, labelled: Labelled) -> Score:
+    """Fit on the kernels of the corpus, judge on the held-out ones. The ridge is chosen on a fifth of the
+    former, whole kernels again."""
+    x = embed([parse(text) for text in labelled.texts]).double()
+    y = labelled.targets.double()
+    names = labelled.kernels
+    test = torch.tensor([k in HELD_OUT for k in names])
+    seen = sorted({k for k in names if k not in HELD_OUT})
+    aside = set(seen[::5])
+    checked = torch.tensor([k in aside for k in names])
+    fitted = ~test & ~checked
+    best = max(RIDGES, key=lambda ridge: _r2(_fit(x[fitted], y[fitted], ridge, x[checked]), y[checked]))
+    guessed, wanted = _fit(x[~test], y[~test], best, x[test]), y[test]
+    groups = [k for k in names if k in HELD_OUT]
+    return Score(
+        task,
+        name,
+        _r2(guessed, wanted),
+        _r2(_centred(guessed, groups), _centred(wanted, groups)),
+        len(groups),
+    )
+
+
+def _fit(x: Tensor, y: Tensor, ridge: float, new: Tensor) -> Tensor:
+    centre, spread = x.mean(0), x.std(0) + 1e-6
+    scaled, level = (x - centre) / spread, y.mean(0)
+    gram = scaled.T @ scaled + ridge * len(x) * torch.eye(x.shape[1], dtype=x.dtype)
+    return ((new - centre) / spread) @ torch.linalg.solve(gram, scaled.T @ (y - level)) + level
+
+
+def _centred(values: Tensor, groups: Sequence[str]) -> Tensor:
+    found = values.clone()
+    for group in set(groups):
+        rows = torch.tensor([g == group for g in groups])
+        found[rows] -= values[rows].mean(0)
+    return found
+
+
+def _r2(guessed: Tensor, wanted: Tensor) -> float:
+    """The mean over targets of 1 − the share of variance left; a target's is at least −1, so that one wild
+    target does not hide the others."""
+    varies = wanted.var(0) > 1e-3
+    left = (guessed - wanted).square().mean(0)[varies] / wanted.var(0)[varies]
+    return float((1 - left).clamp_min(-1).mean())

@@ -1,0 +1,61 @@
+"""How PerfLLM learns; every technique can be switched off. No torch: the command line reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class EncoderSettings:
+    """``bag`` (of tokens), ``ir`` (our own), or a model's name or folder, which the rest is for.
+
+    ``pooling`` auto: the last token of a decoder, the mean of an encoder's. ``weights``: a folder with other
+    weights of our own encoder.
+    """
+
+    model: str = "bag"
+    pooling: str = "auto"
+    max_length: int = 512
+    dtype: str = "float32"
+    batch: int = 16
+    weights: str = ""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The agent's settings, with the switches first."""
+
+    max_bellman: bool = True  # off: plain Q-learning, the control
+    double: bool = True
+    dueling: bool = True
+    replay: bool = True
+    target_network: bool = True
+    symlog: bool = True
+    encoder: EncoderSettings = field(default_factory=EncoderSettings)
+    gamma: float = 0.97
+    epsilon_first: float = 1.0
+    epsilon_last: float = 0.1
+    epsilon_share: float = 0.6  # of the budget, until ε is at its last value
+    environments: int = 4  # episodes side by side, so that there is a batch to compile
+    most_moves: int = 24  # of an episode
+    most_actions: int = 64  # of a position, to stop aside; 0: all
+    hidden: int = 128
+    rate: float = 1e-3
+    batch: int = 32
+    updates: int = 4  # steps of gradient descent for each move
+    clip: float = 10.0  # the norm of a gradient
+    target_every: int = 50  # updates until the target network follows
+    capacity: int = 20_000  # transitions
+    warmup: int = 16  # transitions before the first update
+    threads: int = 1  # of torch
+
+
+VARIANTS: dict[str, tuple[str, Settings]] = {
+    "perfllm": ("reinforcement learning, a language model reading the program", Settings()),
+    "perfllm-plain": (
+        "the same with plain Q-learning: the sum of rewards, not the best",
+        Settings(max_bellman=False),
+    ),
+    "perfllm-single": ("the same without double DQN", Settings(double=False)),
+    "perfllm-flat": ("the same without dueling heads", Settings(dueling=False)),
+}

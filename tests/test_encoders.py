@@ -1,0 +1,195 @@
+"""Encoders of programs: lines and tokens, our own model and its pretraining, models of transformers."""
+
+import random
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from agents.perfllm import corpus, ir_encoder, pretraining
+from agents.perfllm.encoders import bag_of_tokens, encoder
+from agents.perfllm.lines import UNKNOWN, lines_of, vocabulary
+from agents.perfllm.settings import EncoderSettings
+from agents.trail import Trail
+from dojo_core import kernels, parse
+from dojo_core.game import Game
+from tests.tiny import TINY
+
+torch.set_num_threads(1)  # tests run side by side
+
+
+def words(line):
+    return [vocabulary()[token] for token in line]
+
+
+def test_lines_say_nothing_of_names():
+    text = "kernel k\nin x\nout y\nx f32 [48, 4096] heap\ny f32 [48, 4096] heap\n"
+    text += "48 4096:v y[{0},{1}] = x[{0},{1}]*100\n"
+    told = [words(line) for line in lines_of(text).lines]
+    assert told[0] == ["in", "array0"] and told[1] == ["out", "array1"]
+    assert told[2] == ["array0", "f32", "[", "48", ",", "2^12", "]", "heap"]
+    assert told[4][:4] == ["48", "2^12", ":v", "array1"]
+    assert told[4][-4:] == ["*", ">2^6", "bits4", "divided2"]  # 100 = 2^6 x 1.5625, divided by 4
+    other = text.replace("x", "input").replace("y", "result").replace("kernel k", "kernel fast")
+    assert lines_of(other) == lines_of(text)
+
+
+def test_every_kernel_is_read_without_unknown_tokens():
+    for name, shape in TINY.items():
+        lines = lines_of(kernels.get(name).program(shape).text).lines
+        assert UNKNOWN not in {token for line in lines for token in line}, name
+
+
+def some_programs(count: int = 20):
+    """Neighbouring programs of one walk."""
+    walk = next(corpus.walks(5, 1, count, names=["softmax"]))
+    return [parse(text) for text in walk.texts]
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    return ir_encoder.IRModel(ir_encoder.IRConfig())
+
+
+def test_our_encoder_gives_a_program_the_same_embedding_in_any_company(model):
+    texts = [program.text for program in some_programs()]
+    together = ir_encoder.LineByLine(model)(texts)
+    shuffled = list(range(len(texts)))
+    random.Random(0).shuffle(shuffled)
+    apart = ir_encoder.LineByLine(model)
+    for number in shuffled:
+        assert torch.allclose(apart([texts[number]])[0], together[number], atol=1e-5)
+    assert together.shape == (len(texts), 192)
+    assert len({tuple(row.tolist()) for row in together}) == len(set(texts))
+
+
+def test_lines_are_encoded_once(model, monkeypatch):
+    encoded = []
+    real = model.encode_tokens
+    monkeypatch.setattr(model, "encode_tokens", lambda ids: encoded.append(ids) or real(ids))
+    embed = ir_encoder.LineByLine(model)
+    text = some_programs(3)[0].text
+    embed([text])
+    known = len(encoded)
+    embed([text.replace("out y\n", "out y\n", 1), text])
+    assert len(encoded) == known
+
+
+def test_pretraining_goes_on_as_if_it_had_not_been_killed(tmp_path):
+    walks = list(corpus.walks(7, 1, 6, names=["relu", "add"]))
+    settings = pretraining.Settings(steps=4, walks=2, span=2, masked=1, counted=1, warmup=2)
+
+    class Killed(Exception):
+        pass
+
+    def kill(entry):
+        if entry["step"] == 3:
+            raise Killed
+
+    losses: list[dict] = []
+    whole = pretraining.pretrain(walks, settings, tmp_path / "whole", losses.append, every=2)
+    assert [entry["step"] for entry in losses] == [1, 2, 3, 4]
+    with pytest.raises(Killed):
+        pretraining.pretrain(walks, settings, tmp_path / "killed", kill, every=2)
+    later: list[dict] = []
+    resumed = pretraining.pretrain(walks, settings, tmp_path / "killed", later.append, every=2)
+    assert [entry["step"] for entry in later] == [3, 4]
+    for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_corpus_is_written_and_read(tmp_path):
+    found = list(corpus.walks(7, 1, 5, names=["relu"]))
+    assert corpus.write(tmp_path / "c.gz", iter(found)) == 1 and corpus.read(tmp_path / "c.gz") == found
+    assert list(corpus.walks(7, 1, 5, names=["relu"])) == found
+    (walk,) = found
+    assert len(walk.texts) == len(walk.moves) + 1 == len(walk.structure)
+    assert {w.kernel for w in corpus.walks(7, 1, 1)}.isdisjoint(corpus.HELD_OUT)
+
+
+def test_structure_is_counted():
+    text = "kernel k\nin x\nout y\nx f32 [4, 8] heap\ny f32 [4, 8] heap\n4:p 8:v y[{0},{1}] = x[{0},{1}]*2\n"
+    found = dict(zip(corpus.STRUCTURE, corpus.structure(parse(text)), strict=True))
+    assert found["scopes"] == pytest.approx(1.585, abs=1e-3)  # log2(1 + 2)
+    assert found["vectors"] == found["parallel"] == 1.0
+    assert found["iterations"] == pytest.approx(5.0444, abs=1e-3)  # log2(1 + 32)
+    assert found["temporary bytes"] == 0.0
+
+
+# ---------------------------------------------------------------------------- models of transformers
+
+
+def made(folder, kind: str):
+    """A tiny model with random weights and a tokenizer, as one has it on disk."""
+    import transformers
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    text = kernels.get("softmax").program((6, 8)).text
+    pieces = ["[PAD]", "[UNK]", *dict.fromkeys(text.replace("[", " [ ").replace("]", " ] ").split())]
+    inner = Tokenizer(models.WordLevel({piece: n for n, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner, unk_token="[UNK]", eos_token="[PAD]"
+    ).save_pretrained(folder)
+    torch.manual_seed(0)
+    if kind == "decoder":
+        config = transformers.GPT2Config(
+            vocab_size=len(pieces), n_embd=16, n_layer=1, n_head=2, n_positions=128
+        )
+        model = transformers.GPT2LMHeadModel(config)
+    else:
+        config = transformers.BertConfig(
+            vocab_size=len(pieces), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+            intermediate_size=32, max_position_embeddings=128,
+        )  # fmt: skip
+        model = transformers.BertModel(config)
+    model.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize(("kind", "pooling"), [("encoder", "mean"), ("decoder", "last")])
+def test_any_model_of_transformers_reads_programs(tmp_path, monkeypatch, kind, pooling):
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    folder = made(tmp_path / kind, kind)
+    programs = some_programs(6)
+    embed = encoder(EncoderSettings(folder, max_length=256, batch=2))
+    found = embed(programs)
+    assert found.shape == (len(programs), 16) and found.dtype == torch.float32
+    assert f" {pooling} 128 " in embed.identity  # what is pooled, and the model's own limit of length
+    alone = encoder(EncoderSettings(folder, max_length=256), cached=False)
+    for program, row in zip(programs, found, strict=True):
+        assert torch.allclose(alone([program])[0], row, atol=1e-4)  # padding changes nothing
+    first = encoder(EncoderSettings(folder, pooling="cls", max_length=256))
+    assert not torch.allclose(first(programs), found) and first.identity != embed.identity
+
+
+def test_a_bag_of_tokens_counts():
+    row = bag_of_tokens(["kernel k\nout y\ny f32 [4, 4] heap\n4 4 y[{0},{1}] = 0\n"])[0]
+    counted = {vocabulary()[n]: round(float(x.expm1())) for n, x in enumerate(row) if x}
+    assert counted["4"] == 4 and counted["array0"] == 3 and counted["heap"] == 1
+
+
+def test_the_command_line_starts_without_torch():
+    code = "import sys, agents.cli; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_walk_is_one_of_legal_moves():
+    walk = next(corpus.walks(9, 1, 8, names=["matmul"]))
+    trail = Trail.at(Game.new(parse(walk.texts[0]), walk.kernel, walk.shape, "cpu", walk.policy))
+    for kind, text in zip(walk.moves, walk.texts[1:], strict=True):
+        there = [
+            step
+            for step in (trail.played([m]) for m in _legal(trail) if m.name == kind)
+            if step.program.text == text
+        ]
+        assert there, kind
+        trail = there[0]
+
+
+def _legal(trail):
+    from dojo_core.moves.legality import legal_moves
+
+    return legal_moves(trail.program, trail.target, trail.policy)

@@ -1,0 +1,389 @@
+"""PerfLLM's learner on games with known answers, its player on kernels, its runs killed and resumed."""
+
+import json
+import math
+import random
+from dataclasses import replace
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from agents.agent import Budget, Task, run
+from agents.cli import app
+from agents.perfllm.agent import STOP, Choice, Learner, Player, QNetwork, Transition, look
+from agents.perfllm.encoders import Encoder, encoder
+from agents.perfllm.settings import VARIANTS, EncoderSettings, Settings
+from agents.perfllm.training import Plan, Training, ignoring_clock
+from agents.players import AGENTS
+from agents.timing import CountTiming
+from agents.trail import Trail
+from dojo_core import kernels, legal_moves
+from dojo_core.game import Game
+
+SMALL = Settings(
+    encoder=EncoderSettings("bag"), hidden=32, batch=16, most_actions=12, most_moves=6, updates=1, rate=3e-3
+)
+
+
+torch.set_num_threads(1)  # tests run side by side
+
+
+def game(kernel: str = "softmax", shape: tuple[int, ...] = (8, 32)) -> Game:
+    return Game.new(kernels.get(kernel).program(shape), kernel, "x".join(map(str, shape)))
+
+
+# ---------------------------------------------------------------------------- games with known answers
+
+# The shape of the paper's figure 7. Where each state leads, besides to stop, and the reward there.
+#   start ─ near (2.5), where to stop gives 2.5 once more: 5 in all
+#         └ poor (0.1) ─ best (4), which ends: 4.1 in all
+FIGURE_7 = {"start": ("near", "poor"), "near": (), "poor": ("best",), "best": ()}
+REWARDS = {"start": 1.0, "near": 2.5, "poor": 0.1, "best": 4.0}
+ENDS = ("best",)
+
+
+def learned(settings: Settings, steps: int = 160) -> Learner:
+    """A learner that saw every transition of the game."""
+    learner = Learner(len(FIGURE_7), settings, seed=0)
+    place = {name: torch.eye(len(FIGURE_7))[n] for n, name in enumerate(FIGURE_7)}
+    for name, after in FIGURE_7.items():
+        learner.choices[name] = Choice(torch.stack([place[name], *(place[a] for a in after)]).half())
+    transitions = [
+        Transition(name, action, REWARDS[after], None if after in ENDS else after)
+        for name, there in FIGURE_7.items()
+        for action, after in enumerate(there, 1)
+    ]
+    transitions += [Transition(name, STOP, REWARDS[name], None) for name in FIGURE_7 if name not in ENDS]
+    rng = random.Random(0)
+    for _ in range(steps):
+        for transition in transitions if not settings.replay or not learner.memory else ():
+            learner.remember(transition)
+        learner.learn(rng)
+    return learner
+
+
+def way(learner: Learner) -> list[str]:
+    """Where the learner goes from the start."""
+    found = ["start"]
+    while found[-1] not in ENDS:
+        action = int(learner.values(learner.choices[found[-1]]).argmax())
+        if action == STOP:
+            return [*found, "stop"]
+        found.append(FIGURE_7[found[-1]][action - 1])
+    return found
+
+
+KNOWN = replace(SMALL, gamma=0.9, hidden=48, batch=24, warmup=1, target_every=10)
+
+
+def test_max_q_learning_goes_to_the_single_best_state():
+    learner = learned(KNOWN)
+    assert way(learner) == ["start", "poor", "best"]
+    stop, near, poor = learner.values(learner.choices["start"]).tolist()
+    assert stop == pytest.approx(1.0, abs=0.1)
+    assert near == pytest.approx(2.5, abs=0.2)
+    assert poor == pytest.approx(0.9 * 4.0, abs=0.2)
+
+
+def test_plain_q_learning_takes_the_stop_action_with_the_higher_sum():
+    learner = learned(replace(KNOWN, max_bellman=False))
+    assert way(learner) == ["start", "near", "stop"]
+    _, near, poor = learner.values(learner.choices["start"]).tolist()
+    assert near == pytest.approx(2.5 + 0.9 * 2.5, abs=0.3)
+    assert poor == pytest.approx(0.1 + 0.9 * 4.0, abs=0.3)
+
+
+@pytest.mark.parametrize(
+    "off",
+    [{"double": False}, {"dueling": False}, {"target_network": False}, {"symlog": False},
+     {"replay": False, "environments": 7}],
+    ids=lambda off: next(iter(off)),
+)  # fmt: skip
+def test_each_technique_can_be_switched_off(off):
+    assert way(learned(replace(KNOWN, **off))) == ["start", "poor", "best"]
+
+
+def one_step(settings: Settings, reward: float, after: str | None) -> tuple[Learner, float]:
+    learner = Learner(3, settings, seed=1)
+    learner.target = QNetwork(3, settings.hidden, settings.dueling)
+    rows = torch.randn(5, 3, generator=torch.Generator().manual_seed(2))
+    learner.choices = {"a": Choice(rows.half()), "b": Choice(rows[2:].half())}
+    return learner, float(learner._targets([Transition("a", 1, reward, after)])[0])
+
+
+def test_the_target_is_the_better_of_the_reward_and_what_comes():
+    linear = replace(SMALL, symlog=False, double=False)
+    learner, high = one_step(linear, 100.0, "b")
+    there = learner._scaled(learner.choices["b"].embeddings)[None]
+    later = linear.gamma * float(learner.target(there[:, 0], there).detach().max())
+    assert high == 100.0
+    assert one_step(linear, -100.0, None)[1] == -100.0
+    low = Learner._targets(learner, [Transition("a", 1, -100.0, "b")])
+    assert float(low[0]) == pytest.approx(later)
+    learner.settings = replace(linear, max_bellman=False)
+    plain = learner._targets([Transition("a", 1, 2.0, "b")])
+    assert float(plain[0]) == pytest.approx(2.0 + later)
+
+
+def test_double_q_learning_asks_the_other_network_what_the_choice_is_worth():
+    for seed in range(5):
+        learner = Learner(3, replace(SMALL, symlog=False, gamma=1.0), seed)
+        with torch.random.fork_rng():
+            torch.manual_seed(100 + seed)
+            learner.target = QNetwork(3, SMALL.hidden, SMALL.dueling)
+            learner.choices = {"b": Choice(torch.randn(20, 3).half())}
+        there = learner._scaled(learner.choices["b"].embeddings)[None]
+        own, other = learner.online(there[:, 0], there)[0], learner.target(there[:, 0], there)[0]
+        doubled = float(learner._targets([Transition("b", 1, -1e9, "b")])[0])
+        assert doubled == pytest.approx(float(other[own.argmax()].detach()), abs=1e-6)
+
+
+def test_in_a_dueling_network_the_value_is_that_of_stopping():
+    network = QNetwork(4, 16, dueling=True)
+    state = torch.randn(3, 4)
+    actions = torch.cat([state[:, None], torch.randn(3, 5, 4)], dim=1)
+    assert torch.allclose(network(state, actions)[:, STOP], network.value(state)[:, 0], atol=1e-6)
+
+
+def test_memory_forgets_the_oldest():
+    learner = Learner(3, replace(SMALL, capacity=3), 0)
+    for n in range(5):
+        learner.remember(Transition(str(n), 0, 1.0, None))
+    assert [t.position for t in learner.memory] == ["2", "3", "4"]
+
+
+# ---------------------------------------------------------------------------- actions and play
+
+
+def test_actions_are_legal_moves_to_different_programs():
+    trail, embed = Trail.at(game()), encoder(SMALL.encoder)
+    legal = {str(move) for move in legal_moves(trail.program)}
+    every = look(trail, embed, 0, seed=0)
+    assert set(every.moves) <= legal and len(every.embeddings) == len(every.moves) + 1
+    assert torch.equal(every.embeddings[0], embed([trail.program])[0].half())
+    reached = [trail.played([m]).program.hash for m in legal_moves(trail.program)]
+    assert len(every.moves) == len(set(reached) - {trail.program.hash})
+    few = look(trail, embed, 12, seed=0)
+    assert len(few.moves) == 12 and set(few.moves) <= legal
+    kinds = {move.split()[0] for move in legal}
+    assert len({move.split()[0] for move in few.moves}) == min(12, len(kinds))  # each kind in turn
+    assert look(trail, embed, 12, seed=0).moves == few.moves != look(trail, embed, 12, seed=1).moves
+
+
+def played(settings: Settings = SMALL, evaluations: int = 24, seed: int = 0):
+    from agents.agent import Agent
+    from agents.perfllm.agent import play
+
+    agent = Agent("small", "", lambda task, budget, rng: play(task, budget, rng, settings))
+    return list(run(Task(game()), agent, CountTiming(), Budget(evaluations), seed))
+
+
+def test_it_plays_as_every_agent_does():
+    first, again = played(), played()
+    assert [(e.line, e.measurement.seconds) for e in first] == [
+        (e.line, e.measurement.seconds) for e in again
+    ]
+    searched = [e for e in first if not e.final]
+    assert [e.evaluation for e in searched] == list(range(1, 25))
+    assert [e.line for e in played(seed=1)] != [e.line for e in first]
+    thoughts = [t for e in first for t in e.thoughts]
+    assert all(t.value is not None and 0.099 < t.heat <= 1.0 for t in thoughts) and len(thoughts) >= 20
+    replay = game()
+    for move in first[-1].best.line:
+        replay.play(move)
+    assert replay.current.program == first[-1].best.program
+
+
+def test_all_variants_are_agents():
+    assert set(VARIANTS) <= set(AGENTS)
+    assert not VARIANTS["perfllm-plain"][1].max_bellman and VARIANTS["perfllm"][1].max_bellman
+
+
+def test_exploration_fades_and_a_failed_program_ends_its_episode():
+    player = Player([Task(game())], encoder(SMALL.encoder), SMALL, 0, 40)
+    assert player.epsilon == 1.0
+    player.propose()
+    player.hear([1.0])
+    proposed = player.propose()
+    assert len(proposed) == SMALL.environments
+    told = player.hear([math.inf] * len(proposed))
+    failed = [t for t in told if t.move is not None]
+    assert all(t.reward == 0.0 and t.ended for t in failed)
+    assert all(t.after is None for t in player.learner.memory)
+    player.times.update({str(n): 1.0 for n in range(24)})
+    assert player.epsilon == pytest.approx(SMALL.epsilon_last)
+
+
+def test_it_ends_where_the_start_cannot_be_measured():
+    player = Player([Task(game())], encoder(SMALL.encoder), SMALL, 0, 40)
+    player.propose()
+    player.hear([math.inf])
+    assert player.propose() == []
+
+
+# ---------------------------------------------------------------------------- training runs
+
+
+def training(folder, settings: Settings = SMALL, budget: int = 30, again: bool = False, **more) -> Training:
+    plan = Plan((game(), game("relu", (8, 32))), settings, budget, seed=3)
+    return Training(plan, CountTiming(), folder, "count", again, every=7, **more)
+
+
+def events(folder) -> list[dict]:
+    return [ignoring_clock(json.loads(line)) for line in (folder / "events.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that nobody interrupted."""
+    folder = tmp_path_factory.mktemp("whole")
+    made = training(folder)
+    list(made.events())
+    return folder, made
+
+
+@pytest.mark.parametrize("share", [0.1, 0.45, 0.8, 0.99])
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(whole, tmp_path, share):
+    folder, uninterrupted = whole
+    cut = int(share * len(events(folder)))
+    running = training(tmp_path).events()
+    for _ in range(cut):
+        next(running)
+    running.close()  # nothing is saved then: what is there is what the last checkpoint and the logs hold
+    with (tmp_path / "measurements.jsonl").open("a") as file:
+        file.write('{"hash": "half a li')
+    second = training(tmp_path)
+    list(second.events())
+    assert events(tmp_path) == events(folder)
+    one, other = uninterrupted.player.state(), second.player.state()
+    assert one[1] == other[1]
+    assert all(torch.equal(one[0][name], other[0][name]) for name in one[0])
+
+
+def test_what_a_run_tells(whole):
+    folder, made = whole
+    told = events(folder)
+    by = {kind: [e for e in told if e["event"] == kind] for kind in {e["event"] for e in told}}
+    assert set(by) == {"run", "start", "move", "episode", "learn", "final", "done"}
+    assert by["run"][0]["kernels"] == ["softmax 8x32", "relu 8x32"]
+    assert by["done"][0]["evaluation"] == 60 == len(made.player.times)
+    fresh = [e for e in by["move"] if not e["known"] and e["move"] != "stop"]
+    assert len({e["program"] for e in fresh}) == 58
+    starts = {e["kernel"]: e["seconds"] for e in by["start"]}
+    assert all(e["reward"] == pytest.approx(starts[e["kernel"]] / e["seconds"]) for e in by["move"])
+    for episode in by["episode"]:  # the best that then came, discounted
+        assert len(episode["q"]) == len(episode["measured"]) == len(episode["line"])
+        assert max(episode["measured"]) == pytest.approx(episode["best_reward"], rel=1e-4)
+    assert {e["kernel"] for e in by["final"]} == set(starts)
+    replay = game()
+    for move in by["final"][0]["line"]:
+        replay.play(move)
+    (timed,) = CountTiming().measure(None, [replay.current.program], {}, None, bool)
+    assert timed.seconds == pytest.approx(by["final"][0]["best"])
+
+
+def test_a_finished_run_is_not_run_again_but_with_again(whole):
+    folder, _ = whole
+    before = (folder / "events.jsonl").read_bytes()
+    assert list(training(folder).events()) == []
+    assert (folder / "events.jsonl").read_bytes() == before
+    with pytest.raises(ValueError, match="holds another run"):
+        training(folder, replace(SMALL, double=False))
+
+
+def test_a_trained_network_plays_a_kernel_it_never_saw(whole):
+    _, made = whole
+    (told,) = made.tried([game("rmsnorm")], CountTiming())
+    assert len(told["seconds"]) == len(told["line"]) + 1 == len(told["expected"]) + 1
+    assert told["best"] == min(told["seconds"]) <= told["start"]
+
+
+def test_pausing_and_stopping(tmp_path):
+    made = training(tmp_path)
+    told = []
+    for entry in made.events():
+        told.append(entry)
+        if entry["event"] == "learn" and entry["evaluation"] >= 20:
+            made.control.stop()
+    assert 20 <= len(made.player.times) < 30
+    assert "final" not in {e["event"] for e in told}
+    list((second := training(tmp_path)).events())
+    assert second.finished and events(tmp_path)[-1]["event"] == "done"
+
+
+# ---------------------------------------------------------------------------- the command line
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    return tmp_path
+
+
+def dojo(*words: str, code: int = 0):
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_training_on_this_machine_fills_its_memory_from_records(home):
+    words = (
+        "train",
+        "relu",
+        "--shape",
+        "64x64",
+        "--budget",
+        "4",
+        "--encoder",
+        "bag",
+        "--actions",
+        "8",
+        "--json",
+    )
+    first = [json.loads(line) for line in dojo(*words).stdout.splitlines()]
+    assert first[-1]["event"] == "done" and first[-1]["evaluation"] == 4
+    more = [json.loads(line) for line in dojo(*words, "--recorded", "--seed", "1").stdout.splitlines()]
+    (recorded,) = [e for e in more if e["event"] == "recorded"]
+    assert recorded["transitions"] >= 1
+
+
+def test_training_ends_with_a_table(home):
+    told = dojo("train", "softmax", "--shape", "8x32", "--count", "--budget", "8", "--encoder", "bag",
+                "--actions", "8", "--try", "relu", "--out", str(home / "run"))  # fmt: skip
+    assert "softmax 8x32" in told.stdout and "(tried, not learned on)" in told.stdout
+    assert "Operations were counted" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("train", "softmux"), "There is no kernel 'softmux'."),
+        (("train", "relu", "softmax", "--shape", "8x8"), "--shape is of one kernel"),
+        (("train", "relu", "--encoder", "nobody/nothing"), "'nobody/nothing' is no model on this machine"),
+        (
+            ("train", "relu", "--encoder", "bag", "--pooling", "sum"),
+            "Pooling is one of auto, mean, cls, last",
+        ),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence(home, words, sentence):
+    told = dojo(*words, code=1).stderr
+    assert sentence in " ".join(told.split()) and "Traceback" not in told
+
+
+def test_an_encoder_is_asked_once_for_each_program(home):
+    asked: list[str] = []
+
+    def embed(texts):
+        asked.extend(texts)
+        return torch.tensor([[float(len(text)), 1.0] for text in texts])
+
+    programs = [game().start, game("relu").start, game().start]
+    path = home / "embeddings.sqlite"
+    made = Encoder("lengths 1", 2, embed, path)(programs)
+    assert len(asked) == 2 and made[0].tolist() == [len(programs[0].text), 1.0] == made[2].tolist()
+    again = Encoder("lengths 1", 2, embed, path)(programs)
+    assert len(asked) == 2 and torch.equal(again, made)
+    Encoder("lengths 2", 2, embed, path)(programs)  # another encoder has its own
+    assert len(asked) == 4
