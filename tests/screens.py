@@ -1,7 +1,7 @@
 """Every page and its main states as pictures, from the running app: ``python -m tests.screens FOLDER``.
 
-Each in light and dark, at 1280 and 1920 pixels. ``--only WORDS`` takes those whose names hold one of the words.
-``--docs`` takes the pictures of the README and the documentation instead, and the short walk: a game of
+Each in light and dark, at 1280 and 1920 pixels. ``--only WORDS`` takes those whose names hold one of the
+words. ``--docs`` takes the pictures of the README and the documentation instead, and the short walk: a game of
 softmax from the first click to the fast program, as an animation.
 """
 
@@ -74,6 +74,17 @@ def clicks(*selectors: str) -> Callable[[Any], None]:
     return act
 
 
+def keys(key: str, *selectors: str) -> Callable[[Any], None]:
+    """A key, then clicks."""
+
+    def act(page: Any) -> None:
+        page.keyboard.press(key)
+        page.wait_for_timeout(1000)
+        clicks(*selectors)(page)
+
+    return act
+
+
 def selected(page: Any) -> None:
     page.select_option("select[aria-label='Order of the moves']", "gain")
     page.click(".line.op .instruction >> nth=1")
@@ -103,11 +114,11 @@ SCENES = (
     Scene("play-tree", "", clicks("[data-tab=tree]")),
     Scene("play-blocked", "", clicks("[data-tab=blocked]", ".row.blocked")),
     Scene("play-enablers", "", clicks("[data-tab=enablers]")),
-    Scene("play-hint", "", lambda page: (page.keyboard.press("h"), page.wait_for_timeout(1500))),
-    Scene("play-remove", "", lambda page: (page.keyboard.press("ArrowLeft"), clicks("text=Remove this move")(page))),
+    Scene("play-hint", "", keys("h")),
+    Scene("play-remove", "", keys("ArrowLeft", "text=Remove this move")),
     Scene("play-wrong-move", "", wrong_move),
-    Scene("play-help", "", lambda page: (page.keyboard.press("?"), page.wait_for_timeout(300))),
-    Scene("play-help-moves", "", lambda page: (page.keyboard.press("?"), clicks("dialog [data-tab=moves]")(page))),
+    Scene("play-help", "", keys("?")),
+    Scene("play-help-moves", "", keys("?", "dialog [data-tab=moves]")),
     Scene("share", "", clicks("text=Share")),
     Scene("library-leaderboards", "library"),
     Scene("library-records", "library", clicks("button >> text=Records")),
@@ -140,11 +151,15 @@ def prepare(page: Any, url: str) -> str:
     return str(urllib.parse.parse_qs(urllib.parse.urlparse(page.url).query)["g"][0])
 
 
-def take(browser: Any, server: Server, game: str, folder: Path, only: list[str]) -> None:
+def take(browser: Any, server: Server, game: str, folder: Path, options: argparse.Namespace) -> None:
+    """The pictures; what could not be brought about is told, and pictured as it is."""
     names = {"" if entry.name == "play" else entry.name for entry in existing()}
-    scenes = [s for s in SCENES if s.page in names and (not only or any(word in s.name for word in only))]
+    only = options.only or [""]
+    scenes = [s for s in SCENES if s.page in names and any(word in s.name for word in only)]
     for width, height in SIZES:
-        for theme in THEMES:
+        if options.width not in (None, width):
+            continue
+        for theme in [options.theme] if options.theme else THEMES:
             context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
             context.set_default_timeout(30_000)
             for number, scene in enumerate(scenes):
@@ -154,21 +169,18 @@ def take(browser: Any, server: Server, game: str, folder: Path, only: list[str])
                 # a player of its own for each picture, so that none finds what the one before left
                 query = f"p=s{width}{theme}{number}" + (f"&g={game}" if scene.game else "")
                 page.goto(f"{server.url}/{scene.page}?{query}{scene.query}")
-                told = ""
+                told = f"{scene.name}, {theme}, {width}"
                 try:
-                    page.wait_for_selector(
-                        ".row[data-move]" if scene.game and not scene.page else ".dojo-bar"
-                    )
+                    page.wait_for_selector(".dojo-bar")
+                    if scene.game and not scene.page:
+                        page.wait_for_selector(".row[data-move]")
                     page.wait_for_timeout(2500)
                     scene.act(page)
                     page.wait_for_timeout(1200)
                 except Error as error:
-                    told = f" NOT AS ASKED: {str(error).splitlines()[0]}"
+                    told += f" NOT AS ASKED: {str(error).splitlines()[0]}"
                 page.screenshot(path=folder / f"{scene.name}-{theme}-{width}.png")
-                print(
-                    f"{scene.name}, {theme}, {width}{told}{' FAULTS ' + str(faults) if faults else ''}",
-                    flush=True,
-                )
+                print(told, *faults, flush=True)
                 page.close()
             context.close()
 
@@ -246,9 +258,8 @@ def document(browser: Any, server: Server, game: str) -> None:
         ("play", "", "light", selected),
         ("play-dark", "", "dark", clicks("[data-tab=blocked]", ".row.blocked")),
     ]
-    shots += [
-        (n, n, "light", lambda page: None) for n in ("compare", "library", "learn", "watch") if n in names
-    ]
+    others = [name for name in ("compare", "library", "learn", "watch") if name in names]
+    shots += [(name, name, "light", lambda page: None) for name in others]
     for name, where, theme, act in shots:
         page = browser.new_page(viewport={"width": 1440, "height": 880}, color_scheme=theme)
         page.goto(f"{server.url}/{where}?p=docs-{name}&g={game}")
@@ -267,6 +278,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, help="where the pictures go")
     parser.add_argument("--only", nargs="*", default=[], metavar="WORD", help="pictures whose names hold one")
+    parser.add_argument("--theme", choices=THEMES, help="one of the two only")
+    parser.add_argument("--width", type=int, help="one of the two only")
     parser.add_argument("--docs", action="store_true", help="the pictures of the documentation, and the walk")
     options = parser.parse_args()
     if not options.docs and options.folder is None:
@@ -283,7 +296,7 @@ def main() -> None:
                 document(browser, server, game)
             else:
                 options.folder.mkdir(parents=True, exist_ok=True)
-                take(browser, server, game, options.folder, options.only)
+                take(browser, server, game, options.folder, options)
             browser.close()
         finally:
             server.stop()
