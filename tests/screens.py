@@ -1,8 +1,8 @@
 """Every page and its main states as pictures, from the running app: ``python -m tests.screens FOLDER``.
 
 Each in light and dark, at 1280 and 1920 pixels. ``--only WORDS`` takes those whose names hold one of the
-words. ``--docs`` takes the pictures of the README and the documentation instead, and the short walk: a game of
-softmax from the first click to the fast program, as an animation.
+words. ``--docs`` takes the pictures of the README and the documentation instead, and the short walk: a game
+of softmax from the first click to the fast program, as an animation.
 """
 
 from __future__ import annotations
