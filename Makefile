@@ -7,6 +7,8 @@
 # make bench   the 16 kernels against other libraries and the machine's limits: build/bench.html (hours; idle machine)
 # make recordings  what the tour and Watch replay, measured anew; needs PyTorch
 # make benchmark  the core's speed, candidates a second, softmax against PyTorch (nothing else should run)
+# make benchmark-app SOAK=5000  the app in a real Chromium: response times, idle load, double clicks, tabs, memory
+# make screens   every page and state, light and dark, as pictures in build/screens
 
 PYTHON ?= python3
 VENV := .venv
@@ -16,13 +18,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 NATIVE := $(wildcard native/*.toml native/*.txt native/*.pyi native/src/*)
 
 SECONDS ?= 600
+SOAK ?= 5000
 
 # make bench: rounds of a kernel, which kernels, which baselines.
 ROUNDS ?= 10
 KERNELS ?= --all
 AGAINST ?= --against all
 
-.PHONY: setup run test recordings prove fuzz bench benchmark mutate
+.PHONY: setup run test recordings prove fuzz bench benchmark mutate benchmark-app screens
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.requirements $(VENV)/.native $(VENV)/.project
@@ -75,6 +78,13 @@ benchmark: setup
 
 recordings: setup
 	$(BIN)/python -m agents.jobs.record
+
+benchmark-app: setup
+	@mkdir -p build
+	$(BIN)/python -m benchmarks.app --soak $(SOAK) --json build/app.json
+
+screens: setup
+	$(BIN)/python -m tests.screens build/screens
 
 prove: setup
 	$(BIN)/python -m tests.prove $(SECONDS) $(SEED)
