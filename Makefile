@@ -50,7 +50,7 @@ $(VENV)/.project: pyproject.toml $(VENV)/.requirements
 	@touch $@
 
 run: setup
-	$(BIN)/python -m streamlit run app.py
+	$(BIN)/dojo app
 
 test: setup
 	$(BIN)/python -m ruff check .
