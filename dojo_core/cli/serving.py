@@ -51,7 +51,7 @@ def run_app(
     environment = {
         **os.environ,
         "DOJO_INSECURE": "1" if insecure else "0",
-        # Each tab has threads of its own: with a pool of memory for each of them, none gives back what it had.
+        # Each tab has threads of its own: with a pool of memory each, none gives back what it had.
         "MALLOC_ARENA_MAX": "2",
     }
     os.chdir(ROOT)
