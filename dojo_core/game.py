@@ -303,6 +303,8 @@ class Game:
     def _changed(self, here: Context, step: Step, now: tuple[Birth, ...]) -> str:
         for then, birth in zip(step.anchors, now, strict=False):
             if then != birth:
+                if then.move == birth.move:
+                    return "what it named has another name here, and the move cannot follow it there"
                 made = "of the start" if then.move == 0 else f"made by move {then.move}"
                 stands = "of the start" if birth.move == 0 else f"made by move {birth.move}"
                 return f"it named a place {made}; here the name stands for one {stands}"

@@ -123,6 +123,9 @@ class MeasurerBench:
     def __init__(self, records: Records) -> None:
         self._measurer = Measurer(records)
         self._measurer.warm()
+        self._checkers: dict[
+            str, Checker
+        ] = {}  # by target; each holds a process, which takes seconds to start
 
     def measure(
         self,
@@ -140,7 +143,8 @@ class MeasurerBench:
             on_result(m.program_hash, outcome(m))
 
         if workload.target in GPUS:
-            self._check(workload, programs, careful, on_result, cancelled)
+            if not again:  # a second look would tell nothing new, and a quick one less
+                self._check(workload, programs, careful, on_result, cancelled)
         else:
             self._measurer.measure(workload, programs, effort, told, cancelled, lines=lines, fresh=again)
 
@@ -159,8 +163,9 @@ class MeasurerBench:
             if not careful:
                 on_result(program.hash, Outcome("untimed", message=f"{NO_TIME} Play it to have it verified."))
                 continue
-            with Checker(workload.target) as checker:
-                checked = checker.check(workload, program)
+            if workload.target not in self._checkers:
+                self._checkers[workload.target] = Checker(workload.target)
+            checked = self._checkers[workload.target].check(workload, program)
             if not checked.verdict.verified:
                 on_result(program.hash, outcome(checked.verdict))
                 continue
@@ -169,6 +174,8 @@ class MeasurerBench:
 
     def close(self) -> None:
         self._measurer.close()
+        for checker in self._checkers.values():
+            checker.close()
 
 
 def assemble(analysis: Analysis) -> Json:

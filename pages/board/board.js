@@ -76,6 +76,7 @@ class Board {
       }
       const changed = (...names) => names.some((name) => parts[name] !== old[name]);
       const arrived = changed("at");
+      if (!same) this.fresh();
       if (arrived) {
         // A path names another node after a move: keep the selection only where the line reads the same.
         this.selection = arrived && before && before.program ? this.carried(before) : null;
@@ -94,6 +95,20 @@ class Board {
     this.dialogs.update();
     this.games.update();
     if (window.dojoFeed) this.takeFeed(window.dojoFeed);
+  }
+
+  /** Another game: its program, its code and all its moves are shown first. */
+  fresh() {
+    this.moves.group = "all";
+    this.moves.tabs.select("all");
+    this.moves.search.value = this.moves.filter = "";
+    this.program.tab = "text";
+    this.program.tabs.select("text");
+    show(this.program.switch, false);
+    this.code.tab = "c";
+    this.code.tabs.select("c");
+    this.code.tops = {};
+    this.code.shown = null;
   }
 
   carried(before) {

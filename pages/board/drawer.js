@@ -16,6 +16,7 @@ const FAILURE_SENTENCES = {
 };
 
 const HINTS = {
+  untimed: "A move changes how the program computes, never what. First give scopes to the GPU's blocks and threads (map_grid, map_block). Each position that you play is verified in an emulator and compiled; what that found stands below the code.",
   blocked: "These moves are well formed but would break the program here. Select one to see why, where, and what would unblock it.",
   enablers: "An enabler makes a move legal that is blocked now. Neutral is not bad: plateaus are part of the game.",
   all: "A move changes how the program computes, never what. The bar shows the time it leads to: ▲ faster, ▼ slower than now. Apply plays it; you can always take back.",
@@ -90,6 +91,7 @@ class Drawer {
 
   failure(result, measured) {
     if (!Array.isArray(result) || measured) return [];
+    if (WITHOUT_TIME[result[0]]) return [el("p", { class: "quiet" }, result[1])];
     return [el("p", { class: "failure" }, FAILURE_SENTENCES[result[0]] || `Failed: ${result[0]}.`),
       result[1] ? el("pre", { class: "mono" }, result[1]) : null];
   }

@@ -48,6 +48,7 @@ class Header {
     const { game, position, history } = this.board.data;
     put(this.title, game.title);
     put(this.about, [game.policy, game.target].filter(Boolean).join(" · "));
+    for (const name of ["gain", "best"]) show(this.metric[name].root, game.timed);
     const line = history.line;
     const at = line.indexOf(position.id);
     this.buttons.first.disabled = this.buttons.back.disabled = this.buttons.undo.disabled = at <= 0;
@@ -95,7 +96,7 @@ class Header {
   /** How much of what the machine can do is reached; before that is measured, the throughput. */
   rate(seconds, gigabytes, gigaflops, work, roofline) {
     const { rate } = this.metric;
-    show(rate.root, Boolean(work.bytes || work.flops));
+    show(rate.root, Boolean(work.bytes || work.flops) && this.board.data.game.timed);
     const speeds = [gigabytes ? `${significant(gigabytes)} GB/s` : "", gigaflops ? `${significant(gigaflops)} GFLOP/s` : ""].filter(Boolean);
     rate.name(roofline ? "Of the roofline" : "Throughput");
     rate.root.title = roofline

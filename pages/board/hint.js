@@ -38,7 +38,7 @@ class Hints {
         el("span", { class: "quiet" }, measured ? "from what was measured here" : "from the heuristic pass, which measures nothing"),
         hint.level < 3 ? el("button", { class: "small", type: "button", onclick: () => this.ask() }, hint.level === 1 ? "Where?  H" : "Which move?  H")
           : el("button", { class: "small primary", type: "button", onclick: () => this.pane.play(hint.move) }, "Apply")),
-      el("p", {}, measured ? "A move of this kind makes the program faster: " : "Nothing measured here is faster so far. An expert would go on with ",
+      el("p", {}, measured ? "A move of this kind makes the program faster: " : `${this.board.data.game.timed ? "Nothing measured here is faster so far. " : ""}An expert would go on with `,
         el("code", {}, hint.kind), ". ", ...prose(hint.words)),
       hint.level >= 2 ? el("p", {}, "The place: ", el("code", {}, hint.place), hint.paths.length ? ", marked in the program on the left." : ".") : null,
       hint.level >= 3 ? el("p", {}, "The move: ", el("code", {}, hint.move), hint.gain
@@ -65,7 +65,8 @@ class Hints {
       el("span", { class: "faster" }, `  ${sign(best.gain)} ${ratio(best.gain)}  `),
       el("button", { class: "small", type: "button", onclick: () => pane.find("all", best.text) }, "Show it"));
     if (begun) return [found, el("p", { class: "hint" }, HINTS.all)];
-    if (board.data.game.target !== "cpu" || !board.data.measuring) return [el("p", { class: "hint" }, HINTS.all)];
+    if (!board.data.game.timed) return [el("p", { class: "hint" }, HINTS.untimed)];
+    if (!board.data.measuring) return [el("p", { class: "hint" }, HINTS.all)];
     return [
       el("p", {}, el("strong", {}, "Your first move. "), "Each row is a way to rewrite the program that keeps its meaning; each is being verified and timed on this computer. ",
         el("span", { class: "faster" }, "▲"), " makes it faster: press ", el("strong", {}, "Apply"), " on such a row. Nothing is lost: you can always take back."),

@@ -1,5 +1,8 @@
 // One row of the moves table: made once for a move, then filled as times come in.
 
+// What is known of a program on a machine that is not here: no failure, and no time.
+const WITHOUT_TIME = { untimed: "no time", verified: "✓ verified" };
+
 class MoveRow {
   constructor(move, summary) {
     const { text } = move;
@@ -23,12 +26,12 @@ class MoveRow {
     if (this.shown === key) return;
     this.shown = key;
     const timed = known && typeof result[0] === "number";
-    this.root.dataset.state = known ? (timed ? "known" : "failed") : ["waiting", "measuring", "unmeasured"][result] || "waiting";
+    this.root.dataset.state = known ? (timed ? "known" : WITHOUT_TIME[result[0]] ? "untimed" : "failed") : ["waiting", "measuring", "unmeasured"][result] || "waiting";
     this.fill.style.cssText = this.whisker.style.cssText = "";
     this.fill.className = "fill";
     this.value.className = "value";
     if (timed) this.time(result, base);
-    else if (known && result[0] === "untimed") put(this.value, "no time");
+    else if (known && WITHOUT_TIME[result[0]]) put(this.value, WITHOUT_TIME[result[0]]);
     else if (known) {
       this.value.classList.add("failure");
       put(this.value, `✕ ${FAILURES[result[0]] || result[0]}`);

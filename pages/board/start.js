@@ -40,8 +40,7 @@ class StartView {
           el("strong", {}, "Pick a kernel to begin.")), this.newcomer(start)),
       el("div", { class: "start-columns" },
         el("div", {}, this.games(start.games), this.settings(start),
-          el("section", {}, el("h2", {}, "Kernels"), el("div", { class: "cards" },
-            ...start.groups.flatMap((group) => group.kernels.map((kernel) => this.card(kernel, group.name)))))),
+          this.kernels(start.groups)),
         el("div", {}, this.lines(start), this.ownText())));
   }
 
@@ -52,6 +51,22 @@ class StartView {
     return el("div", { class: "newcomer" },
       el("button", { class: "primary", type: "button", onclick: () => this.board.send("start", { kernel: first.name, shape: first.shape, ...this.chosen() }) }, `Play ${first.name}`),
       el("span", { class: "quiet" }, "A good first game. A first faster program takes about a minute."));
+  }
+
+  /** All kernels, and a field that leaves those whose name, formula or group has what is typed. */
+  kernels(groups) {
+    const cards = groups.flatMap((group) => group.kernels.map((kernel) => {
+      const names = kernel.layers.map(([layer]) => layer);
+      return [[kernel.name, kernel.formula, group.name, ...names].join(" ").toLowerCase(), this.card(kernel, group.name)];
+    }));
+    const none = el("p", { class: "quiet", hidden: true }, "No kernel has this in its name, formula or group.");
+    const find = el("input", { type: "search", class: "field", placeholder: "Find a kernel", "aria-label": "Find a kernel", spellcheck: "false" });
+    find.addEventListener("input", () => {
+      const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+      for (const [told, card] of cards) show(card, words.every((word) => told.includes(word)));
+      show(none, cards.every(([, card]) => card.hidden));
+    });
+    return el("section", {}, el("div", { class: "section-head" }, el("h2", {}, "Kernels"), find), el("div", { class: "cards" }, ...cards.map(([, card]) => card)), none);
   }
 
   chosen() {
@@ -86,7 +101,7 @@ class StartView {
     const words = (name) => { const p = policies.find((policy) => policy.name === name); return p ? p.words : name; };
     return el("section", {}, el("h2", {}, "Recorded lines"),
       el("p", { class: "quiet" }, "A game that somebody played to its end. Step through it with ← and →; nothing is measured unless you ask for it."),
-      el("div", { class: "cards" }, ...lines.map((line) => el("button", { class: "card as-button", type: "button",
+      el("div", { class: "lines" }, ...lines.map((line) => el("button", { class: "as-button", type: "button",
         onclick: () => this.board.send("line", { file: line.file }) },
         el("strong", {}, line.title === line.kernel ? `${line.kernel} ${line.shape}` : `${line.title}: ${line.kernel} ${line.shape}`),
         el("span", { class: "quiet", title: `Arithmetic: ${words(line.policy)} (${line.policy})` },

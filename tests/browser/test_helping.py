@@ -88,3 +88,4 @@ def test_a_game_for_a_gpu_shows_its_code_and_what_the_emulator_found(page: Any) 
         f"() => {BOARD}.querySelector('.code .note').textContent.startsWith('Verified in the emulator.')"
     )
     page.wait_for_selector(".metric-value >> text=verified, no time")
+    assert not page.locator(".metric-gain").is_visible()
