@@ -74,6 +74,8 @@ benchmark: setup
 	$(BIN)/python -m pytest benchmarks -n 0 --benchmark-enable --benchmark-columns=min,median,rounds
 	$(BIN)/python -m benchmarks.scaling
 	$(BIN)/python -m benchmarks.rates
+	$(BIN)/python -m benchmarks.engine
+	$(BIN)/python -m benchmarks.scale
 	$(BIN)/dojo bench softmax --against torch --json build/softmax-bench.json
 
 recordings: setup

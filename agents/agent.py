@@ -11,8 +11,11 @@ import math
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from agents.timing import Timing
 from agents.trail import Trail
@@ -192,12 +195,43 @@ def run(
     control: Control | None = None,
     spent: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
+    lanes: int = 1,
 ) -> Iterator[Event]:
     """Let an agent play; yields an event for each program that is measured, the finalists last.
 
     The same seed and the same times give the same run. ``spent``: seconds of an earlier part of it.
+    ``lanes``: so many searches of the same kind share the budget and take turns, so that there is something
+    to measure while one of them thinks; for a ``timing`` that measures elsewhere: thinking disturbs clocks.
     """
-    return _Run(task, agent, timing, budget, seed, control or Control(), spent, clock).events()
+    return _Run(task, agent, timing, budget, seed, control or Control(), spent, clock, lanes).events()
+
+
+@dataclass
+class _Lane:
+    """One of the searches of a run."""
+
+    proposals: Proposals
+    answer: Costs | None = None
+    idle: int = 0  # proposals in a row with nothing new
+
+    def propose(self) -> list[Trail] | None:
+        """The next programs; None where it has no more."""
+        try:
+            if self.idle >= IDLE:
+                return None
+            return next(self.proposals) if self.answer is None else self.proposals.send(self.answer)
+        except StopIteration:
+            return None
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A batch under way. ``trails`` of it are new, and being measured."""
+
+    lane: _Lane
+    batch: list[Trail]
+    trails: list[Trail]
+    found: Callable[[], list[Measurement]]  # waits
 
 
 class _Run:
@@ -213,11 +247,17 @@ class _Run:
         control: Control,
         spent: float,
         clock: Callable[[], float],
+        lanes: int,
     ) -> None:
         self.thoughts: list[Thought] = []
         self.task = task = replace(task, hear=self.thoughts.append)
         self.timing, self.budget, self.control, self.clock = timing, budget, control, clock
-        self.proposals = agent.strategy(task, budget, random.Random(seed))
+        self.lanes = [
+            _Lane(agent.strategy(task, budget, random.Random(f"{seed}/{lane}" if lane else seed)))
+            for lane in range(lanes)
+        ]
+        self.asked: deque[_Asked] = deque()
+        self.left = False  # nobody listens any more
         self.began = clock() - spent
         self.count = 0
         self.costs: dict[str, float] = {}  # by program hash
@@ -226,34 +266,58 @@ class _Run:
         self.best: Best | None = None
 
     def events(self) -> Iterator[Event]:
-        answer: Costs | None = None
-        idle = 0
-        while not self._over() and idle < IDLE:
-            try:
-                batch = self.proposals.send(answer) if answer is not None else next(self.proposals)
-            except StopIteration:
-                break
-            self.began += self.control.wait()
-            if self._over():
-                break
-            before = self.count
-            self.first = self.first or [trail.program.hash for trail in batch]
-            yield from self._measure(batch)
-            idle = 0 if self.count > before else idle + 1
-            answer = [self.costs.get(trail.program.hash, math.inf) for trail in batch]
-        self.proposals.close()
-        yield from self._finals()
+        threads = ThreadPoolExecutor(len(self.lanes)) if len(self.lanes) > 1 else None
+        idle = deque(self.lanes)
+        try:
+            while True:
+                while idle and not self._over():
+                    lane = idle.popleft()
+                    batch = lane.propose()
+                    if batch is None:
+                        continue
+                    self.began += self.control.wait()
+                    if self._over():
+                        break
+                    self._ask(lane, batch, threads)
+                if not self.asked:
+                    break
+                asked = self.asked[0]
+                found = asked.found()
+                self.asked.popleft()  # in the order asked, whatever came first: times alone decide a run
+                before = self.count
+                yield from self._heard(asked.trails, found)
+                lane = asked.lane
+                lane.idle = 0 if self.count > before else lane.idle + 1
+                lane.answer = [self.costs.get(trail.program.hash, math.inf) for trail in asked.batch]
+                idle.append(lane)
+            for lane in self.lanes:
+                lane.proposals.close()
+            yield from self._finals()
+        finally:
+            self.left = True
+            if threads is not None:
+                threads.shutdown(wait=False, cancel_futures=True)
 
     def _over(self) -> bool:
         late = self.budget.seconds is not None and self.clock() - self.began >= self.budget.seconds
-        return self.control.stopped or late or self.count >= self.budget.evaluations
+        spent = self.count + sum(len(each.trails) for each in self.asked)
+        return self.control.stopped or late or spent >= self.budget.evaluations
 
-    def _measure(self, batch: Sequence[Trail]) -> Iterator[Event]:
-        new = {t.program.hash: t for t in batch if t.program.hash not in self.costs}
-        trails = list(new.values())[: self.budget.evaluations - self.count]
-        for trail, found in zip(
-            trails, self._timed(trails, Effort.QUICK if self.costs else Effort.NORMAL), strict=True
-        ):
+    def _ask(self, lane: _Lane, batch: list[Trail], threads: Executor | None) -> None:
+        """Have the new programs of a batch measured: in a thread, or when they are waited for."""
+        self.first = self.first or [trail.program.hash for trail in batch]
+        under_way = {t.program.hash for each in self.asked for t in each.trails}
+        new = {t.program.hash: t for t in batch if t.program.hash not in self.costs.keys() | under_way}
+        left = self.budget.evaluations - self.count - len(under_way)
+        trails = list(new.values())[:left]
+        effort = Effort.QUICK if self.costs else Effort.NORMAL
+        found: Callable[[], list[Measurement]] = partial(self._timed, trails, effort)
+        if threads is not None:
+            found = threads.submit(found).result
+        self.asked.append(_Asked(lane, batch, trails, found))
+
+    def _heard(self, trails: Sequence[Trail], measured: Sequence[Measurement]) -> Iterator[Event]:
+        for trail, found in zip(trails, measured, strict=True):
             if found.status == "cancelled":
                 continue
             self.count += 1
@@ -296,7 +360,10 @@ class _Run:
     def _timed(self, trails: Sequence[Trail], effort: Effort) -> list[Measurement]:
         lines = {t.program.hash: "\n".join(map(str, self._line(t))) for t in trails}
         programs = [t.program for t in trails]
-        return self.timing.measure(self.task.workload, programs, lines, effort, lambda: self.control.stopped)
+        return self.timing.measure(self.task.workload, programs, lines, effort, self._cancelled)
+
+    def _cancelled(self) -> bool:
+        return self.control.stopped or self.left
 
     def _line(self, trail: Trail) -> tuple[Move, ...]:
         return (*self.task.before, *trail.moves)

@@ -109,6 +109,7 @@ def tune(
     workers: scale.WorkersOption = None,
     slurm: scale.SlurmOption = None,
     machine: scale.MachineOption = None,
+    lanes: scale.LanesOption = None,
     key: scale.KeyOption = None,
     insecure: scale.InsecureFlag = False,
 ) -> None:
@@ -140,14 +141,23 @@ def tune(
         Measurer(records) as measurer,
         scale.fleet(scheduler, workers, slurm, key, insecure, _aside) as fleet,
     ):
-        if machine is not None and fleet is None:
-            raise Failure("--machine chooses among the workers of --scheduler, --workers or --slurm.")
+        if fleet is None and (machine is not None or lanes is not None):
+            raise Failure("--machine and --lanes are for --scheduler, --workers or --slurm.")
+        side_by_side = (lanes or scale.LANES) if fleet is not None else 1
         for game in games:
-            where = _machine(fleet, machine, game, agent, spend, seed)
+            where = _machine(fleet, machine, game, agent, spend, seed, side_by_side)
             timing = FleetTiming(fleet, where, agent, records) if fleet is not None and where else None
             try:
                 tuning = Tuning(
-                    game, AGENTS[agent], measurer, spend, seed, again, timing=timing, machine=where
+                    game,
+                    AGENTS[agent],
+                    measurer,
+                    spend,
+                    seed,
+                    again,
+                    timing=timing,
+                    machine=where,
+                    lanes=side_by_side,
                 )
             except RunBusy as busy:
                 raise Failure(str(busy)) from None
@@ -167,14 +177,14 @@ def _aside(text: str) -> None:
 
 
 def _machine(
-    fleet: Fleet | None, wanted: str | None, game: Game, agent: str, budget: Budget, seed: int
+    fleet: Fleet | None, wanted: str | None, game: Game, agent: str, budget: Budget, seed: int, lanes: int
 ) -> str | None:
     """Which of the fleet's machines to tune on: those where this run was stopped, if they are there."""
     if fleet is None:
         return None
 
     def begun(fingerprint: str) -> bool:
-        return run_file(key_of(game, AGENTS[agent], budget, seed, fingerprint)).exists()
+        return run_file(key_of(game, AGENTS[agent], budget, seed, fingerprint, lanes)).exists()
 
     found = fleet.choose(wanted, begun)
     _aside(f"{game.title}: {counted(fleet.machines().get(found, 0), 'worker')} on machine {found}.")

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -39,11 +40,15 @@ class RunKey:
     evaluations: int
     seconds: float | None
     machine: str
+    lanes: int = 1
 
     @property
     def name(self) -> str:
         """A file name that differs where any of it does."""
-        digest = hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:12]
+        told = asdict(self)
+        if self.lanes == 1:  # as before there were lanes
+            del told["lanes"]
+        digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
         return f"{self.kernel}-{self.agent}-{self.seed}-{digest}.jsonl"
 
 
@@ -66,6 +71,7 @@ class RunLog:
 
     def __init__(self, path: Path, key: RunKey, again: bool = False) -> None:
         self.path = path
+        self._lock = threading.Lock()
         self.known: dict[tuple[Effort, str], Measurement] = {}
         self.spent = 0.0
         self.result: dict[str, Any] | None = None  # of a run that is done
@@ -135,9 +141,10 @@ class RunLog:
         self._write(self.result)
 
     def _write(self, entry: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(entry).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with self._lock:
+            self._file.write(json.dumps(entry).encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         self._file.close()

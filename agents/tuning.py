@@ -18,7 +18,7 @@ from dojo_core.measure.records import SavedGame
 from dojo_core.moves.core import Move
 
 
-def key_of(game: Game, agent: Agent, budget: Budget, seed: int, machine: str) -> RunKey:
+def key_of(game: Game, agent: Agent, budget: Budget, seed: int, machine: str, lanes: int = 1) -> RunKey:
     """What makes a run this one and no other."""
     return RunKey(
         kernel=game.kernel or game.start.name,
@@ -32,6 +32,7 @@ def key_of(game: Game, agent: Agent, budget: Budget, seed: int, machine: str) ->
         evaluations=budget.evaluations,
         seconds=budget.seconds,
         machine=machine,
+        lanes=lanes,
     )
 
 
@@ -40,8 +41,8 @@ class Tuning:
 
     A run that was stopped goes on where it was, unless it is begun ``again``. ``log`` is where its log lies,
     if not with the others; with ``keep`` the best line becomes a game of its own in the records; ``machine``
-    is the fingerprint of the times that ``timing`` gives, if not this machine's. Raises RunBusy while another
-    process is at it.
+    is the fingerprint of the times that ``timing`` gives, if not this machine's; ``lanes`` as in ``run``.
+    Raises RunBusy while another process is at it.
     """
 
     def __init__(
@@ -56,12 +57,14 @@ class Tuning:
         log: Path | None = None,
         keep: bool = True,
         machine: str | None = None,
+        lanes: int = 1,
     ) -> None:
         self.task, self.agent, self.budget, self.seed = Task(game), agent, budget, seed
         self.control = Control()
         self._measurer = measurer
         self._timing = timing or MachineTiming(measurer, agent.name)
-        self._key = key_of(game, agent, budget, seed, machine or measurer.machine.fingerprint)
+        self._key = key_of(game, agent, budget, seed, machine or measurer.machine.fingerprint, lanes)
+        self._lanes = lanes
         self._keeping = keep
         self._log = RunLog(log or run_file(self._key), self._key, again)
         self.resumed = len(self._log.known)  # measurements that an earlier part made
@@ -73,7 +76,16 @@ class Tuning:
             began = time.monotonic() - log.spent
             timing = LoggedTiming(log, self._timing, lambda: time.monotonic() - began - self.control.waited)
             last: Event | None = None
-            for last in run(self.task, self.agent, timing, self.budget, self.seed, self.control, log.spent):
+            for last in run(
+                self.task,
+                self.agent,
+                timing,
+                self.budget,
+                self.seed,
+                self.control,
+                log.spent,
+                lanes=self._lanes,
+            ):
                 yield last
             if last is None or last.best is None:
                 return

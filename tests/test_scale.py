@@ -13,6 +13,7 @@ from agents.agent import Budget, Event, Task, run
 from agents.cli import app
 from agents.players import AGENTS
 from agents.scale import clusters, credentials
+from agents.scale.commands import LANES
 from agents.scale.fleet import Fleet, FleetLost, FleetTiming
 from agents.scale.station import Station
 from agents.scale.wire import Answer, OtherVersion, Request
@@ -43,7 +44,7 @@ def told(events: list[Event]) -> list[tuple[object, ...]]:
 
 
 def alone() -> list[tuple[object, ...]]:
-    return told(list(run(task(), AGENTS["sampling-lines"], CountTiming(), BUDGET)))
+    return told(list(run(task(), AGENTS["sampling-lines"], CountTiming(), BUDGET, lanes=LANES)))
 
 
 def connected(machines: Cluster, workers: int) -> Fleet:
@@ -70,7 +71,7 @@ def test_several_workers_play_the_run_of_one_and_other_machines_are_left_out(mac
         with pytest.raises(FleetLost, match=f"No worker is on a machine c: there are {OURS}, {THEIRS}"):
             fleet.choose("c")
         timing = FleetTiming(fleet, OURS, "me")
-        assert told(list(run(task(), AGENTS["sampling-lines"], timing, BUDGET))) == alone()
+        assert told(list(run(task(), AGENTS["sampling-lines"], timing, BUDGET, lanes=LANES))) == alone()
 
 
 def test_a_worker_and_the_scheduler_die_and_the_run_ends_as_if_they_had_not(machines):
@@ -79,7 +80,9 @@ def test_a_worker_and_the_scheduler_die_and_the_run_ends_as_if_they_had_not(mach
     with Fleet(machines.address, credentials.security(machines.key), 30, heard.append) as fleet:
         assert fleet.choose() == OURS
         events: list[Event] = []
-        for event in run(task(), AGENTS["sampling-lines"], FleetTiming(fleet, OURS, "me"), BUDGET):
+        for event in run(
+            task(), AGENTS["sampling-lines"], FleetTiming(fleet, OURS, "me"), BUDGET, lanes=LANES
+        ):
             events.append(event)
             if len(events) == 5:  # in the middle of the next batch
                 threading.Timer(0.05, first.kill).start()
@@ -157,7 +160,10 @@ def test_an_address_is_encrypted_unless_told_otherwise(address):
             "Give one of --scheduler, --workers and --slurm",
         ),
         (("tune", "relu", "--slurm", "3"), "Slurm needs dask-jobqueue, which is not installed"),
-        (("tune", "relu", "--machine", "ab"), "--machine chooses among the workers of --scheduler"),
+        (
+            ("tune", "relu", "--machine", "ab"),
+            "--machine and --lanes are for --scheduler, --workers or --slurm",
+        ),
     ],
 )
 def test_what_is_refused_says_what_to_do(words, sentence, tmp_path, monkeypatch):

@@ -39,6 +39,11 @@ SlurmOption = Annotated[
 MachineOption = Annotated[
     str | None, typer.Option("--machine", help="Only on machines of this fingerprint; its beginning will do.")
 ]
+LANES = 2  # one measures while the other thinks
+LanesOption = Annotated[
+    int | None,
+    typer.Option("--lanes", min=1, max=64, help=f"Searches that take turns; default {LANES}, for 8 workers."),
+]
 
 
 def scheduler(

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError as ThreadCancelled
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agents.scale import station
@@ -62,11 +63,13 @@ class Fleet:
         self._lock = threading.Lock()
         self._free = threading.Condition()
         self._out: Counter[str] = Counter()  # requests sent and not answered, by fingerprint
+        self._closed = False
         self._seen: tuple[float, dict[str, int]] = (-1e9, {})
         self._threads = ThreadPoolExecutor(THREADS, "dojo-fleet")
         self._connected(CONNECT)
 
     def close(self) -> None:
+        self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             self._drop()
@@ -124,7 +127,7 @@ class Fleet:
         self, fingerprint: str, request: Request, cancelled: Callable[[], bool]
     ) -> Future[Answer | None]:
         """Have a request answered by a machine; None where the caller asked to stop. May raise FleetLost."""
-        return self._threads.submit(self._ask, fingerprint, request, cancelled)
+        return self._threads.submit(self._ask, fingerprint, request, lambda: self._closed or cancelled())
 
     def _ask(self, fingerprint: str, request: Request, cancelled: Callable[[], bool]) -> Answer | None:
         if not self._slot(fingerprint, cancelled):
@@ -168,20 +171,16 @@ class Fleet:
         while True:
             client = self._connected(self._patience)
             try:
-                future = client.submit(
-                    station.measure, text, resources=resources(fingerprint), pure=False, key=None
-                )
-                while True:
+                future = client.submit(station.measure, text, resources=resources(fingerprint), pure=False)
+                done = threading.Event()
+                future.add_done_callback(partial(_set, done))
+                while not done.wait(POLL):
                     if cancelled():
                         future.cancel()
                         return None
-                    try:
-                        return Answer.read(future.result(timeout=POLL))
-                    except TimeoutError:
-                        if future.status != "pending":
-                            continue
-                        if client.status not in ("running", "connecting"):
-                            raise ConnectionError("the scheduler is gone") from None
+                    if client.status not in ("running", "connecting"):
+                        raise ConnectionError("the scheduler is gone")
+                return Answer.read(future.result(timeout=CONNECT))
             except KilledWorker:
                 message = "Four workers died while they measured it, so it is not tried again."
                 refused = tuple(Measurement(p.hash, "", "refused", message) for p in request.programs)
@@ -206,7 +205,7 @@ class Fleet:
                         self.address, security=self._security, timeout=CONNECT, set_as_default=False
                     )
                 except (OSError, ValueError, RuntimeError) as error:
-                    if time.monotonic() > end:
+                    if self._closed or time.monotonic() > end:
                         raise FleetLost(
                             f"No scheduler answers at {self.address}: start one with dojo scheduler, and "
                             f"give its key file here as there. ({str(error)[:120]})"
@@ -232,6 +231,10 @@ class Fleet:
                 client.close(timeout=2)
             except Exception:  # it is lost anyhow
                 log.debug("closing a lost connection", exc_info=True)
+
+
+def _set(done: threading.Event, _: object) -> None:
+    done.set()
 
 
 def _lost() -> tuple[type[BaseException], ...]:
