@@ -50,10 +50,12 @@ FILES = [
         for name in ("validity", "marks", "dependence", "coverage", "flow", "unification")
     ),
     "dojo_core/targets/gpu/conditions.py",
+    "dojo_core/targets/snitch/conditions.py",
 ]
 TESTS = (
     "test_refusals",
     "test_gpu_refusals",
+    "test_snitch_refusals",
     "test_moves",
     "test_docs_of_moves",
     "test_validity",

@@ -11,6 +11,7 @@ from dojo_core.moves import REGISTRY, inverse
 from dojo_core.moves.reference import FAMILIES, page
 from tests.conftest import WIDE
 from tests.gpu import GPU
+from tests.snitch import SNITCH
 
 ALL = 128  # a dimension that the docstring leaves open
 BLOCK = re.compile(r"^(Before|After ``(?P<move>[^`]+)``)::\n\n(?P<text>(?: {4}.*\n?|\n)+)", re.MULTILINE)
@@ -56,7 +57,7 @@ def shown(name: str) -> bool:
 def test_the_docstring_is_true(name):
     move, before, after = blocks(name)
     program = parse(whole(before, after))
-    target = GPU if REGISTRY[name].family == "mapping" else WIDE
+    target = {"mapping": GPU, "streaming": SNITCH}.get(REGISTRY[name].family, WIDE)
     result = apply(program, move, target, "algebraic")
     assert result.text.splitlines()[-len([a for a in after if not BUFFER.match(a)]) :] == [
         line for line in after if not BUFFER.match(line)

@@ -6,7 +6,7 @@ from rich.syntax import Syntax
 
 from dojo_core.cli.terminal import Failure, out
 from dojo_core.game import Game
-from dojo_core.targets.target import GPUS
+from dojo_core.targets.target import GPUS, SIMULATED
 
 
 def print_code(game: Game) -> None:
@@ -17,6 +17,10 @@ def print_code(game: Game) -> None:
         from dojo_core.targets.gpu.check import gpu_code
 
         text, language = gpu_code(program, game.target, game.policy).text, "cuda"
+    elif game.target in SIMULATED:
+        from dojo_core.targets.snitch.codegen import generate as assembler
+
+        text, language = assembler(program).text, "gas"
     else:
         text, language = generate(program, game.policy).text, "c"
     if out.is_terminal:
@@ -28,6 +32,8 @@ def print_code(game: Game) -> None:
 def print_assembly(game: Game) -> None:
     if game.target in GPUS:
         raise Failure("The assembly of GPU code is not listed yet: --code shows the code itself.")
+    if game.target in SIMULATED:
+        raise Failure("The code of this target is assembly already: --code shows it.")
     from dojo_core.targets.cpu.build import assembly
     from dojo_core.targets.cpu.codegen import generate
 

@@ -27,7 +27,7 @@ from dojo_core.cli.terminal import (
     seconds_text,
 )
 from dojo_core.moves import apply, legal_moves
-from dojo_core.targets.target import GPUS
+from dojo_core.targets.target import GPUS, SIMULATED
 
 
 def time_moves(
@@ -43,6 +43,7 @@ def time_moves(
     """Verify and time a position, and if asked every legal move of it.
 
     For a GPU target the position is verified in an emulator and compiled; seconds need the device.
+    For snitch the number is cycles on a calibrated model.
 
     Example: [bold]dojo time softmax --moves[/bold]
     """
@@ -55,6 +56,11 @@ def time_moves(
         if all_moves:
             raise Failure("Without a GPU there are no times to compare moves by: leave --moves out.")
         check_gpu(game, as_json)
+        return
+    if game.target in SIMULATED:
+        from dojo_core.cli.simulated import time_simulated
+
+        time_simulated(game, all_moves, as_json)
         return
     workload = Workload(game.start, game.kernel, game.policy)
     try:

@@ -18,6 +18,7 @@ from dojo_core.program.dependence import POLICIES
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.targets.target import TARGETS
+from dojo_core.targets.target import target as target_named
 
 KernelArgument = Annotated[
     str, typer.Argument(help="A kernel's name (see: dojo kernels), a layer's, or a text file.")
@@ -114,6 +115,8 @@ def played(
     program, name, sizes = start_of(kernel, shape or (recorded.shape if recorded else None))
     chosen = _policy(policy, recorded.policy if recorded else "reassoc")
     on = target or (recorded.target if recorded else "cpu")
+    if name is not None:
+        program = target_named(on).start(program)
     game = Game.new(program, name, sizes, on, chosen)
     if recorded is not None:
         report = recorded.play(game, parameters(settings or []))

@@ -22,6 +22,7 @@ FAMILIES = {
     "algebra": "Algebra",
     "marks": "Marks",
     "mapping": "Mapping to a GPU",
+    "streaming": "Streams and hardware loops (Snitch)",
     "instructions": "Instructions",
 }
 

@@ -24,7 +24,10 @@ from dojo_core.program.validity import Fault
 from dojo_core.targets.instructions import INSTRUCTIONS
 from dojo_core.targets.target import Target, lanes_of
 
-_WORDS = {"u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp"}
+_WORDS = {
+    "u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp",
+    "s": "streamed", "f": "a hardware loop",
+}  # fmt: skip
 
 
 def mark_word(mark: str) -> str:

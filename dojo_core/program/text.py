@@ -41,7 +41,10 @@ from dojo_core.program.tree import (
 )
 from dojo_core.targets.instructions import INSTRUCTIONS
 
-MARKS = {"": "", "u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp"}
+MARKS = {
+    "": "", "u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp",
+    "s": "streamed", "f": "hardware loop",
+}  # fmt: skip
 LOCATIONS = ("heap", "stack", "register", "shared", "local")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -20,9 +20,11 @@ TARGETS = {
     "cpu": "dojo_core.targets.cpu.limits",
     "cuda": "dojo_core.targets.cuda.limits",
     "hip": "dojo_core.targets.hip.limits",
+    "snitch": "dojo_core.targets.snitch.limits",
 }
 
 GPUS = ("cuda", "hip")  # of these: what the emulator runs and what has no time without the device
+SIMULATED = ("snitch",)  # of these: what runs on a model, and has cycles, not seconds
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Target:
     shared_cache_bytes: int = 8 << 20  # the last level, which all cores share
     instructions: frozenset[tuple[str, int]] = frozenset()  # names and lanes of those it has
     moves: frozenset[str] | None = None  # None: every move whose marks and locations it knows
+    kernel_float: str = "f32"  # what the library's f32 arrays are on it
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -51,6 +54,13 @@ class Target:
     def own_threads(self) -> bool:
         """Does the stack of each thread hold only its share of a buffer? Then ``fault`` limits it."""
         return False
+
+    def start(self, program: Program) -> Program:
+        """A kernel's start program as this target has it: f32 arrays become ``kernel_float``."""
+        if self.kernel_float == "f32":
+            return program
+        wider = (replace(b, dtype=self.kernel_float) if b.dtype == "f32" else b for b in program.buffers)
+        return program.edit(buffers=tuple(wider))
 
     def fault(self, program: Program, policy: str) -> Fault | None:
         """The first violation of a condition of the target's own (a part of V3), or None."""

@@ -1,0 +1,735 @@
+"""RISC-V assembler text from a program, for one Snitch core: reads the tree and its marks, and matches no
+kernels.
+
+The code does what the text says, in its order. A loop counts down in a register of its own and moves the
+addresses that its accesses use by constants; register buffers are FPU registers; a ``:s`` scope is the
+configuration of its streams, then its loops; a ``:f`` scope is one ``frep.o``. Registers are handed out as
+they are needed, and what is needed longest keeps them: where there are too few, the program is refused.
+
+The kernel is called with its arrays in a0 to a7, inputs first, then the workspace, and keeps sp, gp, tp and
+ra alone.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from dojo_core.program.affine import Affine
+from dojo_core.program.dtypes import dtypes_of
+from dojo_core.program.printing import op_text
+from dojo_core.program.tree import (
+    Access,
+    Buffer,
+    Leaf,
+    Node,
+    Number,
+    Op,
+    Operand,
+    Path,
+    Program,
+    Scope,
+    leaves,
+)
+from dojo_core.targets.cpu.code import NotGeneratable, Parameter
+from dojo_core.targets.snitch.assembly import F, Instruction, Label, X, encode, frep, instruction, scfgwi
+from dojo_core.targets.snitch.limits import SnitchTarget, target
+from dojo_core.targets.snitch.streams import (
+    OLD,
+    TARGET,
+    Stream,
+    cell,
+    is_direct,
+    memory_slots,
+    region_depth,
+    regions,
+    streams_of,
+)
+
+BYTES = {"f64": 8, "f32": 4}
+_SUFFIX = {"f64": ".d", "f32": ".s"}
+_MISSING = {
+    "/": "The FPU of Snitch has no divider in its default configuration",
+    "sqrt": "The FPU of Snitch has no square root in its default configuration",
+    "rsqrt": "The FPU of Snitch has no square root in its default configuration",
+}
+_BINARY = {"+": "fadd", "-": "fsub", "*": "fmul", "max": "fmax", "min": "fmin"}
+_SCRATCH = ("t0", "t1", "t2")  # addresses and configuration values of a moment
+_ALIGNMENT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class SnitchCode:
+    """Generated assembler text. ``nodes`` gives for each line of ``text`` the path of the program node that
+    it comes from, or None; ``words`` the text encoded, constants behind the instructions; ``parameters``
+    what a0 to a7 point to, in order; ``workspace_bytes`` the size of what the register after them points
+    to."""
+
+    text: str
+    symbol: str
+    nodes: tuple[Path | None, ...]
+    parameters: tuple[Parameter, ...]
+    workspace_bytes: int
+    words: tuple[int, ...]
+
+
+@dataclass
+class _Pointer:
+    """An address register of a buffer. ``moves``: the bytes by which it moves at the end of each iteration
+    of the loop at a depth, ``rewinds``: behind the loop, where an unrolled scope has copies of it;
+    ``scopes``: the path of the innermost of these loops."""
+
+    register: str
+    buffer: Buffer
+    moves: dict[int, int]
+    rewinds: dict[int, int]
+    scopes: Path
+
+
+def generate(program: Program) -> SnitchCode:
+    """The assembler text of a program, and its words. A product and the sum that it goes to are always one
+    instruction, which each policy allows.
+
+    Raises NotGeneratable, with a sentence, for dtypes, functions and marks that Snitch has no code for, and
+    where there are too few registers.
+    """
+    return _Generator(program, target()).code()
+
+
+class _Generator:
+    def __init__(self, program: Program, limits: SnitchTarget) -> None:
+        self.program, self.limits = program, limits
+        self.dtypes = dtypes_of(program)
+        self.lines: list[tuple[Instruction | Label | str, Path | None]] = []
+        self.images: dict[
+            int, Affine
+        ] = {}  # unrolled iterators, and those of one iteration: their value here
+        self.explained: set[Path] = set()
+        self.bases: dict[str, tuple[str, int]] = {}  # buffers in memory: register and bytes from it
+        self.floats = deque(n for n, k in F.items() if k > 2)
+        self.integers = deque(n for n in X if n[0] in "tsa" and n not in ("sp", "tp", *_SCRATCH))
+        self.cells: dict[str, list[str]] = {}  # register buffers: an FPU register for each cell
+        self.numbers: dict[tuple[str, str], str] = {}  # constants, by their text and dtype
+        self.pool: list[int] = []
+        self.pointers: list[_Pointer] = []
+        self.iterators: dict[int, str] = {}
+        self.labels = 0
+        self.streamed: dict[tuple[Path, int], str] = {}  # in a region: stream register by operation and slot
+        self.workspace_bytes = 0
+        self._check()
+
+    # ------------------------------------------------------------------ frame
+
+    def _check(self) -> None:
+        program = self.program
+        if program.tables:
+            raise NotGeneratable("The Snitch target has no constant tables: play this program on the CPU.")
+        for buffer in program.buffers:
+            if buffer.dtype not in BYTES:
+                told = f"{buffer.name} is {buffer.dtype}: the Snitch generator has f64 and f32."
+                raise NotGeneratable(told)
+            if buffer.location not in self.limits.locations:
+                known = ", ".join(self.limits.locations)
+                raise NotGeneratable(f"{buffer.name} lies in {buffer.location}: Snitch has {known}.")
+        for leaf in program.leaves:
+            for scope in leaf.scopes:
+                if scope.mark and scope.mark not in self.limits.marks:
+                    raise NotGeneratable(
+                        f"The Snitch target knows no :{scope.mark} scopes; it knows :u, :s and :f."
+                    )
+
+    def code(self) -> SnitchCode:
+        program = self.program
+        symbol = f"kernel_{program.name}"
+        parameters = self._interface()
+        for buffer in program.buffers:
+            if buffer.location == "register":
+                self.cells[buffer.name] = [self._float(buffer.name) for _ in range(buffer.cells)]
+        for leaf in program.leaves:
+            self._constants(leaf)
+        for number, node in enumerate(program.body):
+            self._nest(node, (number,))
+        self._emit("ret")
+        return self._finished(symbol, parameters)
+
+    def _interface(self) -> tuple[Parameter, ...]:
+        program = self.program
+        parameters: dict[str, Parameter] = {}
+        for role, arrays in (("in", program.inputs), ("out", program.outputs)):
+            for array in arrays:
+                buffer = program.buffer_of[array]
+                if buffer.location != "heap":
+                    raise NotGeneratable(f"{array} is an input or output, which must lie on the heap.")
+                shape = tuple(d.size for d in buffer.dims if d.materialised)
+                parameters.setdefault(buffer.name, Parameter(buffer.name, buffer.dtype, shape, role))
+        if len(parameters) > 7:
+            raise NotGeneratable(f"{len(parameters)} arrays are more than the argument registers hold, 7.")
+        for number, name in enumerate(parameters):
+            self.bases[name] = (f"a{number}", 0)
+        workspace = f"a{len(parameters)}"
+        for buffer in program.buffers:
+            if buffer.location != "register" and buffer.name not in self.bases:
+                self.bases[buffer.name] = (workspace, self.workspace_bytes)
+                self.workspace_bytes += -(-buffer.bytes // _ALIGNMENT) * _ALIGNMENT
+        taken = {r for r, _ in self.bases.values()}
+        self.integers = deque(r for r in self.integers if r not in taken)
+        return tuple(parameters.values())
+
+    def _finished(self, symbol: str, parameters: tuple[Parameter, ...]) -> SnitchCode:
+        made = [one for one, _ in self.lines if not isinstance(one, str)]
+        words = encode(made, self.pool)
+        head = [("    .text", None), (f"    .globl {symbol}", None), (f"{symbol}:", None)]
+        shown = [(_shown(one), path) for one, path in self.lines]
+        tail = []
+        if self.pool:
+            tail = ["    .balign 8", "constants:"]
+            tail += [f"    .dword  0x{bits:016x}  # {_double(bits)!r}" for bits in self.pool]
+        every = [*head, *shown, *((text, None) for text in tail)]
+        return SnitchCode(
+            text="\n".join(text for text, _ in every) + "\n",
+            symbol=symbol,
+            nodes=tuple(path for _, path in every),
+            parameters=parameters,
+            workspace_bytes=self.workspace_bytes,
+            words=tuple(words),
+        )
+
+    def _emit(self, name: str, *operands: str | int, path: Path | None = None) -> None:
+        self.lines.append((instruction(name, *operands), path))
+
+    def _comment(self, text: str, path: Path | None) -> None:
+        self.lines.append((text, path))
+
+    def _label(self) -> Label:
+        self.labels += 1
+        return Label(f".L{self.labels}")
+
+    # ------------------------------------------------------------------ registers
+
+    def _float(self, wanted: str) -> str:
+        if not self.floats:
+            raise NotGeneratable(
+                f"There is no FPU register left for {wanted}: of 32, three are streams. "
+                "Keep fewer cells in registers."
+            )
+        return self.floats.popleft()
+
+    def _integer(self, wanted: str) -> str:
+        if not self.integers:
+            raise NotGeneratable(
+                f"There is no register left for {wanted}: the nest needs more addresses and counters than "
+                "the core has. Fission it, or stream its accesses."
+            )
+        return self.integers.popleft()
+
+    @contextmanager
+    def _borrowed(self, wanted: str) -> Iterator[Callable[[], str]]:
+        """Hands out FPU registers for a moment; first the one used longest ago."""
+        taken: list[str] = []
+
+        def take() -> str:
+            taken.append(self._float(wanted))
+            return taken[-1]
+
+        yield take
+        self.floats.extend(taken)
+
+    # ------------------------------------------------------------------ constants
+
+    def _constants(self, leaf: Leaf) -> None:
+        """Put an operation's numbers into registers, once for the whole kernel."""
+        op, dtype = leaf.op, self._dtype(leaf.op)
+        streamed = any(s.mark == "s" for s in leaf.scopes)
+        for operand in op.operands:
+            if isinstance(operand, Number):
+                self._number(operand.value, dtype)
+        slots = {slot for slot, _ in memory_slots(self.program, op)} if streamed else set()
+        if 0 in slots and op.function in ("", "abs") and not op.accumulate:
+            self._number(-0.0, dtype)
+        if 0 in slots and op.function == "neg" and op.accumulate != "+":
+            self._number(-1, dtype)
+
+    def _number(self, value: float, dtype: str) -> str:
+        bits = float(value)
+        key = (repr(bits), dtype)
+        known = self.numbers.get(key)
+        if known is not None:
+            return known
+        register = self._float(f"the number {value}")
+        self.numbers[key] = register
+        whole = bits.is_integer() and abs(bits) < 2**31 and not (bits == 0 and math.copysign(1, bits) < 0)
+        suffix = _SUFFIX[dtype]
+        if whole and bits == 0:
+            self._emit(f"fcvt{suffix}.w", register, "zero")
+        elif whole:
+            self._emit("li", "t0", int(bits))
+            self._emit(f"fcvt{suffix}.w", register, "t0")
+        else:
+            self._emit("la", "t0", "constants")
+            self._emit("fld", register, 8 * len(self.pool), "t0")
+            self.pool.append(struct.unpack("<Q", struct.pack("<d", bits))[0])
+            if dtype == "f32":
+                self._emit("fcvt.s.d", register, register)
+        return register
+
+    # ------------------------------------------------------------------ nests and loops
+
+    def _nest(self, node: Node, path: Path) -> None:
+        """One child of the root, with registers of its own for addresses and counters."""
+        kept, before = self.integers.copy(), self.bases
+        self.pointers, self.iterators = [], {}
+        for leaf in leaves((node,), path[:-1]):
+            here = Leaf(leaf.op, (path[-1], *leaf.path[1:]), leaf.scopes)
+            self._addresses(here)
+        self._body((node,), path[:-1], (), path[-1])
+        self.integers, self.bases = kept, before
+
+    def _addresses(self, leaf: Leaf) -> None:
+        """Address registers for what an operation loads and stores, and for where its streams begin."""
+        region = region_depth(leaf)
+        for _, access in memory_slots(self.program, leaf.op):
+            if not is_direct(access):
+                raise NotGeneratable(f"{access} goes through a table, which Snitch has not.")
+            self._pointer(access, leaf.path, _loops(leaf.scopes[:region]))
+
+    def _pointer(self, access: Access, path: Path, chain: tuple[int, ...]) -> _Pointer:
+        buffer = self.program.buffer_of[access.array]
+        form, size = cell(self.program, access), BYTES[buffer.dtype]
+        moves: dict[int, int] = {}
+        rewinds: dict[int, int] = {}
+        inner = 0  # how far the loops inside have moved it
+        for outer, depth in reversed(list(zip((-1, *chain), chain, strict=False))):
+            own = form.coefficient(depth) * size
+            if own != inner:
+                moves[depth] = own - inner
+            inner = own * self._scope_at(path, depth).size
+            between = (self._scope_at(path, d) for d in range(outer + 1, depth))
+            if inner and any(s.mark == "u" and s.size > 1 for s in between):
+                rewinds[depth], inner = -inner, 0
+        scopes = path[: max(moves) + 1] if moves else ()
+        for known in self.pointers:
+            if known.buffer is buffer and known.moves == moves and known.scopes == scopes:
+                return known
+        register, offset = self.bases[buffer.name]
+        if moves or offset:
+            base, register = register, self._integer(f"the address of {access}")
+            if offset:
+                self._offset(register, base, offset, path)
+            else:
+                self._emit("mv", register, base, path=path)
+        made = _Pointer(register, buffer, moves, rewinds, scopes)
+        self.pointers.append(made)
+        return made
+
+    def _scope_at(self, path: Path, depth: int) -> Scope:
+        scope = self.program.node(path[: depth + 1])
+        assert isinstance(scope, Scope)
+        return scope
+
+    def _body(self, nodes: Sequence[Node], path: Path, above: tuple[Scope, ...], first: int = 0) -> None:
+        for number, node in enumerate(nodes, first):
+            here = (*path, number)
+            if isinstance(node, Op):
+                self._operation(node, here, above)
+            elif node.mark == "s":
+                self._region(node, here, above)
+            else:
+                self._scope(node, here, above)
+
+    def _scope(self, scope: Scope, path: Path, above: tuple[Scope, ...]) -> None:
+        depth = len(above)
+        if scope.mark == "f" and scope.size > 1:
+            self._hardware_loop(scope, path, above)
+            return
+        if scope.mark == "u" or scope.size == 1:
+            for value in range(scope.size):
+                self.images[depth] = Affine(const=value)
+                self._body(scope.body, path, (*above, scope))
+            del self.images[depth]
+            return
+        counter = self._integer("a loop's counter")
+        used = _uses_value(scope, depth)
+        if used:
+            self.iterators[depth] = self._integer("an iterator")
+            self._emit("li", self.iterators[depth], 0, path=path)
+        self._emit("li", counter, scope.size, path=path)
+        label = self._label()
+        self.lines.append((label, path))
+        self._body(scope.body, path, (*above, scope))
+        mine = [p for p in self.pointers if p.scopes[: depth + 1] == path]
+        for pointer in mine:
+            if depth in pointer.moves:
+                self._offset(pointer.register, pointer.register, pointer.moves[depth], path)
+        if used:
+            self._emit("addi", self.iterators[depth], self.iterators[depth], 1, path=path)
+            self.integers.append(self.iterators.pop(depth))
+        self._emit("addi", counter, counter, -1, path=path)
+        self._emit("bnez", counter, label.name, path=path)
+        self.integers.append(counter)
+        for pointer in mine:
+            if depth in pointer.rewinds:
+                self._offset(pointer.register, pointer.register, pointer.rewinds[depth], path)
+
+    # ------------------------------------------------------------------ streams
+
+    def _region(self, scope: Scope, path: Path, above: tuple[Scope, ...]) -> None:
+        """Configure the streams, switch them on, do the loops, wait for the FPU, switch them off."""
+        found = streams_of(self.program, path, self.limits.repeat)
+        self._comment(f"{len(found)} stream{'s' * (len(found) > 1)}", path)
+        if self._may_be_stored(found):
+            self._fence(path)
+        self._configure(found, path)
+        for number, one in enumerate(found):
+            self.streamed[one.leaf.path, one.slot] = f"ft{number}"
+            pointer = self._pointer(one.access, one.leaf.path, _loops(above))
+            distance = self._constant(one.start) * BYTES[pointer.buffer.dtype]
+            register = pointer.register
+            if distance:
+                register = "t0"
+                self._offset("t0", pointer.register, distance, path)
+            write = 28 if one.write else 24
+            self.lines.append((scfgwi(register, write + len(one.dims) - 1, number), path))
+        self._emit("csrrsi", "zero", 0x7C0, 1, path=path)
+        self._scope(_without_mark(scope), path, above)
+        self._fence(path)
+        self._emit("csrrci", "zero", 0x7C0, 1, path=path)
+        for one in found:
+            del self.streamed[one.leaf.path, one.slot]
+
+    def _may_be_stored(self, found: Sequence[Stream]) -> bool:
+        """Does the core itself store to what a stream reads? The store must have happened then."""
+        read = {self.program.buffer_of[one.access.array].name for one in found}
+        return any(
+            self.program.buffer_of[leaf.op.target.array].name in read and region_depth(leaf) is None
+            for leaf in self.program.leaves
+        )
+
+    def _configure(self, found: Sequence[Stream], path: Path) -> None:
+        """Bounds, strides and repeats: a value that all streams share is written to all at once."""
+        repeats = any(
+            s.repeat > 1
+            for p, _ in regions(self.program)
+            for s in streams_of(self.program, p, self.limits.repeat)
+        )
+        wanted: dict[tuple[int, int], int] = {}
+        for number, one in enumerate(found):
+            size, travelled = BYTES[self.dtypes[one.access.array]], 0
+            if repeats:
+                wanted[1, number] = one.repeat - 1
+            for dim, (count, stride) in enumerate(one.dims):
+                # The hardware's stride is the jump from the last element of the loops inside.
+                wanted[2 + dim, number] = count - 1
+                wanted[6 + dim, number] = stride * size - travelled
+                travelled += stride * size * (count - 1)
+        by_value: dict[int, list[tuple[int, int]]] = {}
+        for register in sorted({r for r, _ in wanted}):
+            values = {wanted[r, n] for r, n in wanted if r == register}
+            if len(values) == 1 and len(found) > 1:
+                by_value.setdefault(values.pop(), []).append((register, 31))
+            else:
+                for number in range(len(found)):
+                    if (register, number) in wanted:
+                        by_value.setdefault(wanted[register, number], []).append((register, number))
+        for value, registers in by_value.items():
+            source = "zero"
+            if value:
+                source = "t0"
+                self._emit("li", "t0", value, path=path)
+            for register, number in registers:
+                self.lines.append((scfgwi(source, register, number), path))
+
+    def _fence(self, path: Path) -> None:
+        """The integer core waits until the FPU has done all that came before."""
+        self._emit("fmv.x.w", "t0", "ft3", path=path)
+        self._emit("mv", "t0", "t0", path=path)
+
+    # ------------------------------------------------------------------ hardware loops
+
+    def _hardware_loop(self, scope: Scope, path: Path, above: tuple[Scope, ...]) -> None:
+        begun = len(self.lines)
+        self._body(scope.body, path, (*above, scope))
+        made = [(one, where) for one, where in self.lines[begun:] if isinstance(one, Instruction)]
+        notes = [(one, where) for one, where in self.lines[begun:] if isinstance(one, str)]
+        del self.lines[begun:]
+        count = scope.size
+        stagger = _staggered([one for one, _ in made])
+        mask = 0
+        if stagger and count * len(made) <= self.limits.repeats and len(made) <= 8:
+            mask, count = stagger, count * len(made)
+            staggered, made = len(made) - 1, made[:1]
+        else:
+            staggered = 0
+        self._emit("li", "t0", count - 1, path=path)
+        self.lines.append((frep("t0", len(made), staggered, mask), path))
+        self.lines += [*notes, *made]
+
+    # ------------------------------------------------------------------ operations
+
+    def _dtype(self, op: Op) -> str:
+        return self.dtypes[op.target.array]
+
+    def _operation(self, written: Op, path: Path, above: tuple[Scope, ...]) -> None:
+        op = written.substitute(self.images) if self.images else written
+        if path not in self.explained:
+            self.explained.add(path)
+            self._comment(op_text(written), path)
+        held = [c for c in op.guard if not c.form.is_constant]
+        if not all(c.holds(()) for c in op.guard if c.form.is_constant):
+            return
+        skip = self._label() if held else None
+        for comparison in held:
+            assert skip is not None
+            self._value(comparison.form, "t1", path)
+            self._emit("li", "t2", comparison.bound, path=path)
+            unless = {"<": "bge", ">=": "blt", "==": "bne"}[comparison.relation]
+            self._emit(unless, "t1", "t2", skip.name, path=path)
+        self._compute(op, path, above)
+        if skip is not None:
+            self.lines.append((skip, path))
+
+    def _compute(self, op: Op, path: Path, above: tuple[Scope, ...]) -> None:
+        dtype = self._dtype(op)
+        from_dtype = {self.dtypes[a.array] for a in op.reads} - {dtype}
+        if op.function in BYTES and op.function != dtype:
+            raise NotGeneratable(f"'{op_text(op)}' rounds and widens again: make it two operations.")
+        converts = bool(from_dtype) and op.function in ("", *BYTES)
+        if from_dtype and not converts:
+            raise NotGeneratable(f"'{op_text(op)}' mixes f32 and f64: convert one operand first.")
+        function = "" if op.function in BYTES else op.function
+        if function and function not in (*_BINARY, "neg", "abs", "fma"):
+            told = _MISSING.get(function, f"The FPU of Snitch has no {function}")
+            raise NotGeneratable(f"{told}: this program cannot run on it.")
+        stored = self.program.buffer_of[op.target.array].location != "register"
+        if not op.accumulate and not function and not converts and self._moved(op, dtype, path, above):
+            return
+        with self._borrowed(op_text(op)) as free:
+            sources = [
+                self._operand(o, slot, dtype, free, op, path, above) for slot, o in enumerate(op.operands)
+            ]
+            old = ""
+            if op.accumulate:
+                old = self._loaded(op.target, OLD, free, path, above)
+            here = self.streamed.get((path, TARGET))
+            result = here or (free() if stored else self._register(op.target))
+            suffix = _SUFFIX[dtype]
+            if op.accumulate == "+" and function == "*":
+                self._emit(f"fmadd{suffix}", result, *sources, old, path=path)
+            elif op.accumulate == "+" and function == "neg":
+                self._emit(f"fsub{suffix}", result, old, *sources, path=path)
+            else:
+                value = sources[0]
+                if function or not op.accumulate:
+                    value = free() if op.accumulate else result
+                    self._function(function, value, sources, converts, dtype, free, path)
+                if op.accumulate:
+                    self._emit(f"{_BINARY[op.accumulate]}{suffix}", result, old, value, path=path)
+            if stored and not here:
+                self._access("fsd" if dtype == "f64" else "fsw", result, op.target, path, above)
+
+    def _moved(self, op: Op, dtype: str, path: Path, above: tuple[Scope, ...]) -> bool:
+        """A copy that is one load, one store or one move; False where it is computed."""
+        (source,) = op.operands
+        target_stream = self.streamed.get((path, TARGET))
+        stored = self.program.buffer_of[op.target.array].location != "register"
+        if isinstance(source, Affine) or (path, 0) in self.streamed:
+            return False
+        loaded = isinstance(source, Access) and self.program.buffer_of[source.array].location != "register"
+        letter = "d" if dtype == "f64" else "w"
+        if loaded:
+            assert isinstance(source, Access)
+            if stored:
+                with self._borrowed(op_text(op)) as free:
+                    held = free()
+                    self._access(f"fl{letter}", held, source, path, above)
+                    self._access(f"fs{letter}", held, op.target, path, above)
+            else:
+                self._access(f"fl{letter}", self._register(op.target), source, path, above)
+            return True
+        held = self._register(source) if isinstance(source, Access) else self._number(source.value, dtype)
+        if target_stream or not stored:
+            self._emit(f"fmv{_SUFFIX[dtype]}", target_stream or self._register(op.target), held, path=path)
+        else:
+            self._access(f"fs{letter}", held, op.target, path, above)
+        return True
+
+    def _function(
+        self,
+        function: str,
+        result: str,
+        sources: list[str],
+        converts: bool,
+        dtype: str,
+        free: Callable[[], str],
+        path: Path,
+    ) -> None:
+        suffix = _SUFFIX[dtype]
+        streams = ("ft0", "ft1", "ft2")
+        if converts:
+            self._emit("fcvt.d.s" if dtype == "f64" else "fcvt.s.d", result, *sources, path=path)
+        elif function in _BINARY:
+            self._emit(f"{_BINARY[function]}{suffix}", result, *sources, path=path)
+        elif function == "fma":
+            self._emit(f"fmadd{suffix}", result, *sources, path=path)
+        elif function == "neg":
+            if sources[0] in streams:
+                self._emit(f"fmul{suffix}", result, sources[0], self._number(-1, dtype), path=path)
+            else:
+                self._emit(f"fsgnjn{suffix}", result, sources[0], sources[0], path=path)
+        elif function == "abs":
+            if sources[0] in streams:
+                held = free()
+                self._emit(f"fadd{suffix}", held, sources[0], self._number(-0.0, dtype), path=path)
+                sources = [held]
+            self._emit(f"fsgnjx{suffix}", result, sources[0], sources[0], path=path)
+        elif sources[0] in streams:
+            self._emit(f"fadd{suffix}", result, sources[0], self._number(-0.0, dtype), path=path)
+        else:
+            self._emit(f"fmv{suffix}", result, sources[0], path=path)
+
+    def _operand(
+        self,
+        operand: Operand,
+        slot: int,
+        dtype: str,
+        free: Callable[[], str],
+        op: Op,
+        path: Path,
+        above: tuple[Scope, ...],
+    ) -> str:
+        if isinstance(operand, Number):
+            return self._number(operand.value, dtype)
+        if isinstance(operand, Affine):
+            register = free()
+            self._value(operand, "t1", path)
+            self._emit(f"fcvt{_SUFFIX[dtype]}.w", register, "t1", path=path)
+            return register
+        return self._loaded(operand, slot, free, path, above)
+
+    def _loaded(
+        self, access: Access, slot: int, free: Callable[[], str], path: Path, above: tuple[Scope, ...]
+    ) -> str:
+        """The register that holds a cell's value: its own, a stream's, or one that it is loaded to."""
+        known = self.streamed.get((path, slot))
+        if known is not None:
+            return known
+        buffer = self.program.buffer_of[access.array]
+        if buffer.location == "register":
+            return self._register(access)
+        register = free()
+        self._access("fld" if buffer.dtype == "f64" else "flw", register, access, path, above)
+        return register
+
+    def _register(self, access: Access) -> str:
+        place = cell(self.program, access)
+        if not place.is_constant:
+            raise NotGeneratable(
+                f"{access} moves with a scope that is not unrolled, but lies in registers: unroll the scope."
+            )
+        return self.cells[self.program.buffer_of[access.array].name][place.const]
+
+    # ------------------------------------------------------------------ addresses and integers
+
+    def _access(self, name: str, register: str, access: Access, path: Path, above: tuple[Scope, ...]) -> None:
+        """A load or store of a cell at its address."""
+        pointer = self._pointer(access, path, _loops(above))
+        distance = self._constant(cell(self.program, access)) * BYTES[pointer.buffer.dtype]
+        at = pointer.register
+        if not -2048 <= distance < 2048:
+            self._offset("t0", at, distance, path)
+            at, distance = "t0", 0
+        self._emit(name, register, distance, at, path=path)
+
+    def _constant(self, form: Affine) -> int:
+        """The part of a form that no loop moves: its constant, unrolled iterators filled in."""
+        return form.substitute(self.images).const
+
+    def _offset(self, into: str, base: str, distance: int, path: Path) -> None:
+        if -2048 <= distance < 2048:
+            self._emit("addi", into, base, distance, path=path)
+        else:
+            self._emit("li", "t0", distance, path=path)
+            self._emit("add", into, base, "t0", path=path)
+
+    def _value(self, form: Affine, into: str, path: Path) -> None:
+        """The value of an affine form in an integer register."""
+        self._emit("li", into, form.const, path=path)
+        for depth, coefficient in form.terms:
+            source = self.iterators[depth]
+            if coefficient not in (1, -1):
+                self._emit("li", "t2", coefficient, path=path)
+                self._emit("mul", "t2", source, "t2", path=path)
+                source = "t2"
+            self._emit("sub" if coefficient == -1 else "add", into, into, source, path=path)
+
+
+def _loops(scopes: Sequence[Scope]) -> tuple[int, ...]:
+    """The depths of those that are loops of the core."""
+    return tuple(d for d, s in enumerate(scopes) if s.mark != "u" and s.size > 1)
+
+
+def _uses_value(scope: Scope, depth: int) -> bool:
+    """Does an operation below compute with the scope's iterator, or ask for it in a guard?"""
+    return any(
+        any(c.form.uses(depth) for c in leaf.op.guard)
+        or any(isinstance(o, Affine) and o.uses(depth) for o in leaf.op.operands)
+        for leaf in leaves((scope,))
+    )
+
+
+def _without_mark(scope: Scope) -> Scope:
+    return Scope(scope.size, scope.body, "", scope.birth)
+
+
+def _staggered(made: Sequence[Instruction]) -> int:
+    """The operands, as a mask, whose registers go up by one from copy to copy of one instruction; 0: none."""
+    if len(made) < 2 or len({(one.name, len(one.operands)) for one in made}) > 1:
+        return 0
+    mask = 0
+    for bit, operands in enumerate(zip(*(one.operands for one in made), strict=True)):
+        numbers = [F[str(o)] for o in operands]
+        if numbers == list(range(numbers[0], numbers[0] + len(made))):
+            mask |= 1 << bit
+        elif len(set(numbers)) > 1:
+            return 0
+    return mask
+
+
+def _shown(one: Instruction | Label | str) -> str:
+    if isinstance(one, Label):
+        return f"{one.name}:"
+    if isinstance(one, str):
+        return f"    # {one}"
+    told = ""
+    if one.name == "scfgwi":
+        at = int(one.operands[1])
+        told = (
+            f"  # scfgwi: {_configuration(at >> 5)} of {'all streams' if at & 31 == 31 else f'ft{at & 31}'}"
+        )
+    elif one.name == "frep.o":
+        told = f"  # frep.o: the next {one.operands[1]}, {one.operands[0]}+1 times"
+        if one.operands[3]:
+            told += f", registers staggered by {int(one.operands[2]) + 1}"
+    elif one.name in ("csrrsi", "csrrci"):
+        told = f"  # streams {'on' if one.name == 'csrrsi' else 'off'}"
+    elif one.name == "fmv.x.w":
+        told = "  # wait for the FPU"
+    return f"    {one}{told}"
+
+
+def _configuration(register: int) -> str:
+    if register == 1:
+        return "repeat"
+    if register < 6:
+        return f"bound {register - 2}"
+    if register < 10:
+        return f"stride {register - 6}"
+    return f"{'write' if register >= 28 else 'read'} from, {(register & 3) + 1} dims"
+
+
+def _double(bits: int) -> float:
+    found: float = struct.unpack("<d", struct.pack("<Q", bits))[0]
+    return found

@@ -1,0 +1,250 @@
+"""Snitch: what the generated code computes on the model, what the model says of it, and what it refuses."""
+
+import random
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import dojo_snitch
+import numpy as np
+import pytest
+
+from dojo_core import apply, legal_moves, parse
+from dojo_core.targets.cpu.code import NotGeneratable
+from dojo_core.targets.snitch.assembly import Instruction, Label, encode, frep, instruction, scfgwi
+from dojo_core.targets.snitch.calibration import MEASURED, simulated, table
+from dojo_core.targets.snitch.codegen import generate
+from dojo_core.targets.snitch.simulate import CODE, execute, judge
+from tests import walks
+from tests.snitch import SNITCH, TINY, doubled, runnable
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def text(buffers: str, body: str, head: str = "in x\nout y") -> str:
+    return f"kernel k\n{head}\n{buffers}\n{body}\n"
+
+
+# ---------------------------------------------------------------------------- the model beside the hardware
+
+
+@pytest.mark.parametrize("measured", MEASURED, ids=lambda m: m.name)
+def test_the_model_is_within_a_tenth_of_the_hardware(measured):
+    assert simulated(measured).cycles == pytest.approx(measured.cycles, rel=0.1)
+
+
+def test_the_table_of_the_page_is_what_the_command_prints():
+    assert table() in (DOCS / "snitch.md").read_text(), "python -m dojo_core.targets.snitch.calibration"
+
+
+def test_four_accumulators_hide_the_latency():
+    """The paper's step: a sum in one register waits four cycles for itself."""
+    by_name = {m.name: simulated(m) for m in MEASURED}
+    one, four = (by_name[f"dot 256, SSR and FREP, {n}"] for n in ("one accumulator", "four"))
+    assert one.utilisation == pytest.approx(0.245, abs=0.01) and one.latency > 700
+    assert four.utilisation > 0.85 and four.latency < 30
+
+
+# ---------------------------------------------------------------------------- what is computed
+
+
+PROGRAMS = {
+    "every function": text(
+        "x f64 [9] heap\ny f64 [9] heap\nt f64 [9] heap\nu f64 [9:N] register",
+        "9 t[{0}] = -x[{0}]\n9 u[{0}] = abs(t[{0}])\n| t[{0}] *= u[{0}]\n| t[{0}] max= x[{0}] - 0.3\n"
+        "| t[{0}] min= 1.5\n| t[{0}] -= x[{0}]\n| t[{0}] += u[{0}] + 1e300\n| t[{0}] += -1e300\n"
+        "9 y[{0}] = fma(t[{0}],x[{0}],2)",
+    ),
+    "streamed functions": text(
+        "x f64 [8] heap\ny f64 [8] heap\nt f64 [8] heap",
+        "8:s t[{0}] = -x[{0}]\n8:s y[{0}] = abs(t[{0}])\n8:s t[{0}] = y[{0}]\n8:s y[{0}] = 3\n"
+        "8:s y[{0}] += t[{0}]",
+    ),
+    "iterators and guards": text(
+        "x f64 [6, 4] heap\ny f64 [6, 4] heap",
+        "6 4 y[{0},{1}] = x[{0},{1}]*({0}*3-{1})\n6 4 y[{0},{1}] = {1}+2 if {0}+{1} < 3\n"
+        "| 4 y[{0},{1}] = 7 if {0} >= 5 and {1} == 2",
+    ),
+    "far apart": text(
+        "x f64 [2, 300] heap\ny f64 [300, 2] heap\nt f64 [300, 2] stack",
+        "2 300 t[{1},{0}] = x[-{0}+1,-{1}+299]\n300 2 y[{0},{1}] = t[{0},{1}]",
+    ),
+    "rewound": text(
+        "x f64 [3, 5] heap\nw f64 [5] heap\ny f64 [3, 5] heap\ns f64 [3:N] stack",
+        "3 s[{0}] = 0\n| 5 s[{0}] += x[{0},{1}]*w[{1}]\n| 5 y[{0},{1}] = x[{0},{1}]*s[{0}]",
+        "in x, w\nout y",
+    ),
+    "loops in unrolled scopes": text(
+        "x f64 [4, 6] heap\ny f64 [4, 6] heap",
+        "2 2:u 2 3 y[{0}*2+{1},{2}*3+{3}] = x[{0}*2+{1},{2}*3+{3}]\n"
+        "2:u 2 2:u 3 y[{0}*2+{1},{2}*3+{3}] += x[{0}*2+{1},-{2}*3-{3}+5]",
+    ),
+    "f32 and f64": text(
+        "x f32 [5] heap\ny f32 [5] heap\nt f64 [5] heap\nu f64 [5] heap",
+        "5 t[{0}] = x[{0}]\n5 u[{0}] = t[{0}]*0.5\n5 y[{0}] = f32(u[{0}])\n5 y[{0}] = y[{0}] + 2.25",
+    ),
+    "a region in a loop": text(
+        "x f64 [4, 8] heap\ny f64 [4, 8] heap\nt f64 [8] heap",
+        "4 8 t[{1}] = x[{0},{1}] + 1\n| 8:s y[{0},{1}] = t[{1}]*2",
+    ),
+    "staggered registers": text(
+        "x f64 [64] heap\ny f64 [4] heap\nc f64 [4] register",
+        "4:u c[{0}] = 0\n1:s 16:f 4:u c[{2}] += x[{1}*4+{2}]\n4:u y[{0}] = c[{0}]",
+    ),
+    "a scalar": text("x f64 [] heap\ny f64 [] heap", "y[] = x[]*x[]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_code_computes_what_the_program_says(name):
+    verdict = judge(parse(PROGRAMS[name]))
+    assert verdict.status == "ok", verdict.message
+
+
+def test_a_loop_of_one_instruction_staggers_its_registers():
+    shown = generate(parse(PROGRAMS["staggered registers"])).text
+    assert "the next 1, t0+1 times, registers staggered by 4" in shown and "li      t0, 63" in shown
+
+
+def test_the_code_of_a_stream_is_readable():
+    shown = generate(parse(next(m.text for m in MEASURED if "SSR, unrolled" in m.name)))
+    assert shown.text == (Path(__file__).parent / "golden" / "snitch" / "vadd.s").read_text()
+    assert len(shown.nodes) == len(shown.text.splitlines())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_walks_on_a_snitch_compute_what_they_began_with(seed):
+    """Random legal moves, the target's own first: the code of each position gives the start's results."""
+    rng = random.Random(f"snitch {seed}")
+    ran = marked = 0
+    for _ in range(5):
+        start = program = runnable(rng)
+        for _ in range(10):
+            found = legal_moves(program, TINY)
+            own = [m for m in found if m.name in ("ssr", "frep", "unroll", "set_location")]
+            program = apply(program, rng.choice(own if own and rng.random() < 0.6 else found), TINY)
+            verdict = judge(program, start, seeds=(seed,))
+            if verdict.status == "refused":
+                assert "register" in verdict.message or "arrays" in verdict.message, verdict.message
+                continue
+            assert verdict.status == "ok", f"{verdict.message}\n{program.text}"
+            ran += 1
+            marked += bool(program.summary.marks & {"s", "f"})
+    assert ran > 30 and marked > 5, (ran, marked)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_random_walk_on_a_snitch_keeps_the_meaning(seed):
+    rng = random.Random(f"snitch {seed}")
+    program, policy = walks.start(rng)
+    while program.tables:
+        program, policy = walks.start(rng)
+    with patch.object(walks, "SMALL", TINY):
+        _, finding = walks.walk_from(doubled(program), policy, rng, walks.Tally(), 12, 3)
+    assert finding is None, finding
+
+
+# ---------------------------------------------------------------------------- faults and refusals
+
+
+MANY = text(
+    "x f64 [40] heap\ny f64 [40] heap\nt f64 [40] register", "40:u t[{0}] = x[{0}]\n40:u y[{0}] = t[{0}]"
+)
+COPY = text("x f64 [8] heap\ny f64 [8] heap", "8 y[{0}] = x[{0}]")
+
+
+@pytest.mark.parametrize("mark", ["", ":s"])
+@pytest.mark.parametrize("array", ["x", "y"])
+def test_an_access_outside_the_arrays_is_a_fault(mark, array):
+    code = generate(parse(COPY.replace("8 y", f"8{mark} y")))
+    shorter = tuple(replace(p, shape=(7,)) if p.name == array else p for p in code.parameters)
+    _, run = execute(replace(code, parameters=shorter), {"x": np.arange(8.0)[: 7 if array == "x" else 8]})
+    done = "reads from" if array == "x" else "writes to"
+    assert f"It {done} 0x" in run.fault and f"outside every array (the nearest is {array})" in run.fault
+
+
+def fault(*lines: Instruction | Label) -> str:
+    """What the model says of some instructions; a0 to a7 point to 16 numbers that are only read."""
+    memory = [("m", 0x10000000, np.zeros(16), False)]
+    found: str = dojo_snitch.run(encode([*lines, RETURN]), CODE, memory, [0x10000000] * 8, 1000)["fault"]
+    return found
+
+
+RETURN = instruction("ret")
+ON = instruction("csrrsi", "zero", 0x7C0, 1)
+BEGUN = (instruction("li", "t0", 3), scfgwi("t0", 2, 0), scfgwi("zero", 6, 0), scfgwi("a0", 24, 0))
+FOREVER = (Label(".L1"), instruction("beq", "zero", "zero", ".L1"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ((), ""),
+        ((ON, instruction("fadd.d", "ft3", "ft0", "ft4")), "whose stream has ended or not begun"),
+        ((ON, instruction("fadd.d", "ft1", "ft3", "ft4")), "which no stream takes"),
+        ((instruction("li", "t0", 3), scfgwi("t0", 24, 0), *FOREVER), "no multiple of 8"),
+        (BEGUN, "not used up"),
+        ((*BEGUN, ON, instruction("fadd.d", "ft3", "ft0", "ft0")), "twice"),
+        ((instruction("fsd", "ft3", 0, "a0"),), "only read"),
+        ((frep("zero", 1), instruction("fcvt.d.w", "ft3", "zero")), "cannot"),
+        (FOREVER, "within 1000 cycles"),
+        ((instruction("li", "ra", 4),), "leaves its own code"),
+        ((scfgwi("a0", 12, 0),), "no stream register 12"),
+    ],
+)
+def test_the_model_lets_no_error_of_a_generator_go_by(lines, told):
+    assert (told in fault(*lines)) if told else not fault()
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        (COPY.replace("x[{0}]", "exp(x[{0}])"), "no exp"),
+        (COPY.replace("x[{0}]", "x[{0}] / 3"), "no divider"),
+        (COPY.replace("f64", "i32"), "is i32: the Snitch generator has f64 and f32"),
+        (COPY.replace("8 y", "8:p y"), "knows no :p scopes"),
+        (COPY.replace("x f64 [8]", "x f32 [8]").replace("x[{0}]", "x[{0}] + x[{0}]"), "mixes f32 and f64"),
+        (MANY, "no FPU register left"),
+    ],
+)  # fmt: skip
+def test_what_cannot_run_is_refused_with_a_sentence(program, told):
+    with pytest.raises(NotGeneratable, match=told):
+        generate(parse(program))
+
+
+def test_arrays_larger_than_the_memory_are_refused():
+    verdict = judge(parse(COPY.replace("8", "20000")))
+    assert verdict.status == "refused" and "131,072" in verdict.message
+
+
+# ---------------------------------------------------------------------------- the encoder beside GNU as
+
+AS = shutil.which("riscv64-unknown-elf-as")
+
+
+@pytest.mark.skipif(
+    AS is None, reason="needs GNU as for RISC-V: apt-get install binutils-riscv64-unknown-elf"
+)
+@pytest.mark.parametrize("name", [*PROGRAMS, *(m.name for m in MEASURED)])
+def test_the_words_are_those_of_gnu_as(name, tmp_path):
+    program = PROGRAMS.get(name) or next(m.text for m in MEASURED if m.name == name)
+    code = generate(parse(program))
+    (tmp_path / "k.s").write_text(code.text)
+    flags = ["-march=rv32imafd_zicsr", "-mabi=ilp32d", "-mno-relax"]
+    subprocess.run([AS, *flags, "-o", tmp_path / "k.o", tmp_path / "k.s"], check=True)
+    tool = AS.removesuffix("-as")
+    link = ["-m", "elf32lriscv", f"-Ttext={CODE:#x}", "-e", code.symbol, "--no-relax"]
+    subprocess.run([f"{tool}-ld", *link, "-o", tmp_path / "k", tmp_path / "k.o"], check=True)
+    subprocess.run(
+        [f"{tool}-objcopy", "-O", "binary", "-j", ".text", tmp_path / "k", tmp_path / "k.bin"], check=True
+    )
+    made = (tmp_path / "k.bin").read_bytes()
+    nop = 0x00000013  # what as fills up with
+    ours = [w or nop for w in code.words[: len(made) // 4]]
+    assert [int.from_bytes(made[n : n + 4], "little") or nop for n in range(0, len(made), 4)] == ours
+
+
+def test_the_target_is_registered():
+    assert SNITCH.name == "snitch" and SNITCH.marks == frozenset("usf")
