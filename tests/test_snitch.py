@@ -93,6 +93,7 @@ PROGRAMS = {
         "x f64 [64] heap\ny f64 [4] heap\nc f64 [4] register",
         "4:u c[{0}] = 0\n1:s 16:f 4:u c[{2}] += x[{1}*4+{2}]\n4:u y[{0}] = c[{0}]",
     ),
+    "halves": text("x f64 [8] heap\ny f64 [8] heap", "8 y[{0}] = x[{0}] / 2\n8 y[{0}] += y[{0}] / -0.125"),
     "a scalar": text("x f64 [] heap\ny f64 [] heap", "y[] = x[]*x[]"),
 }  # fmt: skip
 

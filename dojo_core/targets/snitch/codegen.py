@@ -17,7 +17,7 @@ import struct
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import dtypes_of
@@ -242,7 +242,7 @@ class _Generator:
 
     def _constants(self, leaf: Leaf) -> None:
         """Put an operation's numbers into registers, once for the whole kernel."""
-        op, dtype = leaf.op, self._dtype(leaf.op)
+        op, dtype = _multiplied(leaf.op), self._dtype(leaf.op)
         streamed = any(s.mark == "s" for s in leaf.scopes)
         for operand in op.operands:
             if isinstance(operand, Number):
@@ -473,7 +473,7 @@ class _Generator:
         return self.dtypes[op.target.array]
 
     def _operation(self, written: Op, path: Path, above: tuple[Scope, ...]) -> None:
-        op = written.substitute(self.images) if self.images else written
+        op = _multiplied(written.substitute(self.images) if self.images else written)
         if path not in self.explained:
             self.explained.add(path)
             self._comment(op_text(written), path)
@@ -664,6 +664,16 @@ class _Generator:
                 self._emit("mul", "t2", source, "t2", path=path)
                 source = "t2"
             self._emit("sub" if coefficient == -1 else "add", into, into, source, path=path)
+
+
+def _multiplied(op: Op) -> Op:
+    """A division by a power of two as the product that it is exactly equal to."""
+    divisor = op.operands[-1]
+    if op.function != "/" or not isinstance(divisor, Number):
+        return op
+    if divisor.value == 0 or not math.isfinite(divisor.value) or abs(math.frexp(divisor.value)[0]) != 0.5:
+        return op
+    return replace(op, function="*", operands=(op.operands[0], Number(1 / divisor.value)))
 
 
 def _loops(scopes: Sequence[Scope]) -> tuple[int, ...]:

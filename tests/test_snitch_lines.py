@@ -1,0 +1,76 @@
+"""The recorded lines for Snitch: each replays to its golden end, is right, and comes near the peak."""
+
+from pathlib import Path
+
+import pytest
+
+from dojo_core import kernels
+from dojo_core.game import Game
+from dojo_core.line import recorded_lines
+from dojo_core.program.interpret import interpret
+from dojo_core.program.tree import walk
+from dojo_core.targets.snitch.simulate import judge
+from tests.compiled import random_inputs
+from tests.snitch import SNITCH
+
+GOLDEN = Path(__file__).parent / "golden" / "snitch"
+LINES = recorded_lines("snitch")
+PEAK = {"add": 0.98, "relu": 0.98, "dot": 0.87, "sum": 0.87, "gemv": 0.95, "matmul": 0.88}
+
+
+def played(name: str, shape: str = "", **settings: int) -> Game:
+    line, kernel = LINES[name], kernels.get(name)
+    shape = shape or line.shape
+    start = SNITCH.start(kernel.program(kernel.shape(shape)))
+    game = Game.new(start, name, shape, line.target, line.policy)
+    report = line.play(game, settings)
+    assert [(e.move, e.outcome, e.reason) for e in report.entries if e.outcome != "same"] == []
+    return game
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_each_line_replays_to_its_golden_end(name):
+    program = played(name).current.program
+    births = [node.birth for node, _, _ in walk(program.body)]
+    assert len(set(births)) == len(births), "every node is known by its birth"
+    assert program.text == (GOLDEN / f"{name}.txt").read_text()
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_each_end_is_right_and_near_the_peak(name):
+    game = played(name)
+    verdict = judge(game.current.program, game.start)
+    assert verdict.status == "ok" and verdict.run is not None, verdict.message
+    assert verdict.run.utilisation == pytest.approx(PEAK[name], abs=0.01)
+
+
+def test_the_start_is_the_kernel_in_doubles():
+    start = played("relu").start
+    assert {b.dtype for b in start.buffers} == {"f64"}
+    inputs = random_inputs(start)
+    reference = kernels.get("relu").reference(inputs, (16, 64))
+    assert (interpret(start, inputs)["y"] == reference["y"]).all()
+
+
+def test_each_step_of_the_sum_gains_what_the_paper_says():
+    """Scalar, streams, the hardware loop, then four sums: 24% of the peak becomes 87%."""
+    cycles: dict[int, tuple[int, float]] = {}
+    for sums in (1, 2, 4):
+        game = played("dot", sums=sums) if sums > 1 else Game.new(played("dot").start, "dot", "256", "snitch")
+        if sums == 1:
+            for move in (
+                "stage_write s root t",
+                "set_location t register",
+                "wrap t#1@0 1",
+                "ssr t#1@0",
+                "frep t#1@1",
+            ):
+                game.play(move)
+        run = judge(game.current.program, game.start).run
+        assert run is not None
+        cycles[sums] = run.cycles, run.utilisation
+    scalar = judge(played("dot").start).run
+    assert scalar is not None and scalar.cycles > 1800
+    assert cycles[1][1] == pytest.approx(0.244, abs=0.01)
+    assert cycles[2][1] == pytest.approx(0.47, abs=0.02)
+    assert cycles[4][1] == pytest.approx(0.87, abs=0.01)
