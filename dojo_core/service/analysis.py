@@ -28,7 +28,9 @@ from dojo_core.service.view import Json, code_lines, difference, paths_text
 from dojo_core.targets.cpu.code import Code, NotGeneratable
 from dojo_core.targets.gpu.check import gpu_code
 from dojo_core.targets.gpu.code import GpuCode
-from dojo_core.targets.target import GPUS
+from dojo_core.targets.snitch.codegen import SnitchCode
+from dojo_core.targets.snitch.codegen import generate as assembler
+from dojo_core.targets.target import GPUS, SIMULATED
 
 log = logging.getLogger(__name__)
 
@@ -197,6 +199,8 @@ class Analysis:
         with self._lock:
             if self.target in GPUS:
                 raise NotGeneratable("The assembly of GPU code is not listed yet.")
+            if self.target in SIMULATED:
+                raise NotGeneratable("The code of this target is assembly already.")
             if self._code is None:
                 from dojo_core.targets.cpu.codegen import generate
 
@@ -209,7 +213,7 @@ class Analysis:
         with self._lock:
             if self._code_view is None:
                 try:
-                    code = self._gpu_code() if self.target in GPUS else self.code
+                    code = self._target_code() if self.target in (*GPUS, *SIMULATED) else self.code
                     self._code_view = {"lines": code_lines(code.text.splitlines(), code.nodes)}
                 except NotGeneratable as fault:
                     self._code_view = {"error": str(fault)}
@@ -218,7 +222,9 @@ class Analysis:
                     self._code_view = {"error": "The code generator failed here: a fault of ours, logged."}
             return self._code_view
 
-    def _gpu_code(self) -> GpuCode:
+    def _target_code(self) -> GpuCode | SnitchCode:
+        if self.target in SIMULATED:
+            return assembler(self.program)
         return gpu_code(self.program, self.target, self.policy)
 
     def preview(self, move_text: str) -> list[tuple[str, str]]:

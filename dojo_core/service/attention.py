@@ -15,7 +15,7 @@ from dojo_core.service.players import Player, Table
 from dojo_core.service.queue import MeasuringQueue, Task
 from dojo_core.service.scout import Scout
 from dojo_core.service.sources import Store
-from dojo_core.targets.target import GPUS
+from dojo_core.targets.target import GPUS, SIMULATED
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class Attention:
             if self._limit is None or table.limited or not player.measuring or self._queue.down:
                 return
             successors = player.analysis.known_successors if player.analysis is not None else None
-            if table.game.target in GPUS or successors is None:
+            if table.game.target in (*GPUS, *SIMULATED) or successors is None:
                 return
             hashes = [table.game.start.hash, *(s.program.hash for s in successors)]
             start, *known = self._queue.results(table.key, hashes)

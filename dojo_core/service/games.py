@@ -19,7 +19,9 @@ from dojo_core.service.players import Refused, Table
 from dojo_core.service.sources import KernelCard, Kernels, SavedText, Store
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.gpu.check import gpu_code
-from dojo_core.targets.target import GPUS
+from dojo_core.targets.snitch.codegen import generate as assembler
+from dojo_core.targets.target import GPUS, SIMULATED
+from dojo_core.targets.target import target as target_named
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,11 @@ TARGETS = (
         "Verified in an emulator and compiled; without the GPU nothing has a time.",
     ),
     ("hip", "AMD GPU (HIP)", "Verified in an emulator and compiled; without the GPU nothing has a time."),
+    (
+        "snitch",
+        "Snitch (RISC-V with streams)",
+        "Verified on a model of the core, which tells cycles: small shapes, up to 128 KiB of doubles.",
+    ),
 )
 
 
@@ -235,7 +242,8 @@ class Games:
             raise Refused(
                 f"This line's kernel {line.kernel} {line.shape} cannot be set up: {fault}"
             ) from fault
-        game = Game.new(program, kernel=line.kernel, shape=line.shape, policy=_policy(line.policy))
+        program = target_named(line.target).start(program)
+        game = Game.new(program, line.kernel, line.shape, line.target, _policy(line.policy))
         game.title = f"{game.title}: {line.title}" if line.title != line.kernel else game.title
         for entry in line.play(game).entries:
             if not entry.applies:
@@ -246,10 +254,15 @@ class Games:
 
 def begun(program: Program, kernel: str | None, shape: str, target: str, policy: str) -> Game:
     """A game on a target that can play the program. Raises ValueError with a sentence."""
+    if kernel is not None:
+        program = target_named(target).start(program)
     game = Game.new(program, kernel=kernel, shape=shape, target=target, policy=policy)
-    if target in GPUS:
+    if target in (*GPUS, *SIMULATED):
         try:
-            gpu_code(program, target, policy)
+            if target in GPUS:
+                gpu_code(program, target, policy)
+            else:
+                assembler(program)
         except NotGeneratable as fault:
             raise ValueError(str(fault)) from fault
         game.title = f"{game.title} on {target}"

@@ -26,7 +26,8 @@ from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json, code_lines
 from dojo_core.targets.gpu.check import Checker
 from dojo_core.targets.gpu.feedback import summary
-from dojo_core.targets.target import GPUS
+from dojo_core.targets.snitch.simulate import judge
+from dojo_core.targets.target import GPUS, SIMULATED
 
 log = logging.getLogger(__name__)
 
@@ -145,8 +146,31 @@ class MeasurerBench:
         if workload.target in GPUS:
             if not again:  # a second look would tell nothing new, and a quick one less
                 self._check(workload, programs, careful, on_result, cancelled)
+        elif workload.target in SIMULATED:
+            if not again:
+                self._simulate(workload, programs, careful, on_result, cancelled)
         else:
             self._measurer.measure(workload, programs, effort, told, cancelled, lines=lines, fresh=again)
+
+    def _simulate(
+        self,
+        workload: Any,
+        programs: Sequence[Program],
+        careful: bool,
+        on_result: Callable[[str, Outcome], None],
+        cancelled: Callable[[], bool],
+    ) -> None:
+        """Programs that run on a model: verified, with cycles that are never taken for seconds."""
+        for program in programs:
+            if cancelled():
+                return
+            verdict = judge(program, workload.start)
+            if verdict.status != "ok" or verdict.run is None:
+                on_result(program.hash, Outcome(verdict.status, message=verdict.message))
+                continue
+            told = f"{verdict.run.cycles:,} cycles on a calibrated model, "
+            told += f"{verdict.run.utilisation:.0%} of the FPU's peak."
+            on_result(program.hash, Outcome("verified" if careful else "untimed", message=told))
 
     def _check(
         self,

@@ -37,7 +37,7 @@ from dojo_core.program.tree import (
 )
 from dojo_core.targets.cpu.code import NotGeneratable, Parameter
 from dojo_core.targets.snitch.assembly import F, Instruction, Label, X, encode, frep, instruction, scfgwi
-from dojo_core.targets.snitch.limits import SnitchTarget, target
+from dojo_core.targets.snitch.limits import MEMORY_BYTES, SnitchTarget, target
 from dojo_core.targets.snitch.streams import (
     OLD,
     TARGET,
@@ -95,7 +95,7 @@ def generate(program: Program) -> SnitchCode:
     instruction, which each policy allows.
 
     Raises NotGeneratable, with a sentence, for dtypes, functions and marks that Snitch has no code for, and
-    where there are too few registers.
+    where there are too few registers or the arrays do not fit the memory.
     """
     return _Generator(program, target()).code()
 
@@ -175,6 +175,12 @@ class _Generator:
             if buffer.location != "register" and buffer.name not in self.bases:
                 self.bases[buffer.name] = (workspace, self.workspace_bytes)
                 self.workspace_bytes += -(-buffer.bytes // _ALIGNMENT) * _ALIGNMENT
+        total = self.workspace_bytes + sum(b.bytes for b in program.buffers if b.name in parameters)
+        if total > MEMORY_BYTES:
+            raise NotGeneratable(
+                f"Its arrays take {total:,} bytes; the memory of a Snitch cluster holds {MEMORY_BYTES:,}: "
+                "choose a smaller shape."
+            )
         taken = {r for r, _ in self.bases.values()}
         self.integers = deque(r for r in self.integers if r not in taken)
         return tuple(parameters.values())

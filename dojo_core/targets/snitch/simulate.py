@@ -13,7 +13,6 @@ from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.snitch.codegen import BYTES, SnitchCode, generate
-from dojo_core.targets.snitch.limits import MEMORY_BYTES
 
 CODE, MEMORY = 0x1000, 0x10000000  # addresses of the code and of the cluster's memory
 GUARD = 64  # bytes between arrays that belong to nobody
@@ -57,10 +56,7 @@ class Verdict:
 
 def execute(code: SnitchCode, inputs: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], Run]:
     """The outputs by buffer name and what the model says. Every array has guards around it; inputs are
-    read-only.
-
-    Raises NotGeneratable where the arrays do not fit Snitch's memory.
-    """
+    read-only."""
     import dojo_snitch
 
     held: dict[str, np.ndarray] = {}  # the bytes of each array
@@ -69,12 +65,6 @@ def execute(code: SnitchCode, inputs: Mapping[str, np.ndarray]) -> tuple[dict[st
         if p.role == "in":
             held[p.name].view(_STORED[p.dtype])[:] = inputs[p.name].reshape(-1)
     held["the workspace"] = np.full(max(code.workspace_bytes, 8), _POISON, np.uint8)
-    total = sum(a.nbytes for a in held.values())
-    if total > MEMORY_BYTES:
-        raise NotGeneratable(
-            f"Its arrays take {total:,} bytes; the memory of a Snitch cluster holds {MEMORY_BYTES:,}. "
-            "Choose a smaller --shape."
-        )
     words = np.array(code.words, np.uint32)
     memory: list[tuple[str, int, memoryview, bool]] = [("the code", CODE, words.data, False)]
     at, arguments = MEMORY + GUARD, []
