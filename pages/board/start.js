@@ -60,7 +60,7 @@ class StartView {
       return [[kernel.name, kernel.formula, group.name, ...names].join(" ").toLowerCase(), this.card(kernel, group.name)];
     }));
     const none = el("p", { class: "quiet", hidden: true }, "No kernel has this in its name, formula or group.");
-    const find = el("input", { type: "search", class: "field", placeholder: "Find a kernel", "aria-label": "Find a kernel", spellcheck: "false" });
+    const find = el("input", { type: "text", class: "field", placeholder: "Find a kernel", "aria-label": "Find a kernel", spellcheck: "false" });
     find.addEventListener("input", () => {
       const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
       for (const [told, card] of cards) show(card, words.every((word) => told.includes(word)));
