@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agents.passes.gpu import heuristic_on_a_gpu
 from agents.passes.greedy import greedy
 from agents.passes.heuristic import heuristic
 from agents.passes.naive import naive
 from dojo_core.game import MAX_MOVES, Game
 from dojo_core.moves.core import Move
 from dojo_core.recipes import Sketch
+from dojo_core.targets.gpu.limits import GpuTarget
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,16 @@ class Pass:
     run: Callable[[Sketch], None]
 
 
+def _heuristic(sketch: Sketch) -> None:
+    (heuristic_on_a_gpu if isinstance(sketch.context.target, GpuTarget) else heuristic)(sketch)
+
+
 PASSES: dict[str, Pass] = {
     each.name: each
     for each in (
         Pass("naive", "join scopes and reuse dimensions until nothing more applies", naive),
         Pass("greedy", "naive, then every move of the target's hardware wherever it applies", greedy),
-        Pass("heuristic", "what an expert would do, by the structure of the program", heuristic),
+        Pass("heuristic", "what an expert would do, by the structure of the program", _heuristic),
     )
 }
 

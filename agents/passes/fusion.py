@@ -53,6 +53,15 @@ def _join(sketch: Sketch, first: Birth, second: Birth, shared: bool) -> None:
     """Bring two sibling scopes together and join them. Raises IllegalMove, or NoSuchPlace where unwise."""
     kept = independent(sketch, sketch.path(first))
     flow = _flow(sketch.program, sketch.path(first), sketch.path(second))
+    bring_together(sketch, first, second)
+    sketch.play("join_scopes", sketch.place(sketch.path(first)))
+    lost = kept and not independent(sketch, sketch.path(first))
+    if lost and not shared and flow <= sketch.context.target.cache_bytes:
+        raise NoSuchPlace("The joined scope's iterations would depend on each other.")
+
+
+def bring_together(sketch: Sketch, first: Birth, second: Birth) -> None:
+    """Move what stands between two siblings out of the way. Raises IllegalMove."""
     while sketch.path(second)[-1] - sketch.path(first)[-1] > 1:
         here, there = sketch.path(first), sketch.path(second)
         between = (*here[:-1], here[-1] + 1)
@@ -61,10 +70,6 @@ def _join(sketch: Sketch, first: Birth, second: Birth, shared: bool) -> None:
             while count > here[-1]:
                 sketch.play("reorder", sketch.place((*between[:-1], count)))
                 count -= 1
-    sketch.play("join_scopes", sketch.place(sketch.path(first)))
-    lost = kept and not independent(sketch, sketch.path(first))
-    if lost and not shared and flow <= sketch.context.target.cache_bytes:
-        raise NoSuchPlace("The joined scope's iterations would depend on each other.")
 
 
 def _flow(program: Program, first: Path, second: Path) -> int:

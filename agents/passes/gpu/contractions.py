@@ -1,0 +1,232 @@
+"""Products: ``c[i,j] += a[i,k]*b[k,j]`` in tiles, a block of 8 x 8 threads for 64 x 64 results.
+
+Panels of 16 steps of k go through shared memory, ``a`` transposed and padded against bank conflicts; each
+thread keeps 8 x 8 sums in registers. Source: the recorded line of matmul in lines/cuda.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agents.passes.fusion import bring_together
+from agents.passes.gpu.threads import cut, lift, mark, to_heap, to_thread, vector_or_unrolled
+from agents.passes.structure import leaf_of, only, scope_of, stride
+from dojo_core.moves.places import NoSuchPlace, fresh_name
+from dojo_core.moves.storage import buffer_named
+from dojo_core.program.tree import Access, Birth, Leaf, Path
+from dojo_core.recipes import Sketch
+
+TILE, STEP, THREADS, LANES = 64, 16, 8, 4
+
+
+def tile_products(sketch: Sketch) -> None:
+    """Tile every product that tiles divide; the rest stays as it is."""
+    for birth in [leaf.op.birth for leaf in sketch.program.leaves if leaf.op.accumulate]:
+        with sketch.attempt():
+            _tile(sketch, birth)
+
+
+@dataclass(frozen=True)
+class _Product:
+    rows: Birth
+    columns: Birth
+    terms: Birth
+    left: Access  # uses rows and terms
+    right: Access  # uses terms and columns
+
+
+def _find(sketch: Sketch, operation: Birth) -> _Product:
+    program = sketch.program
+    leaf = _leaf(sketch, operation)
+    if leaf.op.accumulate != "+" or leaf.op.function != "*" or leaf.op.guard or len(leaf.op.reads) != 2:
+        raise NoSuchPlace("Not a sum of products.")
+    target = leaf.op.target
+    if {program.buffer_of[a.array].dtype for a in (target, *leaf.op.reads)} != {"f32"}:
+        raise NoSuchPlace("Tiles are for f32.")
+    kept = [d for d in range(len(leaf.scopes)) if _uses(target, d)]
+    summed = [d for d in range(len(leaf.scopes)) if d not in kept]
+    if len(kept) < 2 or summed != [len(leaf.scopes) - 1] or any(s.mark for s in leaf.scopes):
+        raise NoSuchPlace("Not one sum in two scopes or more.")
+    rows, columns, terms = kept[-2], kept[-1], summed[0]
+    one, two = leaf.op.reads
+    left, right = (one, two) if _uses(one, rows) else (two, one)
+    if (
+        [_uses(left, d) for d in (rows, columns, terms)] != [True, False, True]
+        or [_uses(right, d) for d in (rows, columns, terms)] != [False, True, True]
+        or stride(program, left, terms) != 1
+        or stride(program, right, columns) != 1
+        or stride(program, target, columns) != 1
+        or leaf.scopes[rows].size % TILE
+        or leaf.scopes[columns].size % TILE
+        or leaf.scopes[terms].size % STEP
+    ):
+        raise NoSuchPlace("Its operands do not lie as a tile takes them, or no tile divides them.")
+    i, j, k = (leaf.scopes[d].birth for d in (rows, columns, terms))
+    return _Product(i, j, k, left, right)
+
+
+def _uses(access: Access, depth: int) -> bool:
+    return any(form.uses(depth) for form in access.index)
+
+
+def _leaf(sketch: Sketch, operation: Birth) -> Leaf:
+    leaf = leaf_of(sketch.program, operation)
+    if leaf is None or not leaf.op.accumulate:
+        raise NoSuchPlace("No sum.")
+    return leaf
+
+
+@dataclass(frozen=True)
+class _Share:
+    """How the threads of a block share a nest, by births: their scopes, and what each does by itself."""
+
+    threads: tuple[Birth, ...]
+    own: tuple[Birth, ...]
+    lanes: Birth
+
+
+def _tile(sketch: Sketch, operation: Birth) -> None:
+    found = _find(sketch, operation)
+    _join_with_start(sketch, operation, found)
+    found = _find(sketch, operation)
+    array = _leaf(sketch, operation).op.target.array
+    # Blocks of results, and their sums in a buffer of their own.
+    rows_outer, rows = cut(sketch, found.rows, TILE)
+    block, columns = cut(sketch, found.columns, TILE)
+    lift(sketch, block, len(sketch.path(rows_outer)))
+    sums = fresh_name(sketch.program, array + "s")
+    sketch.play("stage_write", array, sketch.place(sketch.path(block)), sums)
+    to_heap(sketch, sums)
+    for depth in (len(sketch.path(columns)), len(sketch.path(rows))):
+        path = sketch.path(operation)
+        sketch.play("fission_scope", sketch.place(path[:depth]), sketch.place(path[: depth + 1]))
+    top = sketch.path(block)
+    start, product, store = (sketch.birth((*top, n)) for n in range(3))
+    # A thread has 8 rows of twice 4 columns; steps of the sum go around what it does by itself.
+    terms, step = cut(sketch, found.terms, STEP)
+    lift(sketch, terms, len(top))
+    shares = [_share(sketch, each) for each in (start, product, store)]
+    lift(sketch, step, len(top) + 3)
+    _split_sums(sketch, sums, len(top))
+    # Panels through shared memory, and what one step takes of them in registers.
+    left, right = _panels(sketch, found, terms)
+    register = fresh_name(sketch.program, "r" + left)
+    copies = (_copy_left(sketch, found, left, register), _copy_right(sketch, right))
+    fragments = [_fragment(sketch, panel, step) for panel in (right, left)]
+    for n in range(len(top)):
+        mark(sketch, "map_grid", sketch.birth(top[: n + 1]))
+    for panel in (left, right):
+        sketch.play("set_location", panel, "shared")
+    for share in (*shares, *copies):
+        for each in share.threads:
+            mark(sketch, "map_block", each)
+    mark(sketch, "unroll", step)
+    for share in (*shares, *copies):
+        vector_or_unrolled(sketch, share.lanes)
+        for each in reversed(share.own):
+            mark(sketch, "unroll", each)
+    for name in (register, *fragments):
+        for path in _loops_of(sketch, name):
+            vector_or_unrolled(sketch, sketch.birth(path))
+    if not to_thread(sketch, sums, len(top)):
+        raise NoSuchPlace("A thread cannot keep its sums.")
+    for name in (register, *fragments):
+        sketch.play("set_location", name, "local")
+
+
+def _share(sketch: Sketch, rows: Birth) -> _Share:
+    """64 rows by 64 columns as 8 x 8 threads with 8 rows of 2 x 4 columns each."""
+    columns = sketch.birth((*sketch.path(rows), 0))
+    threads, own = cut(sketch, rows, TILE // THREADS)
+    vectors, lanes = cut(sketch, columns, LANES)
+    twice, across = cut(sketch, vectors, THREADS)
+    lift(sketch, across, len(sketch.path(threads)))
+    return _Share((threads, across), (own, twice), lanes)
+
+
+def _split_sums(sketch: Sketch, sums: str, k: int) -> None:
+    """Dimensions as the scopes are: threads, rows of one, vectors of one, lanes."""
+    sketch.play("split_dim", sums, k, TILE // THREADS)
+    sketch.play("split_dim", sums, k + 2, LANES)
+    sketch.play("split_dim", sums, k + 2, THREADS)
+    sketch.play("swap_dims", sums, k + 1, k + 3)
+    sketch.play("swap_dims", sums, k + 2, k + 3)
+
+
+def _panels(sketch: Sketch, found: _Product, terms: Birth) -> tuple[str, str]:
+    names = []
+    for access in (found.right, found.left):
+        names.append(fresh_name(sketch.program, access.array + "p"))
+        sketch.play("stage_read", access.array, sketch.place(sketch.path(terms)), names[-1])
+    return names[1], names[0]
+
+
+def _copy_left(sketch: Sketch, found: _Product, panel: str, register: str) -> _Share:
+    """64 rows by 16 terms: a thread reads 4 terms of 4 rows, each by one access; stored transposed."""
+    rows, terms = _scopes_of(sketch, panel, 2)
+    four, threads = cut(sketch, rows, STEP)
+    across, lanes = cut(sketch, terms, LANES)
+    first = len(sketch.path(four)) - 1
+    lift(sketch, threads, first)
+    lift(sketch, across, first + 1)
+    sketch.play("stage_read", found.left.array, sketch.place(sketch.path(four)), register)
+    k = len(buffer_named(sketch.program, panel).dims) - 2
+    sketch.play("swap_dims", panel, k, k + 1)
+    sketch.play("pad_dim", panel, k + 1, TILE + LANES)
+    return _Share((threads, across), (four,), lanes)
+
+
+def _copy_right(sketch: Sketch, panel: str) -> _Share:
+    """16 terms by 64 columns: a thread copies 4 columns of 4 terms."""
+    terms, columns = _scopes_of(sketch, panel, 2)
+    four, threads = cut(sketch, terms, 4)
+    vectors, lanes = cut(sketch, columns, LANES)
+    twice, across = cut(sketch, vectors, THREADS)
+    first = len(sketch.path(four)) - 1
+    for n, each in enumerate((threads, twice, across)):
+        lift(sketch, each, first + n)
+    sketch.play("split_dim", panel, len(buffer_named(sketch.program, panel).dims) - 1, TILE // 2)
+    return _Share((threads, twice, across), (four,), lanes)
+
+
+def _fragment(sketch: Sketch, panel: str, step: Birth) -> str:
+    """What one step of the sum takes of a panel, in vectors of 4."""
+    name = fresh_name(sketch.program, "f" + panel)
+    sketch.play("stage_read", panel, sketch.place(sketch.path(step)), name)
+    inner = _scopes_of(sketch, name, 1)[0]
+    if scope_of(sketch.program, sketch.path(inner)).size > LANES:
+        cut(sketch, inner, LANES)
+    return name
+
+
+def _writer(sketch: Sketch, name: str) -> Leaf:
+    return only(leaf for leaf in sketch.program.leaves if leaf.op.target.array == name)
+
+
+def _scopes_of(sketch: Sketch, name: str, count: int) -> list[Birth]:
+    """The innermost scopes around the copy that fills a buffer."""
+    return [scope.birth for scope in _writer(sketch, name).scopes[-count:]]
+
+
+def _loops_of(sketch: Sketch, name: str) -> list[Path]:
+    """The unmarked scopes that only fill a buffer, innermost first."""
+    path = _writer(sketch, name).path[:-1]
+    found = []
+    while len(scope_of(sketch.program, path).body) == 1 and not scope_of(sketch.program, path).mark:
+        found.append(path)
+        path = path[:-1]
+    return found
+
+
+def _join_with_start(sketch: Sketch, operation: Birth, found: _Product) -> None:
+    """Bring the operation that sets the results to zero into the scope of columns, before the sum."""
+    array = _leaf(sketch, operation).op.target.array
+    begins = [x.op for x in sketch.program.leaves if x.op.target.array == array and not x.op.accumulate]
+    if len(begins) != 1:
+        raise NoSuchPlace("The results are set more than once.")
+    depth = len(sketch.path(found.columns))
+    for level in range(1, depth + 1):
+        first, second = sketch.path(begins[0].birth)[:level], sketch.path(operation)[:level]
+        if first != second:
+            bring_together(sketch, sketch.birth(first), sketch.birth(second))
+            sketch.play("join_scopes", sketch.place(sketch.path(sketch.birth(first))))

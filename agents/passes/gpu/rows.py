@@ -1,0 +1,260 @@
+"""Rows: nests whose independent iterations each go along rows of data, with sums or maxima over them.
+
+Short rows get a warp each, long ones a block of warps. A thread has 4 neighbours at a time (128-bit
+accesses); what it read stays in its registers; a reduction is each thread's own, then the warp's by shuffles,
+then the block's through shared memory. Source: the recorded lines of softmax and rmsnorm in lines/cuda.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from agents.passes.gpu.bands import ENOUGH, band
+from agents.passes.gpu.threads import (
+    UNROLLED,
+    cut,
+    divisor,
+    lift,
+    mark,
+    operations,
+    own_arrays,
+    separate,
+    to_heap,
+    to_thread,
+    vector_or_unrolled,
+)
+from agents.passes.structure import leaf_of, scope_of, stride
+from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
+from dojo_core.moves.storage import buffer_named
+from dojo_core.program.affine import Affine
+from dojo_core.program.tree import Birth, Scope
+from dojo_core.recipes import Sketch
+from dojo_core.targets.gpu.limits import GpuTarget
+
+SHORT = 1024  # elements of a row that one warp reads
+WARPS = 8  # of a block
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How threads share a row: ``warps`` 1 is a warp a row, several rows to a block."""
+
+    warps: int
+    lanes: int
+
+    @property
+    def threads(self) -> int:
+        return self.warps * self.lanes
+
+
+def map_rows(sketch: Sketch, birth: Birth) -> None:
+    """Map a nest of rows. Raises IllegalMove or NoSuchPlace where it is none, or may not be mapped so."""
+    rows = band(sketch, birth)
+    if not rows:
+        raise NoSuchPlace("Its outermost iterations depend on each other.")
+    row = rows[-1]
+    shape = _shape(sketch, rows)
+    _stage(sketch, row, shape)
+    path = sketch.path(row)
+    for name in own_arrays(sketch, path[:1]):
+        to_heap(sketch, name)
+    columns: list[Birth] = []
+    for child in [c.birth for c in scope_of(sketch.program, path).body if isinstance(c, Scope)]:
+        columns += separate(sketch, child, len(path))
+    warp_a_row = shape.warps == 1
+    if warp_a_row:
+        outer, row = cut(sketch, row, divisor(scope_of(sketch.program, path).size, WARPS))
+        rows = [*rows[:-1], outer]
+    nests = [_Nest(sketch, column, len(sketch.path(row)), shape) for column in columns]
+    shared = [name for nest in nests for name in nest.reduce()]
+    _split_dims(sketch, nests)
+    for each in rows:
+        mark(sketch, "map_grid", each)
+    if warp_a_row:
+        mark(sketch, "map_block", row)
+    for nest in nests:
+        nest.mark()
+    _store(sketch, nests, shared)
+
+
+def _shape(sketch: Sketch, rows: list[Birth]) -> Shape:
+    """Raises NoSuchPlace where there are no rows, or threads do better with a result each."""
+    program, path = sketch.program, sketch.path(rows[-1])
+    target = sketch.context.target
+    if not isinstance(target, GpuTarget):
+        raise NoSuchPlace("Not a GPU.")
+    along = across = longest = 0
+    for leaf in program.leaves:
+        inner = len(leaf.scopes) - 1
+        if leaf.path[: len(path)] != path or inner < len(path):
+            continue
+        longest = max(longest, leaf.scopes[inner].size)
+        for access in (leaf.op.target, *leaf.op.reads):
+            if any(form.uses(inner) for form in access.index):
+                along += stride(program, access, inner) == 1
+                across += stride(program, access, len(path) - 1) == 1
+    if longest < 2 * target.warp or along <= across:
+        raise NoSuchPlace("No rows that are worth a warp.")
+    count = math.prod(scope_of(program, sketch.path(each)).size for each in rows)
+    lanes = next(n for n in (target.warp, 32, 16, 1) if longest % n == 0)
+    if lanes == 1:  # the row is padded
+        lanes = target.warp
+    if longest <= SHORT and count >= ENOUGH:
+        return Shape(1, lanes)
+    return Shape(WARPS, lanes)
+
+
+def _stage(sketch: Sketch, row: Birth, shape: Shape) -> None:
+    """Read into registers, once, what several loops over the row read."""
+    program, path = sketch.program, sketch.path(row)
+    readers: dict[str, set[int]] = {}
+    for leaf in program.leaves:
+        if leaf.path[: len(path)] != path or len(leaf.scopes) != len(path) + 1:
+            continue
+        size = leaf.scopes[-1].size
+        for access in leaf.op.reads:
+            moves = any(form.uses(len(path) - 1) for form in access.index)
+            if access.array in program.inputs and moves and size <= UNROLLED * shape.threads:
+                readers.setdefault(access.array, set()).add(leaf.path[len(path)])
+    for array, children in readers.items():
+        if len(children) > 1:
+            name = fresh_name(sketch.program, array + "r")
+            sketch.may("stage_read", array, sketch.place(sketch.path(row)), name)
+
+
+class _Nest:
+    """One loop over a row, given to threads: ``[warps][lanes][what was around it][rest][width]``."""
+
+    def __init__(self, sketch: Sketch, column: Birth, top: int, shape: Shape) -> None:
+        self.sketch, self.shape, self.top = sketch, shape, top
+        path = sketch.path(column)
+        self.operation = operations(sketch, path)[0].birth
+        around = [scope.birth for scope in sketch.program.scopes_above(path)[top:]]
+        size = scope_of(sketch.program, path).size
+        if size % shape.lanes:
+            size = -(-size // shape.threads) * shape.threads
+            sketch.play("pad_scope", sketch.place(path), size, "guard")
+            column = sketch.birth(path)
+        self.padded = size
+        # Warps share the row itself, or the loop around it.
+        self.inside = shape.warps > 1 and size % shape.threads == 0
+        each = size // (shape.threads if self.inside else shape.lanes)
+        self.width = next(n for n in (4, 2, 1) if each % n == 0)
+        self.count = each // self.width
+        self.inner: Birth | None = None
+        self.rest: Birth | None = None
+        self.warps: Birth | None = None
+        self.lanes = column
+        if self.width > 1:
+            self.lanes, self.inner = cut(sketch, self.lanes, self.width)
+        if self.count > 1 or self.inside:
+            self.rest, self.lanes = cut(sketch, self.lanes, shape.lanes)
+        if self.inside:
+            assert self.rest is not None
+            if self.count > 1:
+                self.rest, self.warps = cut(sketch, self.rest, shape.warps)
+            else:
+                self.rest, self.warps = None, self.rest
+        elif shape.warps > 1:
+            self.warps = self._warps_around(around)
+        lift(sketch, self.lanes, top)
+        if self.warps is not None:
+            lift(sketch, self.warps, top)
+        self.parts: list[Birth] = []  # the lanes of loops that splitting the reduction made
+        self.last: Birth | None = None  # the sum over the warps
+
+    def _warps_around(self, around: list[Birth]) -> Birth:
+        for birth in reversed(around):
+            size = scope_of(self.sketch.program, self.sketch.path(birth)).size
+            if size == self.shape.warps:
+                return birth
+            if size % self.shape.warps == 0:
+                return cut(self.sketch, birth, self.shape.warps)[1]
+        raise NoSuchPlace("Warps have nothing to share.")
+
+    def reduce(self) -> list[str]:
+        """Partial results for lanes and warps; gives the names of those that a block shares."""
+        sketch = self.sketch
+        leaf = leaf_of(sketch.program, self.operation)
+        assert leaf is not None
+        depth = len(sketch.path(self.lanes)) - 1
+        if not leaf.op.accumulate or any(form.uses(depth) for form in leaf.op.target.index):
+            return []
+        shared = []
+        if self.warps is not None:
+            shared = [self._partial(depth - 1)]
+            # The first loop over the warps sets the partial results to the neutral value.
+            first = sketch.path(self.warps)
+            start = (*first[:-1], first[-1] - 1)
+            self.last = sketch.birth((*first[:-1], first[-1] + 1))
+            self._partial(depth)
+            sketch.play("join_scopes", sketch.place(start))
+            self.warps = sketch.birth(start)
+        else:
+            self._partial(depth)
+        return shared
+
+    def _partial(self, depth: int) -> str:
+        sketch = self.sketch
+        leaf = leaf_of(sketch.program, self.operation)
+        assert leaf is not None
+        name = fresh_name(sketch.program, "p" + leaf.op.target.array[:20])
+        own = sketch.place(leaf.path)
+        sketch.play("split_reduction", Place(own.array, own.number, depth), name)
+        to_heap(sketch, name)
+        if depth == len(sketch.path(self.lanes)) - 1:
+            here = sketch.path(self.lanes)
+            self.parts = [sketch.birth((*here[:-1], here[-1] + k)) for k in (-1, 1)]
+        return name
+
+    def mark(self) -> None:
+        """Give the scopes to warps, lanes and copies."""
+        if self.warps is not None:
+            mark(self.sketch, "map_block", self.warps)
+        for each in (*self.parts, self.lanes):
+            mark(self.sketch, "map_warp", each)
+        if self.last is not None:
+            mark(self.sketch, "unroll", self.last)
+        if self.inner is not None:
+            vector_or_unrolled(self.sketch, self.inner)
+        if self.rest is not None and self.count * self.width <= UNROLLED:
+            self.sketch.may("unroll", self.sketch.place(self.sketch.path(self.rest)))
+
+
+def _split_dims(sketch: Sketch, nests: list[_Nest]) -> None:
+    """Temporaries along the row are split as the loops are, so that each thread has its own part."""
+    for name in own_arrays(sketch, sketch.path(nests[0].lanes)[:1]):
+        for nest in nests:
+            leaf = leaf_of(sketch.program, nest.operation)
+            assert leaf is not None
+            lane = len(sketch.path(nest.lanes)) - 1
+            for access in (leaf.op.target, *leaf.op.reads):
+                if sketch.program.buffer_of[access.array].name != name:
+                    continue
+                for k, form in enumerate(access.index):
+                    if isinstance(form, Affine) and form.uses(lane) and len(form.terms) > 1:
+                        _split_dim(sketch, name, k, nest)
+
+
+def _split_dim(sketch: Sketch, name: str, k: int, nest: _Nest) -> None:
+    with sketch.attempt():
+        if buffer_named(sketch.program, name).dims[k].size < nest.padded:
+            sketch.play("pad_dim", name, k, nest.padded)
+        if nest.width > 1:
+            sketch.play("split_dim", name, k, nest.width)
+        if nest.inside or nest.rest is not None:
+            sketch.play("split_dim", name, k, nest.shape.lanes)
+        if nest.inside and nest.rest is not None:
+            sketch.play("split_dim", name, k, nest.shape.warps)
+
+
+def _store(sketch: Sketch, nests: list[_Nest], shared: list[str]) -> None:
+    """Partial results of warps in shared memory, all else of the nest in registers where it fits."""
+    depth = nests[0].top
+    for name in shared:
+        if not to_thread(sketch, name, depth, "shared"):
+            raise NoSuchPlace("A block cannot share its warps' results.")
+    for name in own_arrays(sketch, sketch.path(nests[0].lanes)[:1]):
+        if name not in shared:
+            _ = to_thread(sketch, name, depth)

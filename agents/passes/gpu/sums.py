@@ -1,0 +1,37 @@
+"""Sums over everything: partial sums that blocks add up by themselves, then one block for these."""
+
+from __future__ import annotations
+
+from agents.passes.gpu.bands import ENOUGH, band
+from agents.passes.gpu.threads import cut, divisor, to_heap
+from agents.passes.structure import leaf_of, scope_of
+from dojo_core.moves.places import Place, fresh_name
+from dojo_core.program.tree import Birth, Op, Scope
+from dojo_core.recipes import Sketch
+
+LONG = 1 << 14  # terms that one block would be slow to add up
+
+
+def spread_sums(sketch: Sketch) -> None:
+    """Cut long sums at the root into parts, and make a block of what then stands at the root alone."""
+    for birth in [node.birth for node in sketch.program.body if isinstance(node, Scope)]:
+        with sketch.attempt():
+            _spread(sketch, birth)
+    for birth in [node.birth for node in sketch.program.body]:
+        if isinstance(sketch.program.node(sketch.path(birth)), Op) or not band(sketch, birth):
+            sketch.may("wrap", sketch.place(sketch.path(birth)), 1)
+
+
+def _spread(sketch: Sketch, birth: Birth) -> None:
+    scope = scope_of(sketch.program, sketch.path(birth))
+    if scope.size < LONG or not all(isinstance(child, Op) for child in scope.body) or band(sketch, birth):
+        return
+    sums = [child.birth for child in scope.body if isinstance(child, Op) and child.accumulate]
+    cut(sketch, birth, scope.size // divisor(scope.size, ENOUGH))
+    for each in sums:
+        leaf = leaf_of(sketch.program, each)
+        if leaf is not None and not any(form.uses(0) for form in leaf.op.target.index):
+            own = sketch.place(leaf.path)
+            name = fresh_name(sketch.program, "p" + own.array[:20])
+            sketch.play("split_reduction", Place(own.array, own.number, 0), name)
+            to_heap(sketch, name)

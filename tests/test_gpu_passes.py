@@ -1,0 +1,84 @@
+"""The heuristic pass on a GPU maps whole programs, and what it makes computes what its kernel is."""
+
+import re
+
+import numpy as np
+import pytest
+
+from agents.passes import play_pass
+from agents.passes.gpu import bands, rows, sums
+from dojo_core import kernels, parse
+from dojo_core.game import Game
+from dojo_core.program.gpu import kernels as launches
+from tests.compiled import random_inputs
+from tests.emulated import code_of, emulate
+
+# Small, but such that tiles divide them and rows are worth a warp or a block.
+SHAPES = {
+    "add": "8x96", "mul": "6x512", "relu": "3x508", "relu_ffn": "2x3x16x28", "reducemean": "8x512",
+    "softmax": "16x128", "log_softmax": "8x96", "layernorm": "8x1024", "rmsnorm": "8x2048",
+    "batchnorm": "2x3x8x256", "groupnorm": "1x2x2x16x112", "cross_entropy": "8x128", "matmul": "64x64x128",
+    "bmm": "2x64x64x32", "swiglu": "1x64x32x64", "conv": "1x2x3x40x40x3", "attention": "2x16x64x16",
+    "maxpool": "1x2x32x32x3x2", "gemv": "64x256", "sum": "65536", "dot": "32768", "transpose": "64x96",
+}  # fmt: skip
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """As though a handful of blocks kept the device busy: small shapes then go the ways of large ones."""
+    for module in (bands, rows, sums):
+        monkeypatch.setattr(module, "ENOUGH", 8)
+    monkeypatch.setattr(rows, "SHORT", 256)
+
+
+def played(name: str, shape: str) -> Game:
+    kernel = kernels.get(name)
+    game = Game.new(kernel.program(kernel.shape(shape)), name, shape, "cuda")
+    play_pass(game, "heuristic")
+    return game
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_what_the_pass_makes_is_mapped_and_right(name, few):
+    kernel, shape = kernels.get(name), kernels.get(name).shape(SHAPES[name])
+    program = played(name, SHAPES[name]).current.program
+    assert all(launch.mapped for launch in launches(program)), program.text
+    inputs = random_inputs(program)
+    got, fault = emulate(code_of(program), inputs)
+    assert not fault
+    for output, expected in kernel.reference(inputs, shape).items():
+        have = got[program.buffer_of[output].name].reshape(expected.shape)
+        np.testing.assert_allclose(have, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+def test_a_row_of_softmax_is_read_once_into_registers():
+    program = played("softmax", "24576x512").current.program
+    assert len(launches(program)) == 1
+    assert sum(any(a.array == "x" for a in leaf.op.reads) for leaf in program.leaves) == 1
+    assert {b.location for b in program.buffers if b.name not in ("x", "y")} == {"local"}
+
+
+def test_a_product_goes_through_shared_memory():
+    program = played("matmul", "768x1024x1024").current.program
+    assert sum(b.location == "shared" for b in program.buffers) == 2
+    assert len(code_of(program).barriers) == 2
+
+
+def test_names_mean_nothing():
+    text = kernels.get("rmsnorm").program((64, 4096)).text.replace("kernel rmsnorm", "kernel k")
+    renamed = Game.new(parse(re.sub(r"\bs\b", "total", text)), target="cuda")
+    play_pass(renamed, "heuristic")
+    named = played("rmsnorm", "64x4096")
+    marks = [re.findall(r"\d+:[a-z]", game.current.program.text) for game in (renamed, named)]
+    assert marks[0] == marks[1] and len(marks[0]) > 20
+
+
+def test_what_cannot_be_mapped_stays():
+    text = "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [9] heap\ny[0] = 0\n8 y[{0}+1] = y[{0}] + x[{0}]\n"
+    game = Game.new(parse(text), target="cuda")
+    play_pass(game, "heuristic")
+    program = game.current.program
+    inputs = random_inputs(program)
+    got, fault = emulate(code_of(program), inputs)
+    assert not fault
+    np.testing.assert_allclose(got["y"][1:], np.cumsum(inputs["x"]), rtol=1e-4)
