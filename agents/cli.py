@@ -30,7 +30,14 @@ from dojo_core import kernels
 from dojo_core.cli import app
 from dojo_core.cli.keeping import opened
 from dojo_core.cli.listing import print_code
-from dojo_core.cli.positions import KernelArgument, LineOption, PolicyOption, ShapeOption, played
+from dojo_core.cli.positions import (
+    KernelArgument,
+    LineOption,
+    PolicyOption,
+    ShapeOption,
+    TargetOption,
+    played,
+)
 from dojo_core.cli.terminal import (
     Failure,
     columns,
@@ -56,6 +63,7 @@ def play_a_pass(
     shape: ShapeOption = None,
     policy: PolicyOption = None,
     line: LineOption = None,
+    target: TargetOption = None,
     moves: Annotated[bool, typer.Option("--moves", help="Print the moves, one a line.")] = False,
     text: Annotated[bool, typer.Option("--text", help="Print the final program (default).")] = False,
     code: Annotated[bool, typer.Option("--code", help="Print the generated C.")] = False,
@@ -67,7 +75,7 @@ def play_a_pass(
     """
     if name not in PASSES:
         raise Failure(f"There is no pass {name!r}. The passes: {_PASSES}.")
-    game = played(kernel, shape, policy, line)
+    game = played(kernel, shape, policy, line, None, target)
     began = time.monotonic()
     count = play_pass(game, name)
     took = time.monotonic() - began

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from agents.passes.gpu import heuristic_on_a_gpu
+from agents.passes.gpu import greedy_on_a_gpu, heuristic_on_a_gpu
 from agents.passes.greedy import greedy
 from agents.passes.heuristic import heuristic
 from agents.passes.naive import naive
@@ -29,16 +30,19 @@ class Pass:
     run: Callable[[Sketch], None]
 
 
-def _heuristic(sketch: Sketch) -> None:
-    (heuristic_on_a_gpu if isinstance(sketch.context.target, GpuTarget) else heuristic)(sketch)
+def _on(sketch: Sketch, cpu: Callable[[Sketch], None], gpu: Callable[[Sketch], None]) -> None:
+    (gpu if isinstance(sketch.context.target, GpuTarget) else cpu)(sketch)
 
+
+_GREEDY = partial(_on, cpu=greedy, gpu=greedy_on_a_gpu)
+_HEURISTIC = partial(_on, cpu=heuristic, gpu=heuristic_on_a_gpu)
 
 PASSES: dict[str, Pass] = {
     each.name: each
     for each in (
         Pass("naive", "join scopes and reuse dimensions until nothing more applies", naive),
-        Pass("greedy", "naive, then every move of the target's hardware wherever it applies", greedy),
-        Pass("heuristic", "what an expert would do, by the structure of the program", _heuristic),
+        Pass("greedy", "naive, then every move of the target's hardware wherever it applies", _GREEDY),
+        Pass("heuristic", "what an expert would do, by the structure of the program", _HEURISTIC),
     )
 }
 

@@ -1,4 +1,4 @@
-"""The heuristic pass for GPUs: what an expert does, by the structure of the program and the target's limits.
+"""The passes for GPUs. Heuristic: what an expert does, by the program's structure and the target's limits.
 
 It knows no kernel by name. Products get tiles in shared memory and registers; long rows get a warp or a block
 each, which reads them once into registers; everything else gets a thread for each result. What may not be
@@ -7,14 +7,29 @@ mapped stays as it is. Source: PerfDojo, SC '25, section 4.1, and the recorded l
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agents.passes.fusion import recompute_far, use_reciprocals
 from agents.passes.gpu.bands import fuse_independent
 from agents.passes.gpu.contractions import tile_products
 from agents.passes.gpu.results import map_results
 from agents.passes.gpu.rows import map_rows
 from agents.passes.gpu.sums import spread_sums
+from agents.passes.gpu.threads import to_heap
+from agents.passes.naive import naive
 from agents.passes.structure import unmarked_at
+from dojo_core.moves.storage import temporaries
+from dojo_core.program.tree import Birth
 from dojo_core.recipes import Sketch
+
+
+def greedy_on_a_gpu(sketch: Sketch) -> None:
+    """Naive, then threads for all results, with vectors and registers where they apply."""
+    naive(sketch)
+    for buffer in list(temporaries(sketch.program)):  # iterations that share storage could not run at once
+        with sketch.attempt():
+            to_heap(sketch, buffer.name)
+    _map(sketch, map_results)
 
 
 def heuristic_on_a_gpu(sketch: Sketch) -> None:
@@ -25,8 +40,13 @@ def heuristic_on_a_gpu(sketch: Sketch) -> None:
     fuse_independent(sketch)
     recompute_far(sketch)
     fuse_independent(sketch)
+    _map(sketch, map_rows)
+    _map(sketch, map_results)
+
+
+def _map(sketch: Sketch, mapped: Callable[[Sketch, Birth], None]) -> None:
+    """Map each nest at the root that is not mapped yet, where that is legal."""
     for number in range(len(sketch.program.body)):
-        for mapped in (map_rows, map_results):
-            if unmarked_at(sketch.program, (number,)):
-                with sketch.attempt():
-                    mapped(sketch, sketch.birth((number,)))
+        if unmarked_at(sketch.program, (number,)):
+            with sketch.attempt():
+                mapped(sketch, sketch.birth((number,)))
