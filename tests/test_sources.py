@@ -1,0 +1,51 @@
+"""What no source of the product may do: unpickle, start a shell, run text as code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = [
+    ROOT / "app.py",
+    *(f for part in ("dojo_core", "agents", "pages") for f in (ROOT / part).rglob("*.py")),
+]
+MODULES = {"pickle", "cPickle", "dill", "marshal", "shelve", "joblib"}
+CALLS = {"eval", "exec", "os.system", "os.popen", "compile"}
+
+
+def faults(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = (
+                [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            )
+            yield from (f"imports {name}" for name in names if name.split(".")[0] in MODULES)
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            given = {k.arg: ast.unparse(k.value) for k in node.keywords}
+            if called in CALLS:
+                yield f"line {node.lineno}: calls {called}"
+            if given.get("shell", "False") != "False":
+                yield f"line {node.lineno}: starts a shell"
+            if called.endswith(("np.load", "numpy.load")) and given.get("allow_pickle") == "True":
+                yield f"line {node.lineno}: unpickles arrays"
+            if called.endswith("torch.load") and given.get("weights_only") != "True":
+                yield f"line {node.lineno}: unpickles weights"
+
+
+def test_no_source_unpickles_starts_a_shell_or_runs_text() -> None:
+    found = {str(f.relative_to(ROOT)): list(faults(ast.parse(f.read_text()))) for f in SOURCES}
+    assert {name: told for name, told in found.items() if told} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import pickle", "from dill import loads", "eval(x)", "os.system('ls')", "run(x, shell=True)",
+     "torch.load(f)", "np.load(f, allow_pickle=True)"],
+)  # fmt: skip
+def test_each_of_these_would_be_seen(source: str) -> None:
+    assert list(faults(ast.parse(source)))
