@@ -160,6 +160,7 @@ def test_what_an_agent_found_becomes_a_variation_of_the_game(service) -> None:
     saved = service.new_game("pair", "64", "reassoc")
     first = service.branch(saved, 0, ["split_scope t@0 8"], go=True)
     second = service.branch(saved, 0, ["join_scopes t@0", "unroll t@0"])
+    assert service.times(saved) == {}  # nobody has looked at it yet
     kept = Game.from_text(service.game_text(saved))
     assert kept.cursor == first
     assert [str(p.move) for p in kept.line(second)[1:]] == ["join_scopes t@0", "unroll t@0"]

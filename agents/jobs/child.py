@@ -26,23 +26,28 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
 
-MEMORY_SHARE = 0.5  # of the machine's, for the player alone; its measuring process has limits of its own
+MEMORY_SHARE = 0.8  # of the machine's, for the player alone; its measuring process has limits of its own
+LEAST_MEMORY = 16 * GIBI  # of addresses: libraries such as torch reserve far more than they use
 FILE_BYTES = 4 * GIBI
 SLACK_SECONDS = 600.0  # of processor time, beyond what the budget explains
 JOURNAL, LOG = "journal.jsonl", "run.jsonl"
 
 
-def limit(spec: JobSpec) -> None:
-    """Soft limits only: compilers and the measuring process set harder ones for themselves."""
+def limit(seconds: float | None) -> None:
+    """Soft limits only: compilers and the measuring process set harder ones for themselves.
+
+    ``seconds``: what the budget allows; None where nothing bounds it.
+    """
     machine = this_machine()
 
     def soft(what: int, value: float) -> None:
         resource.setrlimit(what, (int(value), resource.getrlimit(what)[1]))
 
-    soft(resource.RLIMIT_AS, MEMORY_SHARE * machine.memory)
+    soft(resource.RLIMIT_AS, max(LEAST_MEMORY, MEMORY_SHARE * machine.memory))
     soft(resource.RLIMIT_FSIZE, FILE_BYTES)
     soft(resource.RLIMIT_CORE, 0)
-    soft(resource.RLIMIT_CPU, spec.seconds * machine.cores + SLACK_SECONDS)
+    if seconds is not None:
+        soft(resource.RLIMIT_CPU, seconds * machine.cores + SLACK_SECONDS)
 
 
 def listen(control: Control, writer: Writer) -> None:
@@ -102,10 +107,14 @@ def main(folder: Path) -> int:
         control = Control(on_hold=lambda held: writer.state("paused" if held else "running"))
         threading.Thread(target=listen, args=(control, writer), daemon=True).start()
         try:
-            limit(spec)
+            limit(spec.seconds)
             play(folder, spec, len(journal.entries), writer, control)
         except RunBusy as busy:
             writer.state("failed", str(busy))
+            return 1
+        except ModuleNotFoundError as fault:
+            told_why = f"This agent needs {fault.name}, which is not installed here: make setup installs it."
+            writer.state("failed", told_why)
             return 1
         except (OSError, MemoryError) as fault:  # no compiler, a full disk, too little memory
             traceback.print_exc()

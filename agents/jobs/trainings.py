@@ -43,7 +43,7 @@ class TrainingSpec:
     budget: int
     seed: int
     counting: bool = False
-    encoder: str = "ir"
+    encoder: str = "bag"
     settings: Mapping[str, Any] = field(default_factory=dict)
     created: float = 0.0
 

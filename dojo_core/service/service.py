@@ -134,6 +134,15 @@ class Service:
         with table.lock:
             return table.game.to_text()
 
+    def times(self, game: str) -> dict[str, float]:
+        """Seconds of a saved game's programs by hash, as far as they are known here. Raises Refused."""
+        table = self._games.saved(game)
+        with table.lock:
+            hashes = [position.program.hash for position in table.game.positions.values()]
+        self._attention.remember(table, hashes)
+        known = zip(hashes, self.queue.results(table.key, hashes), strict=True)
+        return {h: outcome.seconds for h, outcome in known if outcome is not None and outcome.ok}
+
     def branch(self, game: str, at: int, moves: Sequence[str], player: str = "", go: bool = False) -> int:
         """Play moves from a position of a saved game, as a variation where others were played there.
 

@@ -46,7 +46,7 @@ class Player:
         return replace(self, at=min(total, max(1, at)), since=time.monotonic() if going else None)
 
 
-@st.cache_data(show_spinner=False, max_entries=16)
+@st.cache_data(show_spinner=False, max_entries=16, ttl=30)
 def found(name: str) -> Recording | None:
     """A recording by name: one that comes with the Dojo, a run of one's own, a saved game (``game-ID``)."""
     for each in shipped():
@@ -54,8 +54,8 @@ def found(name: str) -> Recording | None:
             return each
     try:
         if name.startswith("game-"):
-            text = the_service().game_text(name.removeprefix("game-"))
-            return of_game(Game.from_text(text), name)
+            service, game = the_service(), name.removeprefix("game-")
+            return of_game(Game.from_text(service.game_text(game)), name, service.times(game))
         return replace(read(the_jobs().file(name)), name=name)
     except (JobRefused, Refused, OSError, ValueError):
         return None

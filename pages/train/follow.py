@@ -1,0 +1,161 @@
+"""One training run: its state, its curves, its checkpoint at play."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import streamlit as st
+
+from agents.jobs import JobRefused
+from agents.jobs.trainings import Event, TrainingView
+from dojo_core import kernels
+from dojo_core.game import Game, GameFull
+from dojo_core.moves import IllegalMove, MoveSyntax
+from pages import shell
+from pages.jobs import the_trainings
+from pages.shared import the_player, the_service
+from pages.train import curves
+from pages.watch.hand import sit
+from pages.watch.lanes import STATES, ratio
+
+POLL = 1.5
+AFTER = 4.0  # seconds in which what was pressed shows
+CONTROLS = {
+    "running": (("Pause", "pause"), ("Stop", "stop")),
+    "starting": (("Stop", "stop"),),
+    "pausing": (("Go on", "go on"), ("Stop", "stop")),
+    "paused": (("Go on", "go on"), ("Stop", "stop")),
+}
+
+
+def page(run: str) -> None:
+    trainings = the_trainings()
+    try:
+        view = trainings.view(run)
+    except JobRefused as refusal:
+        st.error(str(refusal))
+        if st.button("To all runs"):
+            _leave()
+        return
+    left, right = st.columns([8, 2], vertical_alignment="center")
+    with left:
+        shell.head("Train", f"{view.spec.title}, seed {view.spec.seed}, encoder {view.spec.encoder}.")
+    if right.button("All runs", key="train_all", width="stretch"):
+        _leave()
+    polling = _going_on(view)
+
+    def look_again() -> None:
+        now = trainings.view(run)
+        _head(now)
+        curves.draw(now)
+        _tried(now)
+        if st.session_state.pop("train_go", False):
+            shell.go("play")
+        if _going_on(now) != polling:
+            st.rerun()
+
+    st.fragment(run_every=POLL if polling else None)(look_again)()
+    _play(view)
+
+
+def _going_on(view: TrainingView) -> bool:
+    return view.works or time.monotonic() < st.session_state.get("train_until", 0.0)
+
+
+def _leave() -> None:
+    st.query_params.pop("r", None)
+    st.rerun()
+
+
+def _head(view: TrainingView) -> None:
+    words, _ = STATES.get(view.state, (view.state, ""))
+    columns = st.columns([2, 2, 2, 2, 2, 3], vertical_alignment="center")
+    moves, learned = view.of("move"), view.of("learn")
+    last = learned[-1] if learned else {}
+    columns[0].metric("State", words)
+    columns[1].metric("Programs", f"{last.get('evaluation', 0)} of {view.spec.budget}")
+    start, best = curves.first(view), moves[-1].get("best") if moves else None
+    columns[2].metric("Best", curves.time_text(view, best), ratio(start / best) if start and best else None,
+                      delta_color="off")  # fmt: skip
+    columns[3].metric("ε", f"{last['epsilon']:.2f}" if "epsilon" in last else "–")
+    columns[4].metric("Programs a second", f"{last.get('evaluations_per_second', 0):.2g}" if last else "–")
+    with columns[5]:
+        buttons = st.columns(2)
+        for number, (label, order) in enumerate(CONTROLS.get(view.state, ())):
+            if buttons[number].button(label, key=f"train_{order}", width="stretch"):
+                _do(partial(the_trainings().say, view.spec.id, order))
+        if view.resumable and buttons[0].button(
+            "Resume", key="train_resume", type="primary", width="stretch"
+        ):
+            _do(partial(the_trainings().resume, view.spec.id))
+    if view.message:
+        st.caption(view.message)
+
+
+def _do(what: Callable[[], None]) -> None:
+    try:
+        what()
+    except JobRefused as refusal:
+        st.toast(str(refusal))
+    st.session_state.train_until = time.monotonic() + AFTER
+    st.rerun()
+
+
+def _play(view: TrainingView) -> None:
+    """The last checkpoint plays greedily, on this kernel or another one."""
+    st.subheader("Play this checkpoint")
+    st.caption("It plays without learning or exploring; each position on the way is measured.")
+    one, two, three = st.columns([2, 2, 2], vertical_alignment="bottom")
+    names = kernels.names()
+    name = one.selectbox("Kernel", names, index=names.index(view.spec.kernel), key="train_try_kernel")
+    standard = (
+        view.spec.shape if name == view.spec.kernel else "x".join(map(str, kernels.get(name).shapes[0]))
+    )
+    shape = two.text_input("Shape", standard, key=f"train_try_shape_{name}", max_chars=80)
+    if three.button("Play this checkpoint", key="train_try", disabled=view.trying):
+        try:
+            sizes = kernels.get(name).shape(shape)
+            the_trainings().play(view.spec.id, name, "x".join(map(str, sizes)))
+        except (JobRefused, ValueError, TypeError) as refusal:
+            st.error(str(refusal))
+        else:
+            st.session_state.train_until = time.monotonic() + AFTER
+            st.rerun()
+
+
+def _tried(view: TrainingView) -> None:
+    if view.trying:
+        st.info("The checkpoint plays…")
+    for number, told in enumerate(reversed(view.tried[-3:])):
+        if told.get("event") == "failed":
+            st.error(f"The checkpoint could not play: {told.get('message')}")
+            continue
+        start, best = told.get("start"), told.get("best")
+        gain = f", {ratio(start / best)}" if start and best else ""
+        st.markdown(f"**The checkpoint on {told['kernel']}**: {curves.time_text(view, best)}{gain}")
+        rows = [
+            {"move": move, "expected (Q)": value, "measured": curves.time_text(view, seconds)}
+            for move, value, seconds in zip(
+                ["start", *told["line"]], [None, *told["expected"]][: len(told["line"]) + 1], told["seconds"],
+                strict=False,
+            )
+        ]  # fmt: skip
+        st.dataframe(rows, hide_index=True, key=f"train_tried_{number}")
+        if st.button("Open in Play", key=f"train_open_tried_{number}"):
+            _open(told)
+
+
+def _open(told: Event) -> None:
+    try:
+        found = kernels.get(str(told["name"]))
+        program = found.program(found.shape(str(told["shape"])))
+        game = Game.new(program, found.name, str(told["shape"]), policy=str(told["policy"]))
+        for move in told["line"]:
+            game.play(move)
+        sit(the_service().take_in(game, the_player().id))
+        st.session_state.train_go = True
+        st.rerun()
+    except (IllegalMove, MoveSyntax, GameFull, ValueError, KeyError) as fault:
+        st.error(f"This line cannot be opened: {fault}")
