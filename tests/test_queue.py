@@ -61,6 +61,18 @@ def test_what_is_wanted_twice_is_measured_once_with_the_smaller_rank() -> None:
     queue.close()
 
 
+def test_a_candidate_without_a_time_is_verified_once_it_is_on_the_board() -> None:
+    bench = Bench()
+    queue = MeasuringQueue(lambda: bench)
+    ((_, task),) = tasks(1)
+    queue.know("w", {task.hash: Outcome("untimed")})
+    queue.want("one", [(4, task)])
+    assert queue.open_tasks("one") == 0
+    queue.want("one", [(0, task)])
+    settle(lambda: bench.measured == [task.hash])
+    queue.close()
+
+
 def test_what_nobody_looks_at_is_dropped() -> None:
     bench = Bench()
     bench.gate.clear()

@@ -82,7 +82,7 @@ def move_results(
 
 def now(player: Player, outcome: Outcome | None, running: bool, down: bool) -> Json:
     """The time of the position on the board, or what became of it."""
-    if outcome is None:
+    if outcome is None or outcome.status == "untimed":
         waiting = "waiting" if player.measuring and not down else "not measured"
         return {"state": "measuring…" if running else waiting}
     if outcome.status == "verified":  # on a target that has no time here

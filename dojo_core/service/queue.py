@@ -151,7 +151,9 @@ class MeasuringQueue:
             state = self._players.setdefault(player, _Player())
             wanted: dict[tuple[str, str], tuple[int, int, Task]] = {}
             for order, (rank, task) in enumerate(tasks):
-                if task.id not in self._results:
+                known = self._results.get(task.id)
+                # What was only looked at as a candidate is verified when it comes to the board.
+                if known is None or (known.status == "untimed" and rank == 0):
                     # The start program on the board is wanted twice: with the care of the one on the board.
                     wanted[task.id] = min(
                         wanted.get(task.id, (rank, order, task)), (rank, order, task), key=_rank

@@ -64,8 +64,8 @@ class Hints {
     const found = best === null ? null : el("p", { class: "found" }, "Fastest measured here: ", el("code", {}, best.text),
       el("span", { class: "faster" }, `  ${sign(best.gain)} ${ratio(best.gain)}  `),
       el("button", { class: "small", type: "button", onclick: () => pane.find("all", best.text) }, "Show it"));
-    if (begun) return [found, el("p", { class: "hint" }, HINTS.all)];
     if (!board.data.game.timed) return [el("p", { class: "hint" }, HINTS.untimed)];
+    if (begun) return [found, el("p", { class: "hint" }, HINTS.all)];
     if (!board.data.measuring) return [el("p", { class: "hint" }, HINTS.all)];
     return [
       el("p", {}, el("strong", {}, "Your first move. "), "Each row is a way to rewrite the program that keeps its meaning; each is being verified and timed on this computer. ",

@@ -189,7 +189,15 @@ class CodePane {
     this.body.replaceChildren(...text.lines.map(([line, path]) =>
       el("div", { class: `line code${path !== null && hues.has(path) ? ` op hue-${hues.get(path)}` : ""}`,
         "data-path": path }, el("span", { class: "hue" }), el("span", {}, line || " "))));
-    this.body.scrollTop = this.tops[this.tab] || 0;
+    if (!(this.tab in this.tops)) this.toFirstNode();
+    else this.body.scrollTop = this.tops[this.tab];
+  }
+
+  /** Past a long preamble (a GPU's), to where the kernel itself begins. */
+  toFirstNode() {
+    const at = [...this.body.children].findIndex((line) => line.dataset.path !== undefined);
+    const line = this.body.children[Math.max(0, at - 4)];
+    this.body.scrollTop = at > 24 && line ? line.offsetTop - this.body.offsetTop : 0;
   }
 
   paint(from = null) {

@@ -89,3 +89,7 @@ def test_a_game_for_a_gpu_shows_its_code_and_what_the_emulator_found(page: Any) 
     )
     page.wait_for_selector(".metric-value >> text=verified, no time")
     assert not page.locator(".metric-gain").is_visible()
+    # a move that was a candidate without a time is verified once it has been played
+    apply(page, "map_grid y@0")
+    wait_for_entries(page, 2)
+    page.wait_for_selector(".metric-value >> text=verified, no time")
