@@ -24,6 +24,7 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -146,15 +147,19 @@ def open_files(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
+def named(root: int, words: bytes) -> list[int]:
+    """The processes below one whose command has these words."""
+    found = []
+    for pid in family(root)[1:]:
+        with suppress(OSError):  # gone meanwhile
+            if words in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
+
+
 def worker_of(server: int) -> int | None:
     """The measuring process of an app."""
-    for pid in family(server)[1:]:
-        try:
-            if b"dojo_core.measure.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                return pid
-        except OSError:
-            continue
-    return None
+    return next(iter(named(server, b"dojo_core.measure.worker")), None)
 
 
 # ---------------------------------------------------------------------- what is measured
@@ -200,14 +205,15 @@ def moves(page: Page, url: str, count: int) -> list[Figure]:
     ]
 
 
-def idle(page: Page, url: str, server: Server, seconds: float, driver: int) -> list[Figure]:
+def idle(page: Page, url: str, server: Server, seconds: float) -> list[Figure]:
     assert server.process is not None
     begin(page, url, "softmax", "96x32")
     measuring(page, False)
     page.wait_for_timeout(3000)  # what is not measured is still explored
-    before = processor_seconds(family(server.process.pid)), processor_seconds(family(driver))
+    processes = (family(server.process.pid), named(os.getpid(), b"chrom"))
+    before = [processor_seconds(pids) for pids in processes]
     page.wait_for_timeout(1000 * seconds)
-    after = processor_seconds(family(server.process.pid)), processor_seconds(family(driver))
+    after = [processor_seconds(pids) for pids in processes]
     names = ("an idle tab, the server", "an idle tab, the browser")
     shares = [100 * (b - a) / seconds for a, b in zip(before, after, strict=True)]
     return [Figure(name, share, "% of a core", 3) for name, share in zip(names, shares, strict=True)]
@@ -359,7 +365,7 @@ def main() -> None:
                 page.goto(server.url)
                 figures += moves(page, server.url, max(5, int(share * MOVES)))
                 page.goto(server.url)
-                figures += idle(page, server.url, server, share * IDLE_SECONDS, os.getpid())
+                figures += idle(page, server.url, server, max(5, share * IDLE_SECONDS))
                 page.goto(server.url)
                 figures.append(double_clicks(page, server.url, max(3, int(share * DOUBLE_CLICKS))))
                 page.close()
