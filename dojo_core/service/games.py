@@ -271,6 +271,8 @@ def begun(program: Program, kernel: str | None, shape: str, target: str, policy:
 
 def _take_in(table: Table, text: str) -> bool:
     """Bring into a table's game, which is locked, what another process saved. Raises Refused."""
+    if text == table.stored:
+        return False
     if _played(text) == _played(table.stored):  # only its cursor was moved
         table.stored = text
         return False
