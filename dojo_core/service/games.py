@@ -16,7 +16,7 @@ from dojo_core.program.tree import Program
 from dojo_core.service import library
 from dojo_core.service.merging import merge
 from dojo_core.service.players import Refused, Table
-from dojo_core.service.sources import KernelCard, Kernels, SavedText, Store
+from dojo_core.service.sources import SCHOOL_GAMES, KernelCard, Kernels, SavedText, Store
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.gpu.check import gpu_code
 from dojo_core.targets.snitch.codegen import generate as assembler
@@ -73,8 +73,9 @@ class Games:
         return self._kernels.cards()
 
     def recent(self, limit: int) -> Sequence[SavedText]:
-        """The games changed last, newest first."""
-        return self._store.recent_games(limit)
+        """The games changed last, newest first, those of lessons left out."""
+        found = self._store.recent_games(2 * limit)
+        return [game for game in found if not game.id.startswith(SCHOOL_GAMES)][:limit]
 
     def line_files(self) -> list[Path]:
         return sorted(self._lines.glob("*.line")) if self._lines is not None else []

@@ -15,7 +15,7 @@ from typing import Any
 from dojo_core.bench.roofline import Roofline
 from dojo_core.faults import shortened, text_fault
 from dojo_core.game import Game, GameFull
-from dojo_core.moves import IllegalMove, MoveSyntax
+from dojo_core.moves import IllegalMove, MoveSyntax, why
 from dojo_core.program.text import TextError
 from dojo_core.service import board, feed, library
 from dojo_core.service.attention import Attention
@@ -24,8 +24,8 @@ from dojo_core.service.events import client_name, sound
 from dojo_core.service.games import Games
 from dojo_core.service.hints import Advise
 from dojo_core.service.players import Player, Refused, Table
-from dojo_core.service.queue import Bench, MeasuringQueue
-from dojo_core.service.sources import Kernels, Store
+from dojo_core.service.queue import Bench, MeasuringQueue, Outcome
+from dojo_core.service.sources import Kernels, SavedText, Store
 from dojo_core.service.view import Json
 
 log = logging.getLogger(__name__)
@@ -128,6 +128,27 @@ class Service:
             self._games.save(player, table, self._notes(table))
         return game.id
 
+    def seat(self, player: Player, game: str, measuring: bool | None = None) -> None:
+        """Put a player at the table of a saved game, measured or not (None: as it was). Raises Refused."""
+        table = self._games.saved(game)
+        self._leave(player)
+        player.measuring = table.measuring = table.measuring if measuring is None else measuring
+        self._sit(player, table)
+
+    def leave(self, player: Player) -> None:
+        """Away from the table, back to the start screen."""
+        with player.lock:
+            self._leave(player)
+
+    def recent_games(self, limit: int) -> Sequence[SavedText]:
+        """The games changed last, newest first."""
+        return self._games.recent(limit)
+
+    def known(self, table: Table, hashes: Sequence[str]) -> list[Outcome | None]:
+        """What is known of programs measured against a table's start, from the records too."""
+        self._attention.remember(table, hashes)
+        return list(self.queue.results(table.key, hashes))
+
     def game_text(self, game: str) -> str:
         """A saved game as its text, with what has been played in it so far. Raises Refused."""
         table = self._games.saved(game)
@@ -186,6 +207,8 @@ class Service:
                 except TextError as fault:
                     self._tell(player, text_fault(fault), client)
                 except (Refused, IllegalMove, MoveSyntax, GameFull) as refusal:
+                    if isinstance(refusal, IllegalMove):
+                        player.refused = (" ".join(str(event.get("move", "")).split()), str(refusal))
                     self._tell(player, shortened(str(refusal)), client)
                 except Exception:
                     log.exception("event %r failed", event.get("kind"))
@@ -214,10 +237,7 @@ class Service:
                 game = self._games.from_line(said("file"))
                 self._begin(player, game, measuring=False)
             case "open":
-                table = self._games.saved(said("game"))
-                self._leave(player)
-                player.measuring = table.measuring
-                self._sit(player, table)
+                self.seat(player, said("game"))
             case "leave":
                 self._leave(player)
             case "forget":
@@ -295,6 +315,12 @@ class Service:
         match kind:
             case "hint":
                 self._attention.hint(player, table)
+            case "why":
+                move = " ".join(str(event.get("move", "")).split())
+                verdict = why(game.current.program, move, game.target, game.policy)
+                if not verdict.legal:
+                    player.refused = (move, f"{move}: {verdict.refusal}")
+                    player.redraw()
             case "select" | "look" | "show":
                 self._look(player, table, kind, event)
             case "export":

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from dojo_core.service.queue import Outcome
 
+SCHOOL_GAMES = "learn-"  # how the ids of games begin that belong to a lesson: no list of games shows them
+
 
 @dataclass(frozen=True)
 class SavedText:

@@ -27,13 +27,14 @@ class Address {
   travel() {
     this.travelled = true;
     const game = Address.game();
-    if (!this.board.data || (this.heading === null && game === this.shown())) return;
+    if (!this.board.data || this.board.data.embedded || (this.heading === null && game === this.shown())) return;
     const seq = game === null ? this.board.send("leave") : this.board.send("open", { game });
     this.heading = { game, seq };
   }
 
   /** New data on the board: the address follows. */
   update() {
+    if (this.board.data.embedded) return; // the page around keeps it
     const game = this.shown();
     if (this.heading !== null) {
       if (this.heading.game !== game) return;

@@ -46,6 +46,7 @@ class Header {
 
   update() {
     const { game, position, history } = this.board.data;
+    show(this.buttons.fresh, !this.board.data.embedded);
     put(this.title, game.title);
     put(this.about, [game.policy, game.target].filter(Boolean).join(" · "));
     for (const name of ["gain", "best"]) show(this.metric[name].root, game.timed);

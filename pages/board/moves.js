@@ -270,7 +270,10 @@ class MovesPane {
     this.pointOut();
     if (text !== null) this.board.bringInvolved();
     if (text !== null && this.group !== "blocked") this.board.send("look", { move: text });
-    if (text !== null && this.group === "blocked") this.preview(this.blockedMove(text).enablers[0] ?? null);
+    if (text !== null && this.group === "blocked") {
+      this.board.send("why", { move: text }); // that its reason was asked for; a lesson may want that
+      this.preview(this.blockedMove(text).enablers[0] ?? null);
+    }
     this.draw();
     this.keepInSight(); // the drawer below has opened
   }

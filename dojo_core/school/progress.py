@@ -1,0 +1,81 @@
+"""What each learner has done, in one SQLite database beside the records: it survives the process.
+
+A learner is a browser, known by a cookie; several processes may share the file.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+from dojo_core.measure.limits import BUSY_SECONDS
+from dojo_core.measure.places import data_directory
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS done (
+    learner TEXT NOT NULL, lesson TEXT NOT NULL, step TEXT NOT NULL,
+    helped INTEGER NOT NULL, time REAL NOT NULL,
+    PRIMARY KEY (learner, lesson, step)
+);
+CREATE TABLE IF NOT EXISTS games (
+    learner TEXT NOT NULL, lesson TEXT NOT NULL, step TEXT NOT NULL, game TEXT NOT NULL,
+    PRIMARY KEY (learner, lesson, step)
+);
+CREATE TABLE IF NOT EXISTS places (
+    learner TEXT PRIMARY KEY, lesson TEXT NOT NULL, step TEXT NOT NULL
+);
+"""
+
+
+class Progress:
+    """Safe to share between threads. Close it when done."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path if path is not None else data_directory() / "school.sqlite"
+        self._lock = threading.Lock()
+        self._connection = sqlite3.connect(
+            self.path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
+        )
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def _rows(self, query: str, *values: object) -> list[tuple[str, ...]]:
+        with self._lock:
+            return self._connection.execute(query, values).fetchall()
+
+    def done(self, learner: str) -> dict[tuple[str, str], bool]:
+        """(lesson, step) of all that a learner has done; True where the solution was looked at."""
+        rows = self._rows("SELECT lesson, step, helped FROM done WHERE learner = ?", learner)
+        return {(lesson, step): bool(helped) for lesson, step, helped in rows}
+
+    def finish(self, learner: str, lesson: str, step: str, helped: bool = False) -> None:
+        """A step is done; done without help counts more, and stays."""
+        self._rows(
+            "INSERT INTO done VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+            "helped = min(helped, excluded.helped)",
+            learner, lesson, step, int(helped), time.time(),
+        )  # fmt: skip
+
+    def game(self, learner: str, lesson: str, step: str) -> str | None:
+        """The saved game of a step."""
+        rows = self._rows(
+            "SELECT game FROM games WHERE learner = ? AND lesson = ? AND step = ?", learner, lesson, step
+        )
+        return rows[0][0] if rows else None
+
+    def keep_game(self, learner: str, lesson: str, step: str, game: str) -> None:
+        self._rows("INSERT OR REPLACE INTO games VALUES (?, ?, ?, ?)", learner, lesson, step, game)
+
+    def place(self, learner: str) -> tuple[str, str] | None:
+        """(lesson, step) where a learner was last."""
+        rows = self._rows("SELECT lesson, step FROM places WHERE learner = ?", learner)
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def keep_place(self, learner: str, lesson: str, step: str) -> None:
+        self._rows("INSERT OR REPLACE INTO places VALUES (?, ?, ?)", learner, lesson, step)

@@ -1,0 +1,134 @@
+"""Learn: the list of lessons and puzzles; or a step, its text beside the board; or a review of a game."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import secrets
+from typing import Any
+
+import streamlit as st
+
+from dojo_core.school.desk import Desk, Seat
+from dojo_core.school.panel import panel
+from dojo_core.school.progress import Progress
+from dojo_core.school.school import open_school
+from pages.board import board, feed
+from pages.learn.component import lesson_panel
+from pages.shared import the_player, the_service
+from pages.shell import go
+
+log = logging.getLogger("dojo.pages.learn")
+
+POLL = 0.5  # seconds, while something is measured or looked through
+COOKIE = "dojo_learner"  # who learns in this browser; the panel's script keeps it
+
+_STYLE = """<style>
+.st-key-feed, [data-testid="stLayoutWrapper"]:has(.st-key-feed) { display: none; }
+.st-key-learn [data-testid="stHorizontalBlock"] { gap: 10px; flex-wrap: nowrap; }
+.st-key-learn [data-testid="stColumn"]:first-child { flex: 0 0 clamp(370px, 27vw, 480px); min-width: 0; }
+.st-key-learn [data-testid="stColumn"]:last-child { flex: 1 1 0; min-width: 0; }
+body:has([data-test-connection-state]:not([data-test-connection-state="CONNECTED"])) [data-testid="stDialog"]
+  { display: none; }
+</style>"""
+
+
+@st.cache_resource(show_spinner=False)
+def the_desk() -> Desk:
+    """Made at the first visit: it reads every lesson."""
+    progress = Progress()
+    atexit.register(progress.close)
+    return Desk(the_service(), open_school(), progress)
+
+
+def _learner() -> str:
+    """Who learns: known by a cookie that the panel sets; new where there is none that is sound."""
+    named = str(st.context.cookies.get(COOKIE, ""))
+    return named if named.isalnum() and named.isascii() and 8 <= len(named) <= 40 else secrets.token_hex(8)
+
+
+def the_seat() -> Seat:
+    """This tab's seat. The address says which step it was at, after a reload."""
+    state = st.session_state
+    if "seat" not in state:
+        # A player of its own: the game that is open on Play stays there.
+        player = the_service().player(f"{the_player().id[:30]}-learn")
+        state.seat = Seat(_learner(), player)
+        _follow_address(state.seat)
+    seat: Seat = state.seat
+    return seat
+
+
+def _follow_address(seat: Seat) -> None:
+    asked = st.query_params
+    if "review" in asked:
+        the_desk().handle(seat, {"kind": "review", "game": asked["review"]})
+        if seat.review is None:
+            seat.view = "games"
+    elif "lesson" in asked:
+        the_desk().open(seat, asked["lesson"], asked.get("step", ""))
+
+
+def _keep_address(seat: Seat) -> None:
+    wanted = {"lesson": seat.lesson, "step": seat.step} if seat.view == "step" else {}
+    for name in ("lesson", "step", "review"):
+        if name in wanted and st.query_params.get(name) != wanted[name]:
+            st.query_params[name] = wanted[name]
+        elif name not in wanted and name in st.query_params:
+            del st.query_params[name]
+
+
+def _draw_panel(desk: Desk, seat: Seat) -> dict[str, Any]:
+    """The panel with its data as they are; gives what it was drawn from, to tell later changes."""
+
+    def told() -> None:
+        sent = st.session_state.get("panel") or {}
+        game = desk.handle(seat, sent.get("told"))
+        if game is not None:
+            st.session_state["for_play"] = game
+
+    data = panel(desk, seat)
+    lesson_panel(key="panel", data=data, on_told_change=told)
+    return data
+
+
+def page() -> None:
+    desk, seat, service = the_desk(), the_seat(), the_service()
+    if "for_play" in st.session_state:
+        service.seat(the_player(), st.session_state.pop("for_play"))
+        go("play")
+    _keep_address(seat)
+    st.html(_STYLE)
+    if seat.player.table is None:
+        with st.container(key="content"):
+            _draw_panel(desk, seat)
+        return
+    player = seat.player
+
+    def events_came() -> None:
+        sent = (st.session_state.get("board") or {}).get("events")
+        if isinstance(sent, dict):  # anybody can write to a WebSocket
+            service.handle(player, sent.get("client"), sent.get("events"))
+
+    with st.container(key="learn"):
+        left, right = st.columns([3, 7])
+        drawn = service.board_version(player)
+        with right:
+            data = {**service.board(player), "player": player.id, "embedded": True}
+            board(key="board", data=data, on_events_change=events_came)
+        with left:
+            shown = _draw_panel(desk, seat)
+    polling = service.polling(player) or _looking(seat)
+
+    def times() -> None:
+        going_on = service.polling(player) or _looking(seat)
+        feed(key="feed", data=service.feed(player))
+        if service.board_version(player) != drawn or (polling and not going_on) or panel(desk, seat) != shown:
+            st.rerun()
+
+    st.fragment(run_every=POLL if polling else None)(times)()
+
+
+def _looking(seat: Seat) -> bool:
+    """Is a review under way?"""
+    return seat.review is not None and not seat.review.done

@@ -1,0 +1,132 @@
+// A step: its text, goals with live check marks, a question, help in levels, and the ways on.
+
+class StepView {
+  constructor(panel) {
+    this.panel = panel;
+    this.prose = panel.prose;
+    this.body = el("div", { class: "scroll body", tabindex: "0", "aria-label": "The step's text" });
+    this.foot = el("div", { class: "foot" });
+    this.head = el("div", { class: "head" });
+    this.said = el("div", { class: "visually-hidden", role: "status" });
+    this.root = el("section", { class: "pane step" }, this.head, this.body, this.foot, this.said);
+    this.reached = null;
+  }
+
+  update(step) {
+    const key = `${step.lesson}/${step.id}`;
+    const fresh = key !== this.key;
+    this.key = key;
+    this.drawHead(step);
+    const top = this.body.scrollTop;
+    const parts = {
+      text: fresh ? this.text(step) : this.parts.text, // so that what is read does not move
+      goals: this.goals(step),
+      question: this.question(step),
+      help: this.help(step),
+      after: this.after(step),
+    };
+    this.parts = parts;
+    this.body.replaceChildren(parts.text, parts.question, parts.goals, parts.after, parts.help);
+    this.body.scrollTop = fresh ? 0 : top;
+    this.drawFoot(step);
+    if (!fresh && step.reached && this.reached === false) {
+      put(this.said, "Step done.");
+      const seen = parts.after.children.length ? parts.after : parts.goals;
+      seen.scrollIntoView({ block: "nearest" });
+      this.root.classList.add("just-done");
+      setTimeout(() => this.root.classList.remove("just-done"), 1200);
+    }
+    this.reached = step.reached;
+  }
+
+  drawHead(step) {
+    const dots = step.steps.map((each, number) => el("button", {
+      class: `dot ${each.done ? "done" : ""} ${each.id === step.id ? "here" : ""}`, type: "button",
+      title: `${each.title}${each.done ? ": done" : ""}`, "aria-label": `Step ${number + 1}: ${each.title}${each.done ? ", done" : ""}`,
+      "aria-current": each.id === step.id ? "step" : null,
+      onclick: () => this.panel.tell("open", { lesson: step.lesson, step: each.id }),
+    }, each.done ? "✓" : String(number + 1)));
+    this.head.replaceChildren(
+      el("div", { class: "head-row" },
+        el("button", { class: "ghost", type: "button", onclick: () => this.panel.tell("list") }, "‹ All lessons"),
+        el("span", { class: "spring" }),
+        el("button", { class: "ghost", type: "button", onclick: () => this.panel.glossary.open() }, "Glossary")),
+      el("div", { class: "crumb quiet" }, `${step.lesson_title} · ${step.puzzles ? "puzzle" : "step"} ${step.number} of ${step.steps.length}`),
+      el("nav", { class: "dots", "aria-label": step.puzzles ? "Puzzles" : "Steps" }, ...dots));
+  }
+
+  text(step) {
+    return el("div", { class: "text" }, el("h1", {}, step.title), ...this.prose.blocks(step.text),
+      step.gain ? el("p", { class: "quiet" }, `Promised: at least ${step.gain} times as fast as the start.`) : "",
+      step.policy === "reassoc" ? "" : el("p", { class: "quiet" }, `Policy of this step: ${step.policy}.`));
+  }
+
+  goals(step) {
+    if (!step.goals.length) return el("div", {});
+    const words = { reached: "reached", open: "not yet", unknown: "needs a measurement" };
+    return el("div", { class: `goals ${step.reached ? "all" : ""}` },
+      el("h2", {}, step.goals.length === 1 ? "Goal" : "Goals"),
+      el("ul", {}, ...step.goals.map((goal) => el("li", { class: goal.state },
+        el("span", { class: "mark", "aria-hidden": "true" }, goal.state === "reached" ? "✓" : goal.state === "unknown" ? "…" : "○"),
+        el("span", { class: "visually-hidden" }, `${words[goal.state]}: `),
+        el("span", {}, sentence(goal.text), goal.state !== "reached" && goal.now ? el("small", {}, ` ${goal.now}`) : "")))));
+  }
+
+  question(step) {
+    const asked = step.question;
+    if (!asked) return el("div", {});
+    const answers = asked.answers.map((words, number) => {
+      const state = asked.right === number ? "right" : asked.chosen === number ? "wrong" : "";
+      return el("button", { class: `answer ${state}`, type: "button", "aria-pressed": String(asked.chosen === number),
+        onclick: () => this.panel.tell("answer", { number }) },
+        el("span", { class: "mark", "aria-hidden": "true" }, state === "right" ? "✓" : state === "wrong" ? "✕" : "○"),
+        el("span", {}, ...this.prose.spans(words)));
+    });
+    const why = asked.chosen === null || !asked.why.length ? "" : el("p", { class: `why ${asked.right === asked.chosen ? "good" : "bad"}`, role: "status" },
+      el("strong", {}, asked.right === asked.chosen ? "Right. " : "Not quite. "), ...this.prose.spans(asked.why));
+    return el("div", { class: "question" }, this.prose.paragraph(asked.words, { class: "asked" }), ...answers, why);
+  }
+
+  help(step) {
+    const parts = [];
+    if (step.refusal) {
+      parts.push(el("div", { class: "told refused", role: "status" }, el("strong", {}, "Refused: "), el("code", {}, step.refusal.move),
+        el("p", {}, step.refusal.why.startsWith(`${step.refusal.move}: `) ? step.refusal.why.slice(step.refusal.move.length + 2) : step.refusal.why),
+        el("p", { class: "quiet" }, "Nothing has changed: you can go on from here.")));
+    }
+    if (step.note.length) parts.push(el("div", { class: "told note", role: "status" }, this.prose.paragraph(step.note)));
+    step.hints.forEach((hint, number) => parts.push(el("div", { class: "told hint" }, el("strong", {}, `Hint ${number + 1}. `), ...this.prose.spans(hint))));
+    if (step.solution) {
+      parts.push(el("div", { class: "told solution" }, el("strong", {}, "Solution"),
+        el("ol", {}, ...step.solution.map((each) => el("li", {}, el("code", {}, each.move), each.refused ? el("span", { class: "quiet" }, " (try it: it is refused)") : ""))),
+        el("button", { class: "small", type: "button", onclick: () => this.panel.tell("show_me") }, "Play it on the board")));
+    }
+    return el("div", { class: "help" }, ...parts);
+  }
+
+  after(step) {
+    if (!step.after.length) return el("div", {});
+    return el("div", { class: "after" }, ...this.prose.blocks(step.after));
+  }
+
+  drawFoot(step) {
+    const go = (to) => to && this.panel.tell("open", { lesson: to.lesson, step: to.step });
+    const help = [];
+    if (step.more_hints > 0) help.push(el("button", { class: "small", type: "button", onclick: () => this.panel.tell("hint") }, step.hints.length ? "Another hint" : "Hint"));
+    else if (step.can_show && !step.solution) help.push(el("button", { class: "small", type: "button", onclick: () => this.panel.tell("solution") }, "Show me"));
+    if (step.moves) help.push(el("button", { class: "small", type: "button", title: "Back to the step's start; what you played stays in the history", onclick: () => this.panel.tell("reset") }, "Reset"));
+    help.push(el("button", { class: "small", type: "button", title: "A game of your own from this position", onclick: () => this.panel.tell("to_play") }, "Open on Play"));
+    this.foot.replaceChildren(
+      el("div", { class: "foot-row" }, ...help),
+      el("div", { class: "foot-row" },
+        el("span", { class: `state ${step.done ? "done" : ""}` }, step.reached || step.done ? "✓ Done" : "Not done yet"), el("span", { class: "spring" }),
+        el("button", { class: "small", type: "button", disabled: !step.previous, "aria-label": "The step before", title: step.previous ? step.previous.title : "", onclick: () => go(step.previous) }, "‹ Back"),
+        el("button", { class: `small next ${step.done ? "primary" : ""}`, type: "button", disabled: !step.next, title: step.next ? step.next.title : "", onclick: () => go(step.next) },
+          step.next ? (step.next.same ? "Next ›" : "Next lesson ›") : "The end")));
+  }
+}
+
+/** A goal as a sentence. */
+function sentence(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
