@@ -43,7 +43,8 @@ class Seat:
     chosen: int | None = None  # the answer given last
     answered: bool = False
     tried: set[str] = field(default_factory=set)
-    refusal: tuple[str, str] | None = None  # the move refused last, and why
+    refusal: tuple[str, str] | None = None  # the move refused last, and why; told until another is played
+    refused_at: int = 0  # the position that it was asked for at
     review: Review | None = None
     finding: int | None = None  # of the review, on the board
     revealed: int = 0  # levels of help with it
@@ -207,8 +208,10 @@ class Desk:
         refused = seat.player.refused
         if refused is not None:
             seat.tried.add(refused[0])
-            seat.refusal = refused
+            seat.refusal, seat.refused_at = refused, game.cursor
             seat.player.refused = None
+        if seat.refusal is not None and seat.refused_at != game.cursor:
+            seat.refusal = None
         situation = step.situation(game, frozenset(seat.tried), self._speed_up(seat, step))
         seen = [goal.look(situation) for goal in step.goals]
         reached = all(each.reached for each in seen) and (step.question is None or seat.answered)

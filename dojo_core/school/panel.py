@@ -119,9 +119,7 @@ def step_words(desk: Desk, seat: Seat, lesson: Lesson, step: Step) -> Json:
         "more_hints": len(step.hints) - seat.hints,
         "solution": desk.solution_words(step) if seat.solution else None,
         "can_show": bool(step.solution),
-        "refusal": None
-        if seat.refusal is None or reached
-        else {"move": seat.refusal[0], "why": seat.refusal[1]},
+        "refusal": {"move": seat.refusal[0], "why": seat.refusal[1]} if seat.refusal is not None else None,
         "note": note,
         "reached": reached,
         "done": (lesson.id, step.id) in done,

@@ -46,7 +46,7 @@ class Header {
 
   update() {
     const { game, position, history } = this.board.data;
-    show(this.buttons.fresh, !this.board.data.embedded);
+    for (const each of [this.buttons.fresh, this.buttons.hint]) show(each, !this.board.data.embedded); // a lesson has its own
     put(this.title, game.title);
     put(this.about, [game.policy, game.target].filter(Boolean).join(" · "));
     for (const name of ["gain", "best"]) show(this.metric[name].root, game.timed);

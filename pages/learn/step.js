@@ -37,6 +37,9 @@ class StepView {
       setTimeout(() => this.root.classList.remove("just-done"), 1200);
     }
     this.reached = step.reached;
+    const chosen = step.question && step.question.chosen;
+    if (!fresh && chosen !== this.chosen && chosen !== null) parts.question.scrollIntoView({ block: "nearest" });
+    this.chosen = chosen;
   }
 
   drawHead(step) {
@@ -69,7 +72,7 @@ class StepView {
       el("ul", {}, ...step.goals.map((goal) => el("li", { class: goal.state },
         el("span", { class: "mark", "aria-hidden": "true" }, goal.state === "reached" ? "✓" : goal.state === "unknown" ? "…" : "○"),
         el("span", { class: "visually-hidden" }, `${words[goal.state]}: `),
-        el("span", {}, sentence(goal.text), goal.state !== "reached" && goal.now ? el("small", {}, ` ${goal.now}`) : "")))));
+        el("span", {}, goal.text, goal.state !== "reached" && goal.now ? el("small", {}, goal.now) : "")))));
   }
 
   question(step) {
@@ -124,9 +127,4 @@ class StepView {
         el("button", { class: `small next ${step.done ? "primary" : ""}`, type: "button", disabled: !step.next, title: step.next ? step.next.title : "", onclick: () => go(step.next) },
           step.next ? (step.next.same ? "Next ›" : "Next lesson ›") : "The end")));
   }
-}
-
-/** A goal as a sentence. */
-function sentence(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -1,0 +1,139 @@
+"""The page Learn: every lesson's solution is played through it, on the real board; progress; a review."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dojo_core.school.lesson import TRY, Lesson, Step
+from dojo_core.school.school import LESSONS_FOLDER, open_school
+from tests.browser.playing import apply, open_softmax, wait_for_entries
+
+SCHOOL = open_school([LESSONS_FOLDER])
+LESSONS = [lesson for lesson in SCHOOL.lessons if not lesson.puzzles]
+
+
+@pytest.fixture
+def learn(page: Any, server: Any) -> Iterator[Any]:
+    page.goto(f"{server.url}/learn")
+    page.wait_for_selector("[data-lesson]")
+    yield page
+
+
+def at(page: Any, step: Step) -> None:
+    """Wait until a step and its position are there."""
+    page.locator(".text h1", has_text=re.compile(f"^{re.escape(step.title)}$")).wait_for()
+    page.wait_for_selector(f"h1:text-is('{step.title}') >> nth=-1")
+    page.wait_for_selector(".entry.here[data-id='0']")
+    page.wait_for_selector(".row[data-move]")
+
+
+def type_move(page: Any, move: str) -> None:
+    page.fill("input[type=search]", move)
+    page.locator("input[type=search]").press("Enter")
+
+
+def solve(page: Any, step: Step) -> None:
+    """Play a step's solution as a person would who types the moves."""
+    if step.question is not None:
+        right = next(n for n, answer in enumerate(step.question.answers) if answer.right)
+        page.locator(".answer").nth(right).click()
+    for number, move in enumerate(step.solution):
+        if move.startswith(TRY):
+            words = move.removeprefix(TRY)
+            type_move(page, words)
+            page.locator(".told.refused code", has_text=words).first.wait_for()
+        else:
+            type_move(page, move)
+            played = sum(not each.startswith(TRY) for each in step.solution[: number + 1])
+            page.wait_for_function(
+                "n => document.querySelectorAll('[data-testid=stBidiComponentIsolated]').values()"
+                ".some(e => e.shadowRoot.querySelectorAll('.entry').length > n)",
+                arg=played,
+            )
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.id)
+def test_a_lesson_is_played_from_its_first_step_to_its_last(learn: Any, lesson: Lesson) -> None:
+    learn.locator(f"[data-lesson='{lesson.id}'] .card-title").click()
+    for step in lesson.steps:
+        at(learn, step)
+        assert "Done" not in learn.inner_text(".state")
+        solve(learn, step)
+        if any(goal.measured for goal in step.goals):  # what times say is not for a test
+            learn.wait_for_selector(".goals li.reached")
+        else:
+            learn.wait_for_selector(".state.done")
+        learn.click("button.next")
+    learn.click("text=All lessons")
+    done = sum(not any(goal.measured for goal in step.goals) for step in lesson.steps)
+    learn.locator(
+        f"[data-lesson='{lesson.id}'] .card-title", has_text=re.compile(f"{done}|{done + 1}")
+    ).wait_for()
+
+
+def test_a_wrong_try_is_told_hints_come_in_levels_and_the_solution_can_be_shown(
+    learn: Any, server: Any
+) -> None:
+    learn.locator("[data-step='one-loop-for-both']").click()
+    learn.wait_for_selector(".row[data-move]")
+    apply(learn, "split_scope t@0 16")
+    learn.wait_for_selector(".told.note >> text=Splitting one loop")
+    learn.click("text=Reset")
+    learn.wait_for_selector(".entry.here[data-id='0']")
+    type_move(learn, "reuse_dims t 0")
+    learn.wait_for_selector(".told.refused >> text=clobbers")
+    learn.click(".foot >> text=Hint")
+    learn.wait_for_selector(".told.hint >> nth=0")
+    learn.click(".foot >> text=Another hint")
+    learn.wait_for_selector(".told.hint >> nth=1")
+    learn.click(".foot >> text=Show me")
+    learn.click("text=Play it on the board")
+    learn.wait_for_selector(".goals.all")
+    # The address leads back to the step, and what was done is still done.
+    learn.reload()
+    learn.wait_for_selector(".state.done")
+    learn.click("text=Open on Play")
+    learn.wait_for_selector("nav a[aria-current=page] >> text=Play")
+    learn.wait_for_selector(".entry >> text=join_scopes t@0")
+    learn.goto(f"{server.url}/learn")
+    learn.locator("[data-step='one-loop-for-both'] >> text=with the solution").wait_for()
+
+
+def test_progress_survives_the_server(learn: Any, server: Any) -> None:
+    learn.locator("[data-step='one-line-one-loop']").click()
+    learn.wait_for_selector(".answer")
+    learn.locator(".answer").nth(0).click()
+    learn.wait_for_selector(".answer.wrong")
+    learn.locator(".answer").nth(1).click()
+    learn.wait_for_selector(".state.done")
+    server.stop()
+    server.start()
+    learn.goto(f"{server.url}/learn")
+    learn.wait_for_selector("[data-step='one-line-one-loop'] .mark.done")
+    learn.click("text=Go on: Reading a program")
+    learn.wait_for_selector(".state.done")
+
+
+def test_a_word_is_explained_where_it_stands(learn: Any) -> None:
+    learn.locator("[data-step='one-line-one-loop']").click()
+    learn.click("button.term >> text=scope")
+    learn.wait_for_selector("dialog[open] .entry h2 >> text=Scope")
+    learn.click("dialog >> text=All words")
+    learn.fill("dialog input", "cache")
+    assert learn.locator("dialog .entry h2").all_inner_texts() == ["Cache", "Cache line"]
+
+
+def test_a_game_is_reviewed_in_one_click(page: Any, server: Any) -> None:
+    open_softmax(page)
+    apply(page, "join_scopes m@0")
+    wait_for_entries(page, 2)
+    game = page.url.partition("g=")[2]
+    page.goto(f"{server.url}/learn?review={game}")
+    page.wait_for_selector("h1 >> text=Review: softmax")
+    page.wait_for_selector("text=of 1 move")
+    page.goto(f"{server.url}/learn?review=nothing")
+    page.wait_for_selector("text=no saved game")

@@ -1,0 +1,166 @@
+"""The desk behind the page Learn, without a browser; the review of a game with times that are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from dojo_core import parse
+from dojo_core.game import Game
+from dojo_core.measure.records import Records
+from dojo_core.school.desk import Desk, Seat
+from dojo_core.school.panel import panel
+from dojo_core.school.progress import Progress
+from dojo_core.school.review import Review
+from dojo_core.school.school import LESSONS_FOLDER, School, open_school
+from dojo_core.service.queue import Outcome
+from dojo_core.service.service import Service
+from dojo_core.service.wiring import KernelLibrary, RecordStore
+from tests.stand_ins import Bench
+
+
+@pytest.fixture(scope="module")
+def school() -> School:
+    return open_school([LESSONS_FOLDER])
+
+
+@pytest.fixture
+def desk(school: School, tmp_path: Path) -> Iterator[Desk]:
+    with Records(tmp_path / "records.sqlite") as records:
+        service = Service(RecordStore(records), KernelLibrary(), Bench)
+        progress = Progress(tmp_path / "school.sqlite")
+        yield Desk(service, school, progress)
+        progress.close()
+        service.close()
+
+
+def seat(desk: Desk, learner: str = "somebody") -> Seat:
+    return Seat(learner, desk.service.player(None))
+
+
+def send(desk: Desk, here: Seat, kind: str, **fields: object) -> None:
+    """As the board sends an event."""
+    table = here.player.table
+    assert table is not None
+    number = max(here.player.acknowledged.values(), default=0) + 1
+    at = {"game": table.game.id, "position": table.game.cursor}
+    desk.service.handle(here.player, "board", [{"seq": number, "kind": kind, **at, **fields}])
+
+
+def test_a_goal_is_seen_as_it_is_reached_and_stays_done(desk: Desk) -> None:
+    here = seat(desk)
+    desk.open(here, "02-fusion", "one-loop-for-both")
+    step = panel(desk, here)["step"]
+    assert [goal["state"] for goal in step["goals"]] == ["open"] and not step["done"]
+    send(desk, here, "play", move="join_scopes t@0")
+    step = panel(desk, here)["step"]
+    assert [goal["state"] for goal in step["goals"]] == ["reached"] and step["done"] and step["after"]
+    send(desk, here, "take_back")
+    step = panel(desk, here)["step"]
+    assert not step["reached"] and step["done"]
+    assert desk.progress.done("somebody") == {("02-fusion", "one-loop-for-both"): False}
+    assert desk.progress.done("somebody else") == {}
+
+
+def test_a_refused_try_is_told_with_its_reason_and_counts(desk: Desk) -> None:
+    here = seat(desk)
+    for kind in ("play", "why"):
+        desk.open(here, "02-fusion", "too-early")
+        send(desk, here, kind, move="reuse_dims t 0")
+        step = panel(desk, here)["step"]
+        assert step["reached"] and step["done"]
+    desk.open(here, "02-fusion", "one-loop-for-both")
+    send(desk, here, "play", move="reuse_dims t 0")
+    step = panel(desk, here)["step"]
+    assert step["refusal"]["move"] == "reuse_dims t 0" and "clobbers" in step["refusal"]["why"]
+
+
+def test_help_comes_in_levels_and_the_solution_marks_the_step(desk: Desk) -> None:
+    here = seat(desk)
+    desk.open(here, "02-fusion", "one-loop-for-both")
+    for count in (1, 2, 2):
+        desk.handle(here, {"kind": "hint"})
+        assert len(panel(desk, here)["step"]["hints"]) == count
+    desk.handle(here, {"kind": "show_me"})
+    assert panel(desk, here)["step"]["reached"]
+    assert desk.progress.done("somebody") == {("02-fusion", "one-loop-for-both"): True}
+    desk.handle(here, {"kind": "reset"})
+    assert panel(desk, here)["step"]["moves"] == 0
+
+
+def test_every_puzzle_is_solved_by_its_solution_on_the_board(desk: Desk, school: School) -> None:
+    here = seat(desk)
+    for lesson in school.lessons:
+        for step in lesson.steps if lesson.puzzles else ():
+            desk.open(here, lesson.id, step.id)
+            assert not panel(desk, here)["step"]["reached"]
+            desk.handle(here, {"kind": "show_me"})
+            assert panel(desk, here)["step"]["reached"], step.title
+
+
+def test_a_step_is_found_again_as_it_was_left_and_no_list_shows_it(desk: Desk) -> None:
+    here = seat(desk)
+    desk.open(here, "02-fusion", "a-longer-chain")
+    send(desk, here, "play", move="join_scopes a@0")
+    desk.leave(here)
+    assert panel(desk, here)["list"]["resume"]["step"] == "a-longer-chain"
+    again = seat(desk)
+    desk.open(again, "02-fusion", "a-longer-chain")
+    assert panel(desk, again)["step"]["moves"] == 1
+    assert desk.games() == []
+    copy = desk.handle(again, {"kind": "to_play"})
+    assert [game["id"] for game in desk.games()] == [copy]
+
+
+def test_what_a_page_sends_may_be_anything(desk: Desk) -> None:
+    here = seat(desk)
+    for event in (
+        None,
+        1,
+        {},
+        {"kind": 7},
+        {"kind": "open"},
+        {"kind": "open", "lesson": "x"},
+        {"kind": "review"},
+    ):
+        desk.handle(here, event)
+        assert panel(desk, here)["view"] in ("list", "games")
+    desk.open(here, "01-scopes")
+    for number in (None, "1", -1, 99, True):
+        desk.handle(here, {"kind": "answer", "number": number})
+        assert panel(desk, here)["step"]["question"]["chosen"] is None
+
+
+PROGRAM = "kernel k\nin x\nout y\nx f32 [64] heap\ny f32 [64] heap\n64 y[{0}] = x[{0}]*2\n"
+
+
+def test_a_review_finds_the_moves_that_a_measured_alternative_beat() -> None:
+    game = Game.new(parse(PROGRAM))
+    game.play("split_scope y@0 8")
+    better = Game.new(parse(PROGRAM))
+    better.play("split_scope y@0 16")
+    slower, noisy = game.current.program.hash, Game.new(parse(PROGRAM))
+    noisy.play("unroll y@0")
+    times = {
+        slower: Outcome("ok", 2.0, 2.02),
+        better.current.program.hash: Outcome("ok", 1.0, 1.01),
+        noisy.current.program.hash: Outcome("ok", 1.95, 3.0),
+    }
+
+    def known(hashes: Sequence[str]) -> list[Outcome | None]:
+        return [times.get(each) for each in hashes]
+
+    (found,) = Review(game, known).begin().wait(30).findings
+    assert (found.played, found.better, found.ratio, found.later) == (
+        "split_scope y@0 8", "split_scope y@0 16", 2.0, None
+    )  # fmt: skip
+    # Within the noise nothing is found: neither a little faster nor a time that is all over the place.
+    times[better.current.program.hash] = Outcome("ok", 1.96, 1.97)
+    assert Review(game, known).begin().wait(30).findings == []
+    # A line that became faster afterwards is told as an investment.
+    times[better.current.program.hash] = Outcome("ok", 1.0, 1.01)
+    game.play("vectorize y@1")
+    times[game.current.program.hash] = Outcome("ok", 0.5, 0.5)
+    assert Review(game, known).begin().wait(30).findings[0].later == 2.0
