@@ -55,10 +55,9 @@ class Progress:
         return {(lesson, step): bool(helped) for lesson, step, helped in rows}
 
     def finish(self, learner: str, lesson: str, step: str, helped: bool = False) -> None:
-        """A step is done; done without help counts more, and stays."""
+        """A step is done. How it was done the first time counts, ``helped`` by the solution or not."""
         self._rows(
-            "INSERT INTO done VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-            "helped = min(helped, excluded.helped)",
+            "INSERT INTO done VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             learner, lesson, step, int(helped), time.time(),
         )  # fmt: skip
 
