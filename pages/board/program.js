@@ -87,6 +87,7 @@ class ProgramPane {
       text.append(el("span", { class: "instruction", "data-path": line.path }, line.op));
       rows.push(row);
     }
+    rows.forEach((row, number) => { row.id = `line-${number}`; });
     this.body.replaceChildren(...rows);
     put(this.note, "");
     this.paint();
@@ -107,6 +108,9 @@ class ProgramPane {
 
   paint() {
     paintLines(this.body, this.board);
+    const row = this.body.querySelector("[data-row][aria-selected=true]");
+    if (row) this.body.setAttribute("aria-activedescendant", row.id);
+    else this.body.removeAttribute("aria-activedescendant");
   }
 }
 
@@ -185,6 +189,7 @@ class CodePane {
       this.body.replaceChildren(el("p", { class: text && text.error ? "empty failure" : "empty" }, sentence));
       return;
     }
+    put(this.tabs.buttons.get("c"), { cuda: "CUDA", hip: "HIP" }[this.board.data.game.target] || "C");
     const hues = new Map(this.board.data.program.lines.map((line) => [line.path, line.hue % HUES]));
     this.body.replaceChildren(...text.lines.map(([line, path]) =>
       el("div", { class: `line code${path !== null && hues.has(path) ? ` op hue-${hues.get(path)}` : ""}`,
@@ -197,7 +202,7 @@ class CodePane {
   toFirstNode() {
     const at = [...this.body.children].findIndex((line) => line.dataset.path !== undefined);
     const line = this.body.children[Math.max(0, at - 4)];
-    this.body.scrollTop = at > 24 && line ? line.offsetTop - this.body.offsetTop : 0;
+    this.body.scrollTop = at > 12 && line ? line.offsetTop - this.body.offsetTop : 0;
   }
 
   paint(from = null) {

@@ -8,6 +8,11 @@ from tests.browser.playing import BOARD, apply, open_softmax, wait_for_entries
 
 
 def test_a_newcomer_plays_a_first_improving_move_by_pressing_what_is_offered(page: Any) -> None:
+    assert (
+        page.inner_text(".newcomer button") == "Play softmax"
+    )  # in full size: a smaller one is quicker here
+    page.fill("[aria-label='Find a kernel']", "softmax")
+    assert page.locator(".card.kernel:visible").count() < 6
     page.fill("[data-kernel=softmax] input", "4096x512")
     page.click("[data-kernel=softmax] button")
     page.wait_for_selector(".drawer >> text=Your first move.")
@@ -84,6 +89,7 @@ def test_a_game_for_a_gpu_shows_its_code_and_what_the_emulator_found(page: Any) 
     page.fill("[data-kernel=relu] input", "8x64")
     page.click("[data-kernel=relu] button")
     page.wait_for_selector(".code >> text=__global__")
+    assert page.inner_text("[data-tab=c]") == "CUDA"
     page.wait_for_function(
         f"() => {BOARD}.querySelector('.code .note').textContent.startsWith('Verified in the emulator.')"
     )
