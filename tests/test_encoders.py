@@ -49,8 +49,7 @@ def some_programs(count: int = 20):
 
 @pytest.fixture(scope="module")
 def model():
-    torch.manual_seed(0)
-    return ir_encoder.IRModel(ir_encoder.IRConfig())
+    return ir_encoder.load()
 
 
 def test_our_encoder_gives_a_program_the_same_embedding_in_any_company(model):
@@ -75,6 +74,16 @@ def test_lines_are_encoded_once(model, monkeypatch):
     known = len(encoded)
     embed([text.replace("out y\n", "out y\n", 1), text])
     assert len(encoded) == known
+
+
+def test_the_weights_are_small_and_were_trained(model):
+    assert 1e6 < sum(p.numel() for p in model.parameters()) < 5e6
+    assert (ir_encoder.WEIGHTS / "model.safetensors").stat().st_size < 6e6
+    assert (ir_encoder.WEIGHTS / "README.md").exists()
+    # Nearer to its neighbour on a walk than to another kernel.
+    ours = ir_encoder.LineByLine(model)([p.text for p in some_programs(6)[:3]])
+    other = ir_encoder.LineByLine(model)([kernels.get("conv").program(TINY["conv"]).text])
+    assert (ours[0] - ours[1]).norm() < (ours[0] - other[0]).norm()
 
 
 def test_pretraining_goes_on_as_if_it_had_not_been_killed(tmp_path):

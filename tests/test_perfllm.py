@@ -33,6 +33,12 @@ def game(kernel: str = "softmax", shape: tuple[int, ...] = (8, 32)) -> Game:
     return Game.new(kernels.get(kernel).program(shape), kernel, "x".join(map(str, shape)))
 
 
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    return tmp_path
+
+
 # ---------------------------------------------------------------------------- games with known answers
 
 # The shape of the paper's figure 7. Where each state leads, besides to stop, and the reward there.
@@ -195,6 +201,13 @@ def test_it_plays_as_every_agent_does():
     assert replay.current.program == first[-1].best.program
 
 
+def test_our_own_encoder_plays_too(home):
+    settings = replace(SMALL, encoder=EncoderSettings("ir"))
+    first = [(e.line, e.measurement.seconds) for e in played(settings, 8)]
+    assert first == [(e.line, e.measurement.seconds) for e in played(settings, 8)]
+    assert (home / "cache" / "embeddings.sqlite").exists()
+
+
 def test_all_variants_are_agents():
     assert set(VARIANTS) <= set(AGENTS)
     assert not VARIANTS["perfllm-plain"][1].max_bellman and VARIANTS["perfllm"][1].max_bellman
@@ -313,12 +326,6 @@ def test_pausing_and_stopping(tmp_path):
 
 
 # ---------------------------------------------------------------------------- the command line
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
-    return tmp_path
 
 
 def dojo(*words: str, code: int = 0):

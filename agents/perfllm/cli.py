@@ -230,7 +230,7 @@ def probe_encoder(
     settings = EncoderSettings("", pooling, max_length, dtype, weights=weights)
     made = {}
     try:
-        for name in encoders or [EncoderSettings.model]:
+        for name in encoders or ["ir", "bag"]:
             made[name] = encoder(replace(settings, model=name))
     except ValueError as fault:
         raise Failure(str(fault)) from None

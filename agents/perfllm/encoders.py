@@ -5,6 +5,7 @@ Nothing is downloaded: a model is a folder, or a name that lies in the local cac
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import sqlite3
@@ -72,7 +73,13 @@ class _Store:
         )
 
     def read(self, keys: Sequence[str]) -> dict[str, Tensor]:
-        found = {}
+        """Those that are there; none of a file that cannot be read: it is not needed."""
+        found: dict[str, Tensor] = {}
+        with contextlib.suppress(sqlite3.Error):
+            self._read(keys, found)
+        return found
+
+    def _read(self, keys: Sequence[str], found: dict[str, Tensor]) -> None:
         for begin in range(0, len(keys), 500):
             some = keys[begin : begin + 500]
             marks = ",".join("?" * len(some))
@@ -80,15 +87,18 @@ class _Store:
             for key, blob in self._file.execute(query, (self._identity, *some)):
                 if len(blob) == 4 * self._size:
                     found[key] = torch.frombuffer(bytearray(blob), dtype=torch.float32)
-        return found
 
     def write(self, made: dict[str, Tensor]) -> None:
         rows = [(self._identity, key, vector.numpy().tobytes()) for key, vector in made.items()]
-        self._file.execute("BEGIN IMMEDIATE")
-        self._file.executemany("INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", rows)
-        (last,) = self._file.execute("SELECT max(rowid) FROM embeddings").fetchone()
-        self._file.execute("DELETE FROM embeddings WHERE rowid <= ?", (last - ON_DISK,))
-        self._file.execute("COMMIT")
+        try:
+            self._file.execute("BEGIN IMMEDIATE")
+            self._file.executemany("INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", rows)
+            (last,) = self._file.execute("SELECT max(rowid) FROM embeddings").fetchone()
+            self._file.execute("DELETE FROM embeddings WHERE rowid <= ?", (last - ON_DISK,))
+            self._file.execute("COMMIT")
+        except sqlite3.Error:  # full, or another process is long at it: what is lost can be made again
+            if self._file.in_transaction:
+                self._file.execute("ROLLBACK")
 
 
 def encoder(settings: EncoderSettings | None = None, cached: bool = True) -> Encoder:
@@ -125,6 +135,7 @@ class _Pretrained:
     def __init__(self, settings: EncoderSettings) -> None:
         import transformers
 
+        transformers.utils.logging.disable_progress_bar()
         name = settings.model
         loaded: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
         try:

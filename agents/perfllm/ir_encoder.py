@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import PretrainedConfig, PreTrainedModel
+from transformers.utils.logging import disable_progress_bar
 
 from agents.perfllm.lines import PAD, lines_of, vocabulary
 
@@ -189,6 +190,7 @@ def _by_length(lengths: Sequence[int], most: int) -> dict[int, list[int]]:
 def save(model: IRModel, folder: Path) -> None:
     """Configuration, vocabulary and weights (half precision), as transformers keeps a model."""
     folder.mkdir(parents=True, exist_ok=True)
+    disable_progress_bar()
     model.half().save_pretrained(folder)
     (folder / "vocabulary.json").write_text(json.dumps(vocabulary()) + "\n")
 
@@ -200,5 +202,6 @@ def load(folder: Path = WEIGHTS) -> IRModel:
     told = folder / "vocabulary.json"
     if not told.exists() or tuple(json.loads(told.read_text())) != vocabulary():
         raise ValueError(f"The weights in {folder} are for another vocabulary: run dojo train-encoder.")
+    disable_progress_bar()
     model: IRModel = IRModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
     return model

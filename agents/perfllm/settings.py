@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class EncoderSettings:
-    """``bag`` (of tokens), ``ir`` (our own), or a model's name or folder, which the rest is for.
+    """``ir`` (our own), ``bag`` (of tokens), or a model's name or folder, which the rest is for.
 
     ``pooling`` auto: the last token of a decoder, the mean of an encoder's. ``weights``: a folder with other
     weights of our own encoder.
     """
 
-    model: str = "bag"
+    model: str = "ir"
     pooling: str = "auto"
     max_length: int = 512
     dtype: str = "float32"
@@ -58,4 +58,5 @@ VARIANTS: dict[str, tuple[str, Settings]] = {
     ),
     "perfllm-single": ("the same without double DQN", Settings(double=False)),
     "perfllm-flat": ("the same without dueling heads", Settings(dueling=False)),
+    "perfllm-bag": ("the same reading a bag of tokens", Settings(encoder=EncoderSettings("bag"))),
 }

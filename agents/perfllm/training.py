@@ -96,6 +96,7 @@ class Training:
         embed: Encoder | None = None,
         every: int = EVERY,
     ) -> None:
+        embed = embed or encoder(plan.settings.encoder)
         self.plan, self.control, self.every = plan, Control(), every
         self.folder = folder or plan.folder(machine)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -105,7 +106,7 @@ class Training:
         torch.set_num_threads(plan.settings.threads)
         self.tasks = [Task(game) for game in plan.games]
         self.player = Player(
-            self.tasks, embed or encoder(plan.settings.encoder), plan.settings, plan.seed,
+            self.tasks, embed, plan.settings, plan.seed,
             plan.budget * len(self.tasks),
         )  # fmt: skip
         self._timing = LoggedTiming(self._log, timing, lambda: self.elapsed)
