@@ -165,10 +165,15 @@ def test_garbage_leaves_everything_intact(server: Server) -> None:
             "promote",
             "rename",
         ):
-            for value in ([], [[]], {}, {"a": 1}, 1.5, -1, 10**15, "x" * 50_000, None, True, "\x00", NAME):
-                names = ("move", "id", "to", "path", "mode", "on", "assembly", "title")
-                event = at_the_board(wire, kind=kind, seq=next(numbers), **dict.fromkeys(names, value))
-                wire.send({"client": "c", "events": [event]})
+            names = ("move", "id", "to", "path", "mode", "on", "assembly", "title")
+            values: list[Any] = [
+                [], [[]], {}, {"a": 1}, 1.5, -1, 10**15, "x" * 50_000, None, True, "\x00", NAME
+            ]  # fmt: skip
+            events = [
+                at_the_board(wire, kind=kind, seq=next(numbers), **dict.fromkeys(names, value))
+                for value in values
+            ]
+            wire.send({"client": "c", "events": events})
         # nothing was played, nothing was lost, and the page still plays
         assert moves(wire) == [None, "join_scopes m@0"]
         wire.event("goto", id=1)
