@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.passes import play_pass
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
@@ -74,3 +75,23 @@ def test_each_step_of_the_sum_gains_what_the_paper_says():
     assert cycles[1][1] == pytest.approx(0.244, abs=0.01)
     assert cycles[2][1] == pytest.approx(0.47, abs=0.02)
     assert cycles[4][1] == pytest.approx(0.87, abs=0.01)
+
+
+HEURISTIC = {  # cycles of the start over those after the pass, at least
+    "add 4x64": 8, "axpy 256": 9, "dot 256": 8, "sum 256": 7, "gemv 32x64": 9, "matmul 16x16x16": 9,
+    "reducemean 16x64": 8, "conv 1x2x3x10x10x3": 7, "sumpool 1x2x8x10x3x1": 5, "transpose 16x16": 5,
+    "relu_ffn 1x2x8x8": 6, "gemm 8x8x8": 7,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HEURISTIC)
+def test_the_heuristic_pass_streams_and_repeats(name):
+    kernel, shape = name.split()
+    found = kernels.get(kernel)
+    start = SNITCH.start(found.program(found.shape(shape)))
+    game = Game.new(start, kernel, shape, "snitch")
+    play_pass(game, "heuristic")
+    before, after = judge(start), judge(game.current.program, start)
+    assert before.run is not None and after.run is not None
+    assert (before.status, after.status) == ("ok", "ok"), after.message
+    assert before.run.cycles / after.run.cycles > HEURISTIC[name]

@@ -15,10 +15,14 @@ from agents.passes.gpu import greedy_on_a_gpu, heuristic_on_a_gpu
 from agents.passes.greedy import greedy
 from agents.passes.heuristic import heuristic
 from agents.passes.naive import naive
+from agents.passes.snitch import heuristic_on_snitch
 from dojo_core.game import MAX_MOVES, Game
 from dojo_core.moves.core import Move
 from dojo_core.recipes import Sketch
 from dojo_core.targets.gpu.limits import GpuTarget
+from dojo_core.targets.snitch.limits import SnitchTarget
+
+_Play = Callable[[Sketch], None]
 
 
 @dataclass(frozen=True)
@@ -27,15 +31,16 @@ class Pass:
 
     name: str
     about: str
-    run: Callable[[Sketch], None]
+    run: _Play
 
 
-def _on(sketch: Sketch, cpu: Callable[[Sketch], None], gpu: Callable[[Sketch], None]) -> None:
-    (gpu if isinstance(sketch.context.target, GpuTarget) else cpu)(sketch)
+def _on(sketch: Sketch, cpu: _Play, gpu: _Play, snitch: _Play) -> None:
+    target = sketch.context.target
+    (gpu if isinstance(target, GpuTarget) else snitch if isinstance(target, SnitchTarget) else cpu)(sketch)
 
 
-_GREEDY = partial(_on, cpu=greedy, gpu=greedy_on_a_gpu)
-_HEURISTIC = partial(_on, cpu=heuristic, gpu=heuristic_on_a_gpu)
+_GREEDY = partial(_on, cpu=greedy, gpu=greedy_on_a_gpu, snitch=greedy)
+_HEURISTIC = partial(_on, cpu=heuristic, gpu=heuristic_on_a_gpu, snitch=heuristic_on_snitch)
 
 PASSES: dict[str, Pass] = {
     each.name: each
