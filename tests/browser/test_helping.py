@@ -97,15 +97,3 @@ def test_a_game_for_a_gpu_shows_its_code_and_what_the_emulator_found(page: Any) 
     apply(page, "map_grid y@0")
     wait_for_entries(page, 2)
     page.wait_for_selector(".metric-value >> text=verified, no time")
-
-
-def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(page: Any) -> None:
-    page.select_option("select[aria-label=Target]", "snitch")
-    page.fill("[data-kernel=relu] input", "4x64")
-    page.click("[data-kernel=relu] button")
-    page.wait_for_selector(".code >> text=kernel_relu:")
-    page.wait_for_function(
-        f"() => {BOARD}.querySelector('.code .note').textContent.includes('cycles on a calibrated model')"
-    )
-    page.wait_for_selector("[data-move='ssr y@0'] .value >> text=cycles")
-    assert not page.locator(".metric-gain").is_visible()
