@@ -118,11 +118,12 @@ Strategy = Callable[[Task, Budget, random.Random], Proposals]
 
 @dataclass(frozen=True)
 class Agent:
-    """A strategy by name; ``about`` is told to people."""
+    """A strategy by name; ``about`` is told to people; ``version`` differs where it plays in another way."""
 
     name: str
     about: str
     strategy: Strategy
+    version: str = ""
 
 
 class Control:

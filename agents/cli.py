@@ -15,13 +15,14 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from agents.agent import Best, Budget, Event
+from agents.agent import Agent, Best, Budget, Event
 from agents.comparing import compare
 from agents.jobs.journal import Writer, told
 from agents.jobs.spec import MOST_SECONDS, JobSpec
+from agents.modelling import fit_cost_model
 from agents.passes import PASSES, play_pass
 from agents.perfllm.cli import probe_encoder, train, train_encoder
-from agents.players import AGENTS
+from agents.players import AGENTS, MODEL, NoAgent, agent_named
 from agents.run_log import RunBusy, run_file
 from agents.scale import commands as scale
 from agents.scale.fleet import Fleet, FleetTiming
@@ -103,6 +104,9 @@ def tune(
         float | None, typer.Option("--seconds", min=1, help="At most so long a kernel.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="The same seed and times give the same run.")] = 0,
+    cost_model: Annotated[
+        bool, typer.Option("--cost-model", help="A cost model picks what the search measures.")
+    ] = False,
     shape: ShapeOption = None,
     policy: PolicyOption = None,
     line: LineOption = None,
@@ -125,8 +129,12 @@ def tune(
 
     Example: [bold]dojo tune softmax --budget 200[/bold] or [bold]dojo tune --all --policy algebraic[/bold]
     """
-    if agent not in AGENTS:
-        raise Failure(f"There is no agent {agent!r}. The agents: {_AGENTS}.")
+    if cost_model and not agent.endswith(MODEL):
+        agent += MODEL
+    try:
+        player = agent_named(agent)
+    except NoAgent as missing:
+        raise Failure(str(missing)) from None
     if everything == bool(names):
         raise Failure("Name the kernels to tune, or give --all (see: dojo kernels).")
     if everything and (shape or line or save or record):
@@ -153,12 +161,12 @@ def tune(
             raise Failure("--machine and --lanes are for --scheduler, --workers or --slurm.")
         side_by_side = (lanes or scale.LANES) if fleet is not None else 1
         for game in games:
-            where = _machine(fleet, machine, game, agent, spend, seed, side_by_side)
+            where = _machine(fleet, machine, game, player, spend, seed, side_by_side)
             timing = FleetTiming(fleet, where, agent, records) if fleet is not None and where else None
             try:
                 tuning = Tuning(
                     game,
-                    AGENTS[agent],
+                    player,
                     measurer,
                     spend,
                     seed,
@@ -185,14 +193,14 @@ def _aside(text: str) -> None:
 
 
 def _machine(
-    fleet: Fleet | None, wanted: str | None, game: Game, agent: str, budget: Budget, seed: int, lanes: int
+    fleet: Fleet | None, wanted: str | None, game: Game, agent: Agent, budget: Budget, seed: int, lanes: int
 ) -> str | None:
     """Which of the fleet's machines to tune on: those where this run was stopped, if they are there."""
     if fleet is None:
         return None
 
     def begun(fingerprint: str) -> bool:
-        return run_file(key_of(game, AGENTS[agent], budget, seed, fingerprint, lanes)).exists()
+        return run_file(key_of(game, agent, budget, seed, fingerprint, lanes)).exists()
 
     found = fleet.choose(wanted, begun)
     _aside(f"{game.title}: {counted(fleet.machines().get(found, 0), 'worker')} on machine {found}.")
@@ -322,6 +330,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "pass": play_a_pass,
     "tune": tune,
     "compare": compare,
+    "cost-model": fit_cost_model,
     "scheduler": scale.scheduler,
     "worker": scale.worker,
     "train": train,

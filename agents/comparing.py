@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from agents.agent import Budget
 from agents.comparison import Curve, as_json, from_json, summaries
-from agents.players import AGENTS
+from agents.players import NoAgent, agent_named
 from agents.plots import write_page, write_picture
 from agents.run_log import RunBusy
 from agents.tuning import Tuning
@@ -55,9 +55,11 @@ def compare(
     Example: [bold]dojo compare softmax matmul --agents random-lines,annealing-lines --seeds 3[/bold]
     """
     chosen = [name.strip() for name in agents.split(",") if name.strip()]
-    for name in (*chosen, reference):
-        if name not in AGENTS:
-            raise Failure(f"There is no agent {name!r}. The agents: {', '.join(AGENTS)}.")
+    try:
+        for name in (*chosen, reference):
+            agent_named(name)
+    except NoAgent as missing:
+        raise Failure(str(missing)) from None
     if again is not None:
         try:
             curves = from_json(json.loads(read_file(again)))
@@ -85,7 +87,7 @@ def _run(
             for game in games:
                 for agent in agents:
                     try:
-                        tuning = Tuning(game, AGENTS[agent], measurer, budget, seed)
+                        tuning = Tuning(game, agent_named(agent), measurer, budget, seed)
                     except RunBusy as busy:
                         raise Failure(str(busy)) from None
                     task = bar.add_task(f"{game.title} {agent} {seed}", total=budget.evaluations)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from agents.agent import Agent, Budget, Proposals, Strategy, Task
 from agents.passes import PASSES, pass_moves
 from agents.perfllm.settings import VARIANTS, Settings
+from agents.search.cost_model import CostModel, Ranking, listening, load, model_file, ranked
 from agents.search.methods import annealing, sampling, uniform
 from agents.search.neighbours import Neighbour, edge, edit
 from agents.trail import Trail
@@ -23,20 +25,35 @@ def _of_pass(name: str) -> Strategy:
 Method = Callable[[Task, Budget, random.Random, list[Trail], Neighbour], Proposals]
 
 
-def _over_edges(method: Method) -> Strategy:
-    def strategy(task: Task, budget: Budget, rng: random.Random) -> Proposals:
-        return method(task, budget, rng, [Trail.at(task.game)], edge)
+@dataclass(frozen=True)
+class Search:
+    """A method over a structure."""
 
-    return strategy
+    name: str
+    about: str
+    method: Method
+    next_to: Neighbour
 
-
-def _over_lines(method: Method) -> Strategy:
-    def strategy(task: Task, budget: Budget, rng: random.Random) -> Proposals:
+    def start(self, task: Task) -> list[Trail]:
         here = Trail.at(task.game)
-        start = [here.played(pass_moves(task.game, "heuristic")), here]
-        return method(task, budget, rng, start, edit)
+        return [here] if self.next_to is edge else [here.played(pass_moves(task.game, "heuristic")), here]
 
-    return strategy
+    def agent(self) -> Agent:
+        def strategy(task: Task, budget: Budget, rng: random.Random) -> Proposals:
+            return self.method(task, budget, rng, self.start(task), self.next_to)
+
+        return Agent(self.name, self.about, strategy)
+
+    def guided(self, model: CostModel) -> Agent:
+        """The same search, measuring what a cost model picks."""
+
+        def strategy(task: Task, budget: Budget, rng: random.Random) -> Proposals:
+            ranking = Ranking(model)
+            proposals = self.method(task, budget, rng, self.start(task), ranked(self.next_to, ranking))
+            return listening(proposals, ranking)
+
+        about = f"{self.about}; a cost model picks what is measured"
+        return Agent(self.name + MODEL, about, strategy, version=model.digest)
 
 
 def _learning(settings: Settings) -> Strategy:
@@ -48,20 +65,45 @@ def _learning(settings: Settings) -> Strategy:
     return strategy
 
 
+MODEL = "+model"  # a search's name with this behind it: guided by the cost model
+SEARCHES = {
+    each.name: each
+    for each in (
+        Search("random-edges", "a random legal move from any program seen", uniform, edge),
+        Search("random-lines", "a random edit of any line seen", uniform, edit),
+        Search("sampling-edges", "a legal move from a program seen, rather a fast one", sampling, edge),
+        Search("sampling-lines", "an edit of a line seen, rather a fast one", sampling, edit),
+        Search("annealing-edges", "simulated annealing over legal moves", annealing, edge),
+        Search("annealing-lines", "simulated annealing over edits of the heuristic's line", annealing, edit),
+    )
+}
+
 AGENTS: dict[str, Agent] = {
     agent.name: agent
     for agent in (
         *(Agent(each.name, each.about, _of_pass(each.name)) for each in PASSES.values()),
-        Agent("random-edges", "a random legal move from any program seen", _over_edges(uniform)),
-        Agent("random-lines", "a random edit of any line seen", _over_lines(uniform)),
-        Agent("sampling-edges", "a legal move from a program seen, rather a fast one", _over_edges(sampling)),
-        Agent("sampling-lines", "an edit of a line seen, rather a fast one", _over_lines(sampling)),
-        Agent("annealing-edges", "simulated annealing over legal moves", _over_edges(annealing)),
-        Agent(
-            "annealing-lines",
-            "simulated annealing over edits of the heuristic's line",
-            _over_lines(annealing),
-        ),
+        *(search.agent() for search in SEARCHES.values()),
         *(Agent(name, about, _learning(settings)) for name, (about, settings) in VARIANTS.items()),
     )
 }
+
+
+class NoAgent(ValueError):
+    """There is none of that name, or its cost model is none; ``str()`` is a sentence for a person."""
+
+
+def agent_named(name: str) -> Agent:
+    """An agent by its name; a search's with ``+model`` behind it is guided by this user's cost model.
+
+    Raises NoAgent.
+    """
+    if name in AGENTS:
+        return AGENTS[name]
+    search = SEARCHES.get(name.removesuffix(MODEL))
+    if search is None or not name.endswith(MODEL):
+        guided = f"a search may have {MODEL} behind it"
+        raise NoAgent(f"There is no agent {name!r}. The agents: {', '.join(AGENTS)}; {guided}.")
+    try:
+        return search.guided(load(model_file()))
+    except ValueError as wrong:
+        raise NoAgent(str(wrong)) from None

@@ -27,7 +27,7 @@ def key_of(game: Game, agent: Agent, budget: Budget, seed: int, machine: str, la
         target=game.target,
         start=game.start.hash,
         before=tuple(map(str, Task(game).before)),
-        agent=agent.name,
+        agent=f"{agent.name}-{agent.version}" if agent.version else agent.name,
         seed=seed,
         evaluations=budget.evaluations,
         seconds=budget.seconds,

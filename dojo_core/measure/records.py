@@ -272,6 +272,15 @@ class Records:
         )  # fmt: skip
         return [_record(row) for row in rows]
 
+    def workloads(self, target: str, fingerprint: str) -> list[tuple[str, str]]:
+        """Start programs of which verified times are known on a machine: (kernel, hash), by name."""
+        rows = self._rows(
+            "SELECT MIN(kernel), start_hash FROM measurements WHERE target = ? AND fingerprint = ? "
+            "AND verified AND seconds IS NOT NULL GROUP BY start_hash ORDER BY 1, 2",
+            target, fingerprint,
+        )  # fmt: skip
+        return [(row[0], row[1]) for row in rows]
+
     def failures(self, code_hash: str, fingerprint: str) -> int:
         """How often generated code crashed, hung or left its bounds on a machine."""
         rows = self._rows(
