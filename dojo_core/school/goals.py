@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from dojo_core.moves import MoveSyntax, why
 from dojo_core.moves.notation import parse_move
@@ -135,8 +136,8 @@ def read_goal(line: str, number: int = 1) -> Goal:
                 except MoveSyntax as fault:
                     raise TextError(str(fault), "Correct the move.", number, 1, line) from fault
             return Goal(text, each, arguments, negated, kept)
-    known = "; ".join(each.words for each in FORMS)
-    remedy = f"A goal reads, with 'not' or 'still' before it or without: {known}."
+    near = get_close_matches(words, [each.words for each in FORMS], 3, 0.3) or [FORMS[0].words]
+    remedy = f"Did you mean: {'; '.join(near)}? All goals: dojo lesson goals."
     raise TextError(f"this is no goal: {text[:80]!r}", remedy, number, 1, line)
 
 

@@ -9,6 +9,7 @@ class Header {
     this.buttons = {
       fresh: el("button", { class: "ghost", type: "button", title: "Leave this game (it is saved) and start another", onclick: act("leave") }, "New game"),
       save: el("button", { class: "ghost", type: "button", title: "Download this game as a text that a person can read and mail", onclick: act("export") }, "Save line"),
+      review: el("button", { class: "ghost", type: "button", title: "Go through this game: the moves where a measured alternative was faster", onclick: () => this.review() }, "Review"),
       keys: el("button", { class: "ghost", type: "button", "aria-label": "Help", title: "Keys, notation, moves (?)", onclick: () => board.help.open() }, "?"),
       first: el("button", { class: "nav", type: "button", "aria-label": "To the start", title: "To the start of the line", onclick: act("step", { to: "first" }) }, icon("first")),
       back: el("button", { class: "nav", type: "button", "aria-label": "One move back", title: "One move back (←)", onclick: act("step", { to: "back" }) }, icon("back")),
@@ -38,7 +39,7 @@ class Header {
     this.banner = el("div", { class: "banner", role: "alert", hidden: true },
       el("span", {}, ""), el("button", { class: "small", type: "button", onclick: act("restart") }, "Restart the measurer"));
     this.root = el("header", { class: "top" },
-      el("div", { class: "title-row" }, this.title, this.about, el("span", { class: "spring" }), b.fresh, b.save, b.keys),
+      el("div", { class: "title-row" }, this.title, this.about, el("span", { class: "spring" }), b.fresh, b.save, b.review, b.keys),
       el("div", { class: "metric-row" }, this.metric.time.root, this.metric.gain.root, this.metric.best.root,
         this.metric.rate.root, this.queueBox, el("div", { class: "navs" }, b.hint, b.undo, b.first, b.back, b.forward, b.last, b.branch)),
       this.banner);
@@ -46,7 +47,7 @@ class Header {
 
   update() {
     const { game, position, history } = this.board.data;
-    for (const each of [this.buttons.fresh, this.buttons.hint]) show(each, !this.board.data.embedded); // a lesson has its own
+    for (const each of [this.buttons.fresh, this.buttons.hint, this.buttons.review]) show(each, !this.board.data.embedded); // a lesson has its own
     put(this.title, game.title);
     put(this.about, [game.policy, game.target].filter(Boolean).join(" · "));
     for (const name of ["gain", "best"]) show(this.metric[name].root, game.timed);
@@ -56,6 +57,13 @@ class Header {
     this.buttons.forward.disabled = this.buttons.last.disabled = at >= line.length - 1;
     this.buttons.branch.disabled = !history.branches;
     this.refresh();
+  }
+
+  /** The page Learn reviews it; it is found by the game's id. */
+  review() {
+    const { player, game } = this.board.data;
+    const base = window.location.pathname.replace(/[^/]*$/, "");
+    window.location.assign(`${base}learn?p=${player}&g=${game.id}&review=${game.id}`);
   }
 
   refresh() {
