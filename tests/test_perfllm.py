@@ -303,6 +303,10 @@ def test_a_finished_run_is_not_run_again_but_with_again(whole):
     assert (folder / "events.jsonl").read_bytes() == before
     with pytest.raises(ValueError, match="holds another run"):
         training(folder, replace(SMALL, double=False))
+    other = encoder(SMALL.encoder)
+    other.identity = "bag 2"
+    with pytest.raises(ValueError, match="read with another encoder"):
+        training(folder, embed=other)
 
 
 def test_a_trained_network_plays_a_kernel_it_never_saw(whole):

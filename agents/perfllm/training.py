@@ -123,6 +123,9 @@ class Training:
         if saved is not None and saved[1]["run"] != key.name:
             self._log.close()
             raise ValueError(f"{self.folder} holds another run: give another folder, or --again.")
+        if saved is not None and saved[1]["encoder"] != embed.identity:
+            self._log.close()
+            raise ValueError(f"{self.folder} read with another encoder: begin anew with --again.")
         self._events = (self.folder / "events.jsonl").open("r+b" if saved else "w+b")
         if saved is not None:
             self._restore(*saved)
@@ -363,7 +366,8 @@ class Training:
             str(number): [asdict_played(each) for each in moves] for number, moves in self._open.items()
         }
         checkpoint.write(self.folder / "checkpoint", tensors, {
-            "dojo training": VERSION, "run": self._identity, "player": data, "chunks": self._chunks,
+            "dojo training": VERSION, "run": self._identity, "encoder": self.player.embed.identity,
+            "player": data, "chunks": self._chunks,
             "events": self._events.tell(), "finished": self.finished, "open": episodes,
             "found": {k: [n, list(map(str, t.moves)), m.seconds] for k, (n, t, m) in self.found.items()},
             "best": {str(n): [s, list(map(str, t.moves))] for n, (s, t) in self.best.items()},
