@@ -119,18 +119,16 @@ def _followed(training: Any, as_json: bool) -> list[dict[str, Any]]:
         task = bar.add_task(
             "training", total=training.player.evaluations, completed=training.resumed, best="", learning=""
         )
-        starts: dict[str, float | None] = {}
         for entry in training.events():
             if as_json:
                 out.print(json.dumps(entry), soft_wrap=True, markup=False)
             if entry["event"] == "start":
-                starts[entry["kernel"]] = entry["seconds"]
                 if entry["seconds"] is None:
                     err.print(
                         f"{escape(entry['kernel'])} cannot be measured here: it is left out.", style="red"
                     )
             elif entry["event"] == "move" and entry["best"] is not None:
-                first = starts.get(entry["kernel"])
+                first = training.starts.get(entry["kernel"])
                 ratio = f" {first / entry['best']:.3g}×" if first else ""
                 told = f"{escape(entry['kernel'])} [bold]{seconds_text(entry['best'])}[/bold]{ratio}"
                 bar.update(task, completed=entry["evaluation"], best=told)

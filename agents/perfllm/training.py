@@ -136,6 +136,14 @@ class Training:
         """Seconds, without pauses."""
         return time.monotonic() - self._began - self.control.waited
 
+    @property
+    def starts(self) -> dict[str, float]:
+        """Seconds of the start programs that were timed, by kernel."""
+        timed = (
+            (self._name(n), self.player.times.get(s.program.hash)) for n, s in enumerate(self.player.starts)
+        )
+        return {name: took for name, took in timed if took is not None and math.isfinite(took)}
+
     def close(self) -> None:
         self._events.close()
         self._log.close()
