@@ -65,21 +65,18 @@ def _several_results(sketch: Sketch, birth: Birth, depth: int, copies: int) -> N
     if first != birth and _leaf(sketch, first).path[: depth + 1] == shared:
         below = _leaf(sketch, birth).path[: depth + 2]
         sketch.play("fission_scope", sketch.place(shared), sketch.place(below))
+    whole = _leaf(sketch, birth).scopes[depth].size == copies  # then the scope itself is the block
     for each in dict.fromkeys((birth, first)):  # what sets the sums to 0 is blocked alike
         _block(sketch, each, depth, copies)
+    around = depth if whole else depth + 1  # scopes around the block
     if first != birth:
-        for level in range(depth + 1):
+        for level in range(around):
             here, there = _leaf(sketch, first).path, _leaf(sketch, birth).path
             if here[: level + 1] != there[: level + 1]:
                 sketch.play("join_scopes", sketch.place(here[: level + 1]))
     name = fresh_name(sketch.program, f"r{array}")
-    held = sketch.path(sketch.birth(_leaf(sketch, birth).path[: depth + 1]))
-    if scope_of(sketch.program, held).size == copies:  # the whole scope was the block
-        held = held[:-1]
-    if held:
-        sketch.play("stage_write", array, sketch.place(held), name)
-    else:
-        sketch.play("stage_write", array, "root", name)
+    held = _leaf(sketch, birth).path[:around]
+    sketch.play("stage_write", array, sketch.place(held) if held else "root", name)
     _in_registers(sketch, name, copies)
 
 
