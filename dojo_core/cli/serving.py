@@ -38,7 +38,7 @@ def run_app(
 ) -> None:
     """Open the app in a browser.
 
-    It listens to this machine alone. Another address needs a login (an [auth] section in
+    It listens to this machine alone. Another address needs a login (an auth section in
     .streamlit/secrets.toml), or --insecure: whoever reaches the app then has programs compiled and run here.
 
     Example: [bold]dojo app --port 8600[/bold]
