@@ -3,16 +3,20 @@
 import ctypes
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from benchmarks import gpu
+import benchmarks.gpu.__main__ as script
+from benchmarks.gpu import on_device
+from benchmarks.gpu.positions import SMALL, inputs_of, verdict
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.program.gpu import kernels as launches
 from dojo_core.program.tree import walk
+from dojo_core.targets.gpu.emulator import build_emulated
 from tests.compiled import random_inputs
 from tests.emulated import code_of, emulate
 
@@ -41,7 +45,7 @@ def test_each_line_replays_to_its_golden_end(name):
 
 @pytest.mark.parametrize("name", LINES)
 def test_each_end_computes_what_its_kernel_is(name):
-    shape, kernel = gpu.SMALL[name], kernels.get(name)
+    shape, kernel = SMALL[name], kernels.get(name)
     program = played(name, shape).current.program
     inputs = random_inputs(program)
     (output,) = program.outputs
@@ -53,15 +57,17 @@ def test_each_end_computes_what_its_kernel_is(name):
 
 
 def test_the_one_script_is_tried_without_a_gpu(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(gpu, "recorded_lines", lambda target: {n: LINES[n] for n in ("mul", "rmsnorm")})
-    monkeypatch.setattr("sys.argv", ["gpu", "--out", str(tmp_path), "--emulate"])
-    assert gpu.main() == 0
+    words = ["gpu", "--out", str(tmp_path), "--only", "mul", "rmsnorm", "--search", "8"]
+    monkeypatch.setattr("sys.argv", [*words, "--emulate"])
+    assert script.main() == 0
     told = json.loads((tmp_path / "gpu.json").read_text())
-    assert [k["kernel"] for k in told["kernels"]] == ["mul", "rmsnorm"]
-    assert all(k["verified"] and k["error"] < 1 and "cold" not in k for k in told["kernels"])
+    kinds = [next((k for k in ("walk", "search") if k in r), "kernel") for r in told["results"]]
+    assert kinds == ["kernel", "walk", "walk", "kernel", "walk", "walk", "search"]
+    assert all(r["verified"] and "cold" not in r for r in told["results"])
+    assert [list(r["ways"]) for r in told["results"] if "ways" in r] == [["line", "heuristic"]] * 2
     monkeypatch.setattr(ctypes, "CDLL", no_driver)
-    monkeypatch.setattr("sys.argv", ["gpu", "--out", str(tmp_path)])
-    assert gpu.main() == 1
+    monkeypatch.setattr("sys.argv", words)
+    assert script.main() == 1
     assert "There is no NVIDIA driver here" in capsys.readouterr().out
 
 
@@ -70,9 +76,80 @@ def no_driver(name: str) -> None:
 
 
 def test_the_script_tells_wrong_results():
-    code = code_of(played("mul", "2x64").current.program)
-    inputs = gpu.inputs_of(code)
+    inputs = inputs_of(played("mul", "2x64").start)
     right = inputs["x"] * inputs["y"]
-    assert gpu.verdict("mul", "2x64", {"z": right}, inputs)["verified"]
+    assert verdict("mul", "2x64", {"z": right}, inputs)["verified"]
     right[1, 3] = np.nan
-    assert not gpu.verdict("mul", "2x64", {"z": right}, inputs)["verified"]
+    assert not verdict("mul", "2x64", {"z": right}, inputs)["verified"]
+
+
+class HostDevice:
+    """A device that is the emulator: memory of the host, launches at once, a clock that counts runs."""
+
+    name, architecture, l2_bytes = "the emulator", "sm_90", 1 << 10
+
+    def __init__(self) -> None:
+        self.held: dict[int, np.ndarray] = {}
+        self.clock = 0.0
+
+    def allocate(self, size: int) -> int:
+        room = np.zeros(size + 256, np.uint8)
+        pointer = room.ctypes.data + -room.ctypes.data % 256
+        self.held[pointer] = room
+        return pointer
+
+    def free(self, pointer: int) -> None:
+        del self.held[pointer]
+
+    def upload(self, pointer: int, host: int, size: int) -> None:
+        ctypes.memmove(pointer, host, size)
+
+    def download(self, host: int, pointer: int, size: int) -> None:
+        ctypes.memmove(host, pointer, size)
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        ctypes.memmove(target, source, size)
+
+    def fill(self, pointer: int, value: int, size: int) -> None:
+        ctypes.memset(pointer, value, size)
+
+    def synchronize(self) -> None:
+        pass
+
+    def events(self, count: int) -> list[list[float]]:
+        return [[0.0] for _ in range(count)]
+
+    def record(self, event: list[float]) -> None:
+        event[0] = self.clock
+
+    def seconds(self, first: list[float], last: list[float]) -> float:
+        return last[0] - first[0]
+
+    def load(self, code, image, arrays, workspace):
+        built = build_emulated(code)
+        library = ctypes.CDLL(built.library)
+        pointers = (ctypes.c_void_p * len(arrays))(*arrays)
+
+        def run() -> None:
+            library[built.symbol](pointers, ctypes.c_void_p(workspace))
+            self.clock += 1e-6 * len(code.text)
+
+        return SimpleNamespace(run=run, unload=lambda: None)
+
+
+def test_what_needs_the_device_is_tried_on_a_stand_in(monkeypatch):
+    """All that the script does with a device, but the device; nothing stays allocated."""
+    monkeypatch.setattr(on_device, "cubin", lambda code, architecture: b"")
+    monkeypatch.setattr(script, "shapes", lambda name: [SMALL[name]])
+    device = HostDevice()
+    found = script.compared(device, "rmsnorm", SMALL["rmsnorm"])
+    assert found["verified"] and list(found["ways"]) == ["line", "heuristic"]
+    assert (
+        {"dojo line", "dojo heuristic", "copy of as many bytes"}
+        == found["warm"].keys()
+        == found["cold"].keys()
+    )
+    assert script.walk_on(device, "softmax", 0)["verified"]
+    told = script.search_on(device, "relu_ffn", 6)
+    assert told["verified"] and told["evaluations"] >= 6 and told["best"] <= told["start"]
+    assert not device.held

@@ -1,0 +1,1 @@
+"""All that needs a GPU, in one run: ``python -m benchmarks.gpu --out DIR``."""

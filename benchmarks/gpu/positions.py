@@ -1,0 +1,88 @@
+"""The paper's kernels as programs for a GPU, their inputs, and whether results are right."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from agents.passes import play_pass
+from dojo_core import kernels
+from dojo_core.game import Game
+from dojo_core.line import recorded_lines
+from dojo_core.moves import legal_moves
+from dojo_core.program.tree import Program
+
+STORED = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64}
+TABLE = (
+    "add", "mul", "relu", "relu_ffn", "reducemean", "softmax", "layernorm", "rmsnorm", "batchnorm",
+    "matmul", "bmm", "conv", "swiglu",
+)  # fmt: skip
+# Some rows or tiles of each: what one block does is the same.
+SMALL = {
+    "add": "2x2048", "mul": "2x64", "relu": "2x2048", "reducemean": "2x4096", "softmax": "16x512",
+    "layernorm": "2x1024", "rmsnorm": "2x4096", "matmul": "128x64x128", "relu_ffn": "2x3x16x12",
+    "batchnorm": "2x3x512x256", "bmm": "2x128x64x128", "conv": "1x2x3x40x40x3", "swiglu": "1x64x32x64",
+}  # fmt: skip
+WAYS = ("line", "heuristic")
+
+
+def shapes(name: str) -> list[str]:
+    """The shapes of a kernel in the paper's table 3, of which some have two."""
+    return ["x".join(map(str, shape)) for shape in kernels.get(name).shapes]
+
+
+def position(name: str, shape: str, way: str) -> Game | None:
+    """The end of the recorded line, or what the heuristic pass makes; None where there is no line for it."""
+    kernel, line = kernels.get(name), recorded_lines("cuda").get(name)
+    if way == "heuristic":
+        game = Game.new(kernel.program(kernel.shape(shape)), name, shape, "cuda")
+        play_pass(game, "heuristic")
+        return game
+    if line is None:
+        return None
+    game = Game.new(kernel.program(kernel.shape(shape)), name, shape, line.target, line.policy)
+    report = line.play(game)
+    return game if all(entry.applies for entry in report.entries) else None
+
+
+def walked(name: str, seed: int, moves: int = 6) -> Game:
+    """The heuristic's position at a small shape, and random legal moves from there."""
+    rng = random.Random(f"{name} {seed}")
+    game = position(name, SMALL[name], "heuristic")
+    assert game is not None
+    for _ in range(moves):
+        by_name: dict[str, list[Any]] = {}
+        for move in legal_moves(game.current.program, game.target, game.policy):
+            by_name.setdefault(move.name, []).append(move)
+        if not by_name:
+            break
+        game.play(rng.choice(by_name[rng.choice(sorted(by_name))]))
+    return game
+
+
+def inputs_of(program: Program) -> dict[str, Any]:
+    """Normal numbers by array, the same in every run."""
+    rng = np.random.default_rng(1)
+    return {
+        name: rng.standard_normal([d.size for d in program.buffer_of[name].dims]).astype(
+            STORED[program.buffer_of[name].dtype]
+        )
+        for name in program.inputs
+    }
+
+
+def verdict(
+    name: str, shape: str, got: Mapping[str, Any], inputs: Mapping[str, Any], expected: Any = None
+) -> dict[str, Any]:
+    """The largest error of any output element, in units of 1e-4 of the largest magnitude."""
+    kernel = kernels.get(name)
+    worst = 0.0
+    for output, want in (expected or kernel.reference(inputs, kernel.shape(shape))).items():
+        have = got[output].reshape(want.shape).astype(np.float64)
+        off = np.abs(have - want).max() / (1e-4 * max(1e-30, float(np.abs(want).max())))
+        worst = max(worst, float(off) if math.isfinite(off) else math.inf)
+    return {"verified": worst <= 1, "error": worst}
