@@ -4,8 +4,8 @@ For the 16 kernel shapes of the paper's table 3: the recorded line and what the 
 verified against the float64 reference and timed by events, with a warm and a cold second-level cache,
 interleaved with PyTorch eager, compiled and compiled with CUDA graphs (where it is installed; TF32 off, and
 on beside it for products) and with a copy within the device, the yardstick of what memory allows. Then a
-sample of random legal walks is verified, and a search of ``--search`` evaluations from the best position of some
-kernels. Results go to ``DIR/gpu.json`` as they come; nothing new begins after ``--minutes``.
+sample of random legal walks is verified, and a search of ``--search`` evaluations from the heuristic's
+position of some kernels. Results go to ``DIR/gpu.json`` as they come; nothing begins after ``--minutes``.
 
 Needs NVIDIA's driver, a CUDA compiler (nvcc or NVRTC), NumPy and Lark; downloads nothing. ``--emulate`` tries
 all of it but the times on a machine without a GPU, at small shapes.
