@@ -145,6 +145,9 @@ def test_a_blocked_move_explains_itself_and_offers_its_enabler(page: Any) -> Non
     page.click("[data-tab=blocked]")
     page.click('.row.blocked[data-move="reuse_dims d 0"]')
     assert "clobbers" in page.inner_text(".drawer")
+    # its places are marked, and the enabler is looked at before it is played
+    assert page.locator(".line .involved").count() >= 1
+    page.wait_for_selector(".drawer .preview .minus")
     page.click(".drawer .enablers button.primary >> nth=0")
     wait_for_entries(page, 2)
     # and then the move itself is offered
