@@ -43,6 +43,7 @@ STREAMING = [
     Case(3, "ssr y@0", f64(x="64", w="64", y="64", z="64"), "64 y[{0}] = x[{0}]\n| z[{0}] = w[{0}]", "stream-count", "fission_scope y@0 z", on=SNITCH),
     Case(3, "ssr t@0", f64(x="1", y="1", t="1 register"), "4 t[0] = 1\ny[0] = x[0]*t[0]", "stream-count", on=SNITCH),
     Case(4, "ssr y@0", "x f32 [64] heap\ny f32 [64] heap", COPY, "stream-dtype", on=SNITCH),
+    Case(5, "ssr y@0", f64(x="4", y="4") + "\ntable k i32 [4] = 2 0 3 1", "4 y[{0}] = x[k[{0}]]", "stream-index", on=SNITCH),
     Case(5, "ssr y@0", DEEP, TURNED, "stream-dims", "ssr y@1", on=SNITCH),
     Case(6, "ssr y@0", XY, "64 y[{0}] = x[{0}] if {0} < 64", "stream-guard", on=SNITCH),
     Case(7, "ssr y#1@1", SUM, ROWSUM, "stream-order", "stage_write y y#1@1 cy", on=SNITCH),
@@ -88,11 +89,12 @@ def test_every_numbered_condition_has_a_case(name):
         ("ssr y@0", f64(x="64", w="64", y="64"), "64 y[{0}] = x[{0}]*w[{0}]", SNITCH),
         ("ssr y@1", DEEP, TURNED, SNITCH),
         ("frep y@1", f64(x="8,32", y="8,32"), "8:s 2 16:u y[{0},{1}*16+{2}] = x[{0},{1}*16+{2}]", SNITCH),
+        ("frep c#1@0", f64(x="4", y="", c="1 register"), "c[0] = 1\n4 c[0] *= 2\ny[] = c[0]", SNITCH),
         ("frep y@1", f64(x="8,8", y="8,8"), "8:s 8 y[{0},{1}] = x[{0},{1}]", TINY),
     ],
 )
 def test_one_less_is_legal(move, buffers, body, on):
-    """Three streams, four loops, sixteen instructions, as many iterations as there may be."""
+    """Three streams, four loops, sixteen instructions, as many iterations as there may be; no memory."""
     assert why(program_of(body, buffers), move, on).legal
 
 

@@ -43,7 +43,6 @@ from dojo_core.targets.snitch.streams import (
     TARGET,
     Stream,
     cell,
-    is_direct,
     memory_slots,
     region_depth,
     regions,
@@ -298,8 +297,6 @@ class _Generator:
         """Address registers for what an operation loads and stores, and for where its streams begin."""
         region = region_depth(leaf)
         for _, access in memory_slots(self.program, leaf.op):
-            if not is_direct(access):
-                raise NotGeneratable(f"{access} goes through a table, which Snitch has not.")
             self._pointer(access, leaf.path, _loops(leaf.scopes[:region]))
 
     def _pointer(self, access: Access, path: Path, chain: tuple[int, ...]) -> _Pointer:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Touch, Witness, meeting
 from dojo_core.program.flow import orders
 from dojo_core.program.tree import Leaf, Op, Path, Program, Scope, walk
@@ -12,8 +12,6 @@ from dojo_core.program.validity import Fault
 from dojo_core.targets.snitch.streams import (
     REPEATABLE,
     Stream,
-    is_direct,
-    is_plain,
     memory_slots,
     repeated_instructions,
     streams_of,
@@ -26,17 +24,12 @@ if TYPE_CHECKING:
 
 def snitch_fault(program: Program, target: SnitchTarget) -> Fault | None:
     """The first violation, or None."""
-    return next(_faults(program, target), None)
-
-
-def _faults(program: Program, target: SnitchTarget) -> Iterator[Fault]:
     for node, path, above in walk(program.body):
-        if not isinstance(node, Scope):
-            continue
-        if node.mark == "s":
-            yield from _region(program, node, path, above, target)
-        elif node.mark == "f":
-            yield from _loop(program, node, path, above, target)
+        if isinstance(node, Scope) and node.mark in _JUDGES:
+            fault = _JUDGES[node.mark](program, node, path, above, target)
+            if fault is not None:
+                return fault
+    return None
 
 
 def _fault(code: str, sentence: str, *nodes: Path, witness: Witness | None = None) -> Fault:
@@ -48,44 +41,41 @@ def _fault(code: str, sentence: str, *nodes: Path, witness: Witness | None = Non
 
 def _region(
     program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], target: SnitchTarget
-) -> Iterator[Fault]:
+) -> Fault | None:
     if any(s.mark in ("s", "f") for s in above):  # 2
-        yield _fault("stream-nested", "A stream scope stands in another, or in a hardware loop.", path)
-        return
+        return _fault("stream-nested", "A stream scope stands in another, or in a hardware loop.", path)
     leaves = [leaf for leaf in program.leaves if leaf.path[: len(path)] == path]
     accesses = [(leaf, access) for leaf in leaves for _, access in memory_slots(program, leaf.op)]
-    if not accesses or len(accesses) > target.streams:  # 3
+    if not accesses:  # 3
+        return _fault("stream-count", "No access in it touches memory.", path)
+    if len(accesses) > target.streams:  # 3
         told = f"There are {len(accesses)} accesses to memory in it; a core has {target.streams} streams."
-        yield _fault("stream-count", told if accesses else "No access in it touches memory.", path)
-        return
+        return _fault("stream-count", told, path)
     for leaf, access in accesses:
         dtype = program.buffer_of[access.array].dtype
         if dtype != "f64":  # 4
-            yield _fault(
-                "stream-dtype", f"{access} is {dtype}: a stream has elements of 8 bytes, f64.", leaf.path
-            )
-        if not is_direct(access):  # 5
-            yield _fault(
-                "stream-index", f"{access} goes through a table: a stream walks affine loops.", leaf.path
-            )
-            return
+            told = f"{access} is {dtype}: a stream has elements of 8 bytes, f64."
+            return _fault("stream-dtype", told, leaf.path)
+        if access.indirect:  # 5
+            told = f"{access} goes through a table: a stream walks affine loops."
+            return _fault("stream-index", told, leaf.path)
         if leaf.op.guard:  # 6
             told = f"{access} is used under a guard: a stream gives its elements in each iteration."
-            yield _fault("stream-guard", told, leaf.path)
+            return _fault("stream-guard", told, leaf.path)
     found = streams_of(program, path, target.repeat)
     for one in found:
         if len(one.dims) > target.dims:  # 5
             told = f"{one.access} needs {len(one.dims)} loops; a stream walks {target.dims}."
-            yield _fault("stream-dims", told, path)
-    yield from _order(program, found, len(path) - 1)
+            return _fault("stream-dims", told, path)
+    return _order(program, found, len(path) - 1)
 
 
-def _order(program: Program, found: list[Stream], depth: int) -> Iterator[Fault]:
+def _order(program: Program, found: list[Stream], depth: int) -> Fault | None:
     """7: streams run ahead of the core and behind it, each by itself."""
-    for write in found:
-        for other in found:
+    for write in (s for s in found if s.write):
+        for other in (s for s in found if s is not write):
             home = program.buffer_of[other.access.array]
-            if not write.write or other is write or program.buffer_of[write.access.array] is not home:
+            if program.buffer_of[write.access.array] is not home:
                 continue
             dims = [k for k, d in enumerate(home.dims) if d.materialised]
             witness = _before(touch_of(write), touch_of(other), depth, dims)
@@ -94,7 +84,8 @@ def _order(program: Program, found: list[Stream], depth: int) -> Iterator[Fault]
                 told = (
                     f"{other.access} is {does}, and {write.access} may be written later than the text says."
                 )
-                yield _fault("stream-order", told, write.leaf.path, other.leaf.path, witness=witness)
+                return _fault("stream-order", told, write.leaf.path, other.leaf.path, witness=witness)
+    return None
 
 
 def _before(write: Touch, other: Touch, depth: int, dims: list[int]) -> Witness | None:
@@ -111,35 +102,40 @@ def _before(write: Touch, other: Touch, depth: int, dims: list[int]) -> Witness 
 
 def _loop(
     program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], target: SnitchTarget
-) -> Iterator[Fault]:
-    inside = [n for n, _, _ in walk(scope.body) if isinstance(n, Scope) and n.mark != "u"]
-    if inside:  # 2
-        yield _fault("repeat-nest", "A hardware loop holds operations and unrolled scopes only.", path)
-        return
+) -> Fault | None:
+    if any(isinstance(n, Scope) and n.mark != "u" for n, _, _ in walk(scope.body)):  # 2
+        return _fault("repeat-nest", "A hardware loop holds operations and unrolled scopes only.", path)
     streamed = any(s.mark == "s" for s in above)
-    for leaf in program.leaves:
-        if leaf.path[: len(path)] != path:
-            continue
-        reason = _unrepeatable(program, leaf, streamed)
-        if reason is not None:
-            yield _fault(*reason, leaf.path)
+    for leaf in (leaf for leaf in program.leaves if leaf.path[: len(path)] == path):
+        fault = _unrepeatable(program, leaf, streamed)
+        if fault is not None:
+            return fault
     count = repeated_instructions(program, scope, streamed)
     if count > target.body:  # 5
         told = f"Its body takes {count} instructions; the sequencer holds {target.body}."
-        yield _fault("repeat-size", told, path)
+        return _fault("repeat-size", told, path)
     if scope.size > target.repeats:  # 6
-        yield _fault("repeat-count", f"A hardware loop runs {target.repeats} times at most.", path)
+        return _fault("repeat-count", f"A hardware loop runs {target.repeats} times at most.", path)
+    return None
 
 
-def _unrepeatable(program: Program, leaf: Leaf, streamed: bool) -> tuple[str, str] | None:
+def _unrepeatable(program: Program, leaf: Leaf, streamed: bool) -> Fault | None:
     """Why the FPU cannot repeat an operation by itself."""
     op: Op = leaf.op
-    arrays = (op.target.array, *(a.array for a in op.reads))
-    if op.function not in REPEATABLE or len({program.buffer_of[a].dtype for a in arrays}) > 1:  # 3
-        return "repeat-function", f"{op.function or 'A conversion'} is no instruction that the FPU repeats."
-    if not is_plain(op):  # 3
-        return "repeat-integer", "A guard or an iterator as a value needs the integer core in each iteration."
+    if op.function not in REPEATABLE:  # 3
+        return _fault("repeat-function", f"{op.function} is no instruction that the FPU repeats.", leaf.path)
+    if len({program.buffer_of[a.array].dtype for a in (op.target, *op.reads)}) > 1:  # 3
+        return _fault("repeat-function", "A conversion is no instruction that the FPU repeats.", leaf.path)
+    if op.guard:  # 3
+        return _fault("repeat-integer", "A guard needs the integer core in each iteration.", leaf.path)
+    if any(isinstance(o, Affine) for o in op.operands):  # 3
+        told = "An iterator as a value needs the integer core in each iteration."
+        return _fault("repeat-integer", told, leaf.path)
     access = next((a for _, a in memory_slots(program, op)), None)
     if access is not None and not streamed:  # 4
-        return "repeat-memory", f"{access} is in memory: in a hardware loop only a stream reaches it."
+        told = f"{access} is in memory: in a hardware loop only a stream reaches it."
+        return _fault("repeat-memory", told, leaf.path)
     return None
+
+
+_JUDGES = {"s": _region, "f": _loop}

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Touch
-from dojo_core.program.tables import Indirect
-from dojo_core.program.tree import Access, Leaf, Number, Op, Path, Program, Scope, walk
+from dojo_core.program.tree import Access, Leaf, Op, Path, Program, Scope, walk
 
 REPEATABLE = ("", "+", "-", "*", "neg", "abs", "max", "min", "fma")  # one or two FPU instructions each
 OLD, TARGET = (
@@ -75,11 +74,6 @@ def cell(program: Program, access: Access) -> Affine:
     return flat
 
 
-def is_direct(access: Access) -> bool:
-    """Does no index of it go through a table?"""
-    return not any(isinstance(i, Indirect) for i in access.index)
-
-
 def stream(program: Program, leaf: Leaf, slot: int, access: Access, most: int) -> Stream:
     """The stream of an access in a region, its dims merged; ``most`` uses of one element."""
     depth = region_depth(leaf)
@@ -130,8 +124,3 @@ def repeated_instructions(program: Program, node: Scope | Op, streamed: bool) ->
         return instructions_of(program, node, streamed)
     below = sum(repeated_instructions(program, child, streamed) for child in node.body)
     return below * node.size if node.mark == "u" else below
-
-
-def is_plain(op: Op) -> bool:
-    """Are its operands cells and numbers, and has it no guard?"""
-    return not op.guard and all(isinstance(o, Access | Number) for o in op.operands)
