@@ -13,7 +13,7 @@ from dojo_core.measure.records import Records
 from dojo_core.school.desk import Desk, Seat
 from dojo_core.school.panel import panel
 from dojo_core.school.progress import Progress
-from dojo_core.school.review import Review
+from dojo_core.school.review import Finding, Review
 from dojo_core.school.school import LESSONS_FOLDER, School, open_school
 from dojo_core.service.queue import Outcome
 from dojo_core.service.service import Service
@@ -131,6 +131,26 @@ def test_what_a_page_sends_may_be_anything(desk: Desk) -> None:
     for number in (None, "1", -1, 99, True):
         desk.handle(here, {"kind": "answer", "number": number})
         assert panel(desk, here)["step"]["question"]["chosen"] is None
+
+
+def test_in_a_review_times_are_kept_back_until_the_move_is_told(desk: Desk) -> None:
+    game = Game.new(parse(PROGRAM))
+    game.play("split_scope y@0 8")
+    here = seat(desk)
+    desk.handle(here, {"kind": "review", "game": desk.service.take_in(game)})
+    assert here.review is not None and not here.secret
+    here.review.wait(30)
+    found = Finding(1, 0, "split_scope y@0 8", 2.0, "vectorize y@0", 1.0)
+    here.review.findings = [found]
+    told = []
+    for kind in ("finding", "reveal", "reveal", "reveal"):
+        desk.handle(here, {"kind": kind, "number": 0})
+        (shown,) = panel(desk, here)["review"]["findings"]
+        told.append((shown["kind"] is not None, shown["place"], shown["better"], here.secret))
+    assert told == [
+        (False, None, None, True), (True, None, None, True), (True, "y@0", None, True),
+        (True, "y@0", "vectorize y@0", False),
+    ]  # fmt: skip
 
 
 PROGRAM = "kernel k\nin x\nout y\nx f32 [64] heap\ny f32 [64] heap\n64 y[{0}] = x[{0}]*2\n"

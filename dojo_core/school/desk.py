@@ -46,9 +46,16 @@ class Seat:
     refusal: tuple[str, str] | None = None  # the move refused last, and why; told until another is played
     refused_at: int = 0  # the position that it was asked for at
     review: Review | None = None
+    reviewed: str = ""  # the id of the game under review
     finding: int | None = None  # of the review, on the board
     revealed: int = 0  # levels of help with it
     fault: str = ""
+
+    @property
+    def secret(self) -> bool:
+        """Are the times of moves kept back? In a review the better move is to be found before it is told."""
+        review = self.review
+        return review is not None and bool(review.findings) and (self.finding is None or self.revealed < 3)
 
     def forget_help(self) -> None:
         self.hints, self.solution, self.chosen, self.answered = 0, False, None, False
@@ -244,7 +251,7 @@ class Desk:
         def known(hashes: Sequence[str]) -> Sequence[Outcome | None]:
             return self.service.known(table, hashes)
 
-        seat.view, seat.finding, seat.revealed = "review", None, 0
+        seat.view, seat.reviewed, seat.finding, seat.revealed = "review", game_id, None, 0
         seat.review = Review(Game.from_text(game.to_text()), known).begin()
 
     def _show_finding(self, seat: Seat, number: int) -> None:

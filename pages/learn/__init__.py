@@ -13,6 +13,7 @@ from dojo_core.school.desk import Desk, Seat
 from dojo_core.school.panel import panel
 from dojo_core.school.progress import Progress
 from dojo_core.school.school import open_school
+from dojo_core.service.feed import NOT_ASKED
 from pages.board import board, feed
 from pages.learn.component import lesson_panel
 from pages.shared import the_player, the_service
@@ -71,6 +72,8 @@ def _follow_address(seat: Seat) -> None:
 
 def _keep_address(seat: Seat) -> None:
     wanted = {"lesson": seat.lesson, "step": seat.step} if seat.view == "step" else {}
+    if seat.view == "review":
+        wanted = {"review": seat.reviewed}
     for name in ("lesson", "step", "review"):
         if name in wanted and st.query_params.get(name) != wanted[name]:
             st.query_params[name] = wanted[name]
@@ -122,7 +125,10 @@ def page() -> None:
 
     def times() -> None:
         going_on = service.polling(player) or _looking(seat)
-        feed(key="feed", data=service.feed(player))
+        times_now = service.feed(player)
+        if seat.secret and "results" in times_now:
+            times_now = {**times_now, "results": [NOT_ASKED] * len(times_now["results"])}
+        feed(key="feed", data=times_now)
         if service.board_version(player) != drawn or (polling and not going_on) or panel(desk, seat) != shown:
             st.rerun()
 
