@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from agents.trail import Trail
 from dojo_core.game import Step
-from dojo_core.moves.core import Argument, Context, IllegalMove, Move, Refusal
+from dojo_core.moves.core import REGISTRY, Argument, Context, IllegalMove, Move, Refusal
 from dojo_core.moves.legality import all_candidates, outcome
 from dojo_core.moves.notation import MoveSyntax
 from dojo_core.moves.places import NoSuchPlace, Place
@@ -74,7 +74,7 @@ def _renumber(trail: Trail, rng: random.Random) -> Trail | None:
     at = rng.choice(numbered)
     step, before = trail.steps[at], trail.upto(at)
     here = before.context(born=step.origin)
-    alike = [m for m in all_candidates(here) if m.name == step.move.name and _same_places(m, step.move)]
+    alike = [m for m in all_candidates(here, (step.move.name,)) if _same_places(m, step.move)]
     rng.shuffle(alike)
     for move in alike[:TRIES]:
         there = before.extended(Step(move, step.origin))
@@ -93,14 +93,12 @@ def _same_places(one: Move, other: Move) -> bool:
 def step_of_any_kind(trail: Trail, born: int, rng: random.Random) -> Trail | None:
     """One legal move more, each kind of move equally likely."""
     here = trail.context(born=born)
-    kinds: dict[str, list[Move]] = {}
-    for move in all_candidates(here):
-        kinds.setdefault(move.name, []).append(move)
-    names = sorted(kinds)
+    names = sorted(REGISTRY)
     rng.shuffle(names)
     for name in names:
-        rng.shuffle(kinds[name])
-        for move in kinds[name][: TRIES // 4]:
+        alike = list(all_candidates(here, (name,)))
+        rng.shuffle(alike)
+        for move in alike[: TRIES // 4]:
             there = trail.extended(Step(move, born))
             if there is not None:
                 return there

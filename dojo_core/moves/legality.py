@@ -6,7 +6,7 @@ V2 and V3 (validity.py, marks.py) are checked here, on the result, for every tra
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from dojo_core.moves.core import REGISTRY, Context, Edit, IllegalMove, Move, Refusal, Verdict, structural
@@ -121,9 +121,9 @@ def context(
     return Context(program, found, policy, program.age + 1 if born is None else born)
 
 
-def all_candidates(context: Context) -> Iterator[Move]:
-    """Every well-formed move at this position, family by family."""
-    for transformation in REGISTRY.values():
+def all_candidates(context: Context, names: Iterable[str] | None = None) -> Iterator[Move]:
+    """Every well-formed move at this position, family by family; only those of some names, if given."""
+    for transformation in REGISTRY.values() if names is None else [REGISTRY[name] for name in names]:
         if context.target.moves is not None and transformation.name not in context.target.moves:
             continue  # the target lacks it: outcome would refuse each
         for arguments in transformation.candidates(context):
