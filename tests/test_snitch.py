@@ -249,3 +249,8 @@ def test_the_words_are_those_of_gnu_as(name, tmp_path):
 
 def test_the_target_is_registered():
     assert SNITCH.name == "snitch" and SNITCH.marks == frozenset("usf")
+
+
+def test_a_fault_has_the_name_that_measurements_give_it(monkeypatch):
+    monkeypatch.setattr("dojo_core.targets.snitch.simulate.LIMIT", 20)
+    assert judge(parse(COPY)).status == "timeout"

@@ -46,8 +46,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``status``: ``ok``, ``wrong_result``, ``unwritten``, ``out_of_bounds``, ``refused``, with a sentence
-    where it is not ``ok``; ``run`` where there was one."""
+    """``status``: ``ok``, ``wrong_result``, ``unwritten``, ``out_of_bounds``, ``timeout``, ``crash``,
+    ``refused``, with a sentence where it is not ``ok``; ``run`` where there was one."""
 
     status: str
     message: str
@@ -100,13 +100,20 @@ def judge(program: Program, reference: Program | None = None, seeds: tuple[int, 
             }
             outputs, run = execute(code, inputs)
             if run.fault:
-                return Verdict("out_of_bounds", run.fault, run)
+                return Verdict(_kind(run.fault), run.fault, run)
             told = _disagreement(code, program, outputs, reference or program, inputs)
             if told is not None:
                 return Verdict(*told, run)
     except NotGeneratable as reason:
         return Verdict("refused", str(reason))
     return Verdict("ok", "", run)
+
+
+def _kind(fault: str) -> str:
+    """A fault's status, as measurements name them."""
+    if "did not return" in fault:
+        return "timeout"
+    return "out_of_bounds" if "outside every array" in fault or "only read" in fault else "crash"
 
 
 def _disagreement(
