@@ -237,6 +237,18 @@ def test_the_guide_tells_every_goal() -> None:
     assert [form.words for form in FORMS if f"| `{form.words}` | {form.about} |" not in guide] == []
 
 
+def test_a_teachers_file_with_an_error_is_left_out_and_told(tmp_path: Path) -> None:
+    (tmp_path / "01-mine.md").write_text(LESSON)
+    (tmp_path / "02-bad.md").write_text(LESSON.replace("are fused", "are friends"))
+    (tmp_path / "glossary.md").write_text("# Words\n\n## Gadget\n\nA thing.\n")
+    school = open_school([LESSONS_FOLDER, tmp_path])
+    assert school.lesson("01-mine") is not None and school.lesson("02-bad") is None
+    ((name, told),) = school.faults
+    assert name == "02-bad.md" and "no goal" in told
+    titles = [entry.title for entry in school.glossary.entries]
+    assert "Gadget" in titles and "Scope" in titles
+
+
 def test_a_picture_is_shapes_and_words_alone(tmp_path: Path) -> None:
     def drawn(body: str) -> list[object]:
         path = tmp_path / "a.svg"

@@ -67,6 +67,7 @@ class Desk:
 
     def __init__(self, service: Service, school: School, progress: Progress) -> None:
         self.service, self.school, self.progress = service, school, progress
+        self.stamp: object = None  # of the files that the school was read from
 
     # ------------------------------------------------------------------ where one is
 

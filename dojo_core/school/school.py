@@ -114,6 +114,12 @@ def glossary_for(folder: Path) -> Glossary:
     return Glossary(tuple(sorted(entries, key=lambda entry: entry.title.lower())))
 
 
+def stamp() -> tuple[tuple[str, float], ...]:
+    """Changes whenever a lesson's file does, so that a teacher sees a lesson as it is now."""
+    files = (path for folder in (LESSONS_FOLDER, teachers_folder()) for path in sorted(folder.glob("*.md")))
+    return tuple((str(path), path.stat().st_mtime) for path in files if path.exists())
+
+
 def open_school(folders: Sequence[Path] | None = None) -> School:
     """Read every lesson. A file with an error is left out and told of in ``faults``."""
     lessons: dict[str, Lesson] = {}

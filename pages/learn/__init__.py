@@ -12,7 +12,7 @@ import streamlit as st
 from dojo_core.school.desk import Desk, Seat
 from dojo_core.school.panel import panel
 from dojo_core.school.progress import Progress
-from dojo_core.school.school import open_school
+from dojo_core.school.school import open_school, stamp
 from dojo_core.service.feed import NOT_ASKED
 from pages.board import board, feed
 from pages.learn.component import lesson_panel
@@ -39,7 +39,9 @@ def the_desk() -> Desk:
     """Made at the first visit: it reads every lesson."""
     progress = Progress()
     atexit.register(progress.close)
-    return Desk(the_service(), open_school(), progress)
+    desk = Desk(the_service(), open_school(), progress)
+    desk.stamp = stamp()
+    return desk
 
 
 def _learner() -> str:
@@ -95,8 +97,17 @@ def _draw_panel(desk: Desk, seat: Seat) -> dict[str, Any]:
     return data
 
 
+def _as_it_is_now(desk: Desk) -> None:
+    """Lessons whose files have changed are read again, seen from the list."""
+    now = stamp()
+    if desk.stamp != now:
+        desk.school, desk.stamp = open_school(), now
+
+
 def page() -> None:
     desk, seat, service = the_desk(), the_seat(), the_service()
+    if seat.view == "list":
+        _as_it_is_now(desk)
     if "for_play" in st.session_state:
         service.seat(the_player(), st.session_state.pop("for_play"))
         go("play")
