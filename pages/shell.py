@@ -24,6 +24,7 @@ from pages.theme import tokens
 log = logging.getLogger("dojo.pages")
 
 FAULT = "The page could not be drawn: a fault of the app, noted in its log. Your game is saved: reload."
+FIRST = "play"
 POLL = 1.0  # seconds, while something is being measured
 
 
@@ -83,12 +84,17 @@ def run() -> None:
     entries = existing()
     drawn = {
         entry.name: st.Page(
-            _drawn(entry.name), title=entry.title, url_path=entry.name, default=entry is entries[0]
+            _drawn(entry.name),
+            title=entry.title,
+            url_path="home" if entry.name == FIRST else entry.name,
+            default=entry.name == FIRST,
         )
         for entry in entries
     }
-    chosen = st.navigation(list(drawn.values()), position="hidden")
-    current = next(name for name, page in drawn.items() if page is chosen)
+    # The first page is served at / alone: its own name leads there too.
+    named = st.Page(_drawn(FIRST), title=drawn[FIRST].title, url_path=FIRST)
+    chosen = st.navigation([*drawn.values(), named], position="hidden")
+    current = next((name for name, page in drawn.items() if page is chosen), FIRST)
     st.set_page_config(
         page_title="The Dojo" if current == "play" else f"{chosen.title} · The Dojo",
         page_icon="🥋", layout="wide", initial_sidebar_state="collapsed",

@@ -54,6 +54,8 @@ def run_app(
         # Each tab has threads of its own: with a pool of memory each, none gives back what it had.
         "MALLOC_ARENA_MAX": "2",
     }
+    out.print(f"The Dojo is at http://{address}:{port} (Ctrl-C ends it)")
+    sys.stdout.flush()
     os.chdir(ROOT)
     os.execve(command[0], command, environment)  # in place of this process: whoever ends it ends the app
 
