@@ -1,0 +1,19 @@
+"""A game for Snitch on the board: its code, and cycles that are no times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.browser.playing import BOARD
+
+
+def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(page: Any) -> None:
+    page.select_option("select[aria-label=Target]", "snitch")
+    page.fill("[data-kernel=relu] input", "4x64")
+    page.click("[data-kernel=relu] button")
+    page.wait_for_selector(".code >> text=kernel_relu:")
+    page.wait_for_function(
+        f"() => {BOARD}.querySelector('.code .note').textContent.includes('cycles on a calibrated model')"
+    )
+    page.wait_for_selector("[data-move='ssr y@0'] .value >> text=cycles")
+    assert not page.locator(".metric-gain").is_visible()
