@@ -1,6 +1,7 @@
 """Tuning on several machines: the same run as on one, whichever of them dies; strangers are kept out."""
 
 import os
+import socket
 import sys
 import threading
 import time
@@ -172,3 +173,14 @@ def test_what_is_refused_says_what_to_do(words, sentence, tmp_path, monkeypatch)
     result = CliRunner().invoke(app, list(words))
     assert result.exit_code == 1
     assert sentence in " ".join(result.output.split())
+
+
+def test_a_port_in_use_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        result = CliRunner().invoke(app, ["scheduler", "--port", port])
+    assert result.exit_code == 1
+    assert f"No scheduler can listen at 127.0.0.1:{port}: Address already in use" in result.output

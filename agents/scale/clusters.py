@@ -91,7 +91,12 @@ def serve_scheduler(host: str, port: int, security: Security, ready: Callable[[s
             ready(scheduler.address)
             await scheduler.finished()
 
-    asyncio.run(serve())
+    try:
+        asyncio.run(serve())
+    except RuntimeError as failed:  # dask's word for it; what happened is the cause
+        if isinstance(failed.__cause__, OSError):
+            raise failed.__cause__ from None
+        raise
 
 
 def serve_worker(
@@ -126,7 +131,7 @@ def serve_worker(
             open_station(worker, station)
             try:
                 await worker
-            except (OSError, TimeoutError, asyncio.CancelledError):
+            except (OSError, TimeoutError, RuntimeError):  # RuntimeError: how dask tells that a start failed
                 await worker.close(reason="no scheduler")
                 continue
             told(f"Measuring for {address} as machine {station.fingerprint}.")
