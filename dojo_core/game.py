@@ -341,8 +341,11 @@ class Game:
         return "\n".join(lines) + "\n"
 
     @staticmethod
-    def from_text(text: str) -> Game:
-        """Read a game's text. Raises TextError where it is none, or where a move does not replay."""
+    def from_text(text: str, gone: list[Entry] | None = None) -> Game:
+        """Read a game's text. Raises TextError where it is none, or where a move does not replay.
+
+        With a list ``gone``, moves that do not replay are put there and left out, with all that follows them.
+        """
         reader = _Lines(text)
         facts = reader.facts()
         start = reader.start()
@@ -358,10 +361,17 @@ class Game:
         except ValueError as error:
             raise TextError(str(error), "Correct the line above 'start:'.", 1, 1, "dojo game 1") from error
         numbers = {0: 0}
+        lost: set[int] = set()  # moves that do not replay, and those after them
         previous = 0
         for number, line, match in reader.moves():
             own, after, origin, words, births = match.groups()
             parent = int(after) if after else previous
+            if parent in lost and int(own) not in numbers:
+                lost.add(int(own))
+                previous = int(own)
+                assert gone is not None
+                gone.append(Entry(words, "refused", words, "comes after a move that no longer applies"))
+                continue
             if parent not in numbers or int(own) in numbers or int(own) == 0:
                 raise TextError(
                     f"move {own} follows {parent}, which is not there, or stands twice",
@@ -375,6 +385,11 @@ class Game:
             except MoveSyntax as error:
                 raise TextError(str(error), "Correct the move.", number, 1, line) from error
             entry, move = game._replayed(numbers[parent], step)
+            if move is None and gone is not None:
+                lost.add(int(own))
+                previous = int(own)
+                gone.append(entry)
+                continue
             if move is None:
                 raise TextError(
                     f"{words} does not apply: {entry.reason}",

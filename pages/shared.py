@@ -6,10 +6,17 @@ from pathlib import Path
 import streamlit as st
 
 from agents.passes import pass_moves
+from dojo_core.faults import text_fault
 from dojo_core.game import Game
+from dojo_core.measure.catalogue import Catalogue
+from dojo_core.measure.places import data_directory
 from dojo_core.moves import Move
-from dojo_core.service import Player, Service
+from dojo_core.program.text import TextError
+from dojo_core.service import Player, Refused, Service
+from dojo_core.service.comparing import Comparisons
+from dojo_core.service.shelf import Shelf
 from dojo_core.service.wiring import open_service
+from dojo_core.sharing import BadLink, is_link, open_link
 
 LINES = Path(__file__).parent.parent / "lines"
 
@@ -29,12 +36,35 @@ def the_service() -> Service:
     return service
 
 
+@st.cache_resource(show_spinner=False)
+def the_shelf() -> Shelf:
+    """The library, over a connection of its own: a long list does not hold up who measures."""
+    return Shelf(Catalogue(), the_service(), Comparisons(data_directory() / "comparisons"))
+
+
 def the_player() -> Player:
     """Who plays in this tab, the same on all pages. A reload, or another tab, is known by the address."""
     service, state = the_service(), st.session_state
     if "player" not in state:
-        state.player = service.newcomer(st.query_params.get("p"), st.query_params.get("g")).id
+        asked = st.query_params.get("g")
+        shared = asked if asked is not None and is_link(asked) else None
+        state.player = service.newcomer(st.query_params.get("p"), None if shared else asked).id
+        if shared is not None:
+            _open(shared, service.player(state.player))
     player = service.player(state.player, state.get("game"))
     player.account = state.get("account") or ""
     state.game = player.table.game.id if player.table is not None else None
     return player
+
+
+def _open(shared: str, player: Player) -> None:
+    """The game of a link on a player's board; what is wrong with it, or no longer applies, is told there."""
+    service = the_service()
+    try:
+        opened = open_link(shared)
+        service.sit_down(player, service.take_in(opened.game, player.id))
+        service.say(player, f"From a link. {opened.words}", "error" if opened.gone else "info")
+    except TextError as fault:
+        service.say(player, f"The link's game cannot be read: {text_fault(fault)}", "error")
+    except (BadLink, Refused) as refusal:
+        service.say(player, str(refusal), "error")

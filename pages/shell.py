@@ -8,8 +8,10 @@ served at ``/NAME`` (Play at ``/``). Those without a package are not shown. A pa
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -17,8 +19,11 @@ from typing import Any
 import streamlit as st
 
 from dojo_core.measure.machine import this_machine
+from dojo_core.service import Player
+from dojo_core.service.shelf import file_name
+from dojo_core.sharing import link
 from pages.bar import bar
-from pages.shared import the_player, the_service
+from pages.shared import the_player, the_service, the_shelf
 from pages.theme import tokens
 
 log = logging.getLogger("dojo.pages")
@@ -57,6 +62,10 @@ _STYLE = """
 .st-key-content h2 { font-size: 18px; font-weight: 650; padding: 6px 0 2px; }
 .st-key-content h3 { font-size: 15px; font-weight: 600; padding: 4px 0 2px; }
 .st-key-content p.about { color: var(--dojo-quiet); margin: 0; }
+.st-key-content p.notice { border: 1px solid var(--dojo-edge); border-left: 3px solid var(--dojo-accent);
+  border-radius: 6px; padding: 7px 12px; margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+.st-key-content p.notice.error { border-left-color: var(--dojo-red); }
+.st-key-content [data-testid="stHtml"] h1 { margin: 0; }
 """
 
 
@@ -116,7 +125,36 @@ def content() -> Any:
 
 def head(title: str, about: str) -> None:
     """A page's title and a sentence about it."""
-    st.html(f"<h1>{title}</h1><p class='about'>{about}</p>")
+    st.html(f"<h1>{escape(title)}</h1><p class='about'>{escape(about)}</p>")
+
+
+def _share(player: Player) -> dict[str, Any] | None:
+    """What the Share dialog shows: the link's text, or the game's id where that is too long; the file."""
+    table = player.table
+    if table is None:
+        return None
+    with table.lock:
+        text, file = link(table.game), the_shelf().game_file(table.game)
+        return {
+            "n": time.monotonic_ns(),
+            "title": table.game.title,
+            "moves": len(table.game.line()) - 1,
+            "link": text or table.game.id,
+            "whole": text is not None,
+            "name": f"{file_name(table.game.title)}.dojo",
+            "file": file,
+        }
+
+
+def heading(words: str) -> None:
+    """A heading that may hold names."""
+    st.html(f"<h2>{escape(words)}</h2>")
+
+
+def notice(words: str, kind: str = "info") -> None:
+    """A sentence that may hold names: text, never markup. ``kind``: info or error."""
+    sign = "✕ " if kind == "error" else ""
+    st.html(f"<p class='notice {kind}' role='status'>{sign}{escape(words)}</p>")
 
 
 def _bar(current: str, drawn: dict[str, Any]) -> None:
@@ -132,6 +170,7 @@ def _bar(current: str, drawn: dict[str, Any]) -> None:
         queue = "" if state is None else f"Measuring, {service.queue.open_tasks(state)} to go"
         if service.queue.down and current != "play":
             queue = "The measurer has stopped"
+        sharing = st.session_state.pop("sharing", None)
         sent = bar(
             key="bar",
             data={
@@ -148,8 +187,10 @@ def _bar(current: str, drawn: dict[str, Any]) -> None:
                 "game_id": "" if game is None else game.id,
                 "machine": this_machine().summary,
                 "queue": queue,
+                "sharing": sharing,
             },
             on_go_change=lambda: None,
+            on_share_change=lambda: st.session_state.update(sharing=_share(the_player())),
         )  # fmt: skip
         if isinstance(sent.get("go"), str) and sent["go"] in drawn:
             st.switch_page(drawn[sent["go"]])

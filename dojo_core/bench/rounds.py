@@ -40,6 +40,10 @@ COPIES = 5  # of a kernel's arrays in a baseline's process at most: its sets, th
 PROCESS_BYTES = 1 << 30
 
 
+# What a row says of a program of ours that gave no time.
+_STATUS = {"wrong_result": "wrong_result", "timeout": "timeout"}
+
+
 class BenchFailed(RuntimeError):
     """Our own entry could not be measured; the message says why."""
 
@@ -69,6 +73,8 @@ class _Row:
 
     def told(self, reference: _Row | None, limit: list[float]) -> dict[str, Any]:
         flat = [ns for each in self.rounds for ns in each]
+        if self.status == "ok" and not flat and not self.message:
+            self.message = "It was stopped before it ran."
         result: dict[str, Any] = {
             "name": self.name,
             "entry": self.entry,
@@ -164,11 +170,14 @@ def run_bench(
     rounds: int,
     on_round: Callable[[], None] = lambda: None,
     on_step: Callable[[str], None] = lambda words: None,
+    stopped: Callable[[], bool] = lambda: False,
+    tolerant: bool = False,
 ) -> dict[str, Any]:
     """Measure our entries, the baselines and the machine's limits; a report as JSON-ready data.
 
     A baseline that is missing, hangs or fails is a row that says so. Ratios are against the last of ours that
-    is no record. Raises BenchFailed where one of ours cannot be measured.
+    is no record. Raises BenchFailed where one of ours cannot be measured; ``tolerant`` makes that a row too.
+    No round begins once ``stopped`` says so.
     """
     machine = this_machine()
     workload = Workload(game.start, game.kernel, game.policy)
@@ -181,7 +190,9 @@ def run_bench(
             effort = Effort.NORMAL if entry.program is game.start else Effort.FINAL
             first = measurer.measure(workload, [entry.program], effort)[0]
             if first.status != "ok":
-                raise BenchFailed(f"Our {entry.name} of {game.title} is not measurable: {first.message}")
+                if not tolerant:
+                    raise BenchFailed(f"Our {entry.name} of {game.title} is not measurable: {first.message}")
+                row.fail(_STATUS.get(first.status, "failed"), first.message)
             row.verified = first.verified
         folder = Path(place)
         runnable: list[_Row] = []
@@ -200,7 +211,7 @@ def run_bench(
         for group in _groups(runnable, game):
             _run_group(
                 game, workload, measurer, ours, rows, group, folder if started else None, limits, rounds,
-                on_round, on_step,
+                on_round, on_step, stopped, tolerant,
             )  # fmt: skip
     reference = next((row for row in reversed(rows) if row.entry != "record"), None)
     told_limits = limits.told()
@@ -211,7 +222,7 @@ def run_bench(
         "policy": game.policy,
         "line": [str(p.move) for p in game.line()[1:]],
         "program": program.text,
-        "rounds": rounds,
+        "rounds": max(1, min(rounds, max((len(row.rounds) for row in rows + others), default=0))),
         "samples": SAMPLES,
         "flops": limits.flops,
         "bytes": kernels.get(game.kernel).bytes(_shape(game)) if game.kernel else 0,
@@ -250,6 +261,8 @@ def _run_group(
     rounds: int,
     on_round: Callable[[], None],
     on_step: Callable[[str], None],
+    stopped: Callable[[], bool],
+    tolerant: bool,
 ) -> None:
     """All rounds of a group of baselines, ours and the limits among them."""
     arguments = [game.kernel or "", game.shape, str(measurer.input_sets), str(folder)]
@@ -267,6 +280,8 @@ def _run_group(
             except Silent as silent:
                 limits.message, probe = f"The machine's limits are not known: {silent}", None
         for row in group:
+            if stopped():
+                break
             on_step(f"preparing {row.name}")
             process = _start(row, arguments)
             if process is not None:
@@ -274,12 +289,19 @@ def _run_group(
         on_step("")
         every = max(1, -(-rounds // START_ROUNDS))
         for number in range(rounds):
+            if stopped():
+                break
             for entry, row in zip(ours, rows, strict=True):
+                if row.status != "ok":
+                    continue
                 naive = entry.program is game.start
                 if naive and len(ours) > 1 and number % every:
                     continue
                 effort = Effort.NORMAL if naive else Effort.ROUND
                 again = measurer.measure(workload, [entry.program], effort, fresh=True)[0]
+                if again.status != "ok" and tolerant:
+                    row.fail(_STATUS.get(again.status, "failed"), again.message)
+                    continue
                 if again.status != "ok":
                     raise BenchFailed(f"Our {entry.name} failed: {again.message}")
                 row.add(number, list(again.samples))

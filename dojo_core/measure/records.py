@@ -64,6 +64,10 @@ CREATE INDEX games_of ON games (player, updated);
 """
 
 
+# A time that nobody here has verified: imported, and not yet measured again. It is nothing known.
+CLAIM = "status = 'ok' AND NOT verified"
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One timed run. ``nanoseconds`` of one call; what disturbed it: switches and page faults."""
@@ -223,8 +227,8 @@ class Records:
         ``start_hash``: only as verified against that start program.
         """
         rows = self._rows(
-            "SELECT * FROM measurements WHERE program_hash = ? AND target = ? AND fingerprint = ? "
-            "AND policy = ? AND (? IS NULL OR start_hash = ?) "
+            f"SELECT * FROM measurements WHERE program_hash = ? AND target = ? AND fingerprint = ? "
+            f"AND policy = ? AND (? IS NULL OR start_hash = ?) AND NOT ({CLAIM}) "
             "ORDER BY verified DESC, seconds IS NULL, seconds, id DESC LIMIT 1",
             program_hash, target, fingerprint, policy, start_hash, start_hash,
         )  # fmt: skip
@@ -233,7 +237,8 @@ class Records:
     def known_code(self, code_hash: str, start_hash: str, fingerprint: str) -> Record | None:
         """The same for generated code, whichever program it came from, verified against one start program."""
         rows = self._rows(
-            "SELECT * FROM measurements WHERE code_hash = ? AND start_hash = ? AND fingerprint = ? "
+            f"SELECT * FROM measurements WHERE code_hash = ? AND start_hash = ? AND fingerprint = ? "
+            f"AND NOT ({CLAIM}) "
             "ORDER BY verified DESC, seconds IS NULL, seconds, id DESC LIMIT 1",
             code_hash, start_hash, fingerprint,
         )  # fmt: skip

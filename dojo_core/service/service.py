@@ -117,6 +117,19 @@ class Service:
 
     # ------------------------------------------------------------------ for other pages, and for agents
 
+    def say(self, player: Player, words: str, kind: str = "info") -> None:
+        """A notice on the player's board."""
+        with player.lock:
+            self._tell(player, words, kind=kind)
+
+    def sit_down(self, player: Player, game: str) -> None:
+        """Put a saved game on a player's board. Raises Refused."""
+        with player.lock:
+            table = self._games.saved(game)
+            self._leave(player)
+            player.measuring = table.measuring
+            self._sit(player, table)
+
     def new_game(self, kernel: str, shape: str, policy: str, player: str = "") -> str:
         """Begin a game on a kernel and save it; its id. Raises Refused."""
         return self.take_in(self._games.from_kernel(kernel, shape, policy), player)

@@ -49,10 +49,44 @@ class Bar {
     say(this.machine, data.machine);
     this.machine.title = data.machine;
     say(this.queue, data.queue);
-    this.share.hidden = !data.sharing;
     this.share.disabled = !data.game_id;
     this.share.title = data.game_id ? "A link and a file of this game" : "Open a game first: then there is something to share";
     this.keepAddress(data);
+    if (data.sharing && data.sharing.n !== this.shared) {
+      this.shared = data.sharing.n;
+      this.show(data.sharing);
+    }
+  }
+
+  /** The dialog: a link, a file, and what each of them holds. */
+  show(sharing) {
+    if (this.dialog) this.dialog.remove();
+    const address = `${window.location.origin}${this.base()}?g=${sharing.link}`;
+    const field = element("input", { type: "text", readonly: "", value: address, "aria-label": "Link", onfocus: () => field.select() });
+    const copy = element("button", { type: "button", text: "Copy link", onclick: () => {
+      field.select();
+      const done = () => say(copy, "Copied");
+      if (navigator.clipboard) navigator.clipboard.writeText(address).then(done, () => document.execCommand("copy") && done());
+      else if (document.execCommand("copy")) done();
+    } });
+    const moves = `${sharing.moves} move${sharing.moves === 1 ? "" : "s"}`;
+    const about = sharing.whole
+      ? `The link holds the ${moves} of the line to this position, and no times: whoever opens it has each move checked again.`
+      : "This line is too long for a link: the link names the saved game, so it works in this library only. Send the file to others.";
+    const save = element("a", { download: sharing.name, href: URL.createObjectURL(new Blob([sharing.file], { type: "text/plain" })), hidden: "" });
+    this.dialog = element("dialog", { class: "dojo-share", "aria-label": "Share" },
+      element("h2", { text: `Share ${sharing.title}` }),
+      element("div", { class: "row" }, field, copy),
+      element("p", { text: about }),
+      element("p", { text: "The .dojo file holds the whole game with its variations, as text; Library → Import reads it." }),
+      save,
+      element("div", { class: "foot" },
+        element("button", { type: "button", text: "Download .dojo", onclick: () => save.click() }),
+        element("button", { type: "button", text: "Close", onclick: () => this.dialog.close() })));
+    this.dialog.addEventListener("close", () => { URL.revokeObjectURL(save.href); this.share.focus(); });
+    document.body.append(this.dialog);
+    this.dialog.showModal();
+    field.select();
   }
 
   link(page) {

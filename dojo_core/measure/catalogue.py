@@ -1,0 +1,206 @@
+"""The records as a library lists them: filtered, page by page, as leaderboards; deleting that can be undone.
+
+A row stands for a program on a machine: its best time there, and how often it was measured. Samples and
+program texts are read of single records alone, so that tens of thousands of records are listed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dojo_core.measure.records import CLAIM, Record, Records, _record
+
+# What a row is, in words, and how the database says it. ``here`` is this machine's fingerprint.
+STATES = {
+    "verified": "verified AND status = 'ok' AND fingerprint = :here",
+    "claim": f"status = 'ok' AND (({CLAIM}) OR fingerprint <> :here)",
+    "failed": "status <> 'ok'",
+}
+
+_STATE = (
+    "CASE WHEN status <> 'ok' THEN 'failed' WHEN verified AND fingerprint = :here THEN 'verified' "
+    "ELSE 'claim' END"
+)
+_GROUP = "start_hash, program_hash, target, fingerprint, policy, verified, status"
+_ORDERS = {
+    "time": "seconds IS NULL, seconds",
+    "newest": "time DESC",
+    "kernel": "kernel, shape, seconds IS NULL, seconds",
+}
+_MOVES = (
+    "CASE WHEN line <> '' THEN LENGTH(line) - LENGTH(REPLACE(line, CHAR(10), '')) + 1 "
+    "WHEN program_hash = start_hash THEN 0 END"
+)
+FACETS = ("kernel", "shape", "dtype", "target", "fingerprint", "player", "policy")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which records; an empty field is no condition. ``state`` is one of ``STATES``."""
+
+    kernel: str = ""
+    shape: str = ""
+    dtype: str = ""
+    target: str = ""
+    fingerprint: str = ""
+    player: str | None = None  # "" is a record that names nobody
+    policy: str = ""
+    state: str = ""
+    start_hash: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program on a machine. ``shape`` is the first output's; ``seconds`` the best of ``runs`` measurements;
+    ``moves`` from the start, None where they are not known; ``id`` names the best measurement."""
+
+    id: int
+    kernel: str
+    shape: str
+    dtype: str
+    policy: str
+    target: str
+    fingerprint: str
+    machine: str
+    state: str
+    status: str
+    seconds: float | None
+    runs: int
+    moves: int | None
+    player: str
+    time: float
+    program_hash: str
+    start_hash: str
+
+
+@dataclass(frozen=True)
+class Board:
+    """A leaderboard: all programs of a start on a machine and a target."""
+
+    kernel: str
+    shape: str
+    dtype: str
+    start_hash: str
+    target: str
+    fingerprint: str
+    machine: str
+    programs: int
+    best: float | None
+    start: float | None  # seconds of the start program there
+    newest: float
+
+
+@dataclass(frozen=True)
+class TakenOut:
+    """Deleted measurements, as they were: ``put_back`` undoes it."""
+
+    rows: tuple[tuple[Any, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class Catalogue(Records):
+    """The records, with a library's questions. ``here`` is this machine's fingerprint."""
+
+    here: str = ""
+
+    def count(self, wanted: Wanted) -> int:
+        """How many rows there are."""
+        where, values = self._where(wanted)
+        query = f"SELECT COUNT(*) FROM (SELECT 1 FROM measurements WHERE {where} GROUP BY {_GROUP})"
+        return int(self._all(query, values)[0][0])
+
+    def rows(self, wanted: Wanted, order: str = "newest", offset: int = 0, limit: int = 100) -> list[Row]:
+        """A page of rows. ``order`` is one of time, newest, kernel."""
+        where, values = self._where(wanted)
+        # SQLite takes the columns beside MIN(seconds) from the row of the minimum.
+        found = self._all(
+            f"SELECT id, kernel, shape, dtype, policy, target, fingerprint, machine, {_STATE} AS state, "
+            f"status, MIN(seconds) AS seconds, COUNT(*) AS runs, {_MOVES} AS moves, player, time, "
+            f"program_hash, start_hash FROM measurements WHERE {where} GROUP BY {_GROUP} "
+            f"ORDER BY {_ORDERS[order]}, id LIMIT :limit OFFSET :offset",
+            {**values, "limit": limit, "offset": offset},
+        )
+        return [Row(**{f.name: row[f.name] for f in fields(Row)}) for row in found]
+
+    def facets(self, wanted: Wanted) -> dict[str, list[str]]:
+        """For each of ``FACETS``, the values there are under the other conditions."""
+        found = {}
+        for name in FACETS:
+            others = {f.name: getattr(wanted, f.name) for f in fields(Wanted) if f.name != name}
+            where, values = self._where(Wanted(**others))
+            rows = self._all(f"SELECT DISTINCT {name} FROM measurements WHERE {where} ORDER BY 1", values)
+            found[name] = [row[0] for row in rows]
+        return found
+
+    def machines(self) -> dict[str, str]:
+        """Fingerprints, and the machines as their records describe them (JSON)."""
+        rows = self._all("SELECT fingerprint, machine FROM measurements GROUP BY fingerprint", {})
+        return {row["fingerprint"]: row["machine"] for row in rows}
+
+    def boards(self) -> list[Board]:
+        """All leaderboards that have a time, the newest first."""
+        rows = self._all(
+            "SELECT kernel, shape, dtype, start_hash, target, fingerprint, machine, "
+            "COUNT(DISTINCT program_hash) AS programs, MIN(seconds) AS best, "
+            "MIN(CASE WHEN program_hash = start_hash THEN seconds END) AS start, MAX(time) AS newest "
+            "FROM measurements WHERE status = 'ok' AND seconds IS NOT NULL "
+            "GROUP BY start_hash, target, fingerprint ORDER BY newest DESC",
+            {},
+        )
+        return [Board(**{f.name: row[f.name] for f in fields(Board)}) for row in rows]
+
+    def record(self, number: int) -> Record | None:
+        """One measurement by its id."""
+        rows = self._all("SELECT * FROM measurements WHERE id = :id", {"id": number})
+        return _record(rows[0]) if rows else None
+
+    def start_text(self, start_hash: str) -> str | None:
+        """The text of a start program, where it was measured itself."""
+        rows = self._all(
+            "SELECT program_text FROM measurements WHERE program_hash = :start LIMIT 1", {"start": start_hash}
+        )
+        return str(rows[0][0]) if rows else None
+
+    def any_text(self, start_hash: str) -> str:
+        """The text of some program that came of a start program; empty where there is none."""
+        query = "SELECT program_text FROM measurements WHERE start_hash = :start LIMIT 1"
+        rows = self._all(query, {"start": start_hash})
+        return str(rows[0][0]) if rows else ""
+
+    def take_out(self, ids: Sequence[int]) -> TakenOut:
+        """Delete the rows of these measurements, with all measurements of the same row."""
+        taken: list[tuple[Any, ...]] = []
+        with self._transaction() as connection:
+            for number in ids:
+                same = " AND ".join(f"b.{c} = a.{c}" for c in _GROUP.split(", "))
+                inside = f"SELECT b.id FROM measurements a JOIN measurements b ON {same} WHERE a.id = ?"
+                found = connection.execute(f"SELECT * FROM measurements WHERE id IN ({inside})", (number,))
+                taken += [tuple(row) for row in found.fetchall()]
+                connection.execute(f"DELETE FROM measurements WHERE id IN ({inside})", (number,))
+        return TakenOut(tuple(taken))
+
+    def put_back(self, taken: TakenOut) -> None:
+        """Undo ``take_out``. What was measured anew meanwhile stays."""
+        with self._transaction() as connection:
+            for row in taken.rows:
+                marks = ",".join("?" * len(row))
+                connection.execute(f"INSERT OR IGNORE INTO measurements VALUES ({marks})", row)
+
+    def _where(self, wanted: Wanted) -> tuple[str, dict[str, Any]]:
+        conditions, values = ["1"], {"here": self.here}
+        for name in (*FACETS, "start_hash"):
+            value = getattr(wanted, name)
+            if value or (name == "player" and value is not None):
+                conditions.append(f"{name} = :{name}")
+                values[name] = value
+        if wanted.state:
+            conditions.append(f"({STATES[wanted.state]})")
+        return " AND ".join(conditions), values
+
+    def _all(self, query: str, values: dict[str, Any]) -> list[Any]:
+        with self._lock:
+            return self._connection.execute(query, {"here": self.here, **values}).fetchall()

@@ -1,0 +1,108 @@
+"""What a comparison came to: a table, plots, the programs side by side, files to take along."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from dojo_core.bench.table import Line, as_csv, lines, shown_name
+from dojo_core.measure.measurement import seconds_text
+from dojo_core.service.shelf import file_name
+from pages import shell
+from pages.compare import plots
+from pages.compare.texts import texts
+
+
+def results(document: dict[str, Any]) -> None:
+    report = document["reports"][0]
+    timed = [shown_name(e) for e in report["entries"] if e["status"] == "ok"]
+    title = f"{report['kernel']} {report['shape']}"
+    left, right = st.columns([4, 2], vertical_alignment="bottom")
+    with left:
+        shell.heading(title)
+    reference = right.selectbox("Speeds against", timed, key=f"reference-{document['time']}") if timed else ""
+    found = lines(report, reference or "")
+    _table(found, report)
+    facts = [
+        f"{report['rounds']} rounds of {report['samples']} runs, in turns", report["machine_summary"],
+        f"fingerprint {document['fingerprint']}", document["time"].replace("T", " ").replace("Z", " UTC"),
+    ]  # fmt: skip
+    st.text(" · ".join(facts))
+    for remark in report["remarks"]:
+        st.text(remark)
+    _files(document, title)
+    if any(line.best for line in found):
+        samples, roof = st.columns([3, 2])
+        with samples:
+            st.markdown("### Samples")
+            st.plotly_chart(plots.dots(found), key="dots", alt="Each sample's time, by entry")
+        with roof:
+            st.markdown("### Roofline")
+            figure = plots.roofline(found, report)
+            if figure is None:
+                st.caption("The machine's limits were not measured for this one.")
+            else:
+                st.plotly_chart(figure, key="roof", alt="Rate of each entry under the machine's limits")
+    figure = plots.convergence(document)
+    st.markdown("### Convergence of agents")
+    if figure is None:
+        st.caption("No agent's run from this start program is logged on this machine yet.")
+    else:
+        st.plotly_chart(figure, key="convergence", alt="Best so far of agents, the median of their seeds")
+        st.caption("Line: median of the seeds; band: from the best seed to the worst.")
+    texts(document)
+
+
+def _table(found: list[Line], report: dict[str, Any]) -> None:
+    """Numbers with their intervals; a row without a time says why."""
+
+    def interval(value: Any, words: Any) -> str:
+        return "–" if value is None else f"{words(value.value)}  [{words(value.low)} – {words(value.high)}]"
+
+    cells = [
+        {
+            "Entry": line.name,
+            "Best": "–" if line.best is None else seconds_text(line.best),
+            "Median  [95% interval]": interval(line.middle, seconds_text),
+            "Speed  [interval]": interval(line.speed, lambda ratio: f"{ratio:.2f}×"),
+            "Of the limit": None if line.share is None else 100 * line.share,
+            "Status": "✓ verified" if line.status == "ok" else f"✕ {line.status.replace('_', ' ')}",
+            "About": line.message or line.details,
+        }
+        for line in found
+    ]
+    frame = pd.DataFrame(cells)
+    st.dataframe(
+        frame, hide_index=True, key="comparison", alt="Entries with their times", placeholder="–",
+        column_config={
+            "Of the limit": st.column_config.NumberColumn(format="%.0f%%", help="Of the machine's limit."),
+            "About": st.column_config.TextColumn(width="large"),
+        },
+    )  # fmt: skip
+    short = [line for line in found if line.middle is not None and line.middle.level < 0.95]
+    if short:
+        level = min(line.middle.level for line in short if line.middle is not None)
+        names = ", ".join(line.name for line in short)
+        st.text(
+            f"{names}: fewer than six rounds, so the interval holds with {100 * level:.0f}%. "
+            "A start program is slow, and runs in three rounds."
+        )
+    for line in found:
+        if line.status != "ok":
+            shell.notice(f"{line.name}: {line.message}", "error" if line.status != "missing" else "info")
+
+
+def _files(document: dict[str, Any], title: str) -> None:
+    name = file_name(title)
+    with st.container(horizontal=True):
+        st.download_button(
+            "CSV", lambda: as_csv(document), f"{name}-comparison.csv", "text/csv", on_click="ignore",
+            help="Every sample, with the machine's fingerprint.",
+        )  # fmt: skip
+        st.download_button(
+            "JSON", lambda: json.dumps(document, indent=1), f"{name}-comparison.json", "application/json",
+            on_click="ignore", help="All of it; dojo bench --from shows it again.",
+        )  # fmt: skip

@@ -1,0 +1,63 @@
+"""Leaderboards: per kernel, shape, target and machine."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dojo_core.measure.catalogue import Board
+from dojo_core.service.shelf import time_words
+from pages import shell
+from pages.library.actions import row_actions
+from pages.library.tables import chosen, record_cells
+from pages.shared import the_shelf
+
+
+def leaderboards() -> None:
+    shelf = the_shelf()
+    here = shelf.catalogue.here
+    boards = sorted(shelf.catalogue.boards(), key=lambda b: (b.fingerprint != here, -b.newest))
+    if not boards:
+        shell.notice("Nothing has been measured yet: play a kernel, and its times gather here.")
+        return
+
+    def words(board: Board) -> str:
+        shape = shelf.shape_of(board.kernel, board.start_hash, board.shape)
+        where = "this machine" if board.fingerprint == here else "another machine"
+        count = f"{board.programs} program{'' if board.programs == 1 else 's'}"
+        return f"{board.kernel} {shape} · {board.dtype} · {board.target} · {where} · {count}"
+
+    kernels = sorted({board.kernel for board in boards})
+    left, right = st.columns([1, 3])
+    kernel = left.selectbox("Kernel", ["All kernels", *kernels], key="board_kernel")
+    shown = [board for board in boards if kernel in (board.kernel, "All kernels")]
+    names = {f"{b.start_hash}/{b.target}/{b.fingerprint}": b for b in shown}
+    name = right.selectbox(
+        "Leaderboard", list(names), format_func=lambda each: words(names[each]), key=f"board-{kernel}"
+    )
+    board = names[name or next(iter(names))]
+    against = shelf.baseline_seconds(board, "torch")
+    found = shelf.leaderboard(board, against)
+    where = shelf.machine_words(board.fingerprint, board.machine)
+    facts = [where, f"start {time_words(board.start)}"]
+    if against is not None:
+        facts.append(f"PyTorch {time_words(against)} (last comparison)")
+    st.text(" · ".join(facts))
+    if not found.here:
+        shell.notice("Times of another machine: claims, until they are measured here.")
+    cells = [
+        {
+            "Rank": line.rank,
+            "Time": "",
+            "Speed-up": line.speedup,
+            "vs. PyTorch": line.against,
+            **record_cells(line.row, here),
+        }
+        for line in found.lines
+    ]
+    if against is None:
+        for cell in cells:
+            cell.pop("vs. PyTorch")
+    actions = st.container()
+    rows = chosen(cells, [line.row.id for line in found.lines], "ranking", f"Leaderboard of {board.kernel}")
+    with actions:
+        row_actions([found.lines[number].row for number in rows], "ranking")

@@ -1,0 +1,67 @@
+"""Rows of records as Streamlit's table shows them; a chosen row is known by its record, not by its place."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from dojo_core.measure.catalogue import Row
+from dojo_core.service.shelf import time_words, when_words
+
+STATE_WORDS = {"verified": "✓ verified here", "claim": "? claim", "failed": "✕ "}
+HEIGHT = 460
+
+
+def state_words(row: Row, here: str) -> str:
+    """Status with a sign and a word."""
+    if row.state == "failed":
+        return "✕ " + row.status.replace("_", " ")
+    if row.state == "claim":
+        return "? claim, " + ("imported" if row.fingerprint == here else "another machine")
+    return STATE_WORDS["verified"]
+
+
+def record_cells(row: Row, here: str) -> dict[str, Any]:
+    """What all tables of records say of one."""
+    return {
+        "Time": time_words(row.seconds),
+        "Moves": row.moves,
+        "Who": row.player or "–",
+        "When": when_words(row.time),
+        "Policy": row.policy,
+        "Runs": row.runs,
+        "Status": state_words(row, here),
+    }
+
+
+COLUMNS = {
+    "Rank": st.column_config.NumberColumn(width=55, help="Claims have no rank."),
+    "Time": st.column_config.TextColumn(width=85, help="The best of all its runs."),
+    "Speed-up": st.column_config.NumberColumn(format="%.2f×", width=85, help="Over the start program."),
+    "vs. PyTorch": st.column_config.NumberColumn(
+        format="%.2f×", width=95, help="PyTorch's time in the last comparison here, over this one."
+    ),
+    "Moves": st.column_config.NumberColumn(width=65, help="From the start; empty where they are not known."),
+    "Runs": st.column_config.NumberColumn(width=55, help="How often it was measured."),
+    "Status": st.column_config.TextColumn(width=170, help="Claims can be measured here."),
+    "Best": st.column_config.NumberColumn(format="%.2f×", width=80, help="Best speed-up measured here."),
+    "Claim": st.column_config.NumberColumn(format="%.2f×", width=80, help="What its file claims."),
+}
+
+
+def chosen(cells: Sequence[dict[str, Any]], ids: Sequence[object], key: str, alt: str) -> list[int]:
+    """Draw a table; the numbers of the rows that are chosen in it."""
+    # Other rows are another table: a choice made by place would mean others.
+    told = (list(ids), st.session_state.get("library_changes", 0))
+    digest = hashlib.sha256(repr(told).encode()).hexdigest()[:10]
+    frame = pd.DataFrame(list(cells))
+    event = st.dataframe(
+        frame, hide_index=True, key=f"{key}-{digest}", on_select="rerun", selection_mode="multi-row",
+        column_config={name: each for name, each in COLUMNS.items() if name in frame.columns},
+        height=min(HEIGHT, 38 + 35 * max(1, len(cells))), alt=alt, placeholder="–",
+    )  # fmt: skip
+    return [number for number in event["selection"]["rows"] if number < len(cells)]

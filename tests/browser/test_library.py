@@ -1,0 +1,126 @@
+"""Library, Share and Compare in a real browser: what a person does with what was played and measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dojo_core import kernels
+from dojo_core.game import Game
+from dojo_core.measure.exchange import to_line
+from dojo_core.measure.records import Records
+from tests.browser.playing import apply, open_softmax, wait_for_entries
+from tests.test_shelf import record
+
+XSS = "<img src=x onerror=window.hit=1>**bold**"
+
+
+@pytest.fixture
+def library(page: Any, server: Any) -> Iterator[Any]:
+    """The Library page, with three records and a game with a nasty name."""
+    with Records(server.home / "records.sqlite") as records:
+        records.add_all([record(8e-6, time=1.0), record(4e-6, "join_scopes m@0", player=XSS, time=2.0)])
+    page.goto(f"{server.url}/library")
+    page.wait_for_selector("[data-testid=stDataFrame]")
+    yield page
+    assert page.evaluate("window.hit === undefined")
+
+
+def choose(page: Any, row: int) -> None:
+    """Tick a row of the table, which is a canvas, once it has come to rest."""
+    before = None
+    for _ in range(100):
+        table = page.locator("[data-testid=stDataFrame]").bounding_box()
+        if table is not None and table == before:
+            break
+        before = table
+        page.wait_for_timeout(300)
+    page.mouse.click(table["x"] + 18, table["y"] + 35 * row + 53)
+
+
+def test_a_record_is_opened_on_the_board_and_deleting_is_undone(library: Any) -> None:
+    page = library
+    assert page.locator(".dojo-bar a[aria-current=page]").inner_text() == "Library"
+    choose(page, 0)
+    page.wait_for_selector("text=1 chosen")
+    page.get_by_role("button", name="Delete").click()
+    page.wait_for_selector("text=Deleted 1 record.")
+    page.get_by_role("button", name="Undo").click()
+    page.wait_for_selector("text=Deleted 1 record.", state="detached")
+    choose(page, 0)
+    page.wait_for_selector("text=1 chosen")
+    page.get_by_role("button", name="Open on the board").click()
+    page.wait_for_selector(".entry >> nth=1")
+    assert "join_scopes" in page.locator(".entry.here").inner_text()
+    assert "/library" not in page.url
+    # and back: the game is still the player's
+    page.click(".dojo-bar a >> text=Library")
+    page.wait_for_selector(".dojo-bar .game >> text=softmax 96x32")
+
+
+def test_what_is_imported_is_a_claim_and_a_broken_file_a_sentence(library: Any, tmp_path: Path) -> None:
+    page = library
+    game = Game.new(kernels.get("softmax").program((96, 32)), "softmax", "96x32", title=XSS)
+    game.play("join_scopes m@0")
+    files = {
+        "a.dojo": game.to_text(),
+        "b.jsonl": to_line(record(1e-6, "parallelize m@0", fingerprint="elsewhere", machine="{}")),
+        "c.dojo": "dojo game 1\nnonsense",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    page.get_by_role("button", name="Import").click()
+    page.locator("input[type=file]").set_input_files([tmp_path / name for name in files])
+    page.wait_for_selector("text=Replayed 1 move through the legality checks.")
+    said = page.locator("p.notice").first.inner_text()
+    assert "1 new record, 0 known already. Their times are claims" in said and "unknown line" in said
+    page.get_by_text("Games", exact=True).click()
+    page.get_by_placeholder("Title, kernel or player").wait_for()
+
+
+def test_a_shared_link_brings_the_line_to_another_visitor(page: Any, server: Any) -> None:
+    open_softmax(page)
+    apply(page, "join_scopes m@0")
+    wait_for_entries(page, 2)
+    page.get_by_role("button", name="Share", exact=True).click()
+    page.wait_for_selector(".dojo-share[open]")
+    link = page.get_by_label("Link").input_value()
+    assert link.startswith(f"{server.url}/?g=1.") and len(link) < 300
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download .dojo").click()
+    assert Path(saved.value.path()).read_text().startswith("dojo game 1\n")
+    page.keyboard.press("Escape")
+
+    page.goto(link)
+    page.wait_for_selector(".entry")
+    wait_for_entries(page, 2)
+    assert "join_scopes" in page.locator(".entry.here").inner_text()
+    page.wait_for_selector("text=Replayed 1 move through the legality checks.")
+    assert "g=1." not in page.url
+    page.goto(f"{server.url}/?g=1.AAAA")
+    page.wait_for_selector("text=damaged or cut off")
+
+
+def test_programs_are_compared_and_taken_along(page: Any, server: Any) -> None:
+    page.goto(f"{server.url}/compare")
+    page.get_by_label("Shape (").fill("96x32")
+    page.get_by_label("Shape (").press("Enter")
+    page.get_by_role("spinbutton", name="Rounds").fill("3")
+    page.get_by_role("spinbutton", name="Rounds").press("Enter")
+    page.get_by_role("button", name="Measure").click()
+    page.wait_for_selector("text=Samples", timeout=120_000)
+    kept = list((server.home / "comparisons").glob("*.json"))
+    document = json.loads(kept[0].read_text())
+    rows = {e["entry"]: e for e in document["reports"][0]["entries"]}
+    assert rows["start"]["verified"] and rows["start"]["min"] > 0
+    assert rows["torch"]["status"] in ("ok", "missing") and len(rows) > 2
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="CSV", exact=True).click()
+    text = Path(saved.value.path()).read_text()
+    assert text.splitlines()[0].endswith("fingerprint,machine") and document["fingerprint"] in text
+    page.get_by_text("C", exact=True).click()
+    page.wait_for_selector("text=void kernel_softmax")

@@ -1,0 +1,190 @@
+"""The library without a browser: what is listed, what comes in from elsewhere, what goes out, and undo."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dojo_core import kernels
+from dojo_core.game import Game
+from dojo_core.measure.catalogue import Catalogue, Wanted
+from dojo_core.measure.exchange import to_line
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.records import Record, Sample
+from dojo_core.service import Service
+from dojo_core.service.comparing import Comparisons
+from dojo_core.service.refused import Refused
+from dojo_core.service.shelf import Shelf
+from dojo_core.service.wiring import KernelLibrary, RecordStore
+from tests.stand_ins import Bench
+
+HERE = this_machine().fingerprint
+
+
+def game(*moves: str) -> Game:
+    found = kernels.get("softmax")
+    made = Game.new(found.program((96, 32)), "softmax", "96x32")
+    for move in moves:
+        made.play(move)
+    return made
+
+
+def record(best: float, *moves: str, **changes: object) -> Record:
+    made = game(*moves)
+    told = Record(
+        program_hash=made.current.program.hash,
+        program_text=made.current.program.text,
+        start_hash=made.start.hash,
+        kernel="softmax",
+        shape="96x32",
+        dtype="f32",
+        policy="reassoc",
+        line="\n".join(moves),
+        target="cpu",
+        fingerprint=HERE,
+        machine=this_machine().details,
+        code_hash=f"c{best}",
+        status="ok",
+        verified=True,
+        seconds=best,
+        samples=(Sample(best * 1e9),),
+        player="ann",
+        time=100.0,
+    )
+    return replace(told, **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Iterator[Shelf]:
+    catalogue = Catalogue(tmp_path / "r.sqlite")
+    service = Service(RecordStore(catalogue), KernelLibrary(), Bench)
+    yield Shelf(catalogue, service, Comparisons(tmp_path / "comparisons"))
+    service.close()
+    catalogue.close()
+
+
+def test_a_leaderboard_ranks_verified_times_and_lists_claims_below(shelf: Shelf) -> None:
+    shelf.catalogue.add_all(
+        [
+            record(8e-6),
+            record(4e-6, "join_scopes m@0"),
+            record(5e-6, "join_scopes m@0", time=200.0),
+            record(2e-6, "join_scopes m@0", "parallelize m@0", verified=False),
+            record(1e-6, "parallelize m@0", fingerprint="elsewhere", machine="{}"),
+            record(1e-6, "parallelize m@0", status="crash", verified=False, seconds=None, samples=()),
+        ]
+    )
+    boards = shelf.catalogue.boards()
+    here = shelf.leaderboard(next(b for b in boards if b.fingerprint == HERE), against=8e-6)
+    assert here.here and here.shape == "96x32"
+    told = [(e.rank, e.row.seconds, e.row.moves, e.row.runs, e.speedup, e.against) for e in here.lines]
+    assert told == [
+        (1, 4e-6, 1, 2, 2.0, 2.0),
+        (2, 8e-6, 0, 1, 1.0, 1.0),
+        (None, 2e-6, 2, 1, 4.0, 4.0),
+    ]
+    away = shelf.leaderboard(next(b for b in boards if b.fingerprint != HERE))
+    assert [e.rank for e in away.lines] == [None] and not away.here
+
+
+def test_filters_pages_and_thousands_of_rows(shelf: Shelf) -> None:
+    one = record(1e-6)
+    rows = [
+        replace(one, seconds=1e-6 * n, program_hash=f"p{n}", player="bob" if n % 2 else "", time=float(n))
+        for n in range(1, 3001)
+    ]
+    shelf.catalogue.add_all(rows)
+    assert shelf.catalogue.count(Wanted()) == 3000
+    bobs = shelf.catalogue.rows(Wanted(player="bob"), "time", 10, 5)
+    assert [round(row.seconds * 1e6) for row in bobs if row.seconds] == [21, 23, 25, 27, 29]
+    assert shelf.catalogue.count(Wanted(player="")) == 1500
+    assert shelf.catalogue.facets(Wanted(kernel="softmax"))["player"] == ["", "bob"]
+    assert shelf.catalogue.count(Wanted(state="claim")) == 0
+
+
+def test_a_record_comes_to_the_board_move_by_move(shelf: Shelf) -> None:
+    good, stale = record(4e-6, "join_scopes m@0"), record(3e-6, "join_scopes m@0", "parallelize m@0")
+    shelf.catalogue.add_all([good, replace(stale, line="join_scopes m@0\njoin_scopes y@9\nunroll y@0")])
+    first, second = shelf.catalogue.rows(Wanted(), "time")
+    opened = shelf.replayed(second.id)
+    assert opened.game.current.program.text == good.program_text
+    assert (opened.game.kernel, opened.game.shape, opened.gone) == ("softmax", "96x32", ())
+    assert "1 of 3 moves still apply. join_scopes y@9 does not" in shelf.replayed(first.id).words
+
+
+def test_what_is_imported_is_a_claim_until_it_is_measured_here(shelf: Shelf) -> None:
+    mine = record(4e-6, "join_scopes m@0")
+    told = shelf.take_in("theirs.jsonl", (to_line(mine) + "\n").encode(), "me")
+    assert told.words.startswith("1 new record, 0 known already. Their times are claims")
+    assert [row.state for row in shelf.catalogue.rows(Wanted())] == ["claim"]
+    # a forged time of this machine is neither a record nor known to the measurer
+    assert shelf.catalogue.best(mine.start_hash, "cpu", HERE) is None
+    assert shelf.catalogue.known(mine.program_hash, "cpu", HERE) is None
+    assert shelf.catalogue.known_code(mine.code_hash, mine.start_hash, HERE) is None
+    assert shelf.take_in("again.jsonl", to_line(mine).encode(), "me").words.startswith(
+        "0 new records, 1 known"
+    )
+
+
+def test_a_game_comes_in_with_its_claim_and_goes_out_again(shelf: Shelf) -> None:
+    text = game("join_scopes m@0").to_text() + "# best speed-up 9.5000\n"
+    told = shelf.take_in("theirs.dojo", text.encode(), "me")
+    assert told.words == "softmax 96x32: Replayed 1 move through the legality checks."
+    (card,) = shelf.games()
+    assert (card.id, card.best, card.claim, card.moves) == (told.game, None, 9.5, 1)
+    assert shelf.games("matmul") == []
+    fork = shelf.fork(told.game, "me")
+    assert fork != told.game and len(shelf.games()) == 2
+    name, out = shelf.saved_file(fork)
+    assert name == "softmax-96x32-fork.dojo" and Game.from_text(out).title == "softmax 96x32 (fork)"
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\xff\xfe\x00", "is no text"),
+        (b"x" * 600_000, "larger than 512 KB"),
+        (b"{}", "0 new records, 0 known already. Line 1 is no record"),
+        (b"dojo game 1\ntitle: t\n", "names no kernel|no moves|start"),
+        (b"<script>alert(1)</script>", "line 1"),
+    ],
+)
+def test_a_file_that_is_none_is_told_in_a_sentence(shelf: Shelf, data: bytes, why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        raise Refused(shelf.take_in("f.dojo", data, "me").words)
+
+
+def test_deleting_is_undone(shelf: Shelf) -> None:
+    shelf.catalogue.add_all([record(4e-6), record(5e-6, time=7.0), record(3e-6, "join_scopes m@0")])
+    before = shelf.catalogue.measurements()
+    row = next(r for r in shelf.catalogue.rows(Wanted()) if r.moves == 0)
+    deleted = shelf.delete_records([row.id])
+    assert deleted.words == "Deleted 1 record (2 measurements)."
+    assert shelf.catalogue.count(Wanted()) == 1
+    shelf.undo(deleted)
+    assert shelf.catalogue.measurements() == before
+
+    identifier = shelf.take_in("g.dojo", game("join_scopes m@0").to_text().encode(), "me").game
+    gone = shelf.delete_games([identifier])
+    assert gone.words == "Deleted softmax 96x32." and shelf.games() == []
+    shelf.undo(gone)
+    assert [card.id for card in shelf.games()] == [identifier]
+
+
+def test_what_goes_out_is_c_a_library_and_lines(shelf: Shelf) -> None:
+    shelf.catalogue.add(record(4e-6, "join_scopes m@0"))
+    (row,) = shelf.catalogue.rows(Wanted())
+    opened = shelf.replayed(row.id)
+    name, text = shelf.c_file(opened)
+    assert name == "softmax-96x32.c" and "void kernel_softmax(" in text
+    name, data = shelf.archive([opened])
+    assert "dojo_kernels/library.c" in zipfile.ZipFile(io.BytesIO(data)).namelist()
+    assert json.loads(shelf.record_lines([row]))["line"] == "join_scopes m@0"
+    with pytest.raises(Refused, match="stands twice"):
+        shelf.archive([opened, opened])
