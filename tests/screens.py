@@ -145,8 +145,10 @@ def prepare(page: Any, url: str) -> str:
     page.wait_for_timeout(800)
     type_move(page, "split_scope m@0 8")
     page.wait_for_timeout(3000)
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Escape")  # out of the field: the arrows step through the line
+    for key in ("ArrowLeft", "ArrowRight"):  # to the end of the main line
+        page.keyboard.press(key)
+        page.wait_for_timeout(800)
     measured(page)
     return str(urllib.parse.parse_qs(urllib.parse.urlparse(page.url).query)["g"][0])
 
