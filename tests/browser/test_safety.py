@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import os
 import signal
 import subprocess
 import sys
 import time
+import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -18,6 +21,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from dojo_core import apply, kernels
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records
+from dojo_core.sharing import LONGEST_LINK, MARK
 from dojo_core.targets.cpu.build import code_hash
 from dojo_core.targets.cpu.codegen import generate
 from pages.door import is_welcome
@@ -270,6 +274,18 @@ def test_a_query_is_never_more_than_a_name(server: Server) -> None:
     for query in ("p=../../etc&g=../../etc/passwd", f"p={NAME}&g={NAME}", "g=" + "x" * 5000, "p=%00&g=%ff"):
         with Wire(server.port, query) as wire:
             assert wire.board["view"] == "start" and wire.board["player"].isalnum()
+
+
+def test_a_link_that_unfolds_without_end_opens_nothing(server: Server) -> None:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = packer.compress(b"a" * 1_400_000) + packer.flush()
+    link = MARK + base64.urlsafe_b64encode(packed).decode().rstrip("=")
+    assert len(link) <= LONGEST_LINK
+    for text in (link, MARK + "x" * 5000, MARK + "AAAA", MARK + "%00%ff"):
+        with Wire(server.port, urlencode({"g": text})) as wire:
+            assert wire.board["view"] == "start" and wire.feed["notice"]["kind"] == "error"
+    with Wire(server.port, urlencode({"g": link})) as wire:
+        assert "64 KB" in wire.feed["notice"]["text"]
 
 
 # ---------------------------------------------------------------------- what it runs
