@@ -32,7 +32,7 @@ def page() -> None:
     with shell.content():
         asked = st.query_params.get("station", "1")
         at = int(asked) - 1 if asked in ("1", "2", "3", "4", "5") else 0
-        shell.head("Tour", f"Station {at + 1} of {len(STATIONS)}: {STATIONS[at].lower()}.")
+        shell.head("Tour", f"Station {at + 1} of {len(STATIONS)}: {STATIONS[at]}.")
         _ways(at)
         (_naive, _by_hand, _agent, _pytorch, _model)[at]()
 
@@ -75,7 +75,7 @@ def _naive() -> None:
         st.markdown(
             "This is a program of the Dojo: softmax over the rows of a matrix, as a textbook writes it. "
             "A number opens a loop, `|` continues the loops of the line above, `{0}` is the outermost "
-            "loop's counter.\n\nSeven loops go over the whole matrix one after the other. `d` and `e` "
+            "loop's counter.\n\nFive loops go over the whole matrix one after the other. `d` and `e` "
             "are as large as the input, so every step reads and writes main memory. No vectors, one "
             "thread.\n\nThe game: **moves** change the program a little and never its meaning, which is "
             "checked. The **score** is the measured time."
@@ -132,7 +132,9 @@ def _pytorch() -> None:
     if told is None:
         st.error("This recording is not here: make recordings makes it anew.")
         return
-    entries = sorted(told["entries"], key=lambda entry: entry["seconds"])
+    names = {"ours: line": "the agent's program", "ours: start": "the naive program"}
+    named = [{**entry, "name": names.get(entry["name"], entry["name"])} for entry in told["entries"]]
+    entries = sorted(named, key=lambda entry: entry["seconds"])
     left, right = st.columns([3, 2], gap="large")
     figure = go.Figure()
     for kind, name, symbol, colour in (
@@ -149,7 +151,11 @@ def _pytorch() -> None:
     figure.update_layout(
         height=120 + 62 * len(entries), margin={"l": 8, "r": 30, "t": 30, "b": 8},
         xaxis={"title": "shortest time, ms (logarithmic)", "type": "log"},
-        yaxis={"autorange": "reversed"}, legend={"orientation": "h", "y": 1.12},
+        yaxis={
+            "categoryarray": [entry["name"] for entry in entries][::-1],
+            "range": [-0.6, len(entries) - 0.4],
+        },
+        legend={"orientation": "h", "y": 1.12},
     )  # fmt: skip
     left.plotly_chart(
         figure,

@@ -63,7 +63,7 @@ def test_a_recording_is_stepped_by_keys_and_the_tour_leads_through(page: Any, se
     page.wait_for_selector(f".replay >> text={at} of 11")
     assert page.locator(".program .op").count() > 3
     page.goto(f"{server.url}/tour")
-    page.wait_for_selector("text=Seven loops go over the whole matrix")
+    page.wait_for_selector("text=Five loops go over the whole matrix")
     for words in ("Ten moves that a player made", "an agent goes on", "interleaved rounds", "dojo export"):
         page.get_by_role("button", name="Next").click()
         page.wait_for_selector(f"text={words}")
