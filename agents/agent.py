@@ -103,7 +103,7 @@ class Task:
 
     @property
     def workload(self) -> Workload:
-        return Workload(self.game.start, self.game.kernel, self.game.policy)
+        return Workload(self.game.start, self.game.kernel, self.game.policy, self.game.target)
 
     @property
     def before(self) -> tuple[Move, ...]:

@@ -25,6 +25,16 @@ class Timing(Protocol):
         """One measurement for each program, in order; ``cancelled`` ones where the caller asked to stop."""
 
 
+def no_clock(target: str) -> str:
+    """Why agents cannot time programs for a target here; empty where they can."""
+    if target == "cpu":
+        return ""
+    return (
+        f"Agents measure programs for this computer's CPU, and nothing here times those for {target}: "
+        "count operations instead, or let a pass play (dojo pass), which measures nothing."
+    )
+
+
 class MachineTiming:
     """The clock of this machine: compiled, verified, timed, kept in the measurer's records.
 
@@ -43,6 +53,9 @@ class MachineTiming:
         effort: Effort,
         cancelled: Callable[[], bool],
     ) -> list[Measurement]:
+        unknown = no_clock(workload.target)
+        if unknown:
+            return [Measurement(p.hash, "", "refused", unknown) for p in programs]
         return self._measurer.measure(
             workload,
             programs,

@@ -314,6 +314,8 @@ def test_ctrl_c_ends_everything_and_keeps_what_was_measured(home):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # What a shell starts in the background ignores Ctrl-C, and so do its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         wait_until(lambda: measured() >= 2)

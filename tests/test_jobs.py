@@ -136,6 +136,14 @@ def test_what_cannot_be_run_is_told_in_a_sentence(jobs: Jobs) -> None:
     assert jobs.all() == []
 
 
+@pytest.mark.parametrize("target", ["cuda", "snitch"])
+def test_what_has_no_clock_here_is_not_timed_as_something_else(jobs: Jobs, target: str) -> None:
+    other = Game.new(kernels.get("add").program((8, 32)), "add", "8x32", target)
+    with pytest.raises(JobRefused, match=f"nothing here times those for {target}"):
+        jobs.start(JobSpec.of(other, "annealing-edges", 0, 8, 60.0, "machine"))
+    assert not JobSpec.of(other, "annealing-edges", 0, 8, 60.0, "count").fault
+
+
 def test_a_journal_survives_half_a_line_and_what_is_no_entry(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     lines = expected("heuristic", 5)

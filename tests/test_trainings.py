@@ -37,7 +37,7 @@ def until(runs: Trainings, run: str, condition: Callable[[TrainingView], bool]) 
 
 def test_a_run_is_stopped_resumed_and_its_checkpoint_plays(runs: Trainings) -> None:
     pytest.importorskip("torch")
-    run = runs.start(spec(60))
+    run = runs.start(spec(30))
     until(runs, run, lambda view: len(view.of("move")) > 2)
     runs.say(run, "stop")
     stopped = until(runs, run, lambda view: not view.works)
@@ -46,7 +46,7 @@ def test_a_run_is_stopped_resumed_and_its_checkpoint_plays(runs: Trainings) -> N
         runs.resume(run)
     done = until(runs, run, lambda view: not view.works)
     assert done.state == "done", done.message
-    assert done.of("move")[-1]["evaluation"] <= 60 and done.of("final")
+    assert done.of("move")[-1]["evaluation"] <= 30 and done.of("final")
     assert [e["evaluation"] for e in done.of("learn")] == sorted(e["evaluation"] for e in done.of("learn"))
     runs.play(run, "mul", "8x32")
     with pytest.raises(JobRefused, match="plays already"):

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from agents.timing import no_clock
 from dojo_core.game import Game
 
 MOST_EVALUATIONS = 100_000
@@ -80,7 +81,8 @@ class JobSpec:
             return f"Give a limit of 1 to {MOST_SECONDS:.0f} seconds."
         if self.timing not in TIMINGS:
             return f"There is no timing {self.timing!r}: take one of {', '.join(TIMINGS)}."
-        return ""
+        target = Game.from_text(self.game).target if self.timing == "machine" else "cpu"
+        return no_clock(target)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

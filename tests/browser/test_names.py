@@ -34,7 +34,7 @@ def test_a_title_is_text_on_every_page(page: Any, server: Any) -> None:
     for entry in existing():
         page.goto(f"{server.url}/{'' if entry.name == 'play' else entry.name}{search}")
         page.wait_for_selector("nav, .bar, [data-testid=stBidiComponentIsolated]")
-        page.wait_for_timeout(1500)
+        page.wait_for_timeout(400)
         clean(page)
 
 
