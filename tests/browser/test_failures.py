@@ -20,10 +20,11 @@ KINDS = {
 }
 
 
-def feed(page: Any, change: str) -> None:
+def feed(page: Any, change: str, then: str = "") -> None:
+    """What the server might tell next; ``then`` happens before it can tell anything else."""
     page.evaluate(
         f"() => {{ const feed = structuredClone(window.dojoFeed); {change};"
-        "window.dojoFeed = feed; window.dispatchEvent(new Event('dojo:feed')); }"
+        f"window.dojoFeed = feed; window.dispatchEvent(new Event('dojo:feed')); {then} }}"
     )
 
 
@@ -56,6 +57,5 @@ def test_a_dead_measurer_is_told_play_goes_on_and_restart_asks_for_a_new_one(pag
     page.wait_for_selector(".banner >> text=The measurer has stopped (no gcc).")
     apply(page, "join_scopes m@0")
     wait_for_entries(page, 2)
-    feed(page, "feed.queue.state = 'down'")
-    page.click(".banner >> text=Restart")
+    feed(page, "feed.queue.state = 'down'", f"{BOARD}.querySelector('.banner button').click();")
     page.wait_for_function(f"() => {BOARD}.querySelector('.banner').hidden")
