@@ -16,7 +16,8 @@ def open_softmax(page: Any, shape: str = SHAPE) -> None:
 
 
 def entries(page: Any) -> list[str]:
-    return [re.sub(r"\s.*ms$|\s.*µs$", "", e) for e in page.locator(".entry").all_inner_texts()]
+    """The history's lines, without the times that come to stand behind them."""
+    return [re.sub(r"\s[\d.,]+\s?(s|ms|µs|ns)$", "", e) for e in page.locator(".entry").all_inner_texts()]
 
 
 def wait_for_entries(page: Any, count: int) -> None:
