@@ -110,6 +110,18 @@ def test_heuristic_sums_rows_in_lanes_and_keeps_values_in_registers():
     ]
 
 
+def test_heuristic_goes_by_what_fits_the_last_cache_where_nests_go_over_the_same_data():
+    """A channel of all images is summed, and used while it is there; all channels fit no cache."""
+    lines = played(
+        "kernel k\nin x\nout y\nx f32 [4, 64, 16384] heap\ny f32 [4, 64, 16384] heap\ns f32 [64] heap\n"
+        "64 s[{0}] = 0\n| 4 16384 s[{0}] += x[{1},{0},{2}]\n"
+        "4 64 16384 y[{0},{1},{2}] = x[{0},{1},{2}]*s[{1}]\n"
+    )
+    assert "s f32 [64:N] register" in lines and "64:p s[{0}] = 0" in lines
+    used = "y[{1},{0},{2}*64+{3}*16+{4}] = x[{1},{0},{2}*64+{3}*16+{4}]*s[{0}] !stream"
+    assert f"| 4 256 4:u 16:v {used}" in lines
+
+
 def test_heuristic_packs_panels_and_tiles_a_product_in_registers():
     found = kernels.get("matmul")
     assert played(found.program((96, 128, 128)).text)[3:] == [

@@ -2,12 +2,60 @@
 
 from __future__ import annotations
 
-from agents.passes.structure import body_at, leaf_of, only, scope_of
+from agents.passes.structure import body_at, leaf_of, only, scope_of, traffic
 from agents.passes.threads import BALANCED, balance, independent
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import temporaries
-from dojo_core.program.tree import Access, Birth, Path, Program, Scope
+from dojo_core.program.tables import affine
+from dojo_core.program.tree import Access, Birth, Leaf, Path, Program, Scope
 from dojo_core.recipes import Sketch
+
+CHEAP = ("", "+", "-", "*")  # to compute again where a value is at hand too
+
+
+def align_orders(sketch: Sketch) -> None:
+    """Give a nest the outermost scope of an earlier one that goes over the same data in shares, so that they
+    can be joined: where a share for each thread fits the last-level cache and all the data does not."""
+    if traffic(sketch.program) <= sketch.context.target.shared_cache_bytes:
+        return
+    for birth in [node.birth for node in sketch.program.body[1:] if isinstance(node, Scope)]:
+        with sketch.attempt():
+            _align(sketch, birth)
+
+
+def _align(sketch: Sketch, birth: Birth) -> None:
+    """Bring a scope of one root nest to its outside. Raises where there is none, or a move is refused."""
+    path = sketch.path(birth)
+    leaf = only(leaf for leaf in sketch.program.leaves if leaf.path[:1] == path)
+    earlier = [other for other in sketch.program.leaves if other.path < path and other.scopes]
+    depth = only(
+        depth
+        for access in leaf.op.reads
+        for other in reversed(earlier)
+        for depth in [_shared_scope(sketch, leaf, access, other)]
+        if depth is not None
+    )
+    for around in reversed(range(depth)):
+        sketch.play("interchange", sketch.place(leaf.path[: around + 1]))
+
+
+def _shared_scope(sketch: Sketch, leaf: Leaf, access: Access, earlier: Leaf) -> int | None:
+    """The depth, not 0, of the scope that goes over an array as the outermost one of an earlier leaf."""
+    buffer, target = sketch.program.buffer_of[access.array], sketch.context.target
+    size = earlier.scopes[0].size
+    share = buffer.bytes // size * target.threads
+    if buffer.bytes <= target.shared_cache_bytes or share > target.shared_cache_bytes // 2:
+        return None
+    if balance(size, target.threads) < BALANCED:
+        return None
+    for other in (earlier.op.target, *earlier.op.reads):
+        if other.array != access.array:
+            continue
+        for mine, theirs in zip(map(affine, access.index), map(affine, other.index), strict=True):
+            alone = len(mine.terms) == 1 and theirs.terms == ((0, 1),) and mine.const == theirs.const
+            if alone and mine.terms[0][1] == 1 and leaf.scopes[mine.depths[0]].size == size:
+                return mine.depths[0] or None
+    return None
 
 
 def fuse_all(sketch: Sketch, path: Path = (), shared: bool = False) -> None:
@@ -80,7 +128,7 @@ def _flow(program: Program, first: Path, second: Path) -> int:
 
 
 def recompute_far(sketch: Sketch) -> None:
-    """Compute again, where it is used, what one operation makes in another nest and no cache would keep."""
+    """Compute again, where it is used, what one operation makes and no cache would keep until then."""
     limit = sketch.context.target.cache_bytes
     for buffer in list(temporaries(sketch.program)):
         if buffer.bytes > limit and len(buffer.arrays) == 1:
@@ -92,13 +140,28 @@ def _recompute(sketch: Sketch, array: str) -> None:
     program = sketch.program
     writers = [leaf for leaf in program.leaves if leaf.op.target.array == array]
     readers = [leaf for leaf in program.leaves if any(a.array == array for a in leaf.op.reads)]
-    if len(writers) != 1 or not readers or any(r.path[0] == writers[0].path[0] for r in readers):
+    if len(writers) != 1 or not readers:
+        return
+    limit = sketch.context.target.cache_bytes
+    far = [_alive(program, writers[0], reader) > limit for reader in readers]
+    if not any(far) or not (all(far) or writers[0].op.function in CHEAP):
         return
     for birth in [leaf.op.birth for leaf in readers]:
         leaf = only(leaf for leaf in sketch.program.leaves if leaf.op.birth == birth)
         sketch.play("recompute", sketch.place(leaf.path), array, fresh_name(sketch.program, array + "r"))
     writer = only(leaf for leaf in sketch.program.leaves if leaf.op.target.array == array)
     sketch.play("drop_dead", sketch.place(writer.path))
+
+
+def _alive(program: Program, writer: Leaf, reader: Leaf) -> int:
+    """Bytes of what is written between a value's write and its read: all but what the scopes share."""
+    held = program.buffer_of[writer.op.target.array].bytes
+    for depth, scope in enumerate(writer.scopes):
+        if writer.path[: depth + 1] != reader.path[: depth + 1]:
+            break
+        if any(form.uses(depth) for form in writer.op.target.index):
+            held //= scope.size
+    return held
 
 
 def use_reciprocals(sketch: Sketch) -> None:

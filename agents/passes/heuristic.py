@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from agents.passes.contractions import tile_contractions
 from agents.passes.dense import dense_rows
-from agents.passes.fusion import fuse_all, recompute_far, use_reciprocals
+from agents.passes.fusion import align_orders, fuse_all, recompute_far, use_reciprocals
 from agents.passes.storage import place_temporaries
 from agents.passes.streams import ask_ahead, stream_results
 from agents.passes.threads import share_work, spread_sums
@@ -24,6 +24,7 @@ def heuristic(sketch: Sketch) -> None:
         dense_rows(sketch, birth)
     tile_contractions(sketch)
     spread_sums(sketch)
+    align_orders(sketch)
     fuse_all(sketch)
     recompute_far(sketch)
     vectorise_all(sketch)
