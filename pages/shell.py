@@ -192,7 +192,7 @@ def _bar(current: str, drawn: dict[str, Any]) -> None:
             on_go_change=lambda: None,
             on_share_change=lambda: st.session_state.update(sharing=_share(the_player())),
         )  # fmt: skip
-        if isinstance(sent.get("go"), str) and sent["go"] in drawn:
+        if isinstance(sent.get("go"), str) and sent["go"] in drawn and sent["go"] != current:
             st.switch_page(drawn[sent["go"]])
         if telling and state is None:
             st.rerun()

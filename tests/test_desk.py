@@ -77,6 +77,18 @@ def test_a_refused_try_is_told_with_its_reason_and_counts(desk: Desk) -> None:
     assert step["refusal"]["move"] == "reuse_dims t 0" and "clobbers" in step["refusal"]["why"]
 
 
+def test_an_event_that_comes_twice_counts_once(desk: Desk) -> None:
+    here = seat(desk)
+    opened = {"seq": 1, "kind": "open", "lesson": "02-fusion", "step": "one-loop-for-both"}
+    hint = {"seq": 2, "kind": "hint"}
+    for events in ([opened], [opened, hint], [hint], "nonsense", [{"kind": "hint"}]):
+        desk.hear(here, "a page", events)
+    told = panel(desk, here)
+    assert told["acknowledged"] == {"a page": 2} and len(told["step"]["hints"]) == 1
+    desk.hear(here, "the page after a reload", [{"seq": 1, "kind": "hint"}])
+    assert len(panel(desk, here)["step"]["hints"]) == 2
+
+
 def test_help_comes_in_levels_and_the_solution_marks_the_step(desk: Desk) -> None:
     here = seat(desk)
     desk.open(here, "02-fusion", "one-loop-for-both")

@@ -18,6 +18,7 @@ from dojo_core.school.progress import Progress
 from dojo_core.school.review import Review
 from dojo_core.school.school import School
 from dojo_core.service import library
+from dojo_core.service.events import client_name, sound
 from dojo_core.service.players import Player, Refused
 from dojo_core.service.queue import Outcome
 from dojo_core.service.service import Service
@@ -26,6 +27,7 @@ from dojo_core.service.view import Json
 
 log = logging.getLogger(__name__)
 
+KEPT_CLIENTS = 8  # pages of one seat, whose event numbers are remembered
 LISTED = 30  # games that can be reviewed
 
 
@@ -50,6 +52,7 @@ class Seat:
     finding: int | None = None  # of the review, on the board
     revealed: int = 0  # levels of help with it
     fault: str = ""
+    acknowledged: dict[str, int] = field(default_factory=dict)  # the last event of each page
 
     @property
     def secret(self) -> bool:
@@ -124,6 +127,20 @@ class Desk:
         return seat.player.table.game if seat.player.table is not None else None
 
     # ------------------------------------------------------------------ what the page sends
+
+    def hear(self, seat: Seat, client: object, events: object) -> str | None:
+        """A page's events in order, each number once: what is not acknowledged comes again.
+
+        Gives the id of a game where one is to be opened on Play. Both may be anything: see service/events.py.
+        """
+        name, game = client_name(client), None
+        for event in sound(events):
+            if event["seq"] > seat.acknowledged.get(name, 0):
+                seat.acknowledged[name] = event["seq"]
+                game = self.handle(seat, event) or game
+        while len(seat.acknowledged) > KEPT_CLIENTS:
+            seat.acknowledged.pop(next(iter(seat.acknowledged)))
+        return game
 
     def handle(self, seat: Seat, event: object) -> str | None:
         """One event of the panel. Gives the id of a game where it is to be opened on Play."""

@@ -13,7 +13,10 @@ STATES = {True: "reached", False: "open", None: "unknown"}
 
 def panel(desk: Desk, seat: Seat) -> Json:
     """All that the panel shows."""
-    common = {"view": seat.view, "fault": seat.fault, "learner": seat.learner, "glossary": glossary(desk)}
+    common = {
+        "view": seat.view, "fault": seat.fault, "learner": seat.learner, "glossary": glossary(desk),
+        "acknowledged": dict(seat.acknowledged),
+    }  # fmt: skip
     if seat.view == "step":
         place = desk.place(seat)
         if place is not None:

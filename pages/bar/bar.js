@@ -1,4 +1,4 @@
-// The bar. It sends `go` with a page's name, and `share`; where a page is opened in another tab, the links' own
+// The bar. It sends `go` with a page's name, again until that page is there, and `share`; where a page is opened in another tab, the links' own
 // addresses name the player and the game. Names go in through textContent alone.
 
 function element(tag, attributes = {}, ...children) {
@@ -12,6 +12,9 @@ function element(tag, attributes = {}, ...children) {
   node.append(...children);
   return node;
 }
+
+const AGAIN = 2500; // ms until a page that has not come is asked for again
+const TRIES = 8;
 
 function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
@@ -28,11 +31,14 @@ class Bar {
       this.nav, element("span", { class: "spring" }), this.game, this.machine, this.queue, this.share);
     parent.append(this.root);
     this.links = new Map();
+    this.wanted = null; // the page that was asked for and has not come
+    window.addEventListener("popstate", () => { this.wanted = null; });
   }
 
   update(component) {
     this.component = component;
     const data = component.data;
+    if (data.current === this.wanted) this.wanted = null;
     const names = data.pages.map((page) => page.name).join();
     if (names !== this.names) {
       this.names = names;
@@ -94,9 +100,18 @@ class Bar {
     const go = (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return; // another tab
       event.preventDefault();
-      if (page.name !== this.component.data.current) this.component.setTriggerValue("go", page.name);
+      this.wanted = page.name === this.component.data.current ? null : page.name;
+      this.go(TRIES);
     };
     return element("a", { title: page.about, onclick: go }, words);
+  }
+
+  /** A message is lost where the connection was: this one goes out until the page is there. */
+  go(tries) {
+    clearTimeout(this.timer);
+    if (this.wanted === null || !tries || !this.root.isConnected) return;
+    this.component.setTriggerValue("go", this.wanted);
+    this.timer = setTimeout(() => this.go(tries - 1), AGAIN);
   }
 
   /** Relative to where the app is served; who plays, and which game, goes along. */

@@ -24,7 +24,13 @@ class Address {
     return data.view === "play" ? data.game.id : null;
   }
 
+  /** Does the address name a game here? On its way to another page it does not: that is Streamlit's to follow. */
+  get ours() {
+    return pageName() === this.board.events.page;
+  }
+
   travel() {
+    if (!this.ours) return;
     this.travelled = true;
     const game = Address.game();
     if (!this.board.data || this.board.data.embedded || (this.heading === null && game === this.shown())) return;
@@ -34,7 +40,7 @@ class Address {
 
   /** New data on the board: the address follows. */
   update() {
-    if (this.board.data.embedded) return; // the page around keeps it
+    if (this.board.data.embedded || !this.ours) return; // the page around keeps it, or the page to come
     const game = this.shown();
     if (this.heading !== null) {
       if (this.heading.game !== game) return;
@@ -55,6 +61,7 @@ class Address {
   }
 
   write(game, replace = false) {
+    if (!this.ours) return;
     const search = `?p=${this.board.data.player}${game === null ? "" : `&g=${game}`}`;
     const first = this.first;
     this.first = false;

@@ -26,6 +26,25 @@ function svg(tag, attributes = {}, text = null) {
   return node;
 }
 
+/** A place on the page that is drawn anew only where what it shows has changed. Whoever is pressing a button
+ * there meanwhile has pressed it: a button replaced between press and release gets no click. */
+class Part {
+  constructor() {
+    this.node = el("div");
+    this.shown = null;
+  }
+
+  /** `draw` makes the element for `shown`, which is data. */
+  draw(shown, draw) {
+    const words = JSON.stringify(shown);
+    if (words === this.shown) return;
+    this.shown = words;
+    const made = draw();
+    this.node.replaceWith(made);
+    this.node = made;
+  }
+}
+
 /** Set an element's text only where it differs, so that selections and layout stay put. */
 function put(node, text) {
   if (node.textContent !== text) node.textContent = text;

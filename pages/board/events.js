@@ -1,9 +1,17 @@
 // Events on their way to the server. They go out numbered and are sent again until the feed acknowledges
 // them; the server applies each number once and drops a move made on a position that is no longer current.
 // So a lost message is repaired, a double click plays one move, and every quick step counts.
+// Nothing goes out once the browser's Back has left for another page: each message names the page that
+// Streamlit still shows, and would call it back.
 
 const GAP = 120; // ms between two messages: a key held down must not keep the server from drawing
 const AGAIN = 2500; // ms until what is not acknowledged is sent again
+
+/** Which page the address names: Play has three names. */
+function pageName() {
+  const name = window.location.pathname.split("/").pop();
+  return name === "" || name === "home" ? "play" : name;
+}
 
 class Events {
   constructor() {
@@ -13,6 +21,7 @@ class Events {
     this.sent = 0;
     this.timer = null;
     this.component = null;
+    this.page = pageName();
     this.retry = setInterval(() => {
       if (this.pending.length && Date.now() - this.sent > AGAIN) this.flush();
     }, 1000);
@@ -36,6 +45,7 @@ class Events {
     const wait = this.sent + GAP - Date.now();
     const go = () => {
       this.timer = null;
+      if (pageName() !== this.page) return;
       this.sent = Date.now();
       this.component.setTriggerValue("events", { client: this.client, events: this.pending });
     };

@@ -86,14 +86,16 @@ def _keep_address(seat: Seat) -> None:
 def _draw_panel(desk: Desk, seat: Seat) -> dict[str, Any]:
     """The panel with its data as they are; gives what it was drawn from, to tell later changes."""
 
-    def told() -> None:
-        sent = st.session_state.get("panel") or {}
-        game = desk.handle(seat, sent.get("told"))
+    def events_came() -> None:
+        sent = (st.session_state.get("panel") or {}).get("events")
+        if not isinstance(sent, dict):  # anybody can write to a WebSocket
+            return
+        game = desk.hear(seat, sent.get("client"), sent.get("events"))
         if game is not None:
             st.session_state["for_play"] = game
 
     data = panel(desk, seat)
-    lesson_panel(key="panel", data=data, on_told_change=told)
+    lesson_panel(key="panel", data=data, on_events_change=events_came)
     return data
 
 

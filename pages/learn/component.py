@@ -1,6 +1,6 @@
 """Our own component beside the board: the list, a lesson's text with its goals and help, a review.
 
-Like the board, its scripts are joined to one module; the first is the board's own.
+Like the board, its scripts are joined to one module; the first two are the board's own.
 """
 
 from pathlib import Path
@@ -10,6 +10,7 @@ import streamlit as st
 _HERE = Path(__file__).parent
 _SCRIPTS = (
     _HERE.parent / "board" / "dom.js",
+    _HERE.parent / "board" / "events.js",
     _HERE / "prose.js",
     _HERE / "step.js",
     _HERE / "review.js",

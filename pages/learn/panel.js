@@ -45,13 +45,20 @@ class Panel {
       if (typing || scrolls || this.glossary.root.open || /^[cr]$/i.test(event.key)) event.stopPropagation();
     });
     parent.append(this.root);
-    this.sent = 0;
+    this.events = new Events();
+    this.drawn = null;
   }
 
+  /** Streamlit calls this at every run of the page, also where nothing has changed. */
   update(component) {
-    this.component = component;
-    this.data = component.data;
-    const { view, learner } = this.data;
+    const { acknowledged, ...data } = component.data;
+    this.events.component = component;
+    this.events.acknowledge(acknowledged);
+    const words = JSON.stringify(data);
+    if (words === this.drawn) return;
+    this.drawn = words;
+    this.data = data;
+    const { view, learner } = data;
     // A year; the learner's progress is kept under this name.
     const cookie = `dojo_learner=${learner}`;
     if (!document.cookie.split("; ").includes(cookie)) document.cookie = `${cookie}; path=/; max-age=31536000; SameSite=Strict`;
@@ -66,7 +73,7 @@ class Panel {
   }
 
   tell(kind, fields = {}) {
-    this.component.setTriggerValue("told", { kind, ...fields });
+    this.events.add({ kind, ...fields });
   }
 
   fault() {
@@ -128,6 +135,7 @@ export default function mount(component) {
   const panel = panels.get(parent);
   panel.update(component);
   return () => {
+    panel.events.close();
     panel.root.remove();
     panels.delete(parent);
   };

@@ -3,7 +3,10 @@
 class ReviewView {
   constructor(panel) {
     this.panel = panel;
-    this.body = el("div", { class: "scroll body", tabindex: "0", "aria-label": "The review" });
+    this.head = new Part();
+    this.findings = [];
+    this.list = el("div", { class: "stack" });
+    this.body = el("div", { class: "scroll body", tabindex: "0", "aria-label": "The review" }, this.head.node, this.list);
     this.root = el("section", { class: "pane step" }, el("div", { class: "head" }, el("div", { class: "head-row" },
       el("button", { class: "ghost", type: "button", onclick: () => panel.tell("games") }, "‹ All games"),
       el("span", { class: "spring" }), el("button", { class: "ghost", type: "button", onclick: () => panel.glossary.open() }, "Glossary"))),
@@ -13,13 +16,23 @@ class ReviewView {
 
   update(review) {
     const top = this.body.scrollTop;
+    const { findings } = review;
+    this.head.draw([{ ...review, findings: findings.length }], () => this.words(review));
+    while (this.findings.length > findings.length) this.findings.pop().node.remove();
+    while (this.findings.length < findings.length) {
+      this.findings.push(new Part());
+      this.list.append(this.findings.at(-1).node);
+    }
+    findings.forEach((each, number) => this.findings[number].draw(each, () => this.finding(each, number)));
+    this.body.scrollTop = top;
+  }
+
+  words(review) {
     const measured = review.compared === 0 && review.done;
-    this.body.replaceChildren(el("h1", {}, "Review: ", review.title),
+    return el("div", { class: "stack" }, el("h1", {}, "Review: ", review.title),
       el("p", {}, review.done ? this.summary(review) : `Looking at move ${review.looked + 1} of ${review.moves}…`),
       review.fault ? el("p", { class: "failure", role: "alert" }, review.fault) : "",
-      measured ? el("p", {}, "Open the game on Play, step through it with ← and → while Measure is on, and come back: then the times of its moves and of others are known.") : "",
-      ...review.findings.map((each, number) => this.finding(each, number)));
-    this.body.scrollTop = top;
+      measured ? el("p", {}, "Open the game on Play, step through it with ← and → while Measure is on, and come back: then the times of its moves and of others are known.") : "");
   }
 
   summary(review) {

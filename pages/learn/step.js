@@ -5,10 +5,12 @@ class StepView {
     this.panel = panel;
     this.prose = panel.prose;
     this.body = el("div", { class: "scroll body", tabindex: "0", "aria-label": "The step's text" });
-    this.foot = el("div", { class: "foot" });
-    this.head = el("div", { class: "head" });
     this.said = el("div", { class: "visually-hidden", role: "status" });
-    this.root = el("section", { class: "pane step" }, this.head, this.body, this.foot, this.said);
+    const names = ["head", "text", "question", "goals", "after", "help", "foot"];
+    this.parts = Object.fromEntries(names.map((name) => [name, new Part()]));
+    const { head, foot, ...inside } = this.parts;
+    this.body.append(...Object.values(inside).map((part) => part.node));
+    this.root = el("section", { class: "pane step" }, head.node, this.body, foot.node, this.said);
     this.reached = null;
   }
 
@@ -16,40 +18,39 @@ class StepView {
     const key = `${step.lesson}/${step.id}`;
     const fresh = key !== this.key;
     this.key = key;
-    this.drawHead(step);
     const top = this.body.scrollTop;
-    const parts = {
-      text: fresh ? this.text(step) : this.parts.text, // so that what is read does not move
-      goals: this.goals(step),
-      question: this.question(step),
-      help: this.help(step),
-      after: this.after(step),
-    };
-    this.parts = parts;
-    this.body.replaceChildren(parts.text, parts.question, parts.goals, parts.after, parts.help);
+    const { steps, question, goals, reached, after, refusal, note, hints, solution } = step;
+    const { more_hints: more, can_show: can, moves, done, previous, next } = step;
+    const drawn = (name, shown, draw) => this.parts[name].draw([key, ...shown], () => draw.call(this, step));
+    drawn("head", [steps], this.head);
+    drawn("text", [], this.text); // what is read does not move
+    drawn("question", [question], this.question);
+    drawn("goals", [goals, reached], this.goals);
+    drawn("after", [after], this.after);
+    drawn("help", [refusal, note, hints, solution], this.help);
+    drawn("foot", [more, hints.length, can, Boolean(solution), moves > 0, done, reached, previous, next], this.foot);
     this.body.scrollTop = fresh ? 0 : top;
-    this.drawFoot(step);
     if (!fresh && step.reached && this.reached === false) {
       put(this.said, "Step done.");
-      const seen = parts.after.children.length ? parts.after : parts.goals;
+      const seen = this.parts[after.length ? "after" : "goals"].node;
       seen.scrollIntoView({ block: "nearest" });
       this.root.classList.add("just-done");
       setTimeout(() => this.root.classList.remove("just-done"), 1200);
     }
     this.reached = step.reached;
     const chosen = step.question && step.question.chosen;
-    if (!fresh && chosen !== this.chosen && chosen !== null) parts.question.scrollIntoView({ block: "nearest" });
+    if (!fresh && chosen !== this.chosen && chosen !== null) this.parts.question.node.scrollIntoView({ block: "nearest" });
     this.chosen = chosen;
   }
 
-  drawHead(step) {
+  head(step) {
     const dots = step.steps.map((each, number) => el("button", {
       class: `dot ${each.done ? "done" : ""} ${each.id === step.id ? "here" : ""}`, type: "button",
       title: `${each.title}${each.done ? ": done" : ""}`, "aria-label": `Step ${number + 1}: ${each.title}${each.done ? ", done" : ""}`,
       "aria-current": each.id === step.id ? "step" : null,
       onclick: () => this.panel.tell("open", { lesson: step.lesson, step: each.id }),
     }, each.done ? "✓" : String(number + 1)));
-    this.head.replaceChildren(
+    return el("div", { class: "head" },
       el("div", { class: "head-row" },
         el("button", { class: "ghost", type: "button", onclick: () => this.panel.tell("list") }, "‹ All lessons"),
         el("span", { class: "spring" }),
@@ -112,14 +113,14 @@ class StepView {
     return el("div", { class: "after" }, ...this.prose.blocks(step.after));
   }
 
-  drawFoot(step) {
+  foot(step) {
     const go = (to) => to && this.panel.tell("open", { lesson: to.lesson, step: to.step });
     const help = [];
     if (step.more_hints > 0) help.push(el("button", { class: "small", type: "button", onclick: () => this.panel.tell("hint") }, step.hints.length ? "Another hint" : "Hint"));
     else if (step.can_show && !step.solution) help.push(el("button", { class: "small", type: "button", onclick: () => this.panel.tell("solution") }, "Show me"));
     if (step.moves) help.push(el("button", { class: "small", type: "button", title: "Back to the step's start; what you played stays in the history", onclick: () => this.panel.tell("reset") }, "Reset"));
     help.push(el("button", { class: "small", type: "button", title: "A game of your own from this position", onclick: () => this.panel.tell("to_play") }, "Open on Play"));
-    this.foot.replaceChildren(
+    return el("div", { class: "foot" },
       el("div", { class: "foot-row" }, ...help),
       el("div", { class: "foot-row" },
         el("span", { class: `state ${step.done ? "done" : ""}` }, step.reached || step.done ? "✓ Done" : "Not done yet"), el("span", { class: "spring" }),
