@@ -37,6 +37,7 @@ from dojo_core.cli.positions import (
     PolicyOption,
     ShapeOption,
     TargetOption,
+    kernels_and_shapes,
     played,
 )
 from dojo_core.cli.terminal import (
@@ -95,7 +96,11 @@ def play_a_pass(
 
 def tune(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="KERNEL…", help="Kernels or text files.")
+        list[str] | None,
+        typer.Argument(
+            metavar="KERNEL…",
+            help="Kernels (softmax, softmax:96x64), text files, a network, or table3: the paper's 16.",
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every kernel in each of its shapes.")] = False,
     agent: Annotated[str, typer.Option("--agent", help=f"One of: {_AGENTS}.")] = "sampling-lines",
@@ -149,7 +154,7 @@ def tune(
             for sizes in kernels.get(name).shapes:
                 games.append(played(name, "x".join(map(str, sizes)), policy))
     else:
-        games = [played(name, shape, policy, line) for name in names or []]
+        games = [played(name, sizes, policy, line) for name, sizes in kernels_and_shapes(names or [], shape)]
     results = []
     spend = Budget(budget, seconds)
     with (

@@ -17,7 +17,7 @@ from agents.plots import write_page, write_picture
 from agents.run_log import RunBusy
 from agents.tuning import Tuning
 from dojo_core.cli.keeping import opened
-from dojo_core.cli.positions import PolicyOption, ShapeOption, played
+from dojo_core.cli.positions import PolicyOption, ShapeOption, kernels_and_shapes, played
 from dojo_core.cli.terminal import (
     Failure,
     columns,
@@ -35,7 +35,10 @@ FIGURE = "random-edges,random-lines,sampling-edges,sampling-lines,annealing-edge
 
 
 def compare(
-    names: Annotated[list[str] | None, typer.Argument(metavar="KERNEL…", help="Kernels.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KERNEL…", help="Kernels (softmax, softmax:96x64), or table3."),
+    ] = None,
     agents: Annotated[str, typer.Option("--agents", help="Names with commas between.")] = FIGURE,
     seeds: Annotated[
         int, typer.Option("--seeds", min=1, max=100, help="Runs of each, with other seeds.")
@@ -79,7 +82,7 @@ def _run(
     names: list[str], agents: list[str], seeds: int, budget: Budget, shape: str | None, policy: str | None
 ) -> list[Curve]:
     curves = []
-    games = [played(name, shape, policy) for name in names]
+    games = [played(name, sizes, policy) for name, sizes in kernels_and_shapes(names, shape)]
     shown = (TextColumn("{task.description}"), BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn())
     with opened() as records, Measurer(records) as measurer, Progress(*shown, console=err) as bar:
         # Seed by seed and agent by agent, so that a slow hour of the machine meets all agents.

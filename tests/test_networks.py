@@ -5,6 +5,7 @@ import json
 import pytest
 
 from dojo_core import kernels
+from dojo_core.cli.positions import kernels_and_shapes
 from dojo_core.service.games import Games
 from dojo_core.service.sources import Store
 from dojo_core.service.wiring import KernelLibrary
@@ -57,6 +58,23 @@ def test_the_command_line_takes_a_layer_for_a_kernel_or_for_a_shape():
         (("kernels", "dot"), "dot computes no named layer."),
         (("show", "matmul", "--shape", "resnet50.conv1"), "resnet50.conv1 is a shape of conv2d, not of"),
         (("show", "bert-base.up", "--shape", "1x2x3"), "bert-base.up has its shape in its name"),
+    ]:
+        assert sentence in dojo(*words, code=1).output.replace("\n", " ")
+
+
+def test_a_command_for_several_kernels_takes_shapes_networks_and_table_3():
+    assert dojo("show", "softmax:96x64").stdout == kernels.get("softmax").program((96, 64)).text
+    assert kernels_and_shapes(["softmax:96x64", "own.txt"]) == [("softmax", "96x64"), ("own.txt", None)]
+    assert kernels_and_shapes(["layernorm"], "96x64") == [("layernorm", "96x64")]
+    bert = kernels_and_shapes(["bert-base"])
+    assert len(bert) > 5 and set(bert) == {
+        (k.kernel, k.shape) for k in LAYERS.values() if k.network == "bert-base"
+    }
+    assert len(kernels_and_shapes(["table3"])) == 16
+    for words, sentence in [
+        (("show", "softmax:96x64", "--shape", "1x2"), "softmax:96x64 has its shape in its name"),
+        (("show", "softmax:96"), "softmax takes "),
+        (("tune", "table3", "--shape", "1x2"), "The kernels of table3 have shapes of their own"),
     ]:
         assert sentence in dojo(*words, code=1).output.replace("\n", " ")
 

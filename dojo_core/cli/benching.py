@@ -14,7 +14,7 @@ import typer
 from rich.markup import escape
 
 from dojo_core import kernels
-from dojo_core.cli.positions import ShapeOption, played
+from dojo_core.cli.positions import ShapeOption, kernels_and_shapes, played
 from dojo_core.cli.terminal import (
     Failure,
     columns,
@@ -29,15 +29,14 @@ from dojo_core.cli.terminal import (
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 
-TABLE_3 = (
-    "add", "mul", "relu", "relu_ffn", "reducemean", "softmax", "layernorm", "rmsnorm", "batchnorm", "matmul",
-    "bmm", "conv", "swiglu",
-)  # fmt: skip
 FORMAT = 2  # of the JSON
 
 
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(help="Kernels, or table3: the paper's 16.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Kernels (softmax, softmax:96x64), layers, networks, or table3: the paper's 16."),
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="The 16 kernels of the paper's table 3.")] = False,
     against: Annotated[
         list[str] | None, typer.Option("--against", help="A baseline (torch, jax, …), or: all.")
@@ -104,18 +103,12 @@ def bench(
 
 def _jobs(names: list[str], everything: bool, shape: str | None) -> list[tuple[str, str | None]]:
     """Kernels and shapes; None: the line's own, or the kernel's first."""
-    table = everything or "table3" in names
-    named = [name for name in names if name != "table3"]
-    if not table and not named:
+    wanted = ["table3", *names] if everything else names
+    if not wanted:
         raise Failure(
             f"Name a kernel, or --all for the paper's 16. The kernels: {', '.join(kernels.names())}."
         )
-    if table and shape:
-        raise Failure("The 16 kernels have shapes of their own: leave --shape out.")
-    jobs: list[tuple[str, str | None]] = []
-    if table:
-        jobs = [(name, "x".join(map(str, s))) for name in TABLE_3 for s in kernels.get(name).shapes]
-    return jobs + [(name, shape) for name in named]
+    return kernels_and_shapes(wanted, shape)
 
 
 def _baselines(given: list[str]) -> list[str]:

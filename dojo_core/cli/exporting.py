@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from dojo_core import kernels
-from dojo_core.cli.positions import PolicyOption, ShapeOption, of_layer, parameters, played, text_kind
+from dojo_core.cli.positions import PolicyOption, ShapeOption, kernel_and_shape, parameters, played, text_kind
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file, seconds_text
 from dojo_core.export import (
     DEFAULT_NAME,
@@ -135,11 +135,9 @@ def _choice(
     measure: Measure | None,
 ) -> Choice:
     """One argument of the command as what it stands for."""
-    wanted, shape = of_layer(wanted, shape)
-    kernel, colon, own_shape = wanted.partition(":")
+    kernel, at = kernel_and_shape(wanted, shape)
     if kernel not in kernels.names():
         return verified(_from_file(wanted, shape, policy, settings), records, measure)
-    at = own_shape if colon else shape
     if source == "start":
         return verified(
             of_game(start_game(kernel, at, policy or "reassoc"), "the start program"), records, measure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -20,8 +21,16 @@ from dojo_core.program.tree import Program
 from dojo_core.targets.target import TARGETS
 from dojo_core.targets.target import target as target_named
 
+TABLE_3 = (
+    "add", "mul", "relu", "relu_ffn", "reducemean", "softmax", "layernorm", "rmsnorm", "batchnorm", "matmul",
+    "bmm", "conv", "swiglu",
+)  # fmt: skip
+
 KernelArgument = Annotated[
-    str, typer.Argument(help="A kernel's name (see: dojo kernels), a layer's, or a text file.")
+    str,
+    typer.Argument(
+        help="A kernel's name (see: dojo kernels), also softmax:96x64; a layer's; or a text file."
+    ),
 ]
 ShapeOption = Annotated[
     str | None,
@@ -44,7 +53,7 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a 
 
 def start_of(kernel: str, shape: str | None) -> tuple[Program, str | None, str]:
     """(program, kernel's name or None for a text of one's own, shape)."""
-    kernel, shape = of_layer(kernel, shape)
+    kernel, shape = kernel_and_shape(kernel, shape)
     if kernel in kernels.names():
         found = kernels.get(kernel)
         try:
@@ -61,14 +70,38 @@ def start_of(kernel: str, shape: str | None) -> tuple[Program, str | None, str]:
     raise Failure(f"There is no kernel {kernel!r}. The kernels: {near}. Or give the path of a text file.")
 
 
-def of_layer(kernel: str, shape: str | None) -> tuple[str, str | None]:
-    """Kernel and shape, where the name is a layer's."""
-    layer = kernels.named_layers().get(kernel)
-    if layer is None:
-        return kernel, shape
+def kernel_and_shape(wanted: str, shape: str | None) -> tuple[str, str | None]:
+    """Kernel and shape, where the name is a layer's, or has a shape behind it: ``softmax:1024x256``."""
+    layer = kernels.named_layers().get(wanted)
+    if layer is not None:
+        kernel, named = layer.kernel, layer.shape
+    else:
+        kernel, _, named = wanted.partition(":")
+        if not named or kernel not in kernels.names():
+            return wanted, shape
     if shape:
-        raise Failure(f"{kernel} has its shape in its name: leave --shape out, or name {layer.kernel}.")
-    return layer.kernel, layer.shape
+        raise Failure(f"{wanted} has its shape in its name: leave --shape out, or name {kernel}.")
+    return kernel, named
+
+
+def kernels_and_shapes(names: Sequence[str], shape: str | None = None) -> list[tuple[str, str | None]]:
+    """Each kernel, or file, and its shape (None: the first one, or that of its line). ``table3`` stands for
+    the paper's 16 kernels, a network's name for its layers."""
+    found: list[tuple[str, str | None]] = []
+    for name in names:
+        if name == "table3":
+            several = [(k, "x".join(map(str, s))) for k in TABLE_3 for s in kernels.get(k).shapes]
+        elif name in kernels.networks():
+            several = [
+                (each.kernel, each.shape) for each in kernels.named_layers().values() if each.network == name
+            ]
+        else:
+            found.append(kernel_and_shape(name, shape))
+            continue
+        if shape:
+            raise Failure(f"The kernels of {name} have shapes of their own: leave --shape out.")
+        found += several
+    return list(dict.fromkeys(found))
 
 
 def _own_program(path: Path) -> Program:
@@ -104,12 +137,12 @@ def played(
                     "--target out."
                 )
             game = Game.from_text(text)
-            kernel, _ = of_layer(kernel, None)
+            kernel, _ = kernel_and_shape(kernel, None)
             if game.kernel not in (None, kernel):
                 raise Failure(f"{line} is a game of {game.kernel}, not of {kernel}.")
             return game
         recorded = read_line(text, line.stem)
-        kernel, shape = of_layer(kernel, shape)
+        kernel, shape = kernel_and_shape(kernel, shape)
         if recorded.kernel not in (None, kernel) and kernel in kernels.names():
             raise Failure(f"{line} is a line of {recorded.kernel}, not of {kernel}.")
     program, name, sizes = start_of(kernel, shape or (recorded.shape if recorded else None))
