@@ -369,7 +369,7 @@ def test_table_3_has_sixteen_kernels():
     ("words", "sentence"),
     [
         ((), "Name a kernel, or --all for the paper's 16."),
-        (("--all", "--shape", "4x4"), "The 16 kernels have shapes of their own"),
+        (("--all", "--shape", "4x4"), "The kernels of table3 have shapes of their own"),
         (("--from", "no.json"), "There is no file no.json."),
         (("--from", "text.json"), "text.json is no JSON."),
         (("--from", "old.json"), "old.json is no bench of this version"),

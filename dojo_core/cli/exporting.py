@@ -135,7 +135,8 @@ def _choice(
     measure: Measure | None,
 ) -> Choice:
     """One argument of the command as what it stands for."""
-    kernel, at = kernel_and_shape(wanted, shape)
+    kernel, own_shape = kernel_and_shape(wanted, None)
+    at = own_shape or shape
     if kernel not in kernels.names():
         return verified(_from_file(wanted, shape, policy, settings), records, measure)
     if source == "start":
