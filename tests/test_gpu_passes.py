@@ -19,7 +19,7 @@ SHAPES = {
     "add": "8x96", "mul": "6x512", "relu": "3x508", "relu_ffn": "2x3x16x28", "reducemean": "8x512",
     "softmax": "16x128", "log_softmax": "8x96", "layernorm": "8x1024", "rmsnorm": "8x2048",
     "batchnorm": "2x3x8x256", "groupnorm": "1x2x2x16x112", "cross_entropy": "8x128", "matmul": "64x64x128",
-    "bmm": "2x64x64x32", "swiglu": "1x64x32x64", "conv": "1x2x3x40x40x3", "attention": "2x16x64x16",
+    "bmm": "2x64x64x32", "swiglu": "1x64x256x64", "conv": "1x10x2x14x14x3", "attention": "2x16x64x16",
     "maxpool": "1x2x32x32x3x2", "gemv": "64x256", "sum": "65536", "dot": "32768", "transpose": "64x96",
 }  # fmt: skip
 
@@ -39,8 +39,8 @@ def played(name: str, shape: str) -> Game:
     return game
 
 
-def check(program: Program, name: str) -> None:
-    kernel, shape = kernels.get(name), kernels.get(name).shape(SHAPES[name])
+def check(program: Program, name: str, sizes: str = "") -> None:
+    kernel, shape = kernels.get(name), kernels.get(name).shape(sizes or SHAPES[name])
     inputs = random_inputs(program)
     got, fault = emulate(code_of(program), inputs)
     assert not fault
@@ -73,10 +73,40 @@ def test_a_row_of_softmax_is_read_once_into_registers():
     assert {b.location for b in program.buffers if b.name not in ("x", "y")} == {"local"}
 
 
+def test_what_no_registers_hold_is_made_where_it_is_summed():
+    program = played("groupnorm", "8x32x2x112x112").current.program
+    large = [b.name for b in program.buffers if b.location == "heap" and b.name not in program.interface]
+    assert sorted(large) == ["r", "u"], "a mean and a deviation for each group"
+
+
 def test_a_product_goes_through_shared_memory():
-    program = played("matmul", "768x1024x1024").current.program
+    program = played("matmul", "1536x1024x1024").current.program
     assert sum(b.location == "shared" for b in program.buffers) == 2
     assert len(code_of(program).barriers) == 2
+
+
+def test_few_tiles_cut_the_sum_into_parts():
+    program = played("swiglu", "1x256x4096x448").current.program
+    products, others = code_of(program).steps[:2], code_of(program).steps[2:]
+    assert [launch.blocks for launch in products] == [16 * 4 * 7] * 2 and len(others) == 1
+
+
+def test_a_convolution_keeps_a_patch_of_results_in_registers():
+    program = played("conv", "8x64x64x56x56x3").current.program
+    assert [b.dims[-1].size for b in program.buffers if b.location == "shared"] == [68, 56]
+    (launch,) = code_of(program).steps
+    sums = next(b for b in program.buffers if b.name == "ys")
+    assert (sums.location, launch.threads, [d.size for d in sums.dims[-2:]]) == ("local", 72, [8, 6])
+
+
+@pytest.mark.parametrize(
+    "name, shape",
+    [("conv", "2x3x4x11x9x2"), ("conv", "1x4x3x8x18x5"), ("matmul", "96x40x30"), ("matmul", "128x256x128")],
+)
+def test_patches_and_parts_of_sums_are_right(name, shape):
+    program = played(name, shape).current.program
+    assert sum(b.location == "shared" for b in program.buffers) == 2, program.text
+    check(program, name, shape)
 
 
 def test_names_mean_nothing():

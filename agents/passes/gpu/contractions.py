@@ -1,29 +1,40 @@
 """Products: ``c[i,j] += a[i,k]*b[k,j]`` in tiles, a block of 8 x 8 threads for 64 x 64 results.
 
 Panels of 16 steps of k go through shared memory, ``a`` transposed and padded against bank conflicts; each
-thread keeps 8 x 8 sums in registers. Source: the recorded line of matmul in lines/cuda.
+thread keeps 8 x 8 sums in registers. Few tiles would leave processors idle and the others without a second
+block to hide the first one's loads: then k is cut into parts, whose sums are added up afterwards (split-K).
+Source: the recorded line of matmul in lines/cuda.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from agents.passes.fusion import bring_together
+from agents.passes.gpu.patches import tile_patch
+from agents.passes.gpu.staging import join_with_start, loops_of, scopes_of
 from agents.passes.gpu.threads import cut, lift, mark, to_heap, to_thread, vector_or_unrolled
-from agents.passes.structure import leaf_of, only, scope_of, stride
-from dojo_core.moves.places import NoSuchPlace, fresh_name
+from agents.passes.structure import leaf_of, scope_of, stride
+from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import buffer_named
-from dojo_core.program.tree import Access, Birth, Leaf, Path
+from dojo_core.program.tree import Access, Birth, Leaf, Scope
 from dojo_core.recipes import Sketch
 
 TILE, STEP, THREADS, LANES = 64, 16, 8, 4
+TILES = 384  # some three for each processor of a large device
+SHORTEST = 8 * STEP  # terms of a part, below which adding the parts up costs too much
 
 
 def tile_products(sketch: Sketch) -> None:
-    """Tile every product that tiles divide; the rest stays as it is."""
+    """Tile every product that tiles divide, and every other that has two operands to reuse."""
     for birth in [leaf.op.birth for leaf in sketch.program.leaves if leaf.op.accumulate]:
+        count = len(sketch.moves)
         with sketch.attempt():
+            _spread(sketch, birth)
             _tile(sketch, birth)
+        if len(sketch.moves) == count:
+            with sketch.attempt():
+                tile_patch(sketch, birth)
 
 
 @dataclass(frozen=True)
@@ -76,6 +87,43 @@ def _leaf(sketch: Sketch, operation: Birth) -> Leaf:
     return leaf
 
 
+def _spread(sketch: Sketch, operation: Birth) -> None:
+    """Where tiles are few, cut the terms into parts with sums of their own, as in a batch of products."""
+    found, leaf = _find(sketch, operation), _leaf(sketch, operation)
+    tiles = math.prod(scope.size for scope in leaf.scopes[:-1]) // TILE**2
+    terms = leaf.scopes[-1].size
+    fitting = [n for n in range(1, terms // SHORTEST + 1) if terms % (n * STEP) == 0]
+    parts = next((n for n in fitting if n * tiles >= TILES), fitting[-1] if fitting else 1)
+    if parts == 1:
+        return
+    part, _ = cut(sketch, found.terms, terms // parts)
+    own, top = sketch.place(leaf.path), len(sketch.path(found.rows)) - 1
+    name = fresh_name(sketch.program, "p" + own.array[:20])
+    sketch.play("split_reduction", Place(own.array, own.number, len(leaf.scopes) - 1), name)
+    to_heap(sketch, name)
+    before, after = (scope.birth for scope in _beside(sketch, part))
+    for each in (part, after):
+        for depth in range(len(sketch.path(each)) - 1, 0, -1):
+            path = sketch.path(each)
+            sketch.play("fission_scope", sketch.place(path[:depth]), sketch.place(path[: depth + 1]))
+    for each in (before, part):
+        lift(sketch, each, top)
+    k = len(buffer_named(sketch.program, name).dims) - 1
+    sketch.play("swap_dims", name, k - 1, k)
+    sketch.play("swap_dims", name, k - 2, k - 1)
+
+
+def _beside(sketch: Sketch, birth: Birth) -> tuple[Scope, Scope]:
+    """The scopes before and after one."""
+    path = sketch.path(birth)
+    if path[-1] == 0:
+        raise NoSuchPlace("The partial results stand elsewhere.")
+    return (
+        scope_of(sketch.program, (*path[:-1], path[-1] - 1)),
+        scope_of(sketch.program, (*path[:-1], path[-1] + 1)),
+    )
+
+
 @dataclass(frozen=True)
 class _Share:
     """How the threads of a block share a nest, by births: their scopes, and what each does by itself."""
@@ -87,7 +135,7 @@ class _Share:
 
 def _tile(sketch: Sketch, operation: Birth) -> None:
     found = _find(sketch, operation)
-    _join_with_start(sketch, operation, found)
+    join_with_start(sketch, operation, found.columns)
     found = _find(sketch, operation)
     array = _leaf(sketch, operation).op.target.array
     # Blocks of results, and their sums in a buffer of their own.
@@ -126,7 +174,7 @@ def _tile(sketch: Sketch, operation: Birth) -> None:
         for each in reversed(share.own):
             mark(sketch, "unroll", each)
     for name in (register, *fragments):
-        for path in _loops_of(sketch, name):
+        for path in loops_of(sketch, name):
             vector_or_unrolled(sketch, sketch.birth(path))
     if not to_thread(sketch, sums, len(top)):
         raise NoSuchPlace("A thread cannot keep its sums.")
@@ -163,7 +211,7 @@ def _panels(sketch: Sketch, found: _Product, terms: Birth) -> tuple[str, str]:
 
 def _copy_left(sketch: Sketch, found: _Product, panel: str, register: str) -> _Share:
     """64 rows by 16 terms: a thread reads 4 terms of 4 rows, each by one access; stored transposed."""
-    rows, terms = _scopes_of(sketch, panel, 2)
+    rows, terms = scopes_of(sketch, panel, 2)
     four, threads = cut(sketch, rows, STEP)
     across, lanes = cut(sketch, terms, LANES)
     first = len(sketch.path(four)) - 1
@@ -178,7 +226,7 @@ def _copy_left(sketch: Sketch, found: _Product, panel: str, register: str) -> _S
 
 def _copy_right(sketch: Sketch, panel: str) -> _Share:
     """16 terms by 64 columns: a thread copies 4 columns of 4 terms."""
-    terms, columns = _scopes_of(sketch, panel, 2)
+    terms, columns = scopes_of(sketch, panel, 2)
     four, threads = cut(sketch, terms, 4)
     vectors, lanes = cut(sketch, columns, LANES)
     twice, across = cut(sketch, vectors, THREADS)
@@ -193,40 +241,7 @@ def _fragment(sketch: Sketch, panel: str, step: Birth) -> str:
     """What one step of the sum takes of a panel, in vectors of 4."""
     name = fresh_name(sketch.program, "f" + panel)
     sketch.play("stage_read", panel, sketch.place(sketch.path(step)), name)
-    inner = _scopes_of(sketch, name, 1)[0]
+    inner = scopes_of(sketch, name, 1)[0]
     if scope_of(sketch.program, sketch.path(inner)).size > LANES:
         cut(sketch, inner, LANES)
     return name
-
-
-def _writer(sketch: Sketch, name: str) -> Leaf:
-    return only(leaf for leaf in sketch.program.leaves if leaf.op.target.array == name)
-
-
-def _scopes_of(sketch: Sketch, name: str, count: int) -> list[Birth]:
-    """The innermost scopes around the copy that fills a buffer."""
-    return [scope.birth for scope in _writer(sketch, name).scopes[-count:]]
-
-
-def _loops_of(sketch: Sketch, name: str) -> list[Path]:
-    """The unmarked scopes that only fill a buffer, innermost first."""
-    path = _writer(sketch, name).path[:-1]
-    found = []
-    while len(scope_of(sketch.program, path).body) == 1 and not scope_of(sketch.program, path).mark:
-        found.append(path)
-        path = path[:-1]
-    return found
-
-
-def _join_with_start(sketch: Sketch, operation: Birth, found: _Product) -> None:
-    """Bring the operation that sets the results to zero into the scope of columns, before the sum."""
-    array = _leaf(sketch, operation).op.target.array
-    begins = [x.op for x in sketch.program.leaves if x.op.target.array == array and not x.op.accumulate]
-    if len(begins) != 1:
-        raise NoSuchPlace("The results are set more than once.")
-    depth = len(sketch.path(found.columns))
-    for level in range(1, depth + 1):
-        first, second = sketch.path(begins[0].birth)[:level], sketch.path(operation)[:level]
-        if first != second:
-            bring_together(sketch, sketch.birth(first), sketch.birth(second))
-            sketch.play("join_scopes", sketch.place(sketch.path(sketch.birth(first))))

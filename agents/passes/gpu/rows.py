@@ -28,7 +28,7 @@ from agents.passes.structure import leaf_of, scope_of, stride
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
-from dojo_core.program.tree import Birth, Scope
+from dojo_core.program.tree import Birth, Op, Scope
 from dojo_core.recipes import Sketch
 from dojo_core.targets.gpu.limits import GpuTarget
 
@@ -61,7 +61,7 @@ def map_rows(sketch: Sketch, birth: Birth) -> None:
         to_heap(sketch, name)
     columns: list[Birth] = []
     for child in [c.birth for c in scope_of(sketch.program, path).body if isinstance(c, Scope)]:
-        columns += separate(sketch, child, len(path))
+        columns += _columns(sketch, child, len(path), shape)
     warp_a_row = shape.warps == 1
     if warp_a_row:
         outer, row = cut(sketch, row, divisor(scope_of(sketch.program, path).size, WARPS))
@@ -105,6 +105,22 @@ def _shape(sketch: Sketch, rows: list[Birth]) -> Shape:
     return Shape(WARPS, lanes)
 
 
+def _columns(sketch: Sketch, birth: Birth, top: int, shape: Shape) -> list[Birth]:
+    """The innermost scopes of a nest, one operation each.
+
+    A sum stays with what makes its terms where a thread has more of these than its registers hold.
+    """
+    path = sketch.path(birth)
+    while len(body := scope_of(sketch.program, path).body) == 1 and isinstance(body[0], Scope):
+        path = (*path, 0)
+    above = (*sketch.program.scopes_above(path)[top:], scope_of(sketch.program, path))
+    terms = math.prod(scope.size for scope in above) // shape.threads
+    made = [child.accumulate for child in body if isinstance(child, Op)]
+    if terms > UNROLLED and len(made) == len(body) > 1 and made[-1] and not any(made[:-1]):
+        return [sketch.birth(path)]
+    return separate(sketch, birth, top)
+
+
 def _stage(sketch: Sketch, row: Birth, shape: Shape) -> None:
     """Read into registers, once, what several loops over the row read."""
     program, path = sketch.program, sketch.path(row)
@@ -129,7 +145,7 @@ class _Nest:
     def __init__(self, sketch: Sketch, column: Birth, top: int, shape: Shape) -> None:
         self.sketch, self.shape, self.top = sketch, shape, top
         path = sketch.path(column)
-        self.operation = operations(sketch, path)[0].birth
+        self.operation = operations(sketch, path)[-1].birth
         around = [scope.birth for scope in sketch.program.scopes_above(path)[top:]]
         size = scope_of(sketch.program, path).size
         if size % shape.lanes:
@@ -229,7 +245,7 @@ def _split_dims(sketch: Sketch, nests: list[_Nest]) -> None:
             leaf = leaf_of(sketch.program, nest.operation)
             assert leaf is not None
             lane = len(sketch.path(nest.lanes)) - 1
-            for access in (leaf.op.target, *leaf.op.reads):
+            for access in dict.fromkeys((leaf.op.target, *leaf.op.reads)):
                 if sketch.program.buffer_of[access.array].name != name:
                     continue
                 for k, form in enumerate(access.index):

@@ -18,7 +18,8 @@ def spread_sums(sketch: Sketch) -> None:
         with sketch.attempt():
             _spread(sketch, birth)
     for birth in [node.birth for node in sketch.program.body]:
-        if isinstance(sketch.program.node(sketch.path(birth)), Op) or not band(sketch, birth):
+        node = sketch.program.node(sketch.path(birth))
+        if isinstance(node, Op) or not (node.mark or band(sketch, birth)):
             sketch.may("wrap", sketch.place(sketch.path(birth)), 1)
 
 

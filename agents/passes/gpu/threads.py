@@ -81,8 +81,12 @@ def to_heap(sketch: Sketch, name: str) -> None:
 
 def to_thread(sketch: Sketch, name: str, depth: int, location: str = "local") -> bool:
     """Keep a buffer in registers of a thread, or in memory shared by a block, for one iteration of the first
-    ``depth`` scopes: dimensions that only these go along are used anew. Gives whether that is legal."""
+    ``depth`` scopes: dimensions that only these go along are used anew, all of them where an element is read
+    in the iteration that writes it. Gives whether that is legal."""
     program, buffer = sketch.program, buffer_named(sketch.program, name)
+    every = [k for k, dim in enumerate(buffer.dims) if dim.materialised]
+    if location == "local" and every and sketch.may("reuse_dims", name, *every, location):
+        return True
     kept = {
         k
         for leaf in program.leaves
