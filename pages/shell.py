@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -52,21 +53,7 @@ PAGES = (
     Entry("tour", "Tour", "A softmax from naive to fast, in five stations"),
 )
 
-_STYLE = """
-[data-testid="stHeader"], [data-testid="stAppIframeResizerAnchor"] { display: none; }
-[data-testid="stMainBlockContainer"] { padding: 0 14px; }
-[data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { gap: 0; }
-[data-stale="true"] { opacity: 1 !important; transition: none !important; }
-.st-key-content { max-width: 1560px; width: 100%; margin: 0 auto; padding: 14px 10px 48px; }
-.st-key-content h1 { font-size: 24px; font-weight: 650; padding: 0 0 2px; }
-.st-key-content h2 { font-size: 18px; font-weight: 650; padding: 6px 0 2px; }
-.st-key-content h3 { font-size: 15px; font-weight: 600; padding: 4px 0 2px; }
-.st-key-content p.about { color: var(--dojo-quiet); margin: 0; }
-.st-key-content p.notice { border: 1px solid var(--dojo-edge); border-left: 3px solid var(--dojo-accent);
-  border-radius: 6px; padding: 7px 12px; margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
-.st-key-content p.notice.error { border-left-color: var(--dojo-red); }
-.st-key-content [data-testid="stHtml"] h1 { margin: 0; }
-"""
+_STYLE = Path(__file__).with_name("shell.css").read_text(encoding="utf-8")
 
 
 def existing() -> tuple[Entry, ...]:
@@ -144,6 +131,11 @@ def _share(player: Player) -> dict[str, Any] | None:
             "name": f"{file_name(table.game.title)}.dojo",
             "file": file,
         }
+
+
+def facts(words: str) -> None:
+    """What was measured, where and how: beside the matter, in small."""
+    st.html(f"<p class='facts'>{escape(words)}</p>")
 
 
 def heading(words: str) -> None:

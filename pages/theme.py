@@ -19,7 +19,9 @@ COLOURS = {
     "red": "redTextColor",
 }
 DERIVED = {
-    "quiet": "color-mix(in srgb, var(--dojo-text) 66%, var(--dojo-ground))",
+    # Under white words: the dark theme's accent, made to be read as text, is too light for that (WCAG AA).
+    "fill": "light-dark(#2860c4, #3570d6)",
+    "quiet": "color-mix(in srgb, var(--dojo-text) 72%, var(--dojo-ground))",
     "faint": "color-mix(in srgb, var(--dojo-text) 8%, var(--dojo-ground))",
     "font": '"Source Sans", system-ui, sans-serif',
     "code": '"Source Code Pro", ui-monospace, Menlo, Consolas, monospace',

@@ -255,7 +255,7 @@ class Shelf:
             seen.add(row.program_hash)
             if record is None or len(seen) > RECORDS_OFFERED + 1:
                 continue
-            name = f"record {len(seen) - 1}: {time_words(row.seconds)}, {row.player or 'not named'}"
+            name = ", ".join(filter(None, [f"record {len(seen) - 1}: {time_words(row.seconds)}", row.player]))
             details = "a record" + (f" of {row.moves} moves" if row.moves is not None else "")
             found.append(
                 Contender("program", name[:80], record.program_text, "", "", details, row.policy, row.moves)

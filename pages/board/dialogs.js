@@ -41,7 +41,7 @@ class Dialogs {
     const bad = drop.entries.filter((e) => e.outcome === "refused" || e.outcome === "place changed").length;
     this.open("drop", el("h2", {}, "Remove ", el("code", {}, drop.move)),
       el("p", {}, drop.entries.length === 0 ? "Nothing was played after it."
-        : bad === 0 ? `All ${plural(drop.entries.length, "later move")} still apply.`
+        : bad === 0 ? drop.entries.length === 1 ? "The later move still applies." : `All ${drop.entries.length} later moves still apply.`
         : `${bad} of ${plural(drop.entries.length, "later move")} no longer apply.`),
       el("div", { class: "report scroll" }, ...drop.entries.map((e) => {
         const fine = e.outcome === "same" || e.outcome === "readdressed";

@@ -72,8 +72,11 @@ class Header {
     const { now, start, best, queue, work } = feed;
     const m = this.metric;
     const known = now.seconds > 0;
-    m.time.set(known ? duration(now.seconds) : now.state, known ? (now.spread > 0.0005 ? `+${(now.spread * 100).toFixed(1)}% median` : "") : "");
-    m.time.root.classList.toggle("pending", !known);
+    const cycles = known ? null : cyclesOf(now.about);
+    m.time.name(cycles === null ? "Time" : "Cycles");
+    if (cycles !== null) m.time.set(cycles.toLocaleString("en"), now.about.replace(/^.*model, /, "").replace(/\.$/, ""));
+    else m.time.set(known ? duration(now.seconds) : now.state, known ? (now.spread > 0.0005 ? `+${(now.spread * 100).toFixed(1)}% median` : "") : "");
+    m.time.root.classList.toggle("pending", !known && cycles === null);
     m.time.root.classList.toggle("failure", Boolean(now.error));
     m.time.root.title = now.error || now.about || m.time.about;
     this.lastMove(now);

@@ -130,6 +130,13 @@ class HistoryPane {
   }
 }
 
+/** 1, 2 and 5 of each decade; where 2 stands less than a line above 1, the powers of ten, and 1 always. */
+function ticks(low, high, apart) {
+  const steps = apart < 16 ? [1] : [1, 2, 5];
+  return [0.001, 0.01, 0.1, 1, 10, 100, 1000].flatMap((decade) => steps.map((step) => step * decade))
+    .filter((tick) => tick >= low && tick <= high).map((tick) => Number(tick.toPrecision(1)));
+}
+
 class Chart {
   constructor(board) {
     this.board = board;
@@ -172,10 +179,7 @@ class Chart {
       const low = Math.min(1, ...known.map((p) => p.gain)) / 1.1;
       const x = (ply) => left + 10 + ((width - left - 10 - right) * ply) / Math.max(4, line.length - 1);
       const y = (gain) => top + (height - top - bottom) * (1 - Math.log(gain / low) / Math.log(high / low));
-      let last = -99;
-      for (const tick of [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]) {
-        if (tick < low || tick > high || Math.abs(y(tick) - last) < 16) continue;
-        last = y(tick);
+      for (const tick of ticks(low, high, y(1) - y(2))) {
         parts.push(svg("line", { x1: left, x2: width - right, y1: y(tick), y2: y(tick), class: tick === 1 ? "grid one" : "grid" }));
         parts.push(svg("text", { x: left - 6, y: y(tick) + 4, class: "tick", "text-anchor": "end" }, `${tick}×`));
       }

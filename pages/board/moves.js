@@ -116,16 +116,23 @@ class MovesPane {
     return move && feed && feed.position === this.board.data.position.id ? feed.results[move.index] : 0;
   }
 
-  /** The shortest time of what a move leads to, where it has one. */
-  seconds(text) {
+  /** The shortest time of what a move leads to, or its cycles on a model, where it has either. */
+  cost(text) {
     const result = this.result(text);
-    return Array.isArray(result) && typeof result[0] === "number" ? result[0] : null;
+    if (!Array.isArray(result)) return null;
+    return typeof result[0] === "number" ? result[0] : cyclesOf(result[1]);
+  }
+
+  /** The same of the position on the board. */
+  base() {
+    const now = this.board.feed && this.board.feed.now;
+    if (!now) return null;
+    return now.seconds > 0 ? now.seconds : cyclesOf(now.about);
   }
 
   gain(text) {
-    const now = this.board.feed && this.board.feed.now;
-    const seconds = this.seconds(text);
-    return seconds === null || !now || !(now.seconds > 0) ? null : now.seconds / seconds;
+    const [cost, base] = [this.cost(text), this.base()];
+    return cost === null || base === null ? null : base / cost;
   }
 
   /** Which rows are shown, in the frozen order. */
@@ -207,8 +214,7 @@ class MovesPane {
 
   /** Put what is measured into the rows. */
   fill() {
-    const now = this.board.feed && this.board.feed.now;
-    const base = now && now.seconds > 0 ? now.seconds : null;
+    const base = this.base();
     for (const [text, row] of this.rows) row.show(this.result(text), base);
   }
 

@@ -26,7 +26,7 @@ class Order {
     const { pane } = this;
     const order = [...pane.moves.keys()];
     if (this.kind === "gain") {
-      const times = new Map(order.map((text) => [text, pane.seconds(text) ?? Infinity]));
+      const times = new Map(order.map((text) => [text, pane.cost(text) ?? Infinity]));
       order.sort((a, b) => (times.get(a) === times.get(b) ? 0 : times.get(a) - times.get(b)));
     } else if (this.kind === "place") {
       const key = (text) => { const m = pane.moves.get(text); return `${m.place} ${m.name} ${m.params}`; };

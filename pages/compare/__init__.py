@@ -31,6 +31,10 @@ def page() -> None:
             _choose(game)
         _earlier(current)
         if current is None:
+            shell.facts(
+                "Measure runs the entries in turns, each in a process of its own. What comes of it: times "
+                "with their intervals, every sample, the roofline, and the programs side by side."
+            )
             return
         if current.message:
             shell.notice(current.message, "error" if current.state == "failed" else "info")
@@ -50,7 +54,7 @@ def _game(current: Comparison | None) -> Game | None:
         first = names.index(last.kernel)
     kernel = left.selectbox("Kernel", names, index=first, key="compare_kernel")
     if kernel == BOARD and table is not None:
-        middle.text(table.game.title[:60])
+        middle.text_input("Game", table.game.title[:60], disabled=True, key=f"compare_game-{table.game.id}")
         with table.lock:
             return table.game
     found = kernels.get(kernel or "softmax")

@@ -30,9 +30,9 @@ def results(document: dict[str, Any]) -> None:
         f"{report['rounds']} rounds of {report['samples']} runs, in turns", report["machine_summary"],
         f"fingerprint {document['fingerprint']}", document["time"].replace("T", " ").replace("Z", " UTC"),
     ]  # fmt: skip
-    st.text(" · ".join(facts))
+    shell.facts(" · ".join(facts))
     for remark in report["remarks"]:
-        st.text(remark)
+        shell.facts(remark)
     _files(document, title)
     if any(line.best for line in found):
         samples, roof = st.columns([3, 2])
@@ -86,7 +86,7 @@ def _table(found: list[Line], report: dict[str, Any]) -> None:
     if short:
         level = min(line.middle.level for line in short if line.middle is not None)
         names = ", ".join(line.name for line in short)
-        st.text(
+        shell.facts(
             f"{names}: fewer than six rounds, so the interval holds with {100 * level:.0f}%. "
             "A start program is slow, and runs in three rounds."
         )

@@ -43,7 +43,7 @@ def _cells(card: GameCard) -> dict[str, Any]:
         "Moves": card.moves,
         "Best": card.best,
         "Claim": card.claim,
-        "Who": card.player or "–",
+        "Who": "you" if card.player == the_player().id else card.player or "–",
         "Last played": when_words(card.updated),
     }
 

@@ -41,7 +41,7 @@ def leaderboards() -> None:
     facts = [where, f"start {time_words(board.start)}"]
     if against is not None:
         facts.append(f"PyTorch {time_words(against)} (last comparison)")
-    st.text(" · ".join(facts))
+    shell.facts(" · ".join(facts))
     if not found.here:
         shell.notice("Times of another machine: claims, until they are measured here.")
     cells = [

@@ -1,0 +1,55 @@
+"""A page by the Tab key alone: every stop has a name, and shows that it has the focus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+MOST = 90  # stops; a page with more repeats itself
+
+_HERE = """() => {
+  let node = document.activeElement;
+  while (node?.shadowRoot?.activeElement) node = node.shadowRoot.activeElement;
+  if (!node || node === document.body) return null;
+  const by = (node.getAttribute('aria-labelledby') || '').split(/\\s+/).filter(Boolean)
+    .map((id) => node.getRootNode().getElementById?.(id)?.textContent || '').join(' ');
+  const labels = node.labels ? [...node.labels].map((l) => l.textContent).join(' ') : '';
+  const said = [node.getAttribute('aria-label'), by, labels, node.textContent, node.title];
+  const name = said.find(Boolean) || '';
+  const box = node.getBoundingClientRect();
+  const rings = [];
+  for (let at = node, up = 0; at && up < 5; at = at.parentElement, up += 1) {
+    const style = getComputedStyle(at);
+    if (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0) rings.push('outline');
+    if (style.boxShadow !== 'none') rings.push('shadow');
+  }
+  const field = node.matches('input, textarea, select');
+  return { role: node.getAttribute('role') || node.tagName.toLowerCase(),
+    name: name.trim().slice(0, 60).replace(/\\s+/g, ' '),
+    ring: rings.length > 0 || field, seen: box.width > 0 && box.height > 0 };
+}"""
+
+
+@dataclass(frozen=True)
+class Stop:
+    role: str
+    name: str
+    ring: bool  # is the focus seen?
+    seen: bool  # has it a size?
+
+    @property
+    def told(self) -> str:
+        faults = ["NO NAME"] * (not self.name) + ["NO RING"] * (not self.ring) + ["UNSEEN"] * (not self.seen)
+        return " ".join([f"{self.role} “{self.name}”", *faults])
+
+
+def stops(page: Any) -> list[Stop]:
+    """Where Tab leads, from the top, until it leaves the page or comes round."""
+    found: list[Stop] = []
+    for _ in range(MOST):
+        page.keyboard.press("Tab")
+        here = page.evaluate(_HERE)
+        if here is None:
+            break
+        found.append(Stop(**here))
+    return found
