@@ -12,6 +12,7 @@ from agents.curves import logged
 from agents.plots import COLOURS, panels
 from dojo_core.bench.table import Line
 from dojo_core.measure.places import data_directory
+from pages.axes import log_ticks
 
 # Mid tones that stand on white and on black, told apart also without colour by their signs.
 TONES = ("#3b8eea", "#e0912f", "#2fa36b", "#a56be0", "#d9556a", "#1fa5a0")
@@ -56,7 +57,7 @@ def dots(found: Sequence[Line]) -> go.Figure:
     smallest = min(ns for line in timed for each in line.rounds for ns in each)
     figure.update_xaxes(title_text=f"time, {unit}", zeroline=False)
     if largest > 20 * smallest:
-        figure.update_xaxes(type="log", **_ticks(smallest / scale, largest / scale))
+        figure.update_xaxes(type="log", **log_ticks(smallest / scale, largest / scale))
     return _laid_out(figure, max(HEIGHT, 60 + 55 * len(timed)))
 
 
@@ -86,9 +87,9 @@ def roofline(found: Sequence[Line], report: dict[str, Any]) -> go.Figure | None:
     rates = [flops / (line.best or 1.0) / 1e9 for line in timed]
     lowest = min([*rates, bandwidth * span[0]])
     figure.update_xaxes(
-        type="log", title_text="operations a byte (each array once)", **_ticks(span[0], span[2])
+        type="log", title_text="operations a byte (each array once)", **log_ticks(span[0], span[2])
     )
-    figure.update_yaxes(type="log", title_text="GFLOP/s", **_ticks(lowest, peak))
+    figure.update_yaxes(type="log", title_text="GFLOP/s", **log_ticks(lowest, peak))
     figure.update_layout(legend={"orientation": "h", "y": -0.28, "font": {"size": 11}})
     return _laid_out(figure, HEIGHT + 60)
 
@@ -113,14 +114,6 @@ def convergence(document: dict[str, Any]) -> go.Figure | None:
     figure.update_xaxes(title_text="programs measured")
     figure.update_yaxes(type="log", title_text="speed, fastest = 1")
     return _laid_out(figure, HEIGHT)
-
-
-def _ticks(low: float, high: float) -> dict[str, list[Any]]:
-    """Marks of a logarithmic axis: 1, 2 and 5 of each decade, over many decades the first alone."""
-    steps = (1, 2, 5) if high < 300 * low else (1,)
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    marks = [step * 10.0**decade for decade in decades for step in steps]
-    return {"tickvals": marks, "ticktext": [f"{mark:g}" for mark in marks]}
 
 
 def _unit(largest: float) -> tuple[float, str]:

@@ -8,6 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from agents.jobs.recording import BY_HAND
+from pages.axes import log_ticks
 from pages.watch.lanes import Lane, heat_name, thoughts
 
 COLOURS = ("#3b8eea", "#e0912f")
@@ -69,7 +70,11 @@ def best_so_far(lanes: Sequence[Lane], against: str) -> go.Figure:
             line={"shape": "hv", "color": colour, "dash": DASHES[number % 2], "width": 2.5},
         )  # fmt: skip
     what = "moves" if all(lane.spec.agent == BY_HAND for lane in lanes) else against
-    return _layout(figure, "Best so far", what, unit, yaxis_type="log")
+    _layout(figure, "Best so far", what, unit, yaxis_type="log")
+    shown = [e.seconds * scale for lane in lanes for e in lane.entries if e.seconds]
+    if shown:
+        figure.update_yaxes(log_ticks(min(shown), max(shown)))
+    return figure
 
 
 def weighed(lanes: Sequence[Lane]) -> go.Figure | None:
@@ -88,7 +93,9 @@ def weighed(lanes: Sequence[Lane]) -> go.Figure | None:
             for t, e, _ in told[lane.id]
             if e is not None and t.probability is not None
         ]
-        heats = [(e.evaluation, t.heat) for t, e, _ in told[lane.id] if e is not None and t.heat is not None]
+        heats = sorted(
+            (e.evaluation, t.heat) for t, e, _ in told[lane.id] if e is not None and t.heat is not None
+        )  # in the order of the programs: the line never runs back
         hot = hot or bool(heats)
         figure.add_scatter(
             x=[at for at, _ in chances], y=[chance for _, chance in chances], mode="markers", opacity=0.6,

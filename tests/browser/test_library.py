@@ -33,6 +33,7 @@ def library(page: Any, server: Any) -> Iterator[Any]:
 def choose(page: Any, row: int) -> None:
     """Tick a row of the table, which is a canvas, once it has come to rest."""
     before = None
+    page.wait_for_function("document.querySelectorAll('[data-testid=stDataFrame]').length === 1")
     for _ in range(100):
         table = page.locator("[data-testid=stDataFrame]").bounding_box()
         if table is not None and table == before:

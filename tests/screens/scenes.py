@@ -301,9 +301,9 @@ SCENES = (
     Scene("learn-games", "learn", query="&review=nothing"),
     Scene("learn-review", "learn", query="&review=GAME"),
     Scene("watch-recording", "watch", halfway, query="&demo=softmax-agent"),
-    Scene("watch-two", "watch", agents, after=stop_agents),
+    Scene("watch-two", "watch", agents, game=False, after=stop_agents),
     Scene("watch", "watch"),
-    Scene("train-run", "train", trained),
+    Scene("train-run", "train", trained, game=False),
     Scene("train", "train"),
     *(Scene(f"tour-{n}", "tour", query=f"&station={n}") for n in (1, 2, 3, 4, 5)),
 )  # fmt: skip
