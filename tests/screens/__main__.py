@@ -10,6 +10,8 @@ and the documentation, and a short walk as an animation: from the first click to
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
@@ -115,6 +117,7 @@ def main() -> None:
         parser.error("name a folder, or --docs, or --tab")
     if options.home:
         options.home.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # the server goes too
     home = nullcontext(str(options.home)) if options.home else tempfile.TemporaryDirectory()
     with home as kept, sync_playwright() as driver:
         server = Server(Path(kept))
