@@ -109,7 +109,11 @@ def test_every_puzzle_is_solved_by_its_solution_on_the_board(desk: Desk, school:
             desk.open(here, lesson.id, step.id)
             assert not panel(desk, here)["step"]["reached"]
             desk.handle(here, {"kind": "show_me"})
-            assert panel(desk, here)["step"]["reached"], step.title
+            told = panel(desk, here)["step"]
+            if any(goal.measured for goal in step.goals):  # times are for the machine to say
+                assert {goal["state"] for goal in told["goals"]} <= {"reached", "unknown"}, step.title
+            else:
+                assert told["reached"], step.title
 
 
 def test_a_step_is_found_again_as_it_was_left_and_no_list_shows_it(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from dojo_core import parse
 from dojo_core.game import Game
 from dojo_core.program.text import TextError
 from dojo_core.recipes import RECIPES, play
-from dojo_core.school.check import check
+from dojo_core.school.check import check, played, unreached
 from dojo_core.school.goals import FORMS, Situation, read_goal
 from dojo_core.school.lesson import Lesson, read_lesson
 from dojo_core.school.pictures import read_picture
 from dojo_core.school.school import LESSONS_FOLDER, glossary_for, open_school, read_glossary
+from dojo_core.targets.cpu import limits
+from dojo_core.targets.target import target
 
 HERE = Path(__file__).parent
 FILES = sorted(p for p in LESSONS_FOLDER.glob("*.md") if p.name not in ("glossary.md", "README.md"))
@@ -69,6 +72,25 @@ def test_every_lesson_of_the_dojo_is_sound(path: Path) -> None:
     assert [str(fault) for fault in check(found)] == []
     if not found.puzzles:
         assert 5 <= len(found.steps) <= 8
+
+
+@pytest.fixture
+def narrowest(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The cpu is one with vectors of 16 bytes, as every processor has, and no wider ones."""
+    monkeypatch.setattr(limits, "features", frozenset)
+    for cached in (limits.cpu, target):
+        cached.cache_clear()
+    yield
+    for cached in (limits.cpu, target):
+        cached.cache_clear()
+
+
+def test_every_lesson_and_puzzle_can_be_solved_on_any_processor(narrowest: None) -> None:
+    assert target("cpu").vector_widths["f32"] == (4,)
+    for each in open_school([LESSONS_FOLDER]).lessons:
+        for step in each.steps:
+            game, tried = played(step, step.solution)
+            assert unreached(step, game, tried) == [], (each.id, step.title)
 
 
 def test_there_are_eight_lessons_and_twenty_puzzles() -> None:

@@ -68,6 +68,21 @@ def listen(control: Control, writer: Writer) -> None:
     os._exit(0)
 
 
+def why_failed(fault: Exception, who: str, asked: tuple[type[Exception], ...] = ()) -> str:
+    """What a person is told of a run that ended. ``asked``: faults that say themselves what to do.
+
+    Anything else is a fault of ours: its traceback goes to the run's log.
+    """
+    if isinstance(fault, (RunBusy, *asked)):
+        return str(fault)
+    if isinstance(fault, ModuleNotFoundError):
+        return f"{who} needs {fault.name}, which is not installed here: make setup installs it."
+    traceback.print_exception(fault)
+    if isinstance(fault, (OSError, MemoryError)):  # no compiler, a full disk, too little memory
+        return str(fault) or f"{who} ran out of memory."
+    return f"{who} failed: a fault of ours, noted in the run's log."
+
+
 def play(folder: Path, spec: JobSpec, known: int, writer: Writer, control: Control) -> None:
     """Run it to its end. The first ``known`` events are in the journal already: the log repeats them."""
     game = Game.from_text(spec.game)
@@ -109,20 +124,8 @@ def main(folder: Path) -> int:
         try:
             limit(spec.seconds)
             play(folder, spec, len(journal.entries), writer, control)
-        except RunBusy as busy:
-            writer.state("failed", str(busy))
-            return 1
-        except ModuleNotFoundError as fault:
-            told_why = f"This agent needs {fault.name}, which is not installed here: make setup installs it."
-            writer.state("failed", told_why)
-            return 1
-        except (OSError, MemoryError) as fault:  # no compiler, a full disk, too little memory
-            traceback.print_exc()
-            writer.state("failed", f"{str(fault) or 'The agent ran out of memory.'}")
-            return 1
-        except Exception:
-            traceback.print_exc()
-            writer.state("failed", "The agent failed: a fault of ours, noted in the run's log.")
+        except Exception as fault:  # the process ends with it; whoever watches is to know why
+            writer.state("failed", why_failed(fault, "This agent"))
             return 1
     return 0
 

@@ -87,6 +87,15 @@ class Jobs:
         entries = tuple(journal.entries)
         return JobView(journal.spec, state, message, entries, journal.best, journal.kept)
 
+    def state(self, job: str) -> str:
+        """That of its view, or ``gone``: for one who only asks whether it has changed."""
+        try:
+            journal = self._journal(job)
+        except JobRefused:
+            return "gone"
+        journal.refresh()
+        return self._state(journal)[0]
+
     def all(self) -> list[JobView]:
         """Every run, newest first."""
         found = []
@@ -224,5 +233,5 @@ class Jobs:
                     self.kept(job, *where)
         except JobRefused:
             pass  # deleted, or resumed, meanwhile
-        except Exception:
-            log.exception("what run %s found is not kept", job)
+        except OSError as fault:
+            log.warning("what run %s found is not kept: %s", job, fault)

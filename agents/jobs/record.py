@@ -1,8 +1,9 @@
-"""Makes what the tour shows: ``make recordings``, or ``python -m agents.jobs.record PART…`` (see PARTS).
+"""Makes what the tour shows: ``make recordings``, or ``python -m agents.jobs.record [PART…]`` (see PARTS).
 
 A line by hand with the time after each move, an agent that goes on from its end, what came out beside
 PyTorch in interleaved rounds, and what an exported softmax does in a model. All of it is measured here and
-now, and told with the machine and the day: let nothing else run meanwhile.
+now, and told with the machine and the day: let nothing else run meanwhile. The files take the place of the
+old ones when all of them are there: a part that fails changes nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 from agents.agent import Budget
@@ -39,7 +41,7 @@ def source() -> str:
     return f"Measured on {this_machine().summary}, {datetime.now():%Y-%m-%d}."
 
 
-def by_hand(measurer: Measurer) -> Game:
+def by_hand(measurer: Measurer, into: Path) -> Game:
     """The line's game, measured after each move and written down."""
     line = read_line((RECORDINGS / f"{NAME}-by-hand.line").read_text(), NAME)
     program = kernels.get(NAME).program(tuple(map(int, line.shape.split("x"))))
@@ -53,17 +55,20 @@ def by_hand(measurer: Measurer) -> Game:
     recording = of_game(game, f"{NAME}-by-hand", times)
     lines = [journal.kept_entry(entry) for entry in recording.entries]
     lines.append({"state": "done", "message": source()})
-    journal.save(RECORDINGS / f"{NAME}-by-hand.jsonl", recording.spec, lines)
+    lost = [entry.number - 1 for entry in recording.entries if entry.seconds is None]
+    if lost:
+        raise SystemExit(f"Not measured: the position after move {lost[0]} of the line by hand.")
+    journal.save(into / f"{NAME}-by-hand.jsonl", recording.spec, lines)
     return game
 
 
-def by_agent(game: Game, measurer: Measurer) -> Game:
+def by_agent(game: Game, measurer: Measurer, into: Path) -> Game:
     """The agent's run from the end of the line, written down; its best as a game."""
     tuning = Tuning(game, AGENTS[AGENT], measurer, Budget(EVALUATIONS), again=True, keep=False)
     spec = JobSpec.of(game, AGENT, 0, EVALUATIONS)
     before = len(tuning.task.before)
     best = None
-    with journal.Writer(RECORDINGS / f"{NAME}-agent.jsonl", spec) as writer:
+    with journal.Writer(into / f"{NAME}-agent.jsonl", spec) as writer:
         for number, event in enumerate(tuning.events(), 1):
             writer.write(journal.told(event, before, number))
             best = event.best
@@ -77,7 +82,7 @@ def dojo(*words: str) -> None:
     subprocess.run([sys.executable, "-m", "agents.cli", *words], cwd=ROOT, check=True)
 
 
-def beside_pytorch(game: Path) -> None:
+def beside_pytorch(game: Path, into: Path) -> None:
     """The shortest times of interleaved rounds, ours and theirs, as a small file."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bench.json"
@@ -88,12 +93,14 @@ def beside_pytorch(game: Path) -> None:
     for entry in report["entries"]:
         if entry["status"] == "ok":
             entries.append({"name": entry["name"], "kind": entry["kind"], "seconds": entry["min"]})
+    if {entry["kind"] for entry in entries} != {"ours", "baseline"}:
+        raise SystemExit("PyTorch, or the agent's program, was not measured: see what the bench said above.")
     told = {"kernel": NAME, "shape": report["shape"], "rounds": report["rounds"], "source": source()}
     text = json.dumps({**told, "entries": entries}, indent=1)
-    (RECORDINGS / f"{NAME}-pytorch.json").write_text(text + "\n")
+    (into / f"{NAME}-pytorch.json").write_text(text + "\n")
 
 
-def in_a_model() -> None:
+def in_a_model(into: Path) -> None:
     """What examples/softmax_in_a_model.py prints with the package that ``dojo export`` writes."""
     with tempfile.TemporaryDirectory() as folder:
         fast, packages = Path(folder) / "fast", Path(folder) / "packages"
@@ -110,21 +117,44 @@ def in_a_model() -> None:
             capture_output=True,
             text=True,
         )
-    (RECORDINGS / f"{NAME}-model.txt").write_text(f"{ran.stdout}{source()}\n")
+    (into / f"{NAME}-model.txt").write_text(f"{ran.stdout}{source()}\n")
 
 
 PARTS = ("game", "pytorch", "model")
 
 
 def main(parts: Sequence[str]) -> None:
-    game = RECORDINGS / f"{NAME}-agent.game"
-    if "game" in parts:
-        with Records() as records, Measurer(records) as measurer:
-            game.write_text(by_agent(by_hand(measurer), measurer).to_text())
-    if "pytorch" in parts:
-        beside_pytorch(game)
-    if "model" in parts:
-        in_a_model()
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown:
+        raise SystemExit(f"There is no part {unknown[0]!r}. The parts: {', '.join(PARTS)}.")
+    if find_spec("torch") is None:
+        raise SystemExit("The recordings need PyTorch, which is not installed here: make setup installs it.")
+    # On the disk of the old files, so that each is replaced in one step; with records of its own, so that a
+    # player's stay as they are.
+    build = ROOT / "build"
+    build.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=build, prefix="recordings-") as folder:
+        into = Path(folder)
+        game = into / f"{NAME}-agent.game"
+        if "game" in parts:
+            with Records(into / "records.sqlite") as records, Measurer(records) as measurer:
+                _tell("the line by hand")
+                by_hand_game = by_hand(measurer, into)
+                _tell(f"{AGENT}, {EVALUATIONS} programs")
+                game.write_text(by_agent(by_hand_game, measurer, into).to_text())
+        if "pytorch" in parts:
+            _tell("the same beside PyTorch")
+            beside_pytorch(game if game.exists() else RECORDINGS / game.name, into)
+        if "model" in parts:
+            _tell("the exported operator in a model")
+            in_a_model(into)
+        for file in sorted(into.glob(f"{NAME}-*")):
+            os.replace(file, RECORDINGS / file.name)
+    _tell("done")
+
+
+def _tell(words: str) -> None:
+    print(f"{datetime.now():%H:%M:%S} {words}", flush=True)
 
 
 if __name__ == "__main__":

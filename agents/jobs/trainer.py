@@ -11,14 +11,12 @@ import os
 import sys
 import threading
 import time
-import traceback
 from pathlib import Path
 
 from agents.agent import Control
-from agents.jobs.child import limit
+from agents.jobs.child import limit, why_failed
 from agents.jobs.trainings import PLAN, STATE, TRIED, TrainingSpec
 from agents.perfllm.settings import EncoderSettings, Settings
-from agents.run_log import RunBusy
 from agents.timing import CountTiming, MachineTiming, Timing
 from dojo_core import kernels
 from dojo_core.game import Game
@@ -97,16 +95,8 @@ def main(folder: Path, attempt: tuple[str, str] | None) -> int:
                 return 0
             for _ in training.events():
                 pass
-    except (RunBusy, ValueError) as fault:
-        return failed(str(fault))
-    except ModuleNotFoundError as fault:
-        return failed(f"Training needs {fault.name}, which is not installed here.")
-    except (OSError, MemoryError) as fault:
-        traceback.print_exc()
-        return failed(str(fault) or "The training ran out of memory.")
-    except Exception:
-        traceback.print_exc()
-        return failed("The training failed: a fault of ours, noted in the run's log.")
+    except Exception as fault:  # the process ends with it; whoever looks at the run is to know why
+        return failed(why_failed(fault, "The training", (ValueError,)))
     if control.stopped:
         teller.state("stopped", "Stopped; Resume goes on from its last checkpoint.")
     else:

@@ -137,6 +137,13 @@ class Trainings:
         events, tried = self._lines(folder / EVENTS), self._lines(folder / TRIED)
         return TrainingView(spec, state, message, events, tried, self._processes.alive(_trying(run)))
 
+    def state(self, run: str) -> str:
+        """That of its view, or ``gone``: for one who only asks whether it has changed."""
+        try:
+            return self._state(run, self._place(run))[0]
+        except JobRefused:
+            return "gone"
+
     def all(self) -> list[TrainingView]:
         """Every run, newest first."""
         found = []

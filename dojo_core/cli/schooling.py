@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -9,15 +10,31 @@ import typer
 from rich.markup import escape
 
 from dojo_core.cli.keeping import opened
-from dojo_core.cli.terminal import Failure, columns, counted, err, out, plain_errors, print_table, read_file
+from dojo_core.cli.positions import played, text_kind
+from dojo_core.cli.terminal import (
+    Failure,
+    columns,
+    counted,
+    err,
+    out,
+    plain_errors,
+    print_table,
+    read_file,
+    write_file,
+)
 from dojo_core.faults import text_fault
+from dojo_core.game import Game
+from dojo_core.line import read_line
+from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Measurer
+from dojo_core.measure.records import Records
 from dojo_core.program.text import TextError
 from dojo_core.school.check import check as faults_of
 from dojo_core.school.check import measure as timed
 from dojo_core.school.check import timed_steps
 from dojo_core.school.goals import FORMS
 from dojo_core.school.lesson import Lesson, read_lesson
+from dojo_core.school.mine import GAIN, HEAD, LONGEST, mine, puzzle_text, recorded_games
 from dojo_core.school.school import LESSONS_FOLDER, NO_LESSON, glossary_for, open_school
 
 lesson = typer.Typer(
@@ -120,6 +137,87 @@ def measure_lessons(
                     out.print(f"  {result.fault}", style="red", soft_wrap=True, markup=False)
     if bad:
         raise typer.Exit(1)
+
+
+@lesson.command("mine")
+@plain_errors
+def mine_puzzles(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE…", help="Games or lines (files); default: the records of this machine."),
+    ] = None,
+    shape: Annotated[
+        str | None, typer.Option("--shape", help="Play lines at this shape; default: the one they name.")
+    ] = None,
+    gain: Annotated[float, typer.Option("--gain", min=1.5, help="What a solution gains at least.")] = GAIN,
+    longest: Annotated[int, typer.Option("--moves", min=2, max=4, help="Moves of a solution.")] = LONGEST,
+    count: Annotated[int, typer.Option("--count", min=1, help="So many puzzles at most.")] = 10,
+    save: Annotated[
+        Path | None, typer.Option("--save", help="Write them as a lesson's file; default: print them.")
+    ] = None,
+) -> None:
+    """Mine puzzles: positions where a few moves bring a large gain that no single move brings.
+
+    Every position of the games and every legal move of the puzzles is timed here, so it takes minutes, and
+    nothing else should run meanwhile. The texts are a start: put your own words around the positions.
+
+    Example: [bold]dojo lesson mine lines/relu.line --save my-lessons/mined.md[/bold]
+    """
+    if save is not None and save.exists():
+        raise Failure(f"{save} is there already: name another file, or move it away.")
+    found: list[str] = []
+
+    def looking(told: str) -> None:
+        err.print(escape(told), style="dim", soft_wrap=True)
+
+    with opened() as records, Measurer(records) as measurer:
+        for game in _games(files, shape, records):
+            for find in mine(game, measurer, gain, longest, looking):
+                found.append(puzzle_text(find))
+                if len(found) == count:
+                    break
+            if len(found) == count:
+                break
+    if not found:
+        raise Failure(f"No puzzle was found: try other games, or a smaller gain than --gain {gain:g}.")
+    text = HEAD + "\n".join(found)
+    if save is None:
+        out.print(text, markup=False, soft_wrap=True, highlight=False)
+        return
+    save.parent.mkdir(parents=True, exist_ok=True)
+    write_file(save, text)
+    told = f"Saved {counted(len(found), 'puzzle')} in {save}. Next: dojo lesson check {save}"
+    err.print(escape(told), style="dim", soft_wrap=True)
+
+
+def _games(files: list[Path] | None, shape: str | None, records: Records) -> Iterator[Game]:
+    """The games of files, or of the records of this machine. Raises Failure."""
+    if not files:
+        mine_here = this_machine().fingerprint
+        kept = [r for _, r in records.measurements() if r.fingerprint == mine_here]
+        games = list(recorded_games(kept))
+        if not games:
+            raise Failure("There are no recorded lines on this machine yet: run dojo tune, or name files.")
+        yield from games
+        return
+    for file in files:
+        text = read_file(file)
+        match text_kind(text):
+            case "game":
+                try:
+                    game = Game.from_text(text)
+                except TextError as error:
+                    raise Failure(f"{file}: {text_fault(error)}") from None
+            case "line":
+                named = read_line(text, file.stem)
+                if named.kernel is None:
+                    raise Failure(f"{file} names no kernel: its first lines read kernel …, shape ….")
+                game = played(named.kernel, shape, line=file)
+            case _:
+                raise Failure(f"{file} is neither a game nor a line: save one on Play, or see lines/.")
+        if game.target != "cpu":
+            raise Failure(f"{file} is for {game.target}: puzzles are timed on this machine's processor.")
+        yield game
 
 
 @lesson.command("goals")

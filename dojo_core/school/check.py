@@ -52,7 +52,8 @@ def played(step: Step, moves: tuple[str, ...]) -> tuple[Game, frozenset[str]]:
         try:
             play(game, move, RECIPES)
         except (IllegalMove, MoveSyntax, GameFull) as fault:
-            raise Unplayable(f"{move}: {fault}") from fault
+            told = str(fault)  # a refusal names its move, a recipe's is another one
+            raise Unplayable(told if told.startswith(f"{move}: ") else f"{move}: {told}") from fault
     return game, frozenset(tried)
 
 
@@ -131,7 +132,7 @@ def _check_puzzle(step: Step, fault: Callable[[str, str], Fault]) -> Iterator[Fa
         else:
             if solves(step, game):
                 yield fault("the first idea solves it", "Ask for more, or name another first idea.")
-    if all(goal.measured for goal in step.goals):
+    if all(goal.measured or goal.kept for goal in step.goals):  # only a clock can say: measure --greedy
         return
     for move, program in single_moves(step):
         game = step.game()

@@ -25,6 +25,7 @@ from pages.watch import replay
 from pages.watch.hand import sit
 
 STATIONS = ("The naive program", "Ten moves by hand", "An agent finishes", "Beside PyTorch", "In a model")
+AGENTS_GAME = RECORDINGS / "softmax-agent.game"
 EXAMPLE = RECORDINGS.parent / "examples" / "softmax_in_a_model.py"
 
 
@@ -172,10 +173,20 @@ def _pytorch() -> None:
             "precision."
         )
         st.caption(told["source"])
-        if any(entry.name == "compare" for entry in shell.existing()) and st.button(
-            "Measure it on this machine", key="tour_compare"
-        ):
-            shell.go("compare")
+        if st.button("Measure it on this machine", key="tour_compare"):
+            _compare()
+        st.caption("The agent's program comes onto your board; Compare then offers it beside PyTorch.")
+
+
+def _compare() -> None:
+    """Compare, with the agent's game on this tab's board: its program is the first that is offered there."""
+    try:
+        game = Game.from_text(AGENTS_GAME.read_text(encoding="utf-8"))
+        sit(the_service().take_in(game, the_player().id))
+    except (OSError, ValueError, Refused) as fault:
+        st.error(f"The agent's program cannot be opened: {fault}")
+    else:
+        shell.go("compare")
 
 
 def _model() -> None:
@@ -205,7 +216,7 @@ def _model() -> None:
 def _exported() -> bytes | None:
     """The library of the agent's best, made now."""
     try:
-        game = Game.from_text((RECORDINGS / "softmax-agent.game").read_text(encoding="utf-8"))
+        game = Game.from_text(AGENTS_GAME.read_text(encoding="utf-8"))
         return zipped(library([of_game(game, "the tour's agent")]))
     except (OSError, ValueError, NotExported):  # its vectors may be wider than this machine's
         return None

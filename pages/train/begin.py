@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from datetime import datetime
 from typing import Any
 
 import streamlit as st
@@ -13,11 +11,9 @@ from agents.jobs.spec import TIMINGS
 from agents.jobs.trainings import TrainingSpec, TrainingView
 from agents.perfllm.settings import Settings
 from dojo_core import kernels
-from dojo_core.service.games import POLICIES
+from pages import runs
 from pages.jobs import the_trainings
-from pages.watch.lanes import STATES
 
-POLL = 2.0
 ENCODERS = {"bag": "a bag of tokens, quick", "ir": "our own, which reads programs line by line"}
 SWITCHES = {
     "max_bellman": ("Max Q-learning", "The target is the best reward to come; off: the sum of rewards."),
@@ -34,25 +30,21 @@ def page(ready: bool) -> None:
     with left:
         _start(ready)
     with right:
-        _runs()
+        none = (
+            "None yet. A run goes on when this page is closed, and from its last checkpoint when it was "
+            "stopped."
+        )
+        runs.show_list("train", the_trainings(), none, _told)
 
 
 def _start(ready: bool) -> None:
     st.subheader("Start")
-    one, other = st.columns(2)
-    names = kernels.names()
-    name = one.selectbox("Kernel", names, index=names.index("softmax"), key="train_kernel")
-    standard = "x".join(map(str, kernels.get(name).shapes[0]))
-    shape = other.text_input("Shape", standard, key=f"train_shape_{name}", max_chars=80)
-    labels = {key: words for key, words, _ in POLICIES}
-    policy = st.segmented_control(
-        "What may change", list(labels), default="reassoc", required=True, key="train_policy",
-        format_func=labels.__getitem__,
-    )  # fmt: skip
+    name, shape = runs.choose_kernel("train")
+    policy = runs.choose_policy("train", "What may change")
     one, two, three = st.columns(3)
     budget = one.number_input("Programs", 2, 100_000, 200, key="train_budget", help="So many are measured.")
     seed = two.number_input("Seed", 0, 10**6, 0, key="train_seed")
-    encoder = three.selectbox("Encoder", list(ENCODERS), key="train_encoder", help=_told(ENCODERS))
+    encoder = three.selectbox("Encoder", list(ENCODERS), key="train_encoder", help=_explained(ENCODERS))
     timing = st.radio(
         "Score", list(TIMINGS), format_func=TIMINGS.__getitem__, key="train_timing", horizontal=True
     )
@@ -88,60 +80,24 @@ def _start(ready: bool) -> None:
     try:
         sizes = kernels.get(name).shape(shape)
         spec = TrainingSpec.of(
-            name, "x".join(map(str, sizes)), policy=policy or "reassoc", budget=int(budget), seed=int(seed),
+            name, "x".join(map(str, sizes)), policy=policy, budget=int(budget), seed=int(seed),
             counting=timing == "count", encoder=encoder, settings=settings,
         )  # fmt: skip
         run = the_trainings().start(spec)
     except (JobRefused, ValueError, TypeError) as refusal:
         st.error(str(refusal))
         return
-    st.query_params["r"] = run
-    st.session_state.train_until = time.monotonic() + 3
-    st.rerun()
+    runs.show("train", [run])
 
 
-def _told(choices: dict[str, str]) -> str:
+def _explained(choices: dict[str, str]) -> str:
     return "; ".join(f"{name}: {about}" for name, about in choices.items())
 
 
-def _runs() -> None:
-    st.subheader("Runs")
-    trainings = the_trainings()
-    polling = any(view.works for view in trainings.all())
-
-    def listed() -> None:
-        views = trainings.all()
-        if not views:
-            st.caption(
-                "None yet. A run goes on when this page is closed, and from its last checkpoint when it was "
-                "stopped."
-            )
-        for view in views[:10]:
-            _row(view)
-        if any(view.works for view in views) != polling:
-            st.rerun()
-
-    st.fragment(run_every=POLL if polling else None)(listed)()
-
-
-def _row(view: TrainingView) -> None:
-    spec = view.spec
-    words, _ = STATES.get(view.state, (view.state, ""))
+def _told(view: TrainingView) -> tuple[str, str]:
+    """With which seed, and how far it has come."""
     moves = view.of("move")
-    done = moves[-1]["evaluation"] if moves else 0
-    when = datetime.fromtimestamp(spec.created).strftime("%d %b %H:%M")
-    text, open_it, delete = st.columns([6, 1.6, 1.6], vertical_alignment="center")
-    text.markdown(
-        f"**{spec.title}** · seed {spec.seed} · {when}  \n{words} · {done} of {spec.budget} programs"
+    return (
+        f"seed {view.spec.seed}",
+        f"{moves[-1]['evaluation'] if moves else 0} of {view.spec.budget} programs",
     )
-    if open_it.button("Open", key=f"train_open_{spec.id}", width="stretch"):
-        st.query_params["r"] = spec.id
-        st.rerun()
-    over = not view.works and view.state != "paused"
-    if over and delete.button("Delete", key=f"train_delete_{spec.id}", width="stretch"):
-        try:
-            the_trainings().delete(spec.id)
-        except JobRefused as refusal:
-            st.error(str(refusal))
-        else:
-            st.rerun()

@@ -15,6 +15,7 @@ from dojo_core.game import Game, GameFull
 from dojo_core.moves import IllegalMove, MoveSyntax
 from pages import shell
 from pages.jobs import the_trainings
+from pages.runs import choose_kernel, notice_changes
 from pages.shared import the_player, the_service
 from pages.train import curves
 from pages.watch.hand import sit
@@ -57,6 +58,8 @@ def page(run: str) -> None:
             st.rerun()
 
     st.fragment(run_every=POLL if polling else None)(look_again)()
+    if not polling:
+        notice_changes(lambda: trainings.state(run))
     _play(view)
 
 
@@ -107,14 +110,8 @@ def _play(view: TrainingView) -> None:
     """The last checkpoint plays greedily, on this kernel or another one."""
     st.subheader("Play this checkpoint")
     st.caption("It plays without learning or exploring; each position on the way is measured.")
-    one, two, three = st.columns([2, 2, 2], vertical_alignment="bottom")
-    names = kernels.names()
-    name = one.selectbox("Kernel", names, index=names.index(view.spec.kernel), key="train_try_kernel")
-    standard = (
-        view.spec.shape if name == view.spec.kernel else "x".join(map(str, kernels.get(name).shapes[0]))
-    )
-    shape = two.text_input("Shape", standard, key=f"train_try_shape_{name}", max_chars=80)
-    if three.button("Play this checkpoint", key="train_try", disabled=view.trying):
+    name, shape = choose_kernel("train_try", view.spec.kernel, view.spec.shape)
+    if st.button("Play this checkpoint", key="train_try", disabled=view.trying):
         try:
             sizes = kernels.get(name).shape(shape)
             the_trainings().play(view.spec.id, name, "x".join(map(str, sizes)))

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from datetime import datetime
-
 import streamlit as st
 
 from agents.jobs import JobRefused, JobSpec, JobView
 from agents.jobs.recording import Recording, shipped
 from agents.jobs.spec import MOST_EVALUATIONS, MOST_SECONDS, TIMINGS
 from agents.players import AGENTS
-from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.program.text import TextError
 from dojo_core.service import Refused
-from dojo_core.service.games import POLICIES
-from pages import shell
+from pages import runs, shell
 from pages.jobs import the_jobs
 from pages.shared import the_player, the_service
-from pages.watch.lanes import STATES, Lane, ratio
+from pages.watch.lanes import Lane, ratio
 
-LISTED = 8  # runs shown at once
-POLL = 2.0
 NOBODY = "nobody"
 
 
@@ -36,7 +29,8 @@ def page() -> None:
     with left:
         _start()
     with right:
-        _runs()
+        none = "None yet. What you start goes on when this page is closed, and is found again here."
+        runs.show_list("watch", the_jobs(), none, _told)
         _recordings()
 
 
@@ -50,17 +44,8 @@ def _start() -> None:
     where = st.radio("From", places, key="watch_from") if game is not None else places[0]
     name, shape, policy = "softmax", "", "reassoc"
     if where == places[-1]:
-        one, other = st.columns(2)
-        names = kernels.names()
-        name = one.selectbox("Kernel", names, index=names.index("softmax"), key="watch_kernel")
-        standard = "x".join(map(str, kernels.get(name).shapes[0]))
-        shape = other.text_input("Shape", standard, key=f"watch_shape_{name}", max_chars=80)
-        labels = {key: words for key, words, _ in POLICIES}
-        policy = st.segmented_control(
-            "What agents may change", list(labels), default="reassoc", required=True,
-            format_func=labels.__getitem__, key="watch_policy",
-            help=" ".join(f"{words}: {sentence}" for _, words, sentence in POLICIES),
-        )  # fmt: skip
+        name, shape = runs.choose_kernel("watch")
+        policy = runs.choose_policy("watch", "What agents may change")
     one, other = st.columns(2)
     agents = list(AGENTS)
     first = one.selectbox("Agent", agents, index=agents.index("annealing-lines"), key="watch_agent")
@@ -87,7 +72,7 @@ def _start() -> None:
         return
     try:
         if where == places[-1]:
-            saved = the_service().new_game(name, shape, policy or "reassoc", the_player().id)
+            saved = the_service().new_game(name, shape, policy, the_player().id)
         else:
             assert game is not None
             saved = game.id
@@ -104,9 +89,7 @@ def _start() -> None:
     except (JobRefused, Refused, TextError) as refusal:
         st.error(str(refusal))
         return
-    st.query_params["r"] = ",".join(found)
-    st.session_state.watch_until = time.monotonic() + 3
-    st.rerun()
+    runs.show("watch", found)
 
 
 def _players(first: str, second: str, seed: int) -> list[tuple[str, int]]:
@@ -116,54 +99,15 @@ def _players(first: str, second: str, seed: int) -> list[tuple[str, int]]:
     return [(first, seed), (second, seed + (first == second))]
 
 
-def _runs() -> None:
-    st.subheader("Runs")
-    jobs = the_jobs()
-    polling = any(view.works for view in jobs.all())
-
-    def listed() -> None:
-        views = jobs.all()
-        if not views:
-            st.caption("None yet. What you start goes on when this page is closed, and is found again here.")
-        shown = st.session_state.get("watch_listed", LISTED)
-        for view in views[:shown]:
-            _row(view)
-        if len(views) > shown and st.button(f"{len(views) - shown} older", key="watch_older"):
-            st.session_state.watch_listed = shown + LISTED
-            st.rerun()
-        if any(view.works for view in views) != polling:
-            st.rerun()
-
-    st.fragment(run_every=POLL if polling else None)(listed)()
-
-
-def _row(view: JobView) -> None:
-    jobs, spec = the_jobs(), view.spec
+def _told(view: JobView) -> tuple[str, str]:
+    """Who plays, and how far it has come."""
     lane = Lane.live(view)
-    words, _ = STATES.get(view.state, (view.state, ""))
     best, first = lane.best, lane.reference
     done = view.entries[-1].evaluation if view.entries else 0
-    told = f"{words} · {done} of {spec.evaluations} programs"
+    told = f"{done} of {view.spec.evaluations} programs"
     if best is not None and best.seconds and first:
         told += f" · best {lane.time(best.seconds)}, {ratio(first / best.seconds)}"
-    when = datetime.fromtimestamp(spec.created).strftime("%d %b %H:%M")
-    text, open_it, more, delete = st.columns([6, 1.6, 1.7, 1.6], vertical_alignment="center")
-    text.markdown(f"**{_plain(spec.title)}** · {_plain(lane.title)} · {when}  \n{told}")
-    if open_it.button("Watch", key=f"watch_{spec.id}", width="stretch"):
-        st.query_params["r"] = spec.id
-        st.rerun()
-    try:
-        if view.resumable and more.button("Resume", key=f"resume_{spec.id}", width="stretch"):
-            jobs.resume(spec.id)
-            st.query_params["r"] = spec.id
-            st.session_state.watch_until = time.monotonic() + 3
-            st.rerun()
-        over = not view.works and view.state != "paused"
-        if over and delete.button("Delete", key=f"delete_{spec.id}", width="stretch"):
-            jobs.delete(spec.id)
-            st.rerun()
-    except JobRefused as refusal:
-        st.error(str(refusal))
+    return lane.title, told
 
 
 def _recordings() -> None:
@@ -174,7 +118,7 @@ def _recordings() -> None:
     table = the_player().table
     if table is not None and len(table.game.positions) > 1:
         text, play = st.columns([6, 1.6], vertical_alignment="center")
-        text.markdown(f"**{_plain(table.game.title)}** · the game on your board, move by move")
+        text.markdown(f"**{runs.plain(table.game.title)}** · the game on your board, move by move")
         if play.button("Replay", key="replay_game", width="stretch"):
             st.query_params["demo"] = f"game-{table.game.id}"
             st.rerun()
@@ -184,12 +128,9 @@ def _recording(each: Recording) -> None:
     text, play = st.columns([6, 1.6], vertical_alignment="center")
     count = len(each.entries)
     who = "by hand" if each.spec.agent == "by hand" else each.spec.agent
-    text.markdown(f"**{_plain(each.spec.title)}** · {_plain(who)} · {count} steps  \n{_plain(each.source)}")
+    text.markdown(
+        f"**{runs.plain(each.spec.title)}** · {runs.plain(who)} · {count} steps  \n{runs.plain(each.source)}"
+    )
     if play.button("Replay", key=f"replay_{each.name}", width="stretch"):
         st.query_params["demo"] = each.name
         st.rerun()
-
-
-def _plain(text: str) -> str:
-    """Text that is not to be read as Markdown."""
-    return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$:~" else c for c in text)

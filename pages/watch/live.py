@@ -10,6 +10,7 @@ import streamlit as st
 from agents.jobs import JobRefused, JobView
 from pages import shell
 from pages.jobs import keep, the_jobs
+from pages.runs import notice_changes
 from pages.watch.component import Action, draw, looks
 from pages.watch.hand import NotOpened, opened
 from pages.watch.lanes import Lane, Look, taken_over
@@ -51,6 +52,8 @@ def page(runs: Sequence[str]) -> None:
             st.rerun()
 
     st.fragment(run_every=POLL if polling else None)(look_again)()
+    if not polling:
+        notice_changes(lambda: [jobs.state(run) for run in runs])
     for view in views:
         if view.state == "done" and view.entries:
             st.download_button(

@@ -1,0 +1,156 @@
+"""What Watch and Train share: which kernel a run is on, and the list of runs.
+
+``page`` stands before the keys of widgets and in the session's state, so that each page keeps its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+import streamlit as st
+
+from agents.jobs import JobRefused
+from dojo_core import kernels
+from dojo_core.service.games import POLICIES
+from pages.watch.lanes import STATES
+
+LISTED = 8  # runs shown at once
+POLL = 2.0  # seconds between two looks at the list while one of them works
+NOTICE = 3.0  # seconds between two looks at a run that rests
+SHOWS = 3.0  # seconds in which a run that was begun shows
+
+
+class Spec(Protocol):
+    @property
+    def id(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def created(self) -> float: ...
+
+
+class View(Protocol):
+    @property
+    def spec(self) -> Spec: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def works(self) -> bool: ...
+    @property
+    def resumable(self) -> bool: ...
+
+
+ViewT = TypeVar("ViewT", bound=View)
+
+
+class Runs(Protocol[ViewT]):
+    """Jobs or Trainings. Each call raises JobRefused with a sentence."""
+
+    def all(self) -> list[ViewT]: ...
+    def resume(self, run: str) -> None: ...
+    def delete(self, run: str) -> None: ...
+
+
+# ---------------------------------------------------------------------------- what a run is on
+
+
+def choose_kernel(page: str, first: str = "softmax", shape: str = "") -> tuple[str, str]:
+    """Two fields beside each other: a kernel's name, and a shape as it was typed.
+
+    ``first`` and, for it, ``shape`` are what stands there at first.
+    """
+    one, other = st.columns(2)
+    names = kernels.names()
+    name = one.selectbox("Kernel", names, index=names.index(first), key=f"{page}_kernel")
+    standard = shape if shape and name == first else "x".join(map(str, kernels.get(name).shapes[0]))
+    return name, other.text_input("Shape", standard, key=f"{page}_shape_{name}", max_chars=80)
+
+
+def choose_policy(page: str, label: str) -> str:
+    labels = {key: words for key, words, _ in POLICIES}
+    chosen = st.segmented_control(
+        label, list(labels), default="reassoc", required=True, format_func=labels.__getitem__,
+        key=f"{page}_policy", help=" ".join(f"{words}: {sentence}" for _, words, sentence in POLICIES),
+    )  # fmt: skip
+    return chosen or "reassoc"
+
+
+# ---------------------------------------------------------------------------- other tabs
+
+
+def notice_changes(state: Callable[[], object]) -> None:
+    """Draw anew when a run that rests here is told to go on elsewhere, in another tab for example.
+
+    Only for pages that do not poll: ``state`` is asked now and then, and nothing is drawn for it.
+    """
+    shown = state()
+
+    def look() -> None:
+        if state() != shown:
+            st.rerun()
+
+    st.fragment(run_every=NOTICE)(look)()
+
+
+# ---------------------------------------------------------------------------- the list
+
+
+def show(page: str, runs: Sequence[str]) -> None:
+    """Go to a page's runs; what was asked of them shows for a moment even where nothing moves yet."""
+    st.query_params["r"] = ",".join(runs)
+    st.session_state[f"{page}_until"] = time.monotonic() + SHOWS
+    st.rerun()
+
+
+def show_list(page: str, runs: Runs[ViewT], none: str, told: Callable[[ViewT], tuple[str, str]]) -> None:
+    """The runs, newest first, looked at again while one of them works.
+
+    ``told`` gives what stands beside a run's title, and the line below it.
+    """
+    st.subheader("Runs")
+    polling = any(view.works for view in runs.all())
+
+    def listed() -> None:
+        views = runs.all()
+        if not views:
+            st.caption(none)
+        shown = st.session_state.get(f"{page}_listed", LISTED)
+        for view in views[:shown]:
+            _row(page, runs, view, told)
+        if len(views) > shown and st.button(f"{len(views) - shown} older", key=f"{page}_older"):
+            st.session_state[f"{page}_listed"] = shown + LISTED
+            st.rerun()
+        if any(view.works for view in views) != polling:
+            st.rerun()
+
+    st.fragment(run_every=POLL if polling else None)(listed)()
+
+
+def _row(page: str, runs: Runs[ViewT], view: ViewT, told: Callable[[ViewT], tuple[str, str]]) -> None:
+    spec = view.spec
+    words, _ = STATES.get(view.state, (view.state, ""))
+    who, below = told(view)
+    when = datetime.fromtimestamp(spec.created).strftime("%d %b %H:%M")
+    text, open_it, more, delete = st.columns([6, 1.6, 1.7, 1.6], vertical_alignment="center")
+    text.markdown(f"**{plain(spec.title)}** · {plain(who)} · {when}  \n{words} · {plain(below)}")
+    if open_it.button("Watch" if page == "watch" else "Open", key=f"{page}_{spec.id}", width="stretch"):
+        st.query_params["r"] = spec.id
+        st.rerun()
+    try:
+        if view.resumable and more.button("Resume", key=f"{page}_resume_{spec.id}", width="stretch"):
+            runs.resume(spec.id)
+            show(page, [spec.id])
+        over = not view.works and view.state != "paused"
+        if over and delete.button("Delete", key=f"{page}_delete_{spec.id}", width="stretch"):
+            runs.delete(spec.id)
+            st.rerun()
+    except JobRefused as refusal:
+        st.error(str(refusal))
+
+
+def plain(text: str) -> str:
+    """Text that is not to be read as Markdown."""
+    return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$:~" else c for c in text)
