@@ -93,6 +93,9 @@ def test_rank_zero_and_shared_buffers_and_comments():
     assert parse(program.text) == program
 
 
+NINES = "9" * 5000  # more digits than Python converts
+
+
 @pytest.mark.parametrize(
     ("line", "message", "marked"),
     [
@@ -113,6 +116,9 @@ def test_rank_zero_and_shared_buffers_and_comments():
         ("4 8 y[{0},{1}] = fma(x[{0},{1}],2)", "fma takes 3 operands, not 2", "fma"),
         ("4 8 y[{0},{1}] = x[{0}-1,{1}] if {0} >= 0", "leaves 0 to 3 where the guard holds", None),
         ("4 8 y[{0},{1}] = x[{0},{1}]\u202e", "has no place in a program", "\u202e"),
+        (f"4 8 y[{{0}},{{1}}] = x[{{0}},{{1}}+{NINES}]", "a number of 5000 digits", "99"),
+        (f"{NINES} 8 y[{{0}},{{1}}] = 1", "a scope of 99999999... iterations", "99"),
+        ("4 8 y[{0},{1}] = {0}*" + "*".join(["9" * 40] * 200), "a number beyond 64 bits", "{0}"),
     ],
 )
 def test_an_error_names_line_column_and_remedy(line, message, marked):
@@ -141,6 +147,7 @@ def test_an_error_names_line_column_and_remedy(line, message, marked):
         ("kernel k\nout y\ny f31 [4] heap\n4 y[{0}] = 1\n", "unknown dtype f31"),
         ("kernel k\nout y\ny f32 [4] cloud\n4 y[{0}] = 1\n", "unknown location cloud"),
         ("kernel k\nout y\ny f32 [0] heap\n4 y[{0}] = 1\n", "0 is no size"),
+        (f"kernel k\nout y\ny f32 [{NINES}] heap\n4 y[{{0}}] = 1\n", "99999999... is no size"),
         ("kernel k\nout y\ny f32 [1000000, 1000000] heap\n4 y[{0}] = 1\n", "more than"),
         ("kernel k\nout y\ny f32 [4] heap\ny f32 [4] heap\n", "a second buffer named y"),
         ("kernel k\nkernel j\n", "a second 'kernel' line"),

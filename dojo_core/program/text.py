@@ -46,6 +46,9 @@ MARKS = {
     "s": "streamed", "f": "hardware loop",
 }  # fmt: skip
 LOCATIONS = ("heap", "stack", "register", "shared", "local")
+DIGITS = 40  # of a whole number: a longer one is written as 1e50
+LARGEST = 2**63  # what iterators are multiplied by stays below it: generated code counts in 64 bits
+_SIZE = "A size is a whole number from 1 to 1,099,511,627,775."
 
 
 class TextError(ValueError):
@@ -317,8 +320,8 @@ class _Reader:
     def dim(self, tree: Tree[Token]) -> Dim:
         size, mark = tree.children[0], tree.children[1] if len(tree.children) > 1 else None
         assert isinstance(size, Token)
-        if not (size.isascii() and size.isdigit()) or not 0 < int(size) < 2**40:
-            self.fail_at(size, f"{size} is no size of a dimension", "A size is a whole number, at least 1.")
+        if not (size.isascii() and size.isdigit()) or not _is_size(size):
+            self.fail_at(size, f"{_short(size)} is no size of a dimension", _SIZE)
         if mark is not None and mark != "N":
             self.fail_at(
                 tree, f"unknown suffix :{mark}", "The only suffix of a dimension is :N, not materialised."
@@ -344,8 +347,8 @@ class _Reader:
                 bars += 1
                 continue
             size, _, mark = slot.partition(":")
-            if len(size) > 12 or not 0 < int(size) < 2**40:
-                self.fail(f"a scope of {size} iterations", "A size is a whole number, at least 1.", column)
+            if not _is_size(size):
+                self.fail(f"a scope of {_short(size)} iterations", _SIZE, column)
             if ":" in slot and (not mark or (mark not in MARKS and mark not in INSTRUCTIONS)):
                 named = ", ".join(f":{m} {word}" for m, word in MARKS.items() if m)
                 told = f"The marks are {named}, and the instructions :{', :'.join(INSTRUCTIONS)}."
@@ -424,7 +427,15 @@ class _Reader:
             raise AssertionError(tree)
         if tree.data == "number":
             text = str(tree.children[0])
-            return Number(int(text)) if text.isascii() and text.isdigit() else Number(_float(text))
+            if not (text.isascii() and text.isdigit()):
+                return Number(_float(text))
+            if len(text) > DIGITS:
+                self.fail_at(
+                    tree,
+                    f"a number of {len(text)} digits",
+                    f"Write it as 1e50, or with {DIGITS} digits at most.",
+                )
+            return Number(int(text))
         if tree.data == "iterator":
             return Affine.iterator(self.depth(tree))
         if tree.data == "access":
@@ -440,6 +451,8 @@ class _Reader:
         right = self.expression(tree.children[2], within_bounds)
         folded = _fold(left, sign, right)
         if folded is not None:
+            if _too_large(folded):
+                self.fail_at(tree, "a number beyond 64 bits beside an iterator", "Use smaller numbers.")
             return folded
         return _Call(sign, (self.operand(left, tree), self.operand(right, tree)))
 
@@ -638,6 +651,20 @@ def _expected(error: UnexpectedInput) -> str:
     )
     words = sorted({_TOKEN_WORDS.get(t, str(t)) for t in accepted or ()})
     return " or ".join(words) if words else "something else"
+
+
+def _is_size(digits: str) -> bool:
+    return len(digits) <= 13 and 0 < int(digits) < 2**40
+
+
+def _short(digits: str) -> str:
+    return digits if len(digits) <= DIGITS else f"{digits[:8]}..."
+
+
+def _too_large(form: Index) -> bool:
+    numbers = [c for _, c in form.lookups] if isinstance(form, Indirect) else []
+    rest = form.rest if isinstance(form, Indirect) else form
+    return max(map(abs, [rest.const, *numbers, *(c for _, c in rest.terms)])) >= LARGEST
 
 
 def _float(text: str) -> int | float:

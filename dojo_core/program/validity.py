@@ -83,7 +83,8 @@ def definition_fault(program: Program) -> Fault | None:
                     "undefined",
                     buffer.name,
                     touch.access.array,
-                    f"{touch.access} is read where no earlier write has surely set it.",
+                    f"{touch.access} is read where no earlier write has surely set it. "
+                    f"Set it before, or name {touch.access.array} as an input.",
                     (touch.leaf.path,),
                 )
         for array in buffer.arrays:
@@ -94,7 +95,8 @@ def definition_fault(program: Program) -> Fault | None:
                         "unwritten",
                         buffer.name,
                         array,
-                        f"Some element of the output {array} is never written.",
+                        f"Some element of the output {array} is never written. "
+                        "Let the scopes around its writes run over all of it.",
                         tuple(t.leaf.path for t in view.touches if t.access.array == array and t.kind != "r"),
                     )
     return None
