@@ -49,6 +49,7 @@ FILES = [
         f"dojo_core/program/{name}.py"
         for name in ("validity", "marks", "dependence", "coverage", "flow", "unification")
     ),
+    "dojo_core/program/gpu.py",
     "dojo_core/targets/gpu/conditions.py",
     "dojo_core/targets/snitch/conditions.py",
 ]
@@ -70,7 +71,7 @@ ASIDE = {
     "candidates", "all_candidates", "offered", "concerns", "places", "inverse", "enablers", "apply", "why",
     "context", "with_enablers", "blocked_moves", "fresh_name", "owner_path", "definition_fault", "__str__",
     "_indexed", "_reused", "_end", "_joins", "_kept", "_project", "_exit_read", "_exit", "_located",
-    "_copy_buffer", "_computed_before_use",
+    "_copy_buffer", "_computed_before_use", "holds", "mapped",
 }  # fmt: skip
 # Functions whose answer, other than None or False, is the objection itself.
 OBJECTIONS = ("Refusal", "Fault", "Witness", "Mismatch")
@@ -80,6 +81,8 @@ TRUE_OBJECTS = {
     "_marked", "_touches_any",
 }  # fmt: skip
 FILTERS = {"coverage", "_clobber"}  # whose comprehensions choose what is looked at
+SELECTS = {"_copies"}  # whose loops pass over what is not meant
+TOLD_AS = {"_nest": "instruction-shape"}  # the code of whose sentence the caller gives
 NO_CONDITIONS = {"transformation.hint"}
 CHECKED_NAMES = {"fits", "right", "one"}  # a pattern's conditions, in one expression
 
@@ -153,6 +156,8 @@ class _Finder(ast.NodeVisitor):
         if value is None:
             return False
         nothing = isinstance(value, ast.Constant) and value.value is None
+        if self.returns.endswith("| str"):  # the objection is the sentence
+            return isinstance(value, ast.JoinedStr) or _is_text(value)
         if self.returns == "bool":
             return isinstance(value, ast.Constant) and value.value is (self.function in TRUE_OBJECTS)
         if self.objecting:
@@ -180,13 +185,18 @@ class _Finder(ast.NodeVisitor):
 
     def visit_If(self, node: ast.If) -> None:
         last = node.body[-1]
-        if isinstance(last, ast.Raise) and "NoSuchPlace" in ast.unparse(last):
+        yields = [s for s in node.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Yield)]
+        if yields and self.objecting:
+            self.off(node, "test", False, _code(yields[0]))
+        elif isinstance(last, ast.Raise) and "NoSuchPlace" in ast.unparse(last):
             self.off(node, "test", False, _code(last))
         elif isinstance(last, ast.Return):
             if self.objects(last.value, node.test):
-                self.off(node, "test", False, _code(last))
+                self.off(node, "test", False, TOLD_AS.get(self.function) or _code(last))
             elif self.returns and self.function != "outcome":
                 self.permit(node, self.gives and not self.objects(last.value))
+        elif isinstance(last, ast.Continue) and self.function in SELECTS:
+            self.off(node, "test", False, "passed over")
         elif isinstance(last, ast.Continue):
             self.permit(node, self.objecting)
         elif isinstance(last, ast.Expr) and ast.unparse(last) == "sides.append(side)":
@@ -307,6 +317,10 @@ class _Finder(ast.NodeVisitor):
         function = ".".join(self.path)
         self.sites.append(Site(self.file, line, function, text, code, len(self.sites), implied))
         self.edits.append(edit)
+
+
+def _is_text(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def _drop_link(chain: ast.Compare, k: int) -> None:

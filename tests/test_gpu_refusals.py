@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dojo_core.moves import REGISTRY
+from dojo_core.program.gpu import is_warp_reduction
 from dojo_core.program.validity import storage_fault
 from dojo_core.targets.gpu import conditions
 from tests import oracle
@@ -67,13 +68,18 @@ MAPPING = [
 ROW = heap(x="4,256", y="4,256", t="4:N,256 shared")
 FIRST_LANE = "4:g 8:b 32:w t[{0},{1}*32+{2}] = x[{0},{1}*32+{2}]\n| | t[{0},{1}*32] = 0\n| | 32:w y[{0},{1}*32+{2}] = t[{0},{1}*32+{2}]"
 ONE_LANE = "4:g 8:b 32:w s[{0},{1}] = x[{0},{1},{2}] if {2} < 1\n| | 32:w y[{0},{1},{2}] = s[{0},{1}]"
+ONE_LANE_SUM = "4:g 8:b s[{0},{1}] = 0\n| | 32:w 4 s[{0},{1}] += x[{0},{1},{2},{3}] if {2} < 1\n| | 32:w y[{0},{1},{2}] = s[{0},{1}]"
+ONE_LANE_OF_TWO = "4:g 8:b s[{0},{1}] = 0\n| | 32:w s[{0},{1}] += x[{0},{1},{2}] if {2} < 1\n| | | t[{0},{1},{2}] = x[{0},{1},{2}]\n| | 32:w y[{0},{1},{2}] = s[{0},{1}]*t[{0},{1},{2}]"
 ONE_WARP = "4:g s[{0}] = 0\n| 1:b 32:w s[{0}] += x[{0},{2}]\n| 8:b y[{0},{1}] = s[{0}]"
 OTHERS = [
     Case(0, "map_grid y@2", X3, "4:g 8 32 y[{0},{1},{2}] = x[{0},{1},{2}]", "grid-place", on=GPU),
     Case(0, "set_location t local", ROW, FIRST_LANE, "thread-number", on=GPU),
     Case(0, "reuse_dims s 0 1 local", heap(x="4,8,32", y="4,8,32", s="4,8"), ONE_LANE, "thread-write", on=GPU),
+    Case(0, "reuse_dims s 0 1 local", heap(x="4,8,32,4", y="4,8,32", s="4,8"), ONE_LANE_SUM, "thread-write", on=GPU),
+    Case(0, "reuse_dims s 0 1 local", heap(x="4,8,32", y="4,8,32", s="4,8", t="4,8,32"), ONE_LANE_OF_TWO, "thread-write", on=GPU),
     Case(0, "set_location s local", heap(x="4,32", y="4,8", s="4:N shared"), ONE_WARP, "thread-write", on=GPU),
     Case(0, "set_location t shared", heap(x="8,16", y="8,16", t="8,16"), "8 16 t[{0},{1}] = x[{0},{1}]\n8:g 16 y[{0},{1}] = t[{0},{1}]", "kernel-buffer", on=GPU),
+    Case(0, "set_location t shared", heap(x="8", y="8", t="1"), "t[0] = x[0]\n8:g y[{0}] = t[0]", "kernel-buffer", on=GPU),
     Case(0, "set_location t shared", heap(x="8,16", y="8,16", t="8:N,16 stack"), "8 16 t[{0},{1}] = x[{0},{1}]\n| 16 y[{0},{1}] = t[{0},{1}]", "shared-place", on=GPU),
     Case(0, "set_location t shared", heap(x="8,16384", y="8,16384", t="8,16384"), "8:g 16384 t[{0},{1}] = x[{0},{1}]\n| 16384 y[{0},{1}] = t[{0},{1}]", "shared-size", on=GPU),
     Case(0, "set_location t local", heap(x="8,16,4", y="8,16,4", t="8:N,16:N,4 stack"), "8:g 16:b 4 t[{0},{1},{2}] = x[{0},{1},{2}]\n| | 4 y[{0},{1},{2}] = t[{0},{1},{2}]", "local-index", "unroll t@2", on=GPU),
@@ -104,6 +110,22 @@ def test_every_condition_of_v3_on_a_gpu_has_a_case_and_a_line_in_the_docs():
     assert codes == codes & {c.code for c in MAPPING + OTHERS}
     table = (Path(__file__).parent.parent / "docs" / "legality.md").read_text()
     assert codes == {code for code in codes if f"`{code}`" in table}
+
+
+@pytest.mark.parametrize(
+    ("body", "answer"),
+    [
+        ("4:g 8:b 32:w y[{0},{1}] += x[{0},{1},{2}]", True),
+        ("4:g 8:b 32 y[{0},{1}] += x[{0},{1},{2}]", False),
+        ("4:g 8:b 32:w y[{0},{1}] = x[{0},{1},{2}]", False),
+        ("4:g 8:b 32:w y[{0},{2}] += x[{0},{1},{2}]", False),
+        ("4:g 8:b 32:w y[{0},{1}] += x[{0},{1},{2}]\n| | | t[{0},{2}] = x[{0},{1},{2}]", False),
+        ("y[0,0] += x[0,0,0]", False),
+    ],
+)
+def test_what_a_warp_reduction_is(body, answer):
+    program = program_of(body, heap(x="4,8,32", y="4,32", t="4,32"))
+    assert is_warp_reduction(program.leaves[0]) is answer
 
 
 # The traps of the design: V2 or V3 refuses each, and the oracle, which runs threads, says why.

@@ -288,6 +288,8 @@ COPIES = [
     Case(1, "elide_copy t", XTY, TWICE + "*2", "no-copy"),
     Case(1, "elide_copy t", SHARED, CHAIN, "no-copy"),
     Case(1, "elide_copy t", XTY, "8 t[{0}] = 0\n8 y[{0}] = t[{0}]*x[{0}]", "no-copy"),
+    Case(1, "elide_copy t", XTY, "8 t[{0}] = 0\n| t[{0}] += x[{0}]\n8 y[{0}] = t[{0}]*2", "no-copy"),
+    Case(1, "elide_copy t", XTY, "8 t[{0}] = x[{0}] if {0} < 8\n8 y[{0}] = t[{0}]*2", "no-copy"),
     Case(2, "elide_copy p", TILE, "4 16 p[{0},{1}] = x[{0},{1}]\n| 16 p[{0},{1}] = p[{0},{1}]*2\n| 8 16 y[{0},{1},{2}] = p[{0},{2}]*w[{1}]", "changed-since"),
     Case(2, "elide_copy p", TILE, "4 8 p[{0},{1}] = x[{0},{1}]\n| 8 p[{0},{1}+8] = x[{0},{1}+8]\n| 8 16 y[{0},{1},{2}] = p[{0},{2}]*w[{1}]", "changed-since"),
     Case(2, "elide_copy t", heap(x="8", y="8", t="1"), "t[0] = x[0]\n8 y[{0}] = t[0]*x[{0}]", "changed-since"),
