@@ -9,22 +9,30 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.moves.anchors import anchors
+from dojo_core.targets.target import target
 from tests import oracle
 from tests.conftest import WIDE
 
-LINES = recorded_lines()
+LINES = {
+    f"{on} {name}": line
+    for on in ("cpu", "snitch", "cuda")
+    for name, line in recorded_lines(on).items()
+    if on != "cuda" or name in ("mul", "softmax")  # the longer ones take seconds each, of the same moves
+}
 
 
 @pytest.fixture(autouse=True)
 def wide_cpu(monkeypatch):
-    monkeypatch.setattr("dojo_core.moves.legality.target_named", lambda name: WIDE)
+    monkeypatch.setattr(
+        "dojo_core.moves.legality.target_named", lambda name: WIDE if name == "cpu" else target(name)
+    )
 
 
 def played(name: str, shape: str | None = None, **settings: int) -> Game:
     line = LINES[name]
     kernel = kernels.get(line.kernel)
-    sizes = kernel.shape(shape or line.shape)
-    game = Game.new(kernel.program(sizes), line.kernel, policy=line.policy)
+    start = target(line.target).start(kernel.program(kernel.shape(shape or line.shape)))
+    game = Game.new(start, line.kernel, target=line.target, policy=line.policy)
     assert all(entry.applies for entry in line.play(game, settings).entries)
     return game
 
@@ -64,7 +72,7 @@ def test_no_later_move_silently_moves_to_another_node(name):
 
 def test_what_is_left_computes_the_same():
     """A line with one move dropped is a line of legal moves: the oracle agrees, whatever move it was."""
-    game = played("softmax", "2x64")
+    game = played("cpu softmax", "2x64")
     terms = oracle.Terms()
     wanted = oracle.run(game.start, "algebraic", terms).outputs
     for dropped in game.main_line(0)[1:]:
