@@ -1,0 +1,221 @@
+"""Moves that cut one dimension of a buffer in two and make one of two: no byte moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
+
+from dojo_core.moves.core import (
+    Argument,
+    Context,
+    Edit,
+    Move,
+    Parameter,
+    Refusal,
+    register,
+    structural,
+)
+from dojo_core.moves.storage import (
+    BufferMove,
+    buffer_named,
+    map_accesses,
+    map_accesses_at,
+    roots_of,
+    with_buffer,
+)
+from dojo_core.program.affine import Affine
+from dojo_core.program.flow import touches_of
+from dojo_core.program.integers import Constraint, solve
+from dojo_core.program.tables import Indirect, affine, plus
+from dojo_core.program.tree import (
+    Access,
+    Comparison,
+    Dim,
+    Op,
+    Program,
+    Scope,
+)
+
+
+@register
+class SplitDim(BufferMove):
+    """Cut one dimension of a buffer in two. No byte moves; inputs and outputs may be split too.
+
+    ``split_dim B K T``
+
+    Before::
+
+        d f32 [64] heap
+        4 16 d[{0}*16+{1}] = x[{0}*16+{1}]
+
+    After ``split_dim d 0 16``::
+
+        d f32 [4, 16] heap
+        4 16 d[{0},{1}] = x[{0}*16+{1}]
+
+    Legal iff
+      1. T divides the size of dimension K, and lies between 1 and it;
+      2. every index K decomposes as T*u + v with 0 <= v < T.
+    """
+
+    name = "split_dim"
+    parameters = (Parameter("buffer", "buffer"), Parameter("dim", "number"), Parameter("factor", "number"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for buffer in context.program.buffers:
+            for k, dim in enumerate(buffer.dims):
+                found = (t.access for a in buffer.arrays for t in touches_of(context.program, a))
+                forms = (access.index[k] for access in found)
+                strides = {abs(c) for form in forms if isinstance(form, Affine) for _, c in form.terms}
+                for factor in sorted(strides):
+                    if 1 < factor < dim.size and dim.size % factor == 0:
+                        yield buffer.name, k, factor
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+        program = context.program
+        buffer = buffer_named(program, arguments[0])
+        k, factor = arguments[1], arguments[2]
+        assert isinstance(k, int) and isinstance(factor, int)
+        if k >= len(buffer.dims):
+            return structural(
+                "no-such-dim", f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0."
+            )
+        dim = buffer.dims[k]
+        if not 1 < factor < dim.size or dim.size % factor:  # 1
+            return structural(
+                "split-factor",
+                f"{factor} does not cut dimension {k} of {buffer.name}, {dim}, into equal runs.",
+            )
+        for leaf in program.leaves:  # 2
+            sizes = tuple(scope.size for scope in leaf.scopes)
+            for access in (leaf.op.target, *leaf.op.reads):
+                if access.array not in buffer.arrays:
+                    continue
+                form = access.index[k]
+                if isinstance(form, Indirect) or not _parts(form, factor, sizes, leaf.op.guard):
+                    return structural(
+                        "not-decomposed",
+                        f"The index {access.index[k]} of {access} is not {factor}*u + v "
+                        f"with 0 <= v < {factor}.",
+                        leaf.path,
+                    )
+
+        def cut(access: Access, above: tuple[Scope, ...], op: Op) -> Access:
+            form = affine(access.index[k])  # by condition 2
+            sizes = tuple(scope.size for scope in above)
+            # A prefetch may leave the array: then any two parts do.
+            parts = _parts(form, factor, sizes, op.guard) or (Affine((), 0), form)
+            return Access(access.array, (*access.index[:k], *parts, *access.index[k + 1 :]))
+
+        def edit() -> Program:
+            pieces = (
+                Dim(dim.size // factor, dim.materialised, context.birth(0)),
+                Dim(factor, dim.materialised, context.birth(1)),
+            )
+            changed = replace(buffer, dims=(*buffer.dims[:k], *pieces, *buffer.dims[k + 1 :]))
+            body = map_accesses_at(program.body, cut, buffer.arrays)
+            return with_buffer(program, buffer, changed).edit(body=body)
+
+        return Edit(edit, roots_of(program, buffer))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        return Move("merge_dims", arguments[:2])
+
+
+@lru_cache(maxsize=20_000)
+def _parts(
+    form: Affine, factor: int, sizes: tuple[int, ...], guard: tuple[Comparison, ...]
+) -> tuple[Affine, Affine] | None:
+    """(u, v) with form = factor*u + v and 0 <= v < factor wherever the guard holds; None: there are none.
+
+    Over two or more iterations a coefficient of v lies between -factor and factor, so each term has two
+    ways to be divided and the constant one; a scope of one iteration leaves its term whole.
+    """
+    ways: list[tuple[tuple[int, int], ...]] = []
+    for depth, coefficient in form.terms:
+        quotient, rest = divmod(coefficient, factor)
+        if not rest:
+            ways.append(((quotient, 0),))
+        elif sizes[depth] == 1:
+            ways.append(((0, coefficient),))
+        else:
+            ways.append(((quotient, rest), (quotient + 1, rest - factor)))
+    for chosen in product(*ways):
+        u = Affine.make(
+            ((d, q) for (d, _), (q, _) in zip(form.terms, chosen, strict=True)), form.const // factor
+        )
+        v = Affine.make(
+            ((d, r) for (d, _), (_, r) in zip(form.terms, chosen, strict=True)), form.const % factor
+        )
+        low, high = v.bounds(sizes)
+        if low >= 0 and high < factor:
+            return u, v
+        if guard:
+            box = [(0, size - 1) for size in sizes]
+            held = [Constraint.of(c) for c in guard]
+            outside = (Constraint.at_least(-v - 1), Constraint.at_least(v - factor))
+            if not any(solve(box, [*held, side]).possible for side in outside):
+                return u, v
+    return None
+
+
+@register
+class MergeDims(BufferMove):
+    """Make one dimension of two neighbours: the inverse of split_dim. No byte moves.
+
+    ``merge_dims B K``: dimensions K and K+1.
+
+    Before::
+
+        d f32 [4, 16] heap
+        4 16 d[{0},{1}] = x[{0}*16+{1}]
+
+    After ``merge_dims d 0``::
+
+        d f32 [64] heap
+        4 16 d[{0}*16+{1}] = x[{0}*16+{1}]
+
+    Legal iff
+      1. K and K+1 are dimensions of B;
+      2. both are materialised, or both are :N.
+    """
+
+    name = "merge_dims"
+    parameters = (Parameter("buffer", "buffer"), Parameter("dim", "number"))
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for buffer in context.program.buffers:
+            for k in range(len(buffer.dims) - 1):
+                if buffer.dims[k].materialised == buffer.dims[k + 1].materialised:
+                    yield buffer.name, k
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+        program = context.program
+        buffer = buffer_named(program, arguments[0])
+        k = arguments[1]
+        assert isinstance(k, int)
+        if k + 1 >= len(buffer.dims):  # 1
+            return structural("no-such-dim", f"{buffer.name} has no dimensions {k} and {k + 1}.")
+        outer, inner = buffer.dims[k], buffer.dims[k + 1]
+        if outer.materialised != inner.materialised:  # 2
+            return structural("unlike-dims", "One of the two dimensions is :N, the other is materialised.")
+
+        def glue(access: Access) -> Access:
+            merged = plus(access.index[k] * inner.size, access.index[k + 1])
+            return Access(access.array, (*access.index[:k], merged, *access.index[k + 2 :]))
+
+        def edit() -> Program:
+            dim = Dim(outer.size * inner.size, outer.materialised, context.birth(0))
+            changed = replace(buffer, dims=(*buffer.dims[:k], dim, *buffer.dims[k + 2 :]))
+            body = map_accesses(program.body, glue, buffer.arrays)
+            return with_buffer(program, buffer, changed).edit(body=body)
+
+        return Edit(edit, roots_of(program, buffer))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        k = arguments[1]
+        assert isinstance(k, int)
+        inner = buffer_named(context.program, arguments[0]).dims[k + 1].size
+        return Move("split_dim", (arguments[0], k, inner))
