@@ -1,103 +1,241 @@
-"""What PerfLLM is worth: ``python -m benchmarks.perfllm PART [--budget 300] [--seeds 3]``.
+"""What PerfLLM is worth: ``python -m benchmarks.perfllm PART [--minutes 45]``, on an idle machine.
 
     search     against uniform random, random sampling and annealing over edges, at equal evaluations
-    ablations  max against plain Q-learning, double DQN, dueling heads, the encoder
+    ablations  max against plain Q-learning, then double DQN, dueling heads, the encoder, the paper's form
     transfer   one policy trained on several kernels, played greedily on kernels that it has not seen
+    found      the best lines found beside the heuristic's, timed side by side, with the code
+    report     the page's section of evidence from the files, without running anything
 
-Each part runs the commands that a person would, printed before they run. A part that was stopped goes on.
-Nothing else should run on the machine: hours at the default budget. ``--count`` counts operations in place of
-times, of ``transfer``, and shows only that it all runs.
+Runs are kept in ``--out`` (runs.json, transfer.json, found.md) as each ends. A part that was stopped goes
+on: a run that ended is not run again, one that was stopped takes its measurements from its log. A program
+that this machine has timed before, by whatever agent, is not compiled again: its recorded time is used and
+counted as recorded. The finalists of every run are timed anew.
 
-``search`` and ``ablations`` end with ratios: the geometric mean of the reference's time over the agent's,
-over all pairs of kernel and seed, with a 95% interval.
+The shapes are smaller than table 3's, so that a start program runs in milliseconds and one evaluation takes
+about as long as its compilation: 300 of them for each of 18 runs of an agent is what makes seeds comparable.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
-import math
-import random
-import subprocess
-import sys
-from collections import defaultdict
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-KERNELS = ("softmax", "rmsnorm", "layernorm", "reducemean", "matmul", "bmm", "relu_ffn", "swiglu")
-LEARNED_ON = ("softmax", "layernorm", "matmul", "relu_ffn", "batchnorm")
-UNSEEN = ("rmsnorm", "reducemean", "bmm", "swiglu")
-SEARCH = ("perfllm", "random-edges", "sampling-edges", "annealing-edges")
-ABLATIONS = ("perfllm", "perfllm-plain", "perfllm-single", "perfllm-flat", "perfllm-bag")
-RESAMPLED = 10_000
+from agents.agent import Budget
+from agents.comparison import Curve
+from agents.perfllm.settings import VARIANTS, Settings
+from agents.players import agent_named
+from agents.timing import MachineTiming, Timing
+from agents.tuning import Tuning
+from benchmarks import perfllm_report
+from dojo_core import kernels
+from dojo_core.cli.keeping import opened
+from dojo_core.game import Game
+from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.measurer import Measurer
+from dojo_core.program.tree import Program
+
+SHAPES = {
+    "softmax": "1024x512", "rmsnorm": "1024x1024", "reducemean": "2048x2048",  # bound by memory
+    "matmul": "128x128x128", "bmm": "8x64x64x64", "swiglu": "1x32x128x128",  # bound by arithmetic
+}  # fmt: skip
+LEARNED_ON = {"softmax": "1024x512", "matmul": "128x128x128", "layernorm": "1024x512"}
+UNSEEN = {"rmsnorm": "1024x1024", "reducemean": "2048x2048", "bmm": "8x64x64x64", "swiglu": "1x32x128x128"}
+SEARCH = ("perfllm", "annealing-edges", "random-edges", "sampling-edges")
+ABLATIONS = ("perfllm", "perfllm-plain", "perfllm-bag", "perfllm-paper", "perfllm-single", "perfllm-flat")
+PAGE = Path("docs/perfllm.md")
+Run = dict[str, Any]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=("search", "ablations", "transfer"))
+    parser.add_argument("part", choices=("search", "ablations", "transfer", "found", "report"))
     parser.add_argument("--budget", type=int, default=300)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--kernels", nargs="+", default=KERNELS)
-    parser.add_argument("--out", type=Path, default=Path("build/perfllm"))
-    parser.add_argument("--count", action="store_true", help="of transfer: operations, not times")
+    parser.add_argument("--kernels", nargs="+", choices=tuple(SHAPES), default=tuple(SHAPES))
+    parser.add_argument("--agents", nargs="+", choices=(*SEARCH, *ABLATIONS[1:]), help="of the part, some")
+    parser.add_argument("--minutes", type=float, help="begin no run after so many; the next call goes on")
+    parser.add_argument("--out", type=Path, default=Path("docs/perfllm"))
+    parser.add_argument("--page", type=Path, default=PAGE, help="whose section of evidence is written")
     options = parser.parse_args()
-    folder = options.out / options.part
-    if options.part == "transfer":
-        for seed in range(options.seeds):
-            tries = [word for name in UNSEEN for word in ("--try", name)]
-            more = ["--count"] if options.count else []
-            _dojo("train", *LEARNED_ON, "--budget", str(options.budget), "--seed", str(seed), *tries, *more,
-                  "--out", str(folder / str(seed)))  # fmt: skip
-        return
-    agents, reference = (SEARCH, "random-edges") if options.part == "search" else (ABLATIONS, "perfllm-plain")
-    _dojo("compare", *options.kernels, "--agents", ",".join(agents), "--against", reference, "--seeds",
-          str(options.seeds), "--budget", str(options.budget), "--out", str(folder))  # fmt: skip
-    for agent in agents:
-        if agent != reference:
-            print(_line(folder / "compare.json", agent, reference))
-    if options.part == "search":
-        for rival in ("sampling-edges", "annealing-edges"):
-            print(_line(folder / "compare.json", "perfllm", rival))
+    options.out.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + 60 * options.minutes if options.minutes else None
+    if options.part in ("search", "ablations"):
+        agents = options.agents or (SEARCH if options.part == "search" else ABLATIONS)
+        search(options.out / "runs.json", agents, options.kernels, options.seeds, options.budget, end)
+    elif options.part == "transfer":
+        transfer(options.out / "transfer.json", options.seeds, options.budget, end)
+    elif options.part == "found":
+        with opened() as records, Measurer(records) as measurer:
+            perfllm_report.write_found(options.out, measurer)
+    print(perfllm_report.write(options.out, options.page))
 
 
-def _dojo(*words: str) -> None:
-    print("dojo " + " ".join(words), flush=True)
-    subprocess.run([sys.executable, "-c", "from agents.cli import main; main()", *words], check=True)
+def game_of(kernel: str, shape: str) -> Game:
+    found = kernels.get(kernel)
+    return Game.new(found.program(found.shape(shape)), kernel, shape)
 
 
-def _line(path: Path, agent: str, reference: str) -> str:
-    finals = {
-        (c["kernel"], c["agent"], c["seed"]): c["final"]
-        for c in json.loads(path.read_text())["curves"]
-        if c["final"]
-    }
-    ratios: dict[str, list[float]] = defaultdict(list)
-    for (kernel, who, seed), seconds in finals.items():
-        if who == agent and (kernel, reference, seed) in finals:
-            ratios[kernel].append(math.log(finals[kernel, reference, seed] / seconds))
-    if not ratios:
-        return f"{agent}: no pairs with {reference}"
-    mean, low, high = interval(list(ratios.values()))
-    pairs = sum(map(len, ratios.values()))
-    return f"{agent} against {reference}: {mean:.3f}x ({low:.3f} to {high:.3f}, {pairs} pairs)"
+def settings_digest(agent: str) -> str:
+    """Differs where an agent that learns would learn in another way; empty for the others."""
+    if agent not in VARIANTS:
+        return ""
+    told = json.dumps(asdict(VARIANTS[agent][1]), sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()[:12]
 
 
-def interval(groups: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """The geometric mean of ratios given as logarithms, by kernel, and its 95% interval: kernels are drawn
-    with replacement, then seeds of each."""
-    rng = random.Random(0)
+class Stopwatch:
+    """Times from another source, and how long it took to have them: what remains of a run is thinking."""
 
-    def mean(drawn: Sequence[Sequence[float]]) -> float:
-        flat = [ratio for group in drawn for ratio in group]
-        return math.exp(sum(flat) / len(flat))
+    def __init__(self, otherwise: Timing) -> None:
+        self._otherwise = otherwise
+        self.seconds, self.finals, self.measured, self.recorded = 0.0, 0.0, 0, 0
 
-    drawn = sorted(
-        mean([rng.choices(group, k=len(group)) for group in rng.choices(groups, k=len(groups))])
-        for _ in range(RESAMPLED)
-    )
-    return mean(groups), drawn[int(0.025 * RESAMPLED)], drawn[int(0.975 * RESAMPLED)]
+    def measure(
+        self,
+        workload: Workload,
+        programs: Sequence[Program],
+        lines: Mapping[str, str],
+        effort: Effort,
+        cancelled: Callable[[], bool],
+    ) -> list[Measurement]:
+        began = time.monotonic()
+        found = self._otherwise.measure(workload, programs, lines, effort, cancelled)
+        took = time.monotonic() - began
+        if effort is Effort.FINAL:
+            self.finals += took
+        else:
+            fresh = sum(not each.known for each in found)
+            self.seconds += took
+            self.measured += fresh
+            self.recorded += len(found) - fresh
+        return found
+
+
+def search(
+    path: Path, agents: Sequence[str], names: Sequence[str], seeds: int, budget: int, end: float | None
+) -> None:
+    """Run what is not there yet, seed by seed and kernel by kernel: a slow hour meets all agents."""
+    with opened() as records, Measurer(records) as measurer:
+        machine = measurer.machine.fingerprint
+        runs: list[Run] = json.loads(path.read_text())["runs"] if path.exists() else []
+        kept = {identity(run) for run in runs}
+        left = [
+            wanted
+            for seed in range(seeds)
+            for kernel in names
+            for agent in agents
+            if identity(wanted := _wanted(kernel, agent, seed, budget, machine)) not in kept
+        ]
+        print(f"{len(left)} runs to do.", flush=True)
+        while left and (end is None or time.monotonic() < end):
+            wanted = left.pop(0)
+            began = time.monotonic()
+            run = _run(wanted, measurer)
+            runs.append(run)
+            told = {"dojo evidence": 1, "machine": measurer.machine.summary, "runs": runs}
+            _write(path, told)
+            took = {
+                agent: [r["wall_seconds"] for r in runs if r["agent"] == agent and "wall_seconds" in r]
+                for agent in agents
+            }
+            mean = sum(sum(each) for each in took.values()) / max(1, sum(map(len, took.values())))
+            ahead = sum(
+                sum(took[w["agent"]]) / len(took[w["agent"]]) if took[w["agent"]] else mean for w in left
+            )
+            final = "nothing ran" if run["final"] is None else f"{run['final'] * 1e6:.1f} µs"
+            print(
+                f"{wanted['kernel']} {wanted['agent']} seed {wanted['seed']}: {final}, "
+                f"{time.monotonic() - began:.0f} s, thinking {run['thinking_seconds']:.0f} s, "
+                f"{run['recorded']} recorded; {len(left)} runs left, about {ahead / 60:.0f} min",
+                flush=True,
+            )
+
+
+def _wanted(kernel: str, agent: str, seed: int, budget: int, machine: str) -> Run:
+    return {
+        "kernel": kernel, "shape": SHAPES[kernel], "agent": agent, "seed": seed, "budget": budget,
+        "settings": settings_digest(agent), "fingerprint": machine,
+    }  # fmt: skip
+
+
+def identity(run: Run) -> tuple[Any, ...]:
+    """What decides a run beside its times."""
+    names = ("kernel", "shape", "agent", "seed", "budget", "settings", "fingerprint")
+    return tuple(run[name] for name in names)
+
+
+def _run(wanted: Run, measurer: Measurer) -> Run:
+    agent = agent_named(wanted["agent"])
+    timing = Stopwatch(MachineTiming(measurer, agent.name))
+    budget = Budget(wanted["budget"])
+    game = game_of(wanted["kernel"], wanted["shape"])
+    tuning = Tuning(game, agent, measurer, budget, wanted["seed"], timing=timing, keep=False)
+    began = time.monotonic()
+    events = list(tuning.events())
+    wall = time.monotonic() - began
+    curve = Curve.of(game.title, agent.name, wanted["seed"], events)
+    searched = [event for event in events if not event.final]
+    thinking = max(0.0, wall - timing.seconds - timing.finals)
+    best = events[-1].best if events else None
+    return wanted | {
+        "start": curve.start, "final": curve.final, "points": [asdict(point) for point in curve.points],
+        "line": [str(move) for move in best.line] if best else [],
+        "evaluations": len(searched), "measured": timing.measured, "recorded": timing.recorded,
+        "resumed": tuning.resumed, "measuring_seconds": round(timing.seconds, 3),
+        "thinking_seconds": round(thinking, 3), "wall_seconds": round(wall, 3),
+    }  # fmt: skip
+
+
+def transfer(path: Path, seeds: int, budget: int, end: float | None) -> None:
+    """Train on LEARNED_ON, play UNSEEN greedily; beside each line random moves, as many programs measured."""
+    from agents.perfllm.training import Plan, Training  # with torch, whose import takes seconds
+
+    rows: list[Run] = json.loads(path.read_text())["runs"] if path.exists() else []
+    with opened() as records, Measurer(records) as measurer:
+        for seed in range(seeds):
+            wanted = {"seed": seed, "budget": budget, "settings": settings_digest("perfllm"),
+                      "fingerprint": measurer.machine.fingerprint}  # fmt: skip
+            if any(wanted.items() <= row.items() for row in rows):
+                continue
+            if end is not None and time.monotonic() >= end:
+                break
+            games = tuple(game_of(*each) for each in LEARNED_ON.items())
+            timing = MachineTiming(measurer, "perfllm")
+            plan = Plan(games, Settings(), budget, seed)
+            training = Training(plan, timing, None, measurer.machine.fingerprint)
+            for entry in training.events():
+                if entry["event"] == "learn" and entry["round"] % 20 == 0:
+                    print(f"seed {seed}: {entry['evaluation']} of {training.player.evaluations}", flush=True)
+            tried = training.tried([game_of(*each) for each in UNSEEN.items()], timing)
+            for (kernel, shape), entry in zip(UNSEEN.items(), tried, strict=True):
+                evaluations = max(2, len(entry["line"]) + 1)
+                random_moves = Tuning(
+                    game_of(kernel, shape), agent_named("random-edges"), measurer, Budget(evaluations), seed,
+                    keep=False,
+                )  # fmt: skip
+                last = list(random_moves.events())[-1]
+                rows.append(wanted | {
+                    "kernel": kernel, "shape": shape, "learned_on": list(LEARNED_ON), "line": entry["line"],
+                    "start": entry["start"], "best": entry["best"],
+                    "last": entry["seconds"][-1], "evaluations": evaluations,
+                    "random": last.best.seconds if last.best else None,
+                })  # fmt: skip
+            _write(path, {"dojo evidence": 1, "machine": measurer.machine.summary, "runs": rows})
+
+
+def _write(path: Path, told: Mapping[str, Any]) -> None:
+    """Replace a file as a whole: a kill leaves the one before."""
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(told, indent=1) + "\n")
+    new.replace(path)
 
 
 if __name__ == "__main__":

@@ -132,6 +132,18 @@ def test_the_target_is_the_better_of_the_reward_and_what_comes():
     assert float(plain[0]) == pytest.approx(2.0 + later)
 
 
+def test_a_target_is_at_least_what_moves_already_made_have_come_to():
+    settings = replace(SMALL, symlog=False, gamma=0.5)
+    for max_bellman, wanted in ((True, 50.0), (False, 1.0 + 0.5 * 100.0)):
+        learner, _ = one_step(replace(settings, max_bellman=max_bellman), 1.0, "b")
+        here, there = Transition("a", 1, 1.0, "b"), Transition("b", 2, 100.0, None)
+        learner.remember(here)
+        learner.remember(there)
+        assert float(learner._targets([here])[0]) == pytest.approx(wanted)
+        learner.settings = replace(learner.settings, tightened=False)
+        assert float(learner._targets([here])[0]) < wanted
+
+
 def test_double_q_learning_asks_the_other_network_what_the_choice_is_worth():
     for seed in range(5):
         learner = Learner(3, replace(SMALL, symlog=False, gamma=1.0), seed)
@@ -226,6 +238,37 @@ def test_exploration_fades_and_a_failed_program_ends_its_episode():
     assert all(t.after is None for t in player.learner.memory)
     player.times.update({str(n): 1.0 for n in range(24)})
     assert player.epsilon == pytest.approx(SMALL.epsilon_last)
+
+
+def begun_player(settings: Settings) -> Player:
+    """A player that has heard of its start, and of four programs: the third one is ten times as fast."""
+    player = Player([Task(game())], encoder(SMALL.encoder), settings, 0, 40)
+    player.propose()
+    player.hear([1.0])
+    player.hear([0.1 if n == 2 else 1.0 for n, _ in enumerate(player.propose())])
+    return player
+
+
+def test_episodes_begin_at_fast_programs_as_often_as_told():
+    player = begun_player(replace(SMALL, restarts=1.0))
+    fast = min(player.times, key=lambda key: player.times[key])
+    assert player.elite[0][0][1].program.hash == fast
+    episodes = [player._next() for _ in range(40)]
+    assert sum(e.trail.program.hash == fast for e in episodes) > 20
+    assert all(e.until == len(e.trail.steps) + SMALL.restart_moves for e in episodes)
+    from_start = begun_player(replace(SMALL, restarts=0.0))._next()
+    assert not from_start.trail.steps and from_start.until == SMALL.most_moves
+
+
+def test_an_action_never_tried_counts_for_a_little_more():
+    player = begun_player(replace(SMALL, novelty=0.1))
+    [(position, tried)] = {(t.position, t.action) for t in player.learner.memory if t.reward > 5}
+    values = torch.zeros(len(player.learner.choices[position].moves) + 1)
+    untried = next(n for n in range(1, len(values)) if (position, n) not in player.learner.reached)
+    values[tried], values[untried] = 1.0, 0.95
+    assert player._chosen(position, values) == untried
+    values[untried] = 0.85
+    assert player._chosen(position, values) == tried
 
 
 def test_it_ends_where_the_start_cannot_be_measured():

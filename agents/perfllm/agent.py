@@ -3,7 +3,8 @@
 State: the embedding of the program. Action: the embeddings before and after it; to stop is the same one
 twice. Reward: c/T after every move, the speed-up. Max Q-learning: the value of an action is the best reward
 that is still to come, not the sum of all. Sources: PerfDojo, SC '25, section 3; double DQN: van Hasselt
-2016; dueling: Wang 2016; symlog: Hafner 2023.
+2016; dueling: Wang 2016; symlog: Hafner 2023; targets that are at least what came: optimality tightening, He
+2017; episodes from good states met before: Go-Explore, Ecoffet 2021.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from dojo_core.moves.legality import all_candidates, outcome
 from dojo_core.moves.notation import parse_move
 
 STOP = 0  # the number of this action in every position
+ELITISM = 3.0  # an episode begins 8 times less often at a program twice as slow
 
 # ---------------------------------------------------------------------------- the network
 
@@ -101,6 +103,7 @@ class Learner:
         self.centre, self.spread = torch.zeros(size), torch.ones(size)
         self.choices: dict[str, Choice] = {}
         self.memory: list[Transition] = []
+        self._reached: dict[tuple[str, int], float] | None = None  # None: to be made anew
         self.updates = 0
 
     def set_scale(self, choices: Sequence[Choice]) -> None:
@@ -119,8 +122,31 @@ class Learner:
 
     def remember(self, transition: Transition) -> None:
         self.memory.append(transition)
+        self._reached = None
         if len(self.memory) > self.settings.capacity:
             del self.memory[0]
+
+    @property
+    def reached(self) -> dict[tuple[str, int], float]:
+        """By position and action, what is known to come of it: the best of the lines of ``most_moves`` moves
+        that moves in memory make, told as Q is. No action is worth less. Found by value iteration."""
+        if self._reached is None:
+            s = self.settings
+            edges = {(t.position, t.action): (t.reward, t.after) for t in self.memory}
+            found = {key: reward for key, (reward, _) in edges.items()}
+            for _ in range(s.most_moves):
+                best: dict[str, float] = {}
+                for (position, _), value in found.items():
+                    best[position] = max(value, best.get(position, 0.0))
+                before = found
+                found = {}
+                for key, (reward, after) in edges.items():
+                    later = s.gamma * best.get(after, 0.0) if after is not None else 0.0
+                    found[key] = max(reward, later) if s.max_bellman else reward + later
+                if found == before:
+                    break
+            self._reached = found
+        return self._reached
 
     def learn(self, rng: random.Random) -> float | None:
         """One step of gradient descent on a batch from memory; the loss, None while there is too little."""
@@ -163,10 +189,14 @@ class Learner:
             later[going_on] = self._outside(best)
         later = self.settings.gamma * later
         if not self.settings.max_bellman:
-            return rewards + later
-        found = rewards.clone()
-        found[going_on] = torch.maximum(rewards, later)[going_on]
-        return found
+            found = rewards + later
+        else:
+            found = rewards.clone()
+            found[going_on] = torch.maximum(rewards, later)[going_on]
+        if not self.settings.tightened:
+            return found
+        least = [self.reached.get((t.position, t.action), -math.inf) for t in batch]
+        return torch.maximum(found, torch.tensor(least))
 
     def _stacked(self, keys: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
         """(states [rows, size], actions [rows, n, size], which of them there are [rows, n])."""
@@ -203,7 +233,7 @@ class Learner:
         checkpoint.restore_optimizer("optimizer", self.optimizer, tensors)
         self.centre, self.spread = tensors["centre"], tensors["spread"]
         self.updates = data["updates"]
-        self.memory = [Transition(*entry) for entry in data["memory"]]
+        self.memory, self._reached = [Transition(*entry) for entry in data["memory"]], None
 
 
 # ---------------------------------------------------------------------------- actions
@@ -245,11 +275,12 @@ def look(trail: Trail, embed: Encoder, most: int, seed: int) -> Choice:
 
 @dataclass
 class Episode:
-    """One line being played. ``number`` counts from 1 over all tasks."""
+    """One line being played. ``number`` counts from 1 over all tasks; it ends at ``until`` moves."""
 
     number: int
     task: int
     trail: Trail
+    until: int
 
 
 @dataclass(frozen=True)
@@ -297,6 +328,7 @@ class Player:
     times: dict[str, float] = field(default_factory=dict)  # by program hash
     rounds: int = 0
     losses: list[float] = field(default_factory=list)  # of the last round
+    elite: dict[int, list[tuple[float, Trail]]] = field(default_factory=dict)  # the fastest of each task
     _episodes: list[Episode] = field(default_factory=list)
     _begun: int = 0
     _pending: list[_Pending] = field(default_factory=list)
@@ -352,12 +384,14 @@ class Player:
                 self.times[start.program.hash] = took
             return []
         told = self._stopped
+        fresh = 0
         for pending, took in zip(self._pending, seconds, strict=True):
             known = pending.there.program.hash in self.times
             self.times.setdefault(pending.there.program.hash, took)
+            fresh += not known
             told.append(self._result(pending, known))
         rng = random.Random(f"{self.seed} {self.rounds} learn")
-        steps = self.settings.updates * max(1, len(self._pending))
+        steps = self.settings.updates * max(1, fresh)  # a way that is known teaches little
         losses = [self.learner.learn(rng) for _ in range(steps)] if self.learner.memory else []
         self.losses = [loss for loss in losses if loss is not None]
         return told
@@ -414,11 +448,25 @@ class Player:
         return math.isfinite(self.times[self.starts[task].program.hash])
 
     def _next(self) -> Episode:
-        """An episode from the start of the next task in turn."""
+        """An episode of the next task in turn: from its start, or from a fast program that was met."""
+        settings = self.settings
         alive = [n for n in range(len(self.starts)) if self._runs(n)]
         task = alive[self._begun % len(alive)]
         self._begun += 1
-        return Episode(self._begun, task, self.starts[task])
+        rng = random.Random(f"{self.seed} {self._begun} start")
+        elite = self.elite.get(task)
+        if not elite or rng.random() >= settings.restarts:
+            return Episode(self._begun, task, self.starts[task], settings.most_moves)
+        [(_, trail)] = rng.choices(elite, [reward**ELITISM for reward, _ in elite])
+        return Episode(self._begun, task, trail, len(trail.steps) + settings.restart_moves)
+
+    def _rank(self, task: int, trail: Trail, reward: float) -> None:
+        """Keep the line where its program is among the fastest of its task."""
+        elite = self.elite.setdefault(task, [])
+        if all(trail.program.hash != other.program.hash for _, other in elite):
+            elite.append((reward, trail))
+            elite.sort(key=lambda each: -each[0])
+            del elite[self.settings.elite :]
 
     def _look(self, trail: Trail) -> Choice:
         key = trail.program.hash
@@ -432,7 +480,7 @@ class Player:
         choice, key = self._look(trail), trail.program.hash
         values = self.learner.values(choice)
         explored = rng.random() < epsilon
-        action = self._drawn(choice, rng) if explored else int(values.argmax())
+        action = self._drawn(choice, rng) if explored else self._chosen(key, values)
         q, best_q = float(values[action]), float(values.max())
         there = self._moved(trail, choice.moves[action - 1]) if action != STOP else None
         if there is not None:
@@ -445,6 +493,13 @@ class Player:
             )
         )
         return None
+
+    def _chosen(self, position: str, values: Tensor) -> int:
+        """The best action, those never tried counting for a little more: to stop is always known."""
+        extra = self.settings.novelty * values.abs()
+        reached = self.learner.reached
+        extra[[n for n in range(len(values)) if n == STOP or (position, n) in reached]] = 0.0
+        return int((values + extra).argmax())
 
     def _drawn(self, choice: Choice, rng: random.Random) -> int:
         """A random action; each kind of move, and to stop, equally likely."""
@@ -464,8 +519,9 @@ class Player:
         works = reward > 0
         if works:
             self._look(there)
+            self._rank(episode.task, there, reward)
         self.learner.remember(Transition(pending.position, pending.action, reward, key if works else None))
-        ended = not works or len(there.steps) >= self.settings.most_moves
+        ended = not works or len(there.steps) >= episode.until
         if ended:
             self._episodes[self._episodes.index(episode)] = self._next()
         else:
@@ -479,10 +535,14 @@ class Player:
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """All but the learner's choices, between ``hear`` and ``propose``."""
         tensors, learned = self.learner.state()
-        episodes = [[e.number, e.task, list(map(str, e.trail.moves))] for e in self._episodes]
+        episodes = [[e.number, e.task, list(map(str, e.trail.moves)), e.until] for e in self._episodes]
         times = {key: took if math.isfinite(took) else None for key, took in self.times.items()}
+        elite = {
+            str(task): [[reward, list(map(str, trail.moves))] for reward, trail in kept]
+            for task, kept in self.elite.items()
+        }
         data = {"rounds": self.rounds, "times": times, "begun": self._begun, "episodes": episodes}
-        return tensors, data | {"learner": learned}
+        return tensors, data | {"elite": elite, "learner": learned}
 
     def restore(self, tensors: Mapping[str, Tensor], data: Mapping[str, Any]) -> None:
         """Put ``state`` back."""
@@ -490,9 +550,16 @@ class Player:
         self.rounds, self._begun = data["rounds"], data["begun"]
         self.times = {key: math.inf if took is None else took for key, took in data["times"].items()}
         self._episodes = [
-            Episode(number, task, self.starts[task].played(map(parse_move, moves)))
-            for number, task, moves in data["episodes"]
+            Episode(number, task, self._replayed(task, moves), until)
+            for number, task, moves, until in data["episodes"]
         ]
+        self.elite = {
+            int(task): [(reward, self._replayed(int(task), moves)) for reward, moves in kept]
+            for task, kept in data["elite"].items()
+        }
+
+    def _replayed(self, task: int, moves: Sequence[str]) -> Trail:
+        return self.starts[task].played(map(parse_move, moves))
 
 
 def play(task: Task, budget: Budget, rng: random.Random, settings: Settings) -> Proposals:

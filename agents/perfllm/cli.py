@@ -45,6 +45,15 @@ def train(
     ] = True,
     target: Annotated[bool, typer.Option(help="A target network.")] = True,
     symlog: Annotated[bool, typer.Option(help="Learn the logarithm of speed-ups.")] = True,
+    tightened: Annotated[
+        bool, typer.Option(help="Targets are at least what moves already made have come to.")
+    ] = True,
+    restarts: Annotated[
+        float, typer.Option("--restarts", min=0.0, max=1.0, help="Share of episodes from a fast program met.")
+    ] = Settings.restarts,
+    novelty: Annotated[
+        float, typer.Option("--novelty", min=0.0, help="So much more counts an action never tried.")
+    ] = Settings.novelty,
     gamma: Annotated[float, typer.Option("--gamma", min=0.0, max=1.0)] = Settings.gamma,
     moves: Annotated[int, typer.Option("--moves", min=1, help="Of an episode.")] = Settings.most_moves,
     actions: Annotated[
@@ -70,7 +79,8 @@ def train(
     """
     settings = Settings(
         max_bellman=not plain, double=double, dueling=dueling, replay=replay, target_network=target,
-        symlog=symlog, gamma=gamma, most_moves=moves, most_actions=actions,
+        symlog=symlog, tightened=tightened, restarts=restarts, novelty=novelty, gamma=gamma,
+        most_moves=moves, most_actions=actions,
         encoder=EncoderSettings(encoder, pooling, max_length, dtype),
     )  # fmt: skip
     if shape is not None and len(names) > 1:

@@ -22,7 +22,9 @@ from transformers.utils.logging import disable_progress_bar
 from agents.perfllm.lines import PAD, lines_of, vocabulary
 
 WEIGHTS = Path(__file__).parent / "weights"
-ROWS = 32  # of a batch, always: what a row becomes must not depend on how many others there are
+ROWS = (
+    8  # of a batch, always: what a row becomes must not depend on how many others there are; few, to pad few
+)
 KEPT = 200_000  # lines kept at most
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.tree import DTYPE_BYTES
@@ -71,6 +71,22 @@ def _number(text: str) -> tuple[str, ...]:
     return (f">2^{power}", f"bits{(value >> (power - 3)) & 7}", f"divided{divided}")
 
 
+@lru_cache(maxsize=50_000)  # the successors of a position share nearly all their lines
+def _words(line: str) -> tuple[int | str, ...]:
+    """The numbers of a line's tokens; names of arrays as they are: their numbers depend on the program."""
+    known = _numbers()
+    found: list[int | str] = []
+    for match in _TOKEN.finditer(line):
+        kind, word = match.lastgroup, match.group()
+        if kind == "number":
+            found += [known[token] for token in _number(word)]
+        elif kind == "name" and word not in known:
+            found.append(word)
+        else:
+            found.append(known.get(word, UNKNOWN))
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class Lines:
     """A program as lines, each the numbers of its tokens; without the kernel's name."""
@@ -81,17 +97,14 @@ class Lines:
 def lines_of(text: str, most_tokens: int = 64, most_lines: int = 192) -> Lines:
     """The lines of a program's text, each cut off after ``most_tokens``, the program after ``most_lines``."""
     names: dict[str, int] = {}
-    known = _numbers()
+    first = array_tokens().start
 
     def tokens(line: str) -> Iterator[int]:
-        for found in _TOKEN.finditer(line):
-            kind, word = found.lastgroup, found.group()
-            if kind == "number":
-                yield from (known[token] for token in _number(word))
-            elif kind == "name" and word not in known:
-                yield known[f"array{names.setdefault(word, len(names)) % ARRAYS}"]
+        for word in _words(line):
+            if isinstance(word, str):
+                yield first + names.setdefault(word, len(names)) % ARRAYS
             else:
-                yield known.get(word, UNKNOWN)
+                yield word
 
     rows = [line for line in text.splitlines() if not line.startswith("kernel ")]
     return Lines(tuple(tuple(tokens(row))[:most_tokens] for row in rows[:most_lines]))

@@ -31,13 +31,18 @@ class Settings:
     replay: bool = True
     target_network: bool = True
     symlog: bool = True
+    tightened: bool = True  # targets are at least what moves already made have come to
+    restarts: float = 0.5  # share of episodes that begin at a fast program met before; 0: always at the start
+    novelty: float = 0.1  # so much more counts, in choosing, an action never tried in its position
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
     gamma: float = 0.97
     epsilon_first: float = 1.0
     epsilon_last: float = 0.1
-    epsilon_share: float = 0.6  # of the budget, until ε is at its last value
+    epsilon_share: float = 0.4  # of the budget, until ε is at its last value
     environments: int = 4  # episodes side by side, so that there is a batch to compile
     most_moves: int = 24  # of an episode
+    restart_moves: int = 8  # of one that begins at a fast program
+    elite: int = 16  # fast programs of each kernel, of which one is drawn
     most_actions: int = 64  # of a position, to stop aside; 0: all
     hidden: int = 128
     rate: float = 1e-3
@@ -50,6 +55,10 @@ class Settings:
     threads: int = 1  # of torch
 
 
+PAPER = Settings(
+    tightened=False, restarts=0.0, novelty=0.0, epsilon_share=0.6
+)  # no more than the paper tells
+
 VARIANTS: dict[str, tuple[str, Settings]] = {
     "perfllm": ("reinforcement learning, a language model reading the program", Settings()),
     "perfllm-plain": (
@@ -58,5 +67,6 @@ VARIANTS: dict[str, tuple[str, Settings]] = {
     ),
     "perfllm-single": ("the same without double DQN", Settings(double=False)),
     "perfllm-flat": ("the same without dueling heads", Settings(dueling=False)),
+    "perfllm-paper": ("the same with the techniques of the paper alone", PAPER),
     "perfllm-bag": ("the same reading a bag of tokens", Settings(encoder=EncoderSettings("bag"))),
 }

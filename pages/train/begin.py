@@ -22,6 +22,7 @@ SWITCHES = {
     "replay": ("Experience replay", "Learn from all that was seen, not from the last moves only."),
     "target_network": ("Target network", "Targets from a copy that follows slowly."),
     "symlog": ("Logarithm of speed-ups", "2× to 4× counts as much as 10× to 20×."),
+    "tightened": ("Tightened targets", "No target is below what moves already made have come to."),
 }
 
 
@@ -57,6 +58,14 @@ def _start(ready: bool) -> None:
                 label, getattr(standard_settings, field), key=f"train_{field}", help=about
             )
         one, two = st.columns(2)
+        chosen["restarts"] = one.number_input(
+            "Restarts", 0.0, 1.0, standard_settings.restarts, key="train_restarts",
+            help="The share of episodes that begin at a fast program met before.",
+        )  # fmt: skip
+        chosen["novelty"] = two.number_input(
+            "Novelty", 0.0, 10.0, standard_settings.novelty, key="train_novelty",
+            help="So much more counts, in choosing, a move never tried in its position.",
+        )  # fmt: skip
         chosen["gamma"] = one.number_input("Discount γ", 0.0, 1.0, standard_settings.gamma, key="train_gamma")
         chosen["rate"] = two.number_input(
             "Learning rate", 1e-6, 1.0, standard_settings.rate, format="%.5f", key="train_rate"

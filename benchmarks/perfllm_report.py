@@ -1,0 +1,263 @@
+"""The evidence of benchmarks/perfllm.py as text: a section of docs/perfllm.md, a picture, lines found."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agents.comparison import Curve, Point, wilcoxon
+from agents.passes import pass_moves
+from agents.plots import write_picture
+from agents.trail import Trail
+from dojo_core import kernels
+from dojo_core.cli.terminal import seconds_text
+from dojo_core.game import Game
+from dojo_core.measure.measurement import Effort, Workload
+from dojo_core.measure.measurer import Measurer
+from dojo_core.moves.notation import parse_move
+
+BEGIN, END = "<!-- evidence: python -m benchmarks.perfllm report -->", "<!-- end of evidence -->"
+NONE = "No run is in this repository yet, so nothing is claimed here about which is faster."
+RESAMPLED = 10_000
+SWITCHED = ("perfllm-plain", "perfllm-single", "perfllm-flat", "perfllm-bag", "perfllm-paper")
+RIVALS = ("random-edges", "sampling-edges", "annealing-edges")
+Run = dict[str, Any]
+
+
+def write(folder: Path, page: Path) -> str:
+    """Put the evidence of a folder into its section of the page, and hand it back."""
+    text = section(folder, page.parent)
+    told = page.read_text()
+    if BEGIN not in told or END not in told:
+        raise SystemExit(f"{page} has no section of evidence: it lies between {BEGIN} and {END}.")
+    before, after = told.split(BEGIN)[0], told.split(END)[1]
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+    return text
+
+
+def section(folder: Path, beside: Path) -> str:
+    """The evidence as Markdown, its links from ``beside``; the pictures are drawn anew."""
+    parts = []
+    runs_file, transfer_file, found_file = (folder / n for n in ("runs.json", "transfer.json", "found.md"))
+    if runs_file.exists():
+        told = json.loads(runs_file.read_text())
+        parts.append(_compared(told["runs"], told["machine"], folder, beside))
+    if transfer_file.exists():
+        parts.append(_transferred(json.loads(transfer_file.read_text())["runs"]))
+    if found_file.exists():
+        link = found_file.resolve().relative_to(beside.resolve())
+        parts.append(f"What it found beside the heuristic's lines, with the code: [{link}]({link}).")
+    return "\n\n".join(parts) or NONE
+
+
+# ---------------------------------------------------------------------------- searches and ablations
+
+
+def newest(runs: Sequence[Run]) -> list[Run]:
+    """Of each kernel, agent and seed the last run, and only those of the last machine and budget."""
+    last = (runs[-1]["fingerprint"], runs[-1]["budget"]) if runs else None
+    chosen = {
+        (r["kernel"], r["agent"], r["seed"]): r for r in runs if (r["fingerprint"], r["budget"]) == last
+    }
+    return list(chosen.values())
+
+
+def _compared(all_runs: Sequence[Run], machine: str, folder: Path, beside: Path) -> str:
+    runs = newest(all_runs)
+    agents = list(dict.fromkeys(run["agent"] for run in runs))
+    shapes = {run["kernel"]: run["shape"] for run in runs}
+    curves = [_curve(run) for run in runs if run["agent"] in ("perfllm", *RIVALS)]
+    picture = folder / "search.png"
+    write_picture(picture, curves, "Best so far: the median of the seeds, from the best to the worst")
+    seeds = len({run["seed"] for run in runs})
+    lines = [
+        f"{len(runs)} runs of {runs[0]['budget']} evaluations, {seeds} seeds, on {machine}. Times are "
+        "those of the best finalist, timed anew after the search; the median of the seeds.",
+        "",
+        f"| kernel | start | {' | '.join(agents)} |",
+        f"|---|---:|{'---:|' * len(agents)}",
+    ]
+    for kernel, shape in shapes.items():
+        cells = [f"{kernel} {shape}", _time([r["start"] for r in runs if r["kernel"] == kernel])]
+        cells += [
+            _time([r["final"] for r in runs if (r["kernel"], r["agent"]) == (kernel, a)]) for a in agents
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += [
+        "",
+        "| | geometric mean of ratios | 95% interval | faster in | p |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for rival in (*RIVALS, *SWITCHED):
+        lines += _ratio_row(runs, rival)
+    lines += [
+        "",
+        "Ratio: the other's time over PerfLLM's, over all pairs of kernel and seed; above 1 PerfLLM is "
+        "faster. Interval: kernels drawn with replacement, then seeds of each. p: one-sided Wilcoxon "
+        "signed-rank test.",
+        "",
+        "| agent | evaluations per second | of a run's time, thinking | recorded |",
+        "|---|---:|---:|---:|",
+    ]
+    for agent in agents:
+        lines.append(_speed_row(agent, [run for run in runs if run["agent"] == agent]))
+    link = picture.resolve().relative_to(beside.resolve())
+    return "\n".join([
+        *lines, "",
+        "A program that was timed before on the machine takes its recorded time; the rates are what a run "
+        "would have had if it had measured all of its programs itself.", "",
+        f"![best so far against evaluations and seconds]({link})",
+    ])  # fmt: skip
+
+
+def _curve(run: Run) -> Curve:
+    """A run's curve. Seconds are stretched as if nothing had been recorded before."""
+    whole = run["points"][-1]["elapsed"] if run["points"] else 0.0
+    stretch = _alone(run) / whole if whole else 1.0
+    points = tuple(Point(p["evaluation"], p["elapsed"] * stretch, p["best"]) for p in run["points"])
+    return Curve(
+        f"{run['kernel']} {run['shape']}", run["agent"], run["seed"], run["start"], points, run["final"]
+    )
+
+
+def _alone(run: Run) -> float:
+    """Seconds of a run that would have had to measure every program."""
+    each = run["measuring_seconds"] / run["measured"] if run["measured"] else 0.0
+    return float(run["thinking_seconds"] + each * run["evaluations"])
+
+
+def _time(found: Sequence[float | None]) -> str:
+    known = [seconds for seconds in found if seconds is not None]
+    return seconds_text(statistics.median(known)) if known else "–"
+
+
+def ratios(runs: Sequence[Run], agent: str, rival: str) -> dict[str, list[float]]:
+    """By kernel the logarithms of the rival's time over the agent's, of each seed that both finished."""
+    finals = {(r["kernel"], r["agent"], r["seed"]): r["final"] for r in runs if r["final"] is not None}
+    found: dict[str, list[float]] = defaultdict(list)
+    for (kernel, who, seed), seconds in finals.items():
+        if who == agent and (kernel, rival, seed) in finals:
+            found[kernel].append(math.log(finals[kernel, rival, seed] / seconds))
+    return found
+
+
+def _ratio_row(runs: Sequence[Run], rival: str) -> list[str]:
+    groups = list(ratios(runs, "perfllm", rival).values())
+    pairs = [each for group in groups for each in group]
+    if not pairs:
+        return []
+    mean, low, high = interval(groups)
+    p = wilcoxon(pairs)
+    better = sum(each > 0 for each in pairs)
+    told = "–" if p is None else f"{p:.2g}"
+    return [
+        f"| perfllm against {rival} | {mean:.2f} | {low:.2f} to {high:.2f} | {better}/{len(pairs)} | {told} |"
+    ]
+
+
+def _speed_row(agent: str, runs: Sequence[Run]) -> str:
+    seconds = sum(_alone(run) for run in runs)
+    evaluations = sum(run["evaluations"] for run in runs)
+    thinking = sum(run["thinking_seconds"] for run in runs) / seconds if seconds else 0.0
+    recorded = sum(run["recorded"] for run in runs) / max(1, evaluations)
+    return f"| {agent} | {evaluations / seconds if seconds else 0.0:.1f} | {thinking:.0%} | {recorded:.0%} |"
+
+
+def interval(groups: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    """The geometric mean of ratios given as logarithms, by kernel, and its 95% interval: kernels are drawn
+    with replacement, then seeds of each."""
+    rng = random.Random(0)
+
+    def mean(drawn: Sequence[Sequence[float]]) -> float:
+        flat = [ratio for group in drawn for ratio in group]
+        return math.exp(sum(flat) / len(flat))
+
+    drawn = sorted(
+        mean([rng.choices(group, k=len(group)) for group in rng.choices(groups, k=len(groups))])
+        for _ in range(RESAMPLED)
+    )
+    return mean(groups), drawn[int(0.025 * RESAMPLED)], drawn[int(0.975 * RESAMPLED)]
+
+
+# ---------------------------------------------------------------------------- kernels never seen
+
+
+def _transferred(rows: Sequence[Run]) -> str:
+    lines = [
+        f"One policy, trained on {', '.join(rows[0]['learned_on'])} with {rows[0]['budget']} evaluations "
+        "each, then played greedily on kernels that it has not seen; beside it random moves with as many "
+        "programs measured. Speed-up over the start, of each seed:",
+        "",
+        "| kernel | programs of the line | the best of the line | its end | random moves |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for kernel in dict.fromkeys(row["kernel"] for row in rows):
+        own = [row for row in rows if row["kernel"] == kernel]
+        cells = [f"{kernel} {own[0]['shape']}", ", ".join(str(row["evaluations"]) for row in own)]
+        for name in ("best", "last", "random"):
+            cells.append(", ".join(_speedup(row["start"], row[name]) for row in own))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _speedup(start: float | None, seconds: float | None) -> str:
+    return "–" if start is None or seconds is None else f"{start / seconds:.2f}"
+
+
+# ---------------------------------------------------------------------------- what it found
+
+
+def write_found(folder: Path, measurer: Measurer) -> None:
+    """The best line of PerfLLM on each kernel beside the heuristic's: timed side by side, with the code."""
+    path = folder / "runs.json"
+    if not path.exists():
+        raise SystemExit(f"There is no {path}: run python -m benchmarks.perfllm search first.")
+    runs = [run for run in newest(json.loads(path.read_text())["runs"]) if run["agent"] == "perfllm"]
+    parts = [
+        "# What PerfLLM found",
+        "Of each kernel the best line of all seeds beside that of the heuristic, which an expert wrote. Both "
+        "and the start were timed in one sitting by `python -m benchmarks.perfllm found`.",
+    ]
+    for kernel in dict.fromkeys(run["kernel"] for run in runs):
+        own = [run for run in runs if run["kernel"] == kernel and run["final"] is not None]
+        if own:
+            parts.append(_found(min(own, key=lambda run: float(run["final"])), measurer))
+    (folder / "found.md").write_text("\n\n".join(parts) + "\n")
+
+
+def _found(run: Run, measurer: Measurer) -> str:
+    kernel = kernels.get(run["kernel"])
+    game = Game.new(kernel.program(kernel.shape(run["shape"])), run["kernel"], run["shape"])
+    start = Trail.at(game)
+    ours = start.played(map(parse_move, run["line"]))
+    experts = start.played(pass_moves(game, "heuristic"))
+    trails = {"start": start, "PerfLLM": ours, "heuristic": experts}
+    measured = measurer.measure(
+        Workload(game.start, game.kernel, game.policy, game.target),
+        [trail.program for trail in trails.values()], Effort.FINAL, player="perfllm", fresh=True,
+    )  # fmt: skip
+    rows = ["| | time | speed-up | moves |", "|---|---:|---:|---:|"]
+    for (name, trail), found in zip(trails.items(), measured, strict=True):
+        time = "–" if found.seconds is None else seconds_text(found.seconds)
+        speed = _speedup(measured[0].seconds, found.seconds)
+        rows.append(f"| {name} | {time} | {speed} | {len(trail.moves)} |")
+    kinds = [sorted({move.name for move in trail.moves}) for trail in (ours, experts)]
+    only = [name for name in kinds[0] if name not in kinds[1]]
+    told = f"Kinds of moves that the heuristic's line does not have: {', '.join(only)}." if only else ""
+    return "\n\n".join(filter(None, [
+        f"## {game.title}", "\n".join(rows), told,
+        "PerfLLM's line:", _fenced("\n".join(run["line"])),
+        "The program it comes to:", _fenced(ours.program.text),
+        "Its code:", _fenced(measurer.code_text(ours.program, game.policy), "c"),
+        "The heuristic's program:", _fenced(experts.program.text),
+    ]))  # fmt: skip
+
+
+def _fenced(text: str, language: str = "") -> str:
+    return f"```{language}\n{text.strip()}\n```"

@@ -1,0 +1,69 @@
+"""The page's evidence, from runs as the benchmark keeps them; and that a run ended is not run again."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from benchmarks import perfllm, perfllm_report
+
+
+def run(agent: str, seed: int, final: float, kernel: str = "softmax", **more):
+    points = [
+        {"evaluation": 1, "elapsed": 1.0, "best": 4e-3},
+        {"evaluation": 9, "elapsed": 2.0, "best": final},
+    ]
+    return {
+        "kernel": kernel, "shape": "8x8", "agent": agent, "seed": seed, "budget": 10, "settings": "",
+        "fingerprint": "f", "start": 4e-3, "final": final, "points": points, "line": [], "evaluations": 10,
+        "measured": 5, "recorded": 5, "resumed": 0, "measuring_seconds": 1.0, "thinking_seconds": 2.0,
+        "wall_seconds": 3.0,
+    } | more  # fmt: skip
+
+
+def test_ratios_are_paired_by_kernel_and_seed() -> None:
+    runs = [run("perfllm", 0, 1e-3), run("perfllm", 1, 2e-3), run("random-edges", 0, 3e-3)]
+    assert perfllm_report.ratios(runs, "perfllm", "random-edges") == {"softmax": [pytest.approx(math.log(3))]}
+
+
+def test_the_section_is_written_between_its_marks_and_says_what_the_files_say(tmp_path) -> None:
+    page, folder = tmp_path / "page.md", tmp_path / "evidence"
+    folder.mkdir()
+    page.write_text(f"before\n{perfllm_report.BEGIN}\nold\n{perfllm_report.END}\nafter\n")
+    assert perfllm_report.NONE in perfllm_report.write(folder, page)
+    runs = [run("perfllm", 0, 9e-3)]  # replaced by a later run of the same
+    runs += [run(a, s, t) for s in (0, 1) for a, t in (("perfllm", 1e-3), ("random-edges", 2e-3))]
+    runs += [run("perfllm-plain", 0, 4e-3)]
+    (folder / "runs.json").write_text(json.dumps({"machine": "a machine", "runs": runs}))
+    told = perfllm_report.write(folder, page)
+    assert "| softmax 8x8 | 4 ms | 1 ms | 2 ms | 4 ms |" in told
+    assert "| perfllm against random-edges | 2.00 | 2.00 to 2.00 | 2/2 | 0.25 |" in told
+    assert "| perfllm against perfllm-plain | 4.00 |" in told
+    # alone it would have measured ten programs in 2 s, and thought for 2 s
+    assert "| perfllm | 2.5 | 50% | 50% |" in told
+    assert (folder / "search.png").exists() and "(evidence/search.png)" in told
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
+
+
+def test_what_is_there_is_not_run_again(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    began: list[tuple[str, int]] = []
+
+    def ran(wanted, measurer):
+        began.append((wanted["agent"], wanted["seed"]))
+        if len(began) == 3:
+            raise KeyboardInterrupt
+        return run(wanted["agent"], wanted["seed"], 1e-3) | wanted
+
+    monkeypatch.setattr(perfllm, "_run", ran)
+    file = tmp_path / "runs.json"
+    agents = ("perfllm", "random-edges")
+    with pytest.raises(KeyboardInterrupt):
+        perfllm.search(file, agents, ["softmax"], 2, 300, None)
+    assert len(json.loads(file.read_text())["runs"]) == 2
+    began.clear()
+    perfllm.search(file, agents, ["softmax"], 2, 300, None)
+    assert began == [("perfllm", 1), ("random-edges", 1)]
