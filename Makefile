@@ -4,7 +4,7 @@
 # make prove SECONDS=600   random legal walks, each position judged by the exact oracle, for as long as asked
 # make mutate  switches off each legality condition by itself: the tests or the oracle must notice; docs/mutation.md
 # make fuzz SECONDS=600    damaged texts at every door that reads one
-# make bench   the 16 kernels against other libraries and the machine's limits: build/bench.html (hours; idle machine)
+# make bench   the 16 kernels against other libraries and the machine's limits: build/bench.html (half an hour; idle machine)
 # make recordings  what the tour and Watch replay, measured anew; needs PyTorch
 # make benchmark  the core's speed, candidates a second, softmax against PyTorch (nothing else should run)
 # make benchmark-app SOAK=5000  the app in a real Chromium: response times, idle load, double clicks, tabs, memory
@@ -21,9 +21,12 @@ SECONDS ?= 600
 SOAK ?= 5000
 
 # make bench: rounds of a kernel, which kernels, which baselines.
-ROUNDS ?= 10
+# READY: seconds that a baseline has to be ready; TVM_SECONDS: that its tuner has of them.
+ROUNDS ?= 5
 KERNELS ?= --all
 AGAINST ?= --against all
+READY ?= 240
+TVM_SECONDS ?= 25
 
 .PHONY: setup run test recordings prove fuzz bench benchmark mutate benchmark-app screens
 .DELETE_ON_ERROR:
@@ -66,7 +69,8 @@ $(BENCH_VENV)/.requirements: requirements-bench.txt
 
 bench: setup $(BENCH_VENV)/.requirements
 	@mkdir -p build
-	DOJO_TVM_LOGS=$(CURDIR)/build/tvm $(BIN)/dojo bench $(KERNELS) $(AGAINST) --start --heuristic --record --rounds $(ROUNDS) \
+	DOJO_TVM_LOGS=$(CURDIR)/build/tvm DOJO_TVM_SECONDS=$(TVM_SECONDS) $(BIN)/dojo bench $(KERNELS) $(AGAINST) \
+	  --start --heuristic --record --rounds $(ROUNDS) --ready-within $(READY) \
 	  --json build/bench.json --html build/bench.html
 
 benchmark: setup

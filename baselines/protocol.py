@@ -38,6 +38,7 @@ ROUNDING = {"f16": 2.0**-10, "bf16": 2.0**-7}  # the same of a row, where the dt
 SHORTEST_SAMPLE_NS = 50_000.0  # shorter runs are repeated within a sample, as ours are
 ROUND_SECONDS, LEAST_SAMPLES = 5.0, 3  # a slow baseline takes fewer samples a round, but so many
 TRIAL_SAMPLES = 5  # of a variant, to choose among them
+SLOW_NS = 500e6  # a run that takes as long is tried once
 THREADS = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
 
 # Inputs that are constant in a network: a library may pack them beforehand.
@@ -138,10 +139,15 @@ class _Timed:
         self.runs = variant.runs
         self.turn = 0
         self.calls = 1
-        for _ in range(2):
-            for _ in self.runs:
-                self.sample()
-        self.calls = max(1, math.ceil(SHORTEST_SAMPLE_NS / min(self.sample() for _ in range(3))))
+        least = min(self.sample() for _ in self.runs)
+        if least < SLOW_NS:  # a slow one is warm by now, and short runs need no repeating
+            least = min(self.sample() for _ in range(len(self.runs) + 3))
+        self.calls = max(1, math.ceil(SHORTEST_SAMPLE_NS / least))
+
+    def trial(self) -> list[float]:
+        """A few samples; of a slow run one."""
+        first = self.sample()
+        return [first, *(self.sample() for _ in range(TRIAL_SAMPLES - 1 if first < SLOW_NS else 0))]
 
     def sample(self) -> float:
         """Nanoseconds a call."""
@@ -182,7 +188,7 @@ def choose(job: Job, variants: Variants) -> tuple[_Timed | None, dict[str, objec
                 told[name] = sentence
                 continue
             timed = _Timed(variant)
-            seconds = min(timed.sample() for _ in range(TRIAL_SAMPLES)) / 1e9
+            seconds = min(timed.trial()) / 1e9
         except Exception as error:  # whatever a library throws is this row's failure, not the bench's
             told[name] = brief(error)
             continue

@@ -20,7 +20,7 @@ from dojo_core.bench import ours, rounds
 from dojo_core.bench.baselines import BASELINES, Baseline, Process, Silent
 from dojo_core.bench.limits import Phase, pattern, stream_code
 from dojo_core.bench.page import page
-from dojo_core.bench.summary import best_baseline, geometric_mean, summary
+from dojo_core.bench.summary import best_baseline, geometric_mean, summary, title
 from dojo_core.cli import app
 from dojo_core.game import Game
 from dojo_core.measure.machine import this_machine
@@ -363,6 +363,24 @@ def test_table_3_has_sixteen_kernels():
     jobs = _jobs([], True, None)
     assert len(jobs) == 16 and jobs == _jobs(["table3"], False, None)
     assert ("conv", "8x10x3x512x512x5") in jobs and ("swiglu", "1x256x4096x448") in jobs
+
+
+def test_a_shape_of_a_network_is_told_by_the_name_of_its_first_layer():
+    from dojo_core.cli.benching import _layers
+
+    named = _layers(["llama3-8b", "resnet50.fc"])
+    assert named["matmul", "512x4096x4096"] == "llama3-8b.q", "llama3-8b.output has the same shape"
+    assert named["gemv", "1000x2048"] == "resnet50.fc" and ("softmax", "6144x512") not in named
+
+
+def test_the_heuristic_stands_in_where_a_layer_has_no_line_that_applies():
+    bench("resnet50.layer4.add", "--rounds", "1", "--json", "b.json")
+    document = json.loads(Path("b.json").read_text())
+    jsonschema.validate(document, SCHEMA)
+    (report,) = document["reports"]
+    assert [e["entry"] for e in report["entries"]] == ["heuristic"] == [report["reference"]]
+    assert "add does not apply to this shape: the heuristic stands in." in report["remarks"][0]
+    assert title(report) == "resnet50.layer4.add add 2048x49"
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ BASELINES: dict[str, Baseline] = {
     ),
     "jax": Baseline("JAX", "JAX {version}, jit on the CPU (XLA)", "baselines/jax_cpu.py"),
     "tvm": Baseline(
-        "TVM, default", "Apache TVM {version}, Relax with its default schedules", "baselines/tvm_default.py"
+        "TVM, default", "Apache TVM {version}, Relax with its default schedules", "baselines/tvm_default.py",
+        prepare=120.0,
     ),
     "tvm-tuned": Baseline(
         "TVM, tuned", "Apache TVM {version}, MetaSchedule", "baselines/tvm_tuned.py", prepare=3600.0

@@ -35,6 +35,7 @@ from dojo_core.program.dtypes import INTEGERS
 
 SAMPLES = 10  # runs of an entry in a round
 START_ROUNDS = 3  # the start program is slow: it is timed in so many rounds, and gives up early
+SLOW = 20.0  # times as long as the fastest of ours: a baseline that is takes part in as few rounds
 GROUP_MEMORY = 0.5  # of the free memory, for the baselines that run beside each other
 COPIES = 5  # of a kernel's arrays in a baseline's process at most: its sets, the library's own, temporaries
 PROCESS_BYTES = 1 << 30
@@ -172,12 +173,13 @@ def run_bench(
     on_step: Callable[[str], None] = lambda words: None,
     stopped: Callable[[], bool] = lambda: False,
     tolerant: bool = False,
+    ready_within: float | None = None,
 ) -> dict[str, Any]:
     """Measure our entries, the baselines and the machine's limits; a report as JSON-ready data.
 
     A baseline that is missing, hangs or fails is a row that says so. Ratios are against the last of ours that
     is no record. Raises BenchFailed where one of ours cannot be measured; ``tolerant`` makes that a row too.
-    No round begins once ``stopped`` says so.
+    No round begins once ``stopped`` says so. A baseline has at most ``ready_within`` seconds to be ready.
     """
     machine = this_machine()
     workload = Workload(game.start, game.kernel, game.policy)
@@ -211,7 +213,7 @@ def run_bench(
         for group in _groups(runnable, game):
             _run_group(
                 game, workload, measurer, ours, rows, group, folder if started else None, limits, rounds,
-                on_round, on_step, stopped, tolerant,
+                on_round, on_step, stopped, tolerant, ready_within,
             )  # fmt: skip
     reference = next((row for row in reversed(rows) if row.entry != "record"), None)
     told_limits = limits.told()
@@ -263,6 +265,7 @@ def _run_group(
     on_step: Callable[[str], None],
     stopped: Callable[[], bool],
     tolerant: bool,
+    ready_within: float | None,
 ) -> None:
     """All rounds of a group of baselines, ours and the limits among them."""
     arguments = [game.kernel or "", game.shape, str(measurer.input_sets), str(folder)]
@@ -283,7 +286,7 @@ def _run_group(
             if stopped():
                 break
             on_step(f"preparing {row.name}")
-            process = _start(row, arguments)
+            process = _start(row, arguments, ready_within)
             if process is not None:
                 processes.append((row, process))
         on_step("")
@@ -305,8 +308,9 @@ def _run_group(
                 if again.status != "ok":
                     raise BenchFailed(f"Our {entry.name} failed: {again.message}")
                 row.add(number, list(again.samples))
+            fastest = min((min(row.rounds[number]) for row in rows if _ran(row, number)), default=0.0)
             for row, process in processes:
-                if row.status != "ok":
+                if row.status != "ok" or (number % every and _slow(row, fastest)):
                     continue
                 try:
                     with measuring():
@@ -329,14 +333,24 @@ def _run_group(
             probe.close()
 
 
-def _start(row: _Row, arguments: list[str]) -> Process | None:
+def _ran(row: _Row, number: int) -> bool:
+    """Has a row samples of this round?"""
+    return len(row.rounds) > number and bool(row.rounds[number])
+
+
+def _slow(row: _Row, fastest: float) -> bool:
+    """Does a baseline take so much longer than ours that a few rounds tell all?"""
+    return bool(fastest) and min((ns for each in row.rounds for ns in each), default=0.0) > SLOW * fastest
+
+
+def _start(row: _Row, arguments: list[str], ready_within: float | None = None) -> Process | None:
     """The baseline's process, ready; None, and the row says why, where it does not come to that."""
     baseline = BASELINES[row.entry]
     environment = {**pinned_environment(baseline.reuse), **baseline.environment}
     process = Process([interpreter(), str(Path(baseline.script)), *arguments], environment)
     try:
         with measuring():  # it times its variants, and some libraries tune
-            ready = process.read(baseline.prepare)
+            ready = process.read(min(baseline.prepare, ready_within or baseline.prepare))
     except Silent as silent:
         row.fail(silent.status, str(silent))
         return None

@@ -20,7 +20,8 @@ def geometric_mean(values: Iterable[float]) -> float | None:
 
 
 def title(report: Report) -> str:
-    return f"{report['kernel']} {report['shape']}".strip()
+    """A kernel and its shape, a layer's name before them."""
+    return " ".join(filter(None, (report.get("layer"), report["kernel"], report["shape"])))
 
 
 def measured(report: Report, kind: str) -> list[Row]:

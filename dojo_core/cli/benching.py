@@ -50,6 +50,10 @@ def bench(
     heuristic: Annotated[
         bool, typer.Option("--heuristic", help="Time the line of the heuristic pass as well.")
     ] = False,
+    ready_within: Annotated[
+        float | None,
+        typer.Option("--ready-within", min=1, help="Seconds that a baseline has to be ready."),
+    ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all samples to this file.")] = None,
     html_file: Annotated[Path | None, typer.Option("--html", help="Write a report to this file.")] = None,
     stored: Annotated[
@@ -59,6 +63,9 @@ def bench(
     """Time our lines against baselines and the machine's limits, in interleaved rounds, separate processes.
 
     Example: [bold]dojo bench softmax --against torch --json softmax.json --html softmax.html[/bold]
+
+    The layers of a network, which the heuristic pass plays too:
+    [bold]dojo bench bert-base --against torch --rounds 3 --html bert.html[/bold]
     """
     from dojo_core.bench.summary import summary
 
@@ -80,13 +87,19 @@ def bench(
         "reports": [],
         "skipped": [],
     }
+    layers = _layers(names or [])
     for name, sizes in jobs:
+        layer = layers.get((name, sizes or ""), "")
         try:
-            report = _measured(name, sizes, line, settings, wanted, rounds, start, record, heuristic)
+            passed = heuristic or bool(layer)
+            report = _measured(
+                name, sizes, line, settings, wanted, rounds, start, record, passed, ready_within
+            )
+            report["layer"] = layer
         except Failure as failure:
             if len(jobs) == 1:
                 raise
-            err.print(escape(f"{name} {sizes or ''}: {failure}"), style="red", soft_wrap=True)
+            err.print(escape(f"{layer or name} {sizes or ''}: {failure}"), style="red", soft_wrap=True)
             document["skipped"].append({"kernel": name, "shape": sizes or "", "message": str(failure)})
             continue
         document["reports"].append(report)
@@ -111,6 +124,15 @@ def _jobs(names: list[str], everything: bool, shape: str | None) -> list[tuple[s
     return kernels_and_shapes(wanted, shape)
 
 
+def _layers(names: list[str]) -> dict[tuple[str, str], str]:
+    """The layer that a kernel and a shape stand for, where layers or networks were named: the first one."""
+    found: dict[tuple[str, str], str] = {}
+    for layer in kernels.named_layers().values():
+        if layer.name in names or layer.network in names:
+            found.setdefault((layer.kernel, layer.shape), layer.name)
+    return found
+
+
 def _baselines(given: list[str]) -> list[str]:
     from dojo_core.bench import BASELINES
 
@@ -132,6 +154,7 @@ def _measured(
     start: bool,
     record: bool,
     heuristic: bool,
+    ready_within: float | None,
 ) -> dict[str, Any]:
     """One kernel's report."""
     from dojo_core.bench import BenchFailed, Entry, run_bench
@@ -140,11 +163,10 @@ def _measured(
     game, remark = _game(name, shape, line, settings)
     remarks = [remark] if remark else []
     lined = len(game.line()) > 1
-    entries = [Entry("start", game.start)] if start or not lined else []
-    if heuristic:
-        made, failed = heuristic_entries(game)
-        entries += made
-        remarks += failed
+    made, failed = heuristic_entries(game) if heuristic else ([], [])
+    entries = [Entry("start", game.start)] if start or not (lined or made) else []
+    entries += made
+    remarks = [each.format(stand_in=made[-1].name if made else "start program") for each in remarks] + failed
     if lined:
         entries.append(Entry("line", game.current.program, f"{len(game.line()) - 1} moves"))
     if record:
@@ -158,7 +180,7 @@ def _measured(
             entries.append(best)
     try:
         with _watched(f"{name} {game.shape}", rounds) as (advance, step):
-            report = run_bench(game, entries, against, rounds, advance, step)
+            report = run_bench(game, entries, against, rounds, advance, step, ready_within=ready_within)
     except BenchFailed as error:
         raise Failure(str(error)) from None
     report["remarks"] = remarks + report["remarks"]
@@ -166,7 +188,7 @@ def _measured(
 
 
 def _game(name: str, shape: str | None, line: Path | None, settings: list[str] | None) -> tuple[Game, str]:
-    """The kernel with its line played, or at its start with a remark why."""
+    """The kernel with its line played, or at its start with a remark why ({stand_in}: what is timed then)."""
     if line is not None:
         return played(name, shape, None, line, settings), ""
     lines = recorded_lines()
@@ -176,9 +198,10 @@ def _game(name: str, shape: str | None, line: Path | None, settings: list[str] |
         try:
             return played(name, shape, None, Path(found), settings), ""
         except Failure as failure:
-            remark = f"The line {found} does not apply to this shape: the start program stands in. {failure}"
+            told = str(failure).replace("{", "{{").replace("}", "}}")
+            remark = f"The line {found} does not apply to this shape: the {{stand_in}} stands in. {told}"
     if not (own or name in lines):
-        remark = "There is no recorded line: the start program stands in."
+        remark = "There is no recorded line: the {stand_in} stands in."
     return played(name, shape, None, None, settings if name in lines else None), remark
 
 
@@ -239,8 +262,9 @@ def _report_table(report: dict[str, Any]) -> None:
     numbers = [
         "min", "median", *(("ratio", "worst", "best") if compared else ()), *(("of limit",) if limits else ())
     ]  # fmt: skip
-    title = f"{report['kernel']} {report['shape']}"
-    table = columns("entry", *numbers, "", right=tuple(numbers), title=title, title_justify="left")
+    from dojo_core.bench.summary import title
+
+    table = columns("entry", *numbers, "", right=tuple(numbers), title=title(report), title_justify="left")
     table.columns[0].no_wrap = True  # a long message wraps, not the name beside it
     for entry in report["entries"]:
         if entry["status"] != "ok":
