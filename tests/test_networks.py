@@ -74,7 +74,7 @@ def test_a_command_for_several_kernels_takes_shapes_networks_and_table_3():
     for words, sentence in [
         (("show", "softmax:96x64", "--shape", "1x2"), "softmax:96x64 has its shape in its name"),
         (("show", "softmax:96"), "softmax takes "),
-        (("tune", "table3", "--shape", "1x2"), "The kernels of table3 have shapes of their own"),
+        (("bench", "table3", "--shape", "1x2"), "The kernels of table3 have shapes of their own"),
     ]:
         assert sentence in dojo(*words, code=1).output.replace("\n", " ")
 
