@@ -277,6 +277,7 @@ COPIES = [
     Case(0, "stage_write q y@0 t", SUM, ROWSUM, "no-such-place"),
     Case(2, "stage_write t y@0 u", XTY, APART, "not-written"),
     Case(3, "stage_read x y@0 p", heap(x="15", y="8,8"), "8 8 y[{0},{1}] = x[{1}] + x[{0}+{1}]", "unlike-accesses"),
+    Case(3, "stage_read x y@0 p", heap(x="32", y="8,4"), "8 4 y[{0},{1}] = x[{0}*4+{1}]*x[{0}*2+{1}]", "unlike-accesses"),
     Case(3, "stage_write t t#1@0 u", heap(x="4,4", y="4,4", t="4,4"), "4 4 t[{0},{1}] = x[{0},{1}]\n4 4 t[{0},{1}] = t[{1},{0}]\n4 4 y[{0},{1}] = t[{0},{1}]", "unlike-accesses"),
     Case(4, "stage_write y y@0 t", heap(x="4", y="16"), "4 4 y[{0}+{1}*4] = x[{0}]", "not-dense"),
     Case(4, "stage_write y y#1@0 t", heap(x="8,8", y="8,8"), "8 8 y[{0},{1}] = x[{0},{1}]\n8 8 y[{0},{1}] = 0 if {1} < {0}", "not-dense"),
