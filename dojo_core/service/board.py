@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dojo_core.game import Game
 from dojo_core.service import library
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.changes import usable_recipes
@@ -49,6 +50,12 @@ def start_screen(games: Games, errors: dict[str, str]) -> Json:
     }
 
 
+def _rules(game: Game) -> list[list[str]]:
+    """What holds in a game, its arithmetic and its target: some words for each, and a sentence."""
+    tables = ((POLICIES, game.policy), (TARGETS, game.target))
+    return [[words, about] for table, name in tables for each, words, about in table if each == name]
+
+
 def position(player: Player, table: Table, analysis: Analysis) -> Json:
     """The position at the cursor. The table is locked."""
     game = table.game
@@ -62,7 +69,7 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
     return {
         "game": {
             "id": game.id, "title": game.title, "kernel": game.kernel, "shape": game.shape,
-            "policy": game.policy, "target": game.target,
+            "policy": game.policy, "target": game.target, "rules": _rules(game),
             "timed": game.target not in (*GPUS, *SIMULATED), "by": table.by, "changes": table.changes,
         },
         "position": {"id": here.id, "parent": here.parent, "hash": here.program.hash},

@@ -49,7 +49,7 @@ class Header {
     const { game, position, history } = this.board.data;
     for (const each of [this.buttons.fresh, this.buttons.hint, this.buttons.review]) show(each, !this.board.data.embedded); // a lesson has its own
     put(this.title, game.title);
-    put(this.about, [game.policy, game.target].filter(Boolean).join(" · "));
+    this.about.replaceChildren(...game.rules.flatMap(([words, about], n) => [n ? " · " : "", el("span", { title: about }, words)]));
     for (const name of ["gain", "best"]) show(this.metric[name].root, game.timed);
     const line = history.line;
     const at = line.indexOf(position.id);

@@ -143,7 +143,7 @@ def main() -> None:
                 page.close()
                 named.write_text(game)
             if options.docs:
-                document(browser, server, game)
+                document(browser, server, game, options.only)
             elif options.tab:
                 tab(browser, server, game, options)
             else:

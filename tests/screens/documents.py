@@ -19,6 +19,7 @@ from tests.screens.scenes import (
     compared,
     halfway,
     measured,
+    pick_line,
     refused_then_helped,
     selected,
     step,
@@ -28,7 +29,7 @@ from tests.screens.scenes import (
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 WALK = (1120, 700)  # pixels of a frame
 CAPTION = 44
-COLOURS = 96  # of a picture: text and flat colours need no more
+COLOURS = 208  # of a picture: text and flat colours need no more
 
 
 def small(picture: bytes) -> Image.Image:
@@ -68,7 +69,7 @@ def walk(browser: Any, server: Server, file: Path) -> None:
         shot("The program, its C, and every legal move, measured while you look", 1000)
     measured(page)
     page.select_option("select[aria-label='Order of the moves']", "gain")
-    page.click(".line.op .instruction >> nth=1")
+    pick_line(page)
     page.wait_for_timeout(600)
     shot("Select a line: its C is marked")
     page.keyboard.press("Escape")
@@ -93,7 +94,7 @@ def walk(browser: Any, server: Server, file: Path) -> None:
 
 SHOTS = (
     Scene("play", "", selected),
-    Scene("play-dark", "", clicks("[data-tab=blocked]", ".row.blocked")),
+    Scene("play-dark", "", clicks("[data-tab=blocked]", ".row.blocked[data-move^=parallelize]")),
     Scene("compare", "compare", compared),
     Scene("library", "library"),
     Scene("learn", "learn", step("one-loop-for-both", refused_then_helped)),
@@ -102,8 +103,15 @@ SHOTS = (
 DARK = ("play-dark", "watch")
 
 
-def document(browser: Any, server: Server, game: str) -> None:
+def document(browser: Any, server: Server, game: str, only: list[str]) -> None:
+    """``only`` words in the names of those that are taken; none: all, and ``walk``."""
+
+    def wanted(name: str) -> bool:
+        return not only or any(word in name for word in only)
+
     for scene in SHOTS:
+        if not wanted(scene.name):
+            continue
         page = browser.new_page(
             viewport={"width": 1440, "height": 880}, color_scheme="dark" if scene.name in DARK else "light"
         )
@@ -116,6 +124,7 @@ def document(browser: Any, server: Server, game: str) -> None:
         small(page.screenshot()).save(IMAGES / f"{scene.name}.png", optimize=True)
         page.close()
         print(scene.name, flush=True)
-    walk(browser, server, IMAGES / "walk.webp")
+    if wanted("walk"):
+        walk(browser, server, IMAGES / "walk.webp")
     sizes = {file.name: file.stat().st_size for file in sorted(IMAGES.iterdir())}
     print(json.dumps(sizes, indent=1), f"\n{sum(sizes.values()) / 1e6:.2f} MB in all")

@@ -84,9 +84,15 @@ def by_gain(page: Any) -> None:
     page.select_option("select[aria-label='Order of the moves']", "gain")
 
 
+def pick_line(page: Any) -> None:
+    """Select an operation by its strip of colour: a click farther right would scroll the pane."""
+    page.locator(".line.op").nth(1).click(position={"x": 2, "y": 8})
+    page.wait_for_timeout(500)
+
+
 def selected(page: Any) -> None:
     by_gain(page)
-    page.click(".line.op .instruction >> nth=1")
+    pick_line(page)
     page.click(".row[data-move] >> nth=1")
 
 
