@@ -238,14 +238,14 @@ def compared(page: Any) -> None:
     page.wait_for_timeout(1500)
     page.get_by_role("button", name="Measure", exact=True).click()
     page.wait_for_selector("text=Side by side", timeout=200_000)
-    page.wait_for_selector(".js-plotly-plot >> nth=1")
+    page.wait_for_selector(".js-plotly-plot >> nth=0", timeout=60_000)
 
 
 def earlier(page: Any) -> None:
     """The comparison that was made, opened again; its C."""
     page.get_by_role("combobox", name="Comparisons that were made").click()
     page.get_by_role("option").first.click()
-    page.wait_for_selector(".js-plotly-plot >> nth=1")
+    page.wait_for_selector(".js-plotly-plot >> nth=0")
     page.locator("[data-testid=stButtonGroup] button", has_text="C").first.click()
     page.wait_for_timeout(1500)
 
