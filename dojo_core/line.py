@@ -180,10 +180,10 @@ def recorded_lines(target: str = "cpu") -> dict[str, RecordedLine]:
     return {p.stem: read_line(p.read_text(), p.stem) for p in sorted(lines_folder(target).glob("*.line"))}
 
 
-def line_for(kernel: str, shape: str | None = None) -> RecordedLine | None:
+def line_for(kernel: str, shape: str | None = None, target: str = "cpu") -> RecordedLine | None:
     """The line that comes with the Dojo for a kernel: the one recorded at this shape, else the one that is
     named after the kernel and may do at other shapes too."""
-    found = recorded_lines()
+    found = recorded_lines(target)
     exact = (line for line in found.values() if line.kernel == kernel and line.shape == shape)
     return next(exact, found.get(kernel))
 

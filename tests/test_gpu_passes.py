@@ -85,6 +85,15 @@ def test_a_product_goes_through_shared_memory():
     assert len(code_of(program).barriers) == 2
 
 
+def test_rows_that_no_warp_divides_leave_lanes_idle(monkeypatch):
+    monkeypatch.setattr(bands, "ENOUGH", 8)
+    monkeypatch.setattr(rows, "ENOUGH", 8)
+    program = played("batchnorm", "8x2x4x300").current.program
+    sums = [leaf for leaf in program.leaves if leaf.op.accumulate and leaf.op.guard]
+    assert len(sums) >= 4 and {condition.bound for leaf in sums for condition in leaf.op.guard} == {25}
+    check(program, "batchnorm", "8x2x4x300")
+
+
 def test_few_tiles_cut_the_sum_into_parts():
     program = played("swiglu", "1x256x4096x448").current.program
     products, others = code_of(program).steps[:2], code_of(program).steps[2:]

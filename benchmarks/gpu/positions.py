@@ -12,7 +12,7 @@ import numpy as np
 from agents.passes import play_pass
 from dojo_core import kernels
 from dojo_core.game import Game
-from dojo_core.line import recorded_lines
+from dojo_core.line import line_for
 from dojo_core.moves import legal_moves
 from dojo_core.program.tree import Program
 
@@ -25,7 +25,7 @@ TABLE = (
 SMALL = {
     "add": "2x2048", "mul": "2x64", "relu": "2x2048", "reducemean": "2x4096", "softmax": "16x512",
     "layernorm": "2x1024", "rmsnorm": "2x4096", "matmul": "128x64x128", "relu_ffn": "2x3x16x12",
-    "batchnorm": "2x3x512x256", "bmm": "2x128x64x128", "conv": "1x2x3x40x40x3", "swiglu": "1x64x32x64",
+    "batchnorm": "2x3x512x256", "bmm": "2x128x64x128", "conv": "2x10x3x6x512x5", "swiglu": "1x128x512x448",
 }  # fmt: skip
 WAYS = ("line", "heuristic")
 
@@ -37,7 +37,7 @@ def shapes(name: str) -> list[str]:
 
 def position(name: str, shape: str, way: str) -> Game | None:
     """The end of the recorded line, or what the heuristic pass makes; None where there is no line for it."""
-    kernel, line = kernels.get(name), recorded_lines("cuda").get(name)
+    kernel, line = kernels.get(name), line_for(name, shape, "cuda")
     if way == "heuristic":
         game = Game.new(kernel.program(kernel.shape(shape)), name, shape, "cuda")
         play_pass(game, "heuristic")

@@ -64,8 +64,15 @@ def map_rows(sketch: Sketch, birth: Birth) -> None:
         columns += _columns(sketch, child, len(path), shape)
     warp_a_row = shape.warps == 1
     if warp_a_row:
-        outer, row = cut(sketch, row, divisor(scope_of(sketch.program, path).size, WARPS))
-        rows = [*rows[:-1], outer]
+        size = scope_of(sketch.program, path).size
+        together = divisor(size, WARPS)
+        if together < size:
+            outer, row = cut(sketch, row, together)
+            rows = [*rows[:-1], outer]
+        elif len(rows) > 1:
+            rows = rows[:-1]
+        else:
+            raise NoSuchPlace("There would be one block.")
     nests = [_Nest(sketch, column, len(sketch.path(row)), shape) for column in columns]
     shared = [name for nest in nests for name in nest.reduce()]
     _split_dims(sketch, nests)
@@ -108,7 +115,8 @@ def _shape(sketch: Sketch, rows: list[Birth]) -> Shape:
 def _columns(sketch: Sketch, birth: Birth, top: int, shape: Shape) -> list[Birth]:
     """The innermost scopes of a nest, one operation each.
 
-    A sum stays with what makes its terms where a thread has more of these than its registers hold.
+    A sum stays with what makes its terms where a thread has more of these than its registers hold, or where
+    some lanes have none.
     """
     path = sketch.path(birth)
     while len(body := scope_of(sketch.program, path).body) == 1 and isinstance(body[0], Scope):
@@ -116,7 +124,8 @@ def _columns(sketch: Sketch, birth: Birth, top: int, shape: Shape) -> list[Birth
     above = (*sketch.program.scopes_above(path)[top:], scope_of(sketch.program, path))
     terms = math.prod(scope.size for scope in above) // shape.threads
     made = [child.accumulate for child in body if isinstance(child, Op)]
-    if terms > UNROLLED and len(made) == len(body) > 1 and made[-1] and not any(made[:-1]):
+    uneven = bool(above[-1].size % shape.lanes)
+    if (terms > UNROLLED or uneven) and len(made) == len(body) > 1 and made[-1] and not any(made[:-1]):
         return [sketch.birth(path)]
     return separate(sketch, birth, top)
 
@@ -148,6 +157,19 @@ class _Nest:
         self.operation = operations(sketch, path)[-1].birth
         around = [scope.birth for scope in sketch.program.scopes_above(path)[top:]]
         size = scope_of(sketch.program, path).size
+        self.inner: Birth | None = None
+        self.rest: Birth | None = None
+        self.warps: Birth | None = None
+        self.parts: list[Birth] = []  # the lanes of loops that splitting the reduction made
+        self.last: Birth | None = None  # the sum over the warps
+        self.idle = False  # are there lanes with nothing?
+        uneven = self._uneven(size) if size % shape.lanes else None
+        if uneven is not None:
+            self._leave_lanes_idle(column, *uneven)
+            if shape.warps > 1:
+                self.warps = self._warps_around(around)
+                lift(sketch, self.warps, top)
+            return
         if size % shape.lanes:
             size = -(-size // shape.threads) * shape.threads
             sketch.play("pad_scope", sketch.place(path), size, "guard")
@@ -158,9 +180,6 @@ class _Nest:
         each = size // (shape.threads if self.inside else shape.lanes)
         self.width = next(n for n in (4, 2, 1) if each % n == 0)
         self.count = each // self.width
-        self.inner: Birth | None = None
-        self.rest: Birth | None = None
-        self.warps: Birth | None = None
         self.lanes = column
         if self.width > 1:
             self.lanes, self.inner = cut(sketch, self.lanes, self.width)
@@ -177,8 +196,44 @@ class _Nest:
         lift(sketch, self.lanes, top)
         if self.warps is not None:
             lift(sketch, self.warps, top)
-        self.parts: list[Birth] = []  # the lanes of loops that splitting the reduction made
-        self.last: Birth | None = None  # the sum over the warps
+
+    def _uneven(self, size: int) -> tuple[int, int] | None:
+        """For a sum over a row that lanes do not divide: its vectors' width and how many lanes have some.
+
+        These are padded once the sum is split: under a guard it could not be split for warps.
+        """
+        leaf = leaf_of(self.sketch.program, self.operation)
+        assert leaf is not None
+        if not leaf.op.accumulate or any(form.uses(len(leaf.scopes) - 1) for form in leaf.op.target.index):
+            return None
+        most = self.shape.lanes
+        for width in (4, 2, 1):
+            found = next((n for n in range(most - 1, 3 * most // 4 - 1, -1) if size % (n * width) == 0), None)
+            if found is not None:
+                return width, found
+        return None
+
+    def _leave_lanes_idle(self, column: Birth, width: int, lanes: int) -> None:
+        sketch = self.sketch
+        self.inside, self.width, self.lanes = False, width, column
+        self.padded = scope_of(sketch.program, sketch.path(column)).size
+        self.count = self.padded // (lanes * width)
+        if width > 1:
+            self.lanes, self.inner = cut(sketch, self.lanes, width)
+        if self.count > 1:
+            self.rest, self.lanes = cut(sketch, self.lanes, lanes)
+        self.idle = True
+        lift(sketch, self.lanes, self.top)
+
+    def _pad_lanes(self, partial: str) -> None:
+        """All lanes of a warp, of which the last have nothing; each has its own partial result."""
+        sketch, lanes = self.sketch, self.shape.lanes
+        sketch.play("pad_dim", partial, len(buffer_named(sketch.program, partial).dims) - 1, lanes)
+        padded = []
+        for path in [sketch.path(each) for each in (*self.parts, self.lanes)]:
+            sketch.play("pad_scope", sketch.place(path), lanes, "guard")
+            padded.append(sketch.birth(path))
+        *self.parts, self.lanes = padded
 
     def _warps_around(self, around: list[Birth]) -> Birth:
         for birth in reversed(around):
@@ -204,11 +259,15 @@ class _Nest:
             first = sketch.path(self.warps)
             start = (*first[:-1], first[-1] - 1)
             self.last = sketch.birth((*first[:-1], first[-1] + 1))
-            self._partial(depth)
+            own = self._partial(depth)
+            if self.idle:
+                self._pad_lanes(own)
             sketch.play("join_scopes", sketch.place(start))
             self.warps = sketch.birth(start)
         else:
-            self._partial(depth)
+            own = self._partial(depth)
+            if self.idle:
+                self._pad_lanes(own)
         return shared
 
     def _partial(self, depth: int) -> str:
