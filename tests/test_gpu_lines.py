@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import benchmarks.gpu.__main__ as script
+from agents.passes import play_pass
 from benchmarks.gpu import on_device
 from benchmarks.gpu.positions import SMALL, TABLE, inputs_of, shapes, verdict
 from dojo_core import kernels
@@ -17,6 +18,8 @@ from dojo_core.line import recorded_lines
 from dojo_core.program.gpu import kernels as launches
 from dojo_core.program.tree import walk
 from dojo_core.targets.gpu.emulator import build_emulated
+from dojo_core.targets.gpu.feedback import Feedback
+from dojo_core.targets.hip import build as hip
 from tests.compiled import random_inputs
 from tests.emulated import code_of, emulate
 
@@ -34,11 +37,11 @@ BARRIERS = {
 }  # fmt: skip
 
 
-def played(name: str, shape: str) -> Game:
+def played(name: str, shape: str, target: str = "cuda") -> Game:
     line = LINES[name]
     assert line.kernel is not None
     kernel = kernels.get(line.kernel)
-    game = Game.new(kernel.program(kernel.shape(shape)), kernel.name, shape, line.target, line.policy)
+    game = Game.new(kernel.program(kernel.shape(shape)), kernel.name, shape, target, line.policy)
     report = line.play(game)
     assert [(e.move, e.outcome, e.reason) for e in report.entries if e.outcome != "same"] == []
     return game
@@ -80,6 +83,34 @@ def test_the_one_script_is_tried_without_a_gpu(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", words)
     assert script.main() == 1
     assert "There is no NVIDIA driver here" in capsys.readouterr().out
+
+
+HIP = {name: SMALL[name] for name in ("softmax", "conv")}
+
+
+@pytest.mark.parametrize("name", HIP)
+def test_lines_replay_for_amd_gpus_too(name):
+    """The same moves are legal where a wave has 64 lanes; what they lead to is compiled, and emulated."""
+    program = played(name, HIP[name], "hip").current.program
+    inputs, kernel = random_inputs(program), kernels.get(str(LINES[name].kernel))
+    (output,) = program.outputs
+    code = code_of(program, hip=True)
+    got, fault = emulate(code, inputs)
+    assert not fault
+    expected = kernel.reference(inputs, kernel.shape(HIP[name]))[output]
+    have = got[program.buffer_of[output].name].reshape(expected.shape)
+    np.testing.assert_allclose(have, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+    if hip.compiler() is not None:
+        found = hip.feedback(code)
+        assert isinstance(found, Feedback) and found.kernels[0].spill_bytes == 0, found
+
+
+def test_the_pass_for_amd_gpus_gives_a_wave_of_64_a_row():
+    kernel = kernels.get("softmax")
+    game = Game.new(kernel.program((4096, 512)), "softmax", "4096x512", "hip")
+    play_pass(game, "heuristic")
+    assert "64:w" in game.current.program.text
+    assert all(launch.mapped for launch in launches(game.current.program))
 
 
 def test_every_shape_of_the_table_has_its_line():

@@ -95,9 +95,9 @@ def test_rows_that_no_warp_divides_leave_lanes_idle(monkeypatch):
 
 
 def test_few_tiles_cut_the_sum_into_parts():
-    program = played("swiglu", "1x256x4096x448").current.program
-    products, others = code_of(program).steps[:2], code_of(program).steps[2:]
-    assert [launch.blocks for launch in products] == [16 * 4 * 7] * 2 and len(others) == 1
+    program = played("matmul", "512x1024x256").current.program
+    product, rest = code_of(program).steps
+    assert (product.blocks, rest.threads) == (8 * 8 * 4, 256), "32 tiles, of 1024 terms each 8 times 128"
 
 
 def test_a_convolution_keeps_a_patch_of_results_in_registers():
