@@ -736,7 +736,7 @@ def test_an_operation_is_no_scope():
 @pytest.mark.parametrize(
     ("move", "buffers", "body", "told"),
     [
-        ("unroll q@0", XY, COPY, "No operation writes q."),
+        ("unroll q@0", XY, COPY, "No operation writes q. Those written: y."),
         ("reuse_dims u 0", SHARED, CHAIN, "The array u lives in the buffer t: name that."),
         ("vectorize y@0", heap(x="8", y=""), "8 y[] = x[{0}]", "All lanes would write the same cell y[]."),
     ],

@@ -37,11 +37,18 @@ def writers(program: Program) -> dict[str, list[Leaf]]:
     return kept
 
 
+NAMED = 12  # arrays in the sentence to who named another
+
+
 def leaf_at(program: Program, place: Place) -> Leaf:
     """The operation that a place names. Raises NoSuchPlace."""
     found = writers(program).get(place.array, [])
     if not found:
-        raise NoSuchPlace(f"No operation writes {place.array}.")
+        known = list(writers(program))
+        more = ", ..." if len(known) > NAMED else ""
+        raise NoSuchPlace(
+            f"No operation writes {place.array}. Those written: {', '.join(known[:NAMED])}{more}."
+        )
     if place.number >= len(found):
         count = "one operation writes" if len(found) == 1 else f"{len(found)} operations write"
         raise NoSuchPlace(f"Only {count} {place.array}: {place.array}#{place.number} does not exist.")
