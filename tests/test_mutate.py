@@ -1,7 +1,10 @@
 """A few legality conditions are switched off: each is noticed. All of them: ``make mutate``."""
 
+import re
 import subprocess
 import sys
+
+import pytest
 
 from tests import mutate
 
@@ -27,3 +30,11 @@ def test_every_family_of_moves_has_conditions():
     assert {s.file for s in mutate.sites()} >= {
         f"dojo_core/moves/{f}.py" for f in ("scopes", "values", "marks")
     }
+
+
+@pytest.mark.parametrize("target", ["gpu", "snitch"])
+def test_every_refusal_of_a_target_has_a_condition(target):
+    file = f"dojo_core/targets/{target}/conditions.py"
+    codes = set(re.findall(r'_fault\(\s*"([a-z-]+)"', (mutate.ROOT / file).read_text()))
+    # thread-write is what is left of every write that no condition lets through
+    assert codes - {s.code for s in mutate.sites() if s.file == file} <= {"thread-write"} and codes
