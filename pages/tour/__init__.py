@@ -151,7 +151,11 @@ def _pytorch() -> None:
         )  # fmt: skip
     figure.update_layout(
         height=120 + 62 * len(entries), margin={"l": 8, "r": 30, "t": 30, "b": 8},
-        xaxis={"title": "shortest time, ms (logarithmic)", "type": "log"},
+        xaxis={
+            "title": "shortest time, ms (logarithmic)",
+            "type": "log",
+            "tickvals": [digit * 10.0**power for power in range(-4, 5) for digit in (1, 2, 5)],
+        },
         yaxis={
             "categoryarray": [entry["name"] for entry in entries][::-1],
             "range": [-0.6, len(entries) - 0.4],

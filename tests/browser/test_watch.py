@@ -68,3 +68,6 @@ def test_a_recording_is_stepped_by_keys_and_the_tour_leads_through(page: Any, se
         page.get_by_role("button", name="Next").click()
         page.wait_for_selector(f"text={words}")
     assert page.get_by_role("button", name="Next").is_disabled()
+    page.goto(f"{server.url}/tour?station=4")
+    page.get_by_role("button", name="Measure it on this machine").click()
+    page.wait_for_selector("text=/the board, move [1-9]/")  # the agent's program is the first that is offered
