@@ -1,6 +1,5 @@
 """What all pages share: the one service of the process."""
 
-import gc
 from pathlib import Path
 
 import streamlit as st
@@ -14,6 +13,7 @@ from dojo_core.moves import Move
 from dojo_core.program.text import TextError
 from dojo_core.service import Player, Refused, Service
 from dojo_core.service.comparing import Comparisons
+from dojo_core.service.memory import settle
 from dojo_core.service.shelf import Shelf
 from dojo_core.service.wiring import open_service
 from dojo_core.sharing import BadLink, is_link, open_link
@@ -30,9 +30,7 @@ def advise(game: Game) -> tuple[Move, ...]:
 def the_service() -> Service:
     """Made at the first visit."""
     service = open_service(LINES, advise)
-    # What start-up made stays for good: collections need not look at it again.
-    gc.collect()
-    gc.freeze()
+    settle()
     return service
 
 

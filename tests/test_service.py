@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from dojo_core import kernels
 from dojo_core.measure.records import Records
 from dojo_core.moves import Move, legal_moves
 from dojo_core.program.tree import Program
 from dojo_core.service import Service
-from dojo_core.service.analysis import Analysis, Successor
+from dojo_core.service.analysis import Analyses, Analysis, Successor
 from dojo_core.service.wiring import RecordStore
 from tests.stand_ins import Bench, Kernels, Page, move_of
 
@@ -217,6 +218,15 @@ def test_a_position_stays_explored_while_others_look_at_many(
     one.send("select", path="0")
     assert all(isinstance(r, list) for r in one.feed["results"])
     assert one.board["moves"] != two.board["moves"]
+
+
+def test_positions_with_many_moves_make_room_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dojo_core.service.analysis.KEPT_SUCCESSORS", 5)
+    analyses = Analyses()
+    first, second = (analyses.of(kernels.get("relu").program((8, n)), "cpu", "reassoc") for n in (16, 32))
+    assert all(len(each.find_successors()) > 2 for each in (first, second))
+    assert analyses.of(second.program, "cpu", "reassoc") is second
+    assert analyses.of(first.program, "cpu", "reassoc") is not first
 
 
 def test_positions_stepped_over_are_not_explored(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

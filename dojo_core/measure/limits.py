@@ -26,7 +26,7 @@ OPENMP_STACK = "16M"  # of every other thread
 WORKER_FILE_BYTES = 4 * GIBI
 WORKER_MEMORY_SHARE = 0.8  # of the machine's memory
 CRASHES = 2  # a program that crashed or hung this often is not run again
-KNOWN_CODES = 4096  # outcomes that a measurer keeps in memory; older ones are in the records
+KNOWN_CODES = 1024  # outcomes that a measurer keeps in memory, some KB each; older ones are in the records
 
 # Buffers
 SETS_BYTES = GIBI  # memory for the rotating sets of buffers

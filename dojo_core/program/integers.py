@@ -63,7 +63,7 @@ def solve(box: Sequence[tuple[int, int]], constraints: Sequence[Constraint]) -> 
     return _solve(tuple(box), tuple(constraints))
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=8_000)  # about a kilobyte each; a position of a large kernel asks for some thousand
 def _solve(box: Box, constraints: tuple[Constraint, ...]) -> Solution:
     if any(low > high for low, high in box):
         return _IMPOSSIBLE

@@ -435,6 +435,12 @@ class Program:
         """Stable content hash of the canonical text: the key of every cache and record."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:24]
 
+    def lean(self) -> Program:
+        """This program with nothing derived but its hash: for those kept by the hundred."""
+        program = replace(self)
+        program.__dict__["hash"] = self.hash
+        return program
+
     def __str__(self) -> str:
         return self.text
 

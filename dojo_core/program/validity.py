@@ -159,7 +159,7 @@ def _verdict(program: Program, buffer: Buffer, since: Difference) -> Fault | Non
     return _judge(key, buffer, outputs)
 
 
-@lru_cache(maxsize=30_000)
+@lru_cache(maxsize=4_000)  # some kilobytes each, also of a program that nobody has any more
 def _judge(projection: tuple[object, ...], buffer: Buffer, outputs: tuple[str, ...]) -> Fault | None:
     body = tuple(_rebuilt(p) for p in projection)
     program = Program(buffer.name, (), outputs, (buffer,), body)

@@ -34,7 +34,9 @@ from dojo_core.targets.target import GPUS, SIMULATED
 
 log = logging.getLogger(__name__)
 
-KEPT = 48  # positions whose analysis stays in memory
+# The positions whose analysis stays in memory: so many, and so many programs that their moves lead to (about
+# 10 KB each), which a position of a large kernel has ten times as many of as one of a small one.
+KEPT, KEPT_SUCCESSORS = 24, 3000
 BLOCKED_SHOWN = 400  # refusals sent to a page
 
 NO_MOVES = (
@@ -153,7 +155,7 @@ class Analysis:
             found = []
             for move in self.moves:
                 after = apply(self.program, move, target=self.target, policy=self.policy)
-                found.append(Successor(move, after))
+                found.append(Successor(move, after.lean()))
             self._successors = found
         return self._successors
 
@@ -248,6 +250,9 @@ class Analyses:
         with self._lock:
             found = self._kept.setdefault(key, Analysis(program, target, policy))
             self._kept.move_to_end(key)
-            while len(self._kept) > KEPT:
+            while len(self._kept) > KEPT or (len(self._kept) > 1 and self._successors() > KEPT_SUCCESSORS):
                 self._kept.popitem(last=False)
             return found
+
+    def _successors(self) -> int:
+        return sum(len(kept.known_successors or ()) for kept in self._kept.values())

@@ -30,11 +30,12 @@ RANKED = 2  # the first ranks are for the program on the board and the start pro
 LEASE = 6.0  # seconds without a poll until a player counts as gone
 FIRST, LEAST, MOST = 2, 4, 16  # candidates per batch: the first one of a player, then by their speed
 FINALISTS = 5  # the fastest candidates of a position, timed again when all are known
-KEPT_RESULTS = 20_000  # in memory; those that nobody asked for longest are in the records
+KEPT_RESULTS = 8_000  # in memory, those asked for last, about 500 bytes each; the others are in the records
+KEPT_REFINED = 1_000  # finalists that are not timed a third time
 BATCH_SECONDS = 2.5  # what a batch should take: other players wait for it, cancelled work may run on in it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What is known of one program: its time, or how it failed."""
 
@@ -418,7 +419,7 @@ class MeasuringQueue:
         if batch.again:
             with self._lock:
                 self._refined.update(dict.fromkeys(task.id for task in batch.tasks))
-                while len(self._refined) > KEPT_RESULTS:
+                while len(self._refined) > KEPT_REFINED:
                     self._refined.popitem(last=False)
         elif not cancelled():
             for task in batch.tasks:  # never ask again for what gave no answer: it would be asked for ever

@@ -1,0 +1,28 @@
+"""Memory of a process that serves for weeks: what it frees goes back to the system."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from contextlib import suppress
+
+# Of glibc's malloc (malloc.h; the manual's "Malloc Tunable Parameters").
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+LARGE = 256 << 10  # bytes: a board with its moves as JSON, and each copy on its way to the page
+SPARE = 1 << 20  # bytes that may stay free at a heap's end
+
+
+def settle() -> None:
+    """Called once, when a server has started.
+
+    What start-up made stays for good: collections need not look at it again. And large blocks are mapped,
+    each by itself. Left to itself glibc does so with the first ones only: later ones lie in the heap, where
+    a small block behind them keeps them from the system. The setting is this process's own: what is
+    measured, in other processes, keeps theirs.
+    """
+    gc.collect()
+    gc.freeze()
+    with suppress(OSError, AttributeError):  # another libc: it has its own ways
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_MMAP_THRESHOLD, LARGE)
+        mallopt(M_TRIM_THRESHOLD, SPARE)
