@@ -8,9 +8,14 @@ Starts the app with a data directory of its own and measures, each figure agains
 - fifty double clicks: each plays one move;
 - eight tabs at once: the same as above, all playing.
 
-``--soak N`` plays N moves on several kernels while the machine measures, and follows the memory and the open
-files of the server and the measuring process: growth per thousand moves after a warm-up. Nothing
-else should run on the machine; ``--json FILE`` keeps the figures.
+``--soak N`` makes N moves on several small kernels while the machine measures, and follows the memory and the
+open files of the server and the measuring process: growth per thousand moves after a warm-up. A move of the
+soak is a change of the position on the board, asked for by click or key and seen drawn: of twenty about
+twelve play a random legal move, five step back and three step forward; after 24 moves played a new game
+begins. Nothing else should run on the machine.
+
+``--json FILE`` keeps the figures, those of a soak as it goes on: one that was stopped has told what
+it saw.
 """
 
 from __future__ import annotations
@@ -24,32 +29,38 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from playwright.sync_api import Error as DriverError
 from playwright.sync_api import Page, sync_playwright
 
 from dojo_core.measure.machine import this_machine
 from tests.browser.conftest import ARGUMENTS, CHROMIUM, Server
 
 MOVES, DOUBLE_CLICKS, TABS, ROUNDS, IDLE_SECONDS = 60, 50, 8, 6, 20
-SOAKED = (("softmax", "96x32"), ("rmsnorm", "16x64"), ("matmul", "16x16x16"), ("layernorm", "16x64"))
-LINE = 40  # moves of a game in the soak
+SOAKED = (("softmax", "8x16"), ("rmsnorm", "8x16"), ("matmul", "8x8x8"), ("layernorm", "8x16"))
+LINE = 24  # moves played in a game of the soak
+BACK, FORWARD = 0.25, 0.15  # of its moves
+MOST_HUNG = 20
 SAMPLE = 25  # moves between two looks at memory
 WARM_UP = 0.3  # of a soak: caches fill up
 TICKS = os.sysconf("SC_CLK_TCK")
 
-# Clicks Apply in a row and resolves with the milliseconds until the position that follows is on the screen.
-PLAY = """async ([row, twice]) => {
+# Clicks Apply in a row, or presses a key. Resolves with the milliseconds until the position that follows is
+# on the screen; null where it does not come.
+PLAY = """async ([row, twice, key]) => {
   const board = [...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')]
     .map((e) => e.shadowRoot).find((r) => r && r.querySelector('.board'));
   const here = () => board.querySelector('.entry.here')?.dataset.id;
   const rows = [...board.querySelectorAll('.row[data-move] .apply')];
-  if (!rows.length) return null;
+  if (!rows.length && !key) return null;
   const before = here(), button = rows[row % rows.length], begun = performance.now();
-  button.click();
+  if (key) document.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+  else button.click();
   if (twice) button.click();
   return await new Promise((done) => {
     const look = () => {
@@ -107,9 +118,9 @@ def entries(page: Page) -> int:
     return page.locator(".entry").count()
 
 
-def play(page: Page, row: int, twice: bool = False) -> float | None:
-    """Milliseconds from the click to the redrawn page; None where there was no move, or no answer."""
-    took = page.evaluate(PLAY, [row, twice])
+def play(page: Page, row: int, twice: bool = False, key: str = "") -> float | None:
+    """Milliseconds from the click (or key) to the redrawn page; None: no move there, or no answer."""
+    took = page.evaluate(PLAY, [row, twice, key])
     return None if took is None else float(took)
 
 
@@ -145,6 +156,10 @@ def resident_bytes(pid: int) -> int:
 
 def open_files(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def threads(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/task"))
 
 
 def named(root: int, words: bytes) -> list[int]:
@@ -248,7 +263,7 @@ def tabs(browser: Any, url: str, count: int, rounds: int) -> list[Figure]:
     times: list[float] = []
     for number in range(rounds):
         for page in pages:  # the clicks leave within some milliseconds; the answers are awaited after that
-            page.evaluate(f"arguments => {{ window.played = ({PLAY})(arguments); }}", [number, False])
+            page.evaluate(f"arguments => {{ window.played = ({PLAY})(arguments); }}", [number, False, ""])
         for page in pages:
             took = page.evaluate("() => window.played")
             times.append(float("inf") if took is None else float(took))
@@ -266,7 +281,7 @@ def tabs(browser: Any, url: str, count: int, rounds: int) -> list[Figure]:
 
 @dataclass(frozen=True)
 class Look:
-    """What the processes hold after so many moves: bytes and open files."""
+    """What the processes hold after so many moves: bytes, open files, threads."""
 
     moves: int
     seconds: float
@@ -275,65 +290,121 @@ class Look:
     browser: int
     server_files: int
     worker_files: int
+    server_threads: int
+    hung: int  # how often the page was loaded anew
+
+
+def look(page: Page, server: int, moves: int, seconds: float, hung: int) -> Look:
+    worker = worker_of(server)
+    heap = page.evaluate("() => performance.memory ? performance.memory.usedJSHeapSize : 0")
+    return Look(
+        moves, seconds, resident_bytes(server), resident_bytes(worker) if worker else 0, int(heap),
+        open_files(server), open_files(worker) if worker else 0, threads(server), hung,
+    )  # fmt: skip
 
 
 def slope(looks: list[Look], name: str) -> float:
     """Least squares: how much a field grows per thousand moves."""
     xs, ys = [look.moves / 1000 for look in looks], [float(getattr(look, name)) for look in looks]
     x, y = statistics.fmean(xs), statistics.fmean(ys)
-    return sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True)) / sum((a - x) ** 2 for a in xs)
+    spread = sum((a - x) ** 2 for a in xs)
+    return sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True)) / spread if spread else 0.0
 
 
-def soak(page: Page, url: str, server: Server, count: int, measured: bool) -> tuple[list[Figure], list[Look]]:
+class Player:
+    """Plays as a person does: mostly on, at times back and forward, and a new game when a line is long."""
+
+    def __init__(self, page: Page, url: str, measured: bool) -> None:
+        self.page, self.url, self.measured = page, url, measured
+        self.chance = random.Random(7)
+        self.games = self.depth = self.ahead = self.played = self.silent = 0
+
+    def begin(self) -> None:
+        if self.games:
+            self.page.click("text=New game")
+            self.page.wait_for_selector(".card.kernel")
+        begin(self.page, self.url, *SOAKED[self.games % len(SOAKED)])
+        measuring(self.page, self.measured)
+        self.games += 1
+        self.depth = self.ahead = self.played = self.silent = 0
+
+    def move(self) -> bool:
+        """One move of the soak; False where the board did not answer, or had nothing to play."""
+        if self.games == 0 or self.played >= LINE or self.silent > 2:
+            self.begin()
+        at = self.chance.random()
+        key = "ArrowLeft" if at < BACK and self.depth else ""
+        key = "ArrowRight" if BACK <= at < BACK + FORWARD and self.ahead else key
+        if play(self.page, self.chance.randrange(1000), key=key) is None:
+            self.silent += 1
+            return False
+        self.silent = 0
+        by = -1 if key == "ArrowLeft" else 1
+        self.depth += by
+        self.ahead = max(0, self.ahead - by) if key else 0
+        self.played += not key
+        return True
+
+    def again(self) -> None:
+        """After a page that hung: its address, loaded anew, and another game."""
+        self.page.goto(self.url, timeout=120_000)
+        self.page.wait_for_selector(".card.kernel", timeout=120_000)
+        self.silent = 3
+
+
+def soak(
+    player: Player, server: Server, count: int, looks: list[Look], keep: Callable[[list[Figure]], None]
+) -> None:
+    """Make ``count`` moves, and look at the processes now and then; ``keep`` gets the figures so far."""
     assert server.process is not None
-    chance = random.Random(7)
-    looks: list[Look] = []
-    played = games = silent = 0
+    pid, hung, played = server.process.pid, 0, 0
     begun = time.perf_counter()
     while played < count:
-        if games == 0 or entries(page) > LINE or silent > 2:
-            kernel, shape = SOAKED[games % len(SOAKED)]
-            if games:
-                page.click("text=New game")
-                page.wait_for_selector(".card.kernel")
-            begin(page, url, kernel, shape)
-            measuring(page, measured)
-            games, silent = games + 1, 0
-        if play(page, chance.randrange(1000)) is None:
-            silent += 1
+        try:
+            if not player.move():
+                continue
+        except DriverError as fault:
+            hung += 1
+            print(
+                f"  the page hung after {played} moves and is loaded anew: {str(fault).splitlines()[0]}",
+                flush=True,
+            )
+            if hung > MOST_HUNG:
+                raise SystemExit("The page hangs again and again: see the server's log.") from fault
+            player.again()
             continue
         played += 1
-        if chance.random() < 0.15:
-            page.keyboard.press("u")
         if played % SAMPLE == 0:
-            pid, worker = server.process.pid, worker_of(server.process.pid)
-            heap = page.evaluate("() => performance.memory ? performance.memory.usedJSHeapSize : 0")
-            looks.append(
-                Look(
-                    played, time.perf_counter() - begun, resident_bytes(pid),
-                    resident_bytes(worker) if worker else 0, int(heap), open_files(pid),
-                    open_files(worker) if worker else 0,
-                )
-            )  # fmt: skip
-            if played % (8 * SAMPLE) == 0:
-                last = looks[-1]
-                print(
-                    f"  {played} moves, {games} games, {last.seconds:.0f} s: "
-                    f"server {last.server / 2**20:.1f} MiB, worker {last.worker / 2**20:.1f} MiB, "
-                    f"page {last.browser / 2**20:.1f} MiB, "
-                    f"{last.server_files} and {last.worker_files} files",
-                    flush=True,
-                )
+            looks.append(look(player.page, pid, played, time.perf_counter() - begun, hung))
+        if played % (8 * SAMPLE) == 0:
+            keep(soaked(looks))
+            last = looks[-1]
+            print(
+                f"  {played} moves, {player.games} games, {last.seconds:.0f} s: "
+                f"server {last.server / 2**20:.1f} MiB, worker {last.worker / 2**20:.1f} MiB, "
+                f"page {last.browser / 2**20:.1f} MiB, files {last.server_files} and {last.worker_files}, "
+                f"{last.server_threads} threads",
+                flush=True,
+            )
+
+
+def soaked(looks: list[Look]) -> list[Figure]:
+    """What the looks of a soak say, those of its warm-up left out."""
+    if len(looks) < 3:
+        return []
+    count = looks[-1].moves
     late = [look for look in looks if look.moves >= WARM_UP * count]
-    each = "per 1,000 moves"
-    figures = [
-        Figure(f"soak of {count} moves: server, MB {each}", slope(late, "server") / 1e6, "MB", 1),
-        Figure(f"soak of {count} moves: worker, MB {each}", slope(late, "worker") / 1e6, "MB", 1),
-        Figure(f"soak of {count} moves: page's heap, MB {each}", slope(late, "browser") / 1e6, "MB"),
-        Figure(f"soak of {count} moves: server's files {each}", slope(late, "server_files"), "files", 1),
-        Figure(f"soak of {count} moves: worker's files {each}", slope(late, "worker_files"), "files", 1),
+    what, each = f"soak of {count} moves:", "per 1,000 moves"
+    return [
+        Figure(f"{what} server, MB {each}", slope(late, "server") / 1e6, "MB", 1),
+        Figure(f"{what} worker, MB {each}", slope(late, "worker") / 1e6, "MB", 1),
+        Figure(f"{what} page's heap, MB {each}", slope(late, "browser") / 1e6, "MB"),
+        Figure(f"{what} server's files {each}", slope(late, "server_files"), "files", 1),
+        Figure(f"{what} worker's files {each}", slope(late, "worker_files"), "files", 1),
+        Figure(f"{what} server's threads {each}", slope(late, "server_threads"), "threads", 1),
+        Figure(f"{what} server at its end", looks[-1].server / 1e6, "MB"),
+        Figure(f"{what} page loaded anew, times", looks[-1].hung, "", 1),
     ]
-    return figures, looks
 
 
 def main() -> None:
@@ -350,6 +421,20 @@ def main() -> None:
     share = 0.1 if options.quick else 1.0
     figures: list[Figure] = []
     looks: list[Look] = []
+
+    def keep(found: list[Figure]) -> None:
+        """The figures so far and these, in place of what was kept before."""
+        if options.json is None:
+            return
+        told = {
+            "machine": this_machine().summary,
+            "figures": [{**asdict(figure), "holds": figure.holds} for figure in (*figures, *found)],
+            "looks": [asdict(look) for look in looks],
+        }
+        unfinished = options.json.with_suffix(".part")
+        unfinished.write_text(json.dumps(told, indent=1))
+        unfinished.replace(options.json)
+
     with tempfile.TemporaryDirectory(prefix="dojo-app-") as home, sync_playwright() as driver:
         server = Server(Path(home))
         begun = time.perf_counter()
@@ -374,20 +459,15 @@ def main() -> None:
                 page = browser.new_page(viewport={"width": 1280, "height": 800})
                 page.goto(server.url)
                 page.wait_for_selector(".card.kernel")
-                found, looks = soak(page, server.url, server, options.soak, not options.unmeasured)
-                figures += found
+                player = Player(page, server.url, not options.unmeasured)
+                soak(player, server, options.soak, looks, keep)
             browser.close()
-        finally:
+        finally:  # also where somebody stops it
             server.stop()
-    for figure in figures:
-        print(figure)
-    if options.json is not None:
-        told = {
-            "machine": this_machine().summary,
-            "figures": [{**asdict(figure), "holds": figure.holds} for figure in figures],
-            "looks": [asdict(look) for look in looks],
-        }
-        options.json.write_text(json.dumps(told, indent=1))
+            figures += soaked(looks)
+            for figure in figures:
+                print(figure)
+            keep([])
     raise SystemExit(0 if all(figure.holds for figure in figures) else 1)
 
 
