@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
@@ -58,6 +59,20 @@ def test_a_search_spends_its_budget_and_ends_with_its_best(name):
     assert events[-1].best.seconds == min(e.measurement.seconds for e in events)
     bests = [e.best.seconds for e in searched]
     assert bests == sorted(bests, reverse=True)
+
+
+@pytest.mark.parametrize("name", LEARN_NOTHING)
+def test_an_agent_plays_a_gpu_as_it_plays_any_target(name):
+    """No agent knows a target: it plays the moves that a GPU has, and its best line replays there."""
+    start = Game.new(kernels.get("relu").program((16, 256)), "relu", "16x256", "cuda")
+    events = played(name, 16, start=start)
+    best = events[-1].best
+    assert best is not None
+    for move in best.line:
+        start.play(move)
+    assert start.current.program == best.program
+    if name not in ("naive", "annealing-edges"):  # which goes after other moves with this count and seed
+        assert any(re.search(r"\d:[gbw] ", e.program.text) for e in events), "a program mapped to a GPU"
 
 
 def test_a_line_found_is_a_line_of_the_game():

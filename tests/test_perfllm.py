@@ -189,12 +189,22 @@ def test_actions_are_legal_moves_to_different_programs():
     assert look(trail, embed, 12, seed=0).moves == few.moves != look(trail, embed, 12, seed=1).moves
 
 
-def played(settings: Settings = SMALL, evaluations: int = 24, seed: int = 0):
+def played(settings: Settings = SMALL, evaluations: int = 24, seed: int = 0, start: Game | None = None):
     from agents.agent import Agent
     from agents.perfllm.agent import play
 
     agent = Agent("small", "", lambda task, budget, rng: play(task, budget, rng, settings))
-    return list(run(Task(game()), agent, CountTiming(), Budget(evaluations), seed))
+    return list(run(Task(start or game()), agent, CountTiming(), Budget(evaluations), seed))
+
+
+def test_it_plays_a_gpu_as_it_plays_any_target():
+    start = Game.new(kernels.get("relu").program((16, 256)), "relu", "16x256", "cuda")
+    events = played(evaluations=10, start=start)
+    names = {move.name for e in events for move in e.line}
+    assert names & {"map_grid", "map_block"}, names
+    for move in events[-1].best.line:
+        start.play(move)
+    assert start.current.program == events[-1].best.program
 
 
 def test_it_plays_as_every_agent_does():
