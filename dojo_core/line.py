@@ -36,6 +36,8 @@ from dojo_core.targets.target import TARGETS
 
 LINES_FOLDER = Path(__file__).resolve().parent.parent / "lines"
 
+_SAME_MOVES = {"hip": "cuda"}  # targets with the moves of another, whose lines apply
+
 _MOVE = re.compile(r"(?:(\d{1,6}):)?\s*([^;]+?)\s*(?:;\s*([\d. ]*))?\Z", re.ASCII)
 _LET = re.compile(r"let\s+([a-z][a-z0-9_]*)\s*=\s*(\d{1,9})\Z", re.ASCII)
 _FACTS = {
@@ -172,7 +174,7 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
 
 def lines_folder(target: str = "cpu") -> Path:
     """Where the lines of a target lie: the CPU's beside the folders of the others."""
-    return LINES_FOLDER if target == "cpu" else LINES_FOLDER / target
+    return LINES_FOLDER if target == "cpu" else LINES_FOLDER / _SAME_MOVES.get(target, target)
 
 
 def recorded_lines(target: str = "cpu") -> dict[str, RecordedLine]:
