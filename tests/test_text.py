@@ -117,8 +117,11 @@ NINES = "9" * 5000  # more digits than Python converts
         ("4 8 y[{0},{1}] = x[{0}-1,{1}] if {0} >= 0", "leaves 0 to 3 where the guard holds", None),
         ("4 8 y[{0},{1}] = x[{0},{1}]\u202e", "has no place in a program", "\u202e"),
         (f"4 8 y[{{0}},{{1}}] = x[{{0}},{{1}}+{NINES}]", "a number of 5000 digits", "99"),
+        ("4 8 y[{0},{1}] = " + "{0}+" * 900 + "1", "an expression of too many parts", None),
+        ("4 8 y[{0},{1}] = " + "-" * 900 + "1", "an expression of too many parts", None),
+        ("4 8 y[{0},{1}] = " + "(" * 9000 + "1" + ")" * 9000, "characters", None),
         (f"{NINES} 8 y[{{0}},{{1}}] = 1", "a scope of 99999999... iterations", "99"),
-        ("4 8 y[{0},{1}] = {0}*" + "*".join(["9" * 40] * 200), "a number beyond 64 bits", "{0}"),
+        ("4 8 y[{0},{1}] = {0}*" + "*".join(["9" * 40] * 20), "a number beyond 64 bits", "{0}"),
     ],
 )
 def test_an_error_names_line_column_and_remedy(line, message, marked):

@@ -48,6 +48,8 @@ MARKS = {
 LOCATIONS = ("heap", "stack", "register", "shared", "local")
 DIGITS = 40  # of a whole number: a longer one is written as 1e50
 LARGEST = 2**63  # what iterators are multiplied by stays below it: generated code counts in 64 bits
+LINE = 16384  # characters
+DEEP = 200  # expressions in one another
 _SIZE = "A size is a whole number from 1 to 1,099,511,627,775."
 
 
@@ -266,8 +268,14 @@ class _Reader:
 
     def read(self, start: str, line: str, offset: int) -> Tree[Token]:
         self.offset = offset
+        if len(line) > LINE:
+            self.fail(f"a line of {len(line)} characters", f"A line has {LINE} at most.")
         try:
-            return _lark().parse(line[offset:], start=start)
+            tree = _lark().parse(line[offset:], start=start)
+            # Reading a tree recurses; a short line cannot be too deep for that.
+            if len(line) > DEEP and _is_deep(tree):
+                self.fail("an expression of too many parts", _ONE_FUNCTION)
+            return tree
         except UnexpectedInput as error:
             column = getattr(error, "column", -1)
             column = column if isinstance(column, int) and column > 0 else len(line) - offset + 1
@@ -651,6 +659,15 @@ def _expected(error: UnexpectedInput) -> str:
     )
     words = sorted({_TOKEN_WORDS.get(t, str(t)) for t in accepted or ()})
     return " or ".join(words) if words else "something else"
+
+
+def _is_deep(tree: Tree[Token]) -> bool:
+    level: list[Any] = [tree]
+    for _ in range(DEEP):
+        level = [child for node in level if isinstance(node, Tree) for child in node.children]
+        if not level:
+            return False
+    return True
 
 
 def _is_size(digits: str) -> bool:
