@@ -130,6 +130,8 @@ def main() -> None:
             named = Path(kept) / "screens-game"
             if named.exists():
                 game = named.read_text()
+            elif options.docs and options.only == ["walk"]:
+                game = ""  # it plays its own
             else:
                 if pictures:
                     take(browser, server, "", FIRST[:1], options)

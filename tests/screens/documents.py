@@ -15,6 +15,7 @@ from tests.screens.scenes import (
     LINE,
     SHAPE,
     Scene,
+    awaits,
     clicks,
     compared,
     halfway,
@@ -96,7 +97,7 @@ SHOTS = (
     Scene("play", "", selected),
     Scene("play-dark", "", clicks("[data-tab=blocked]", ".row.blocked[data-move^=parallelize]")),
     Scene("compare", "compare", compared),
-    Scene("library", "library"),
+    Scene("library", "library", awaits("[data-testid=stDataFrame] canvas")),
     Scene("learn", "learn", step("one-loop-for-both", refused_then_helped)),
     Scene("watch", "watch", halfway, query="&demo=softmax-agent"),
 )

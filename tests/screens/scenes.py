@@ -237,8 +237,7 @@ def compared(page: Any) -> None:
     rounds.press("Enter")
     page.wait_for_timeout(1500)
     page.get_by_role("button", name="Measure", exact=True).click()
-    page.wait_for_selector("text=Side by side", timeout=200_000)
-    page.wait_for_selector(".js-plotly-plot >> nth=0", timeout=60_000)
+    page.wait_for_selector(".js-plotly-plot >> nth=0", timeout=200_000)
 
 
 def earlier(page: Any) -> None:
