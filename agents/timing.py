@@ -8,6 +8,7 @@ from typing import Protocol
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.measurer import Measurer
 from dojo_core.program.tree import Node, Op, Program
+from dojo_core.targets.cuda.measurer import GpuMeasurer, gpu_fault, gpu_measurer
 
 
 class Timing(Protocol):
@@ -29,6 +30,11 @@ def no_clock(target: str) -> str:
     """Why agents cannot time programs for a target here; empty where they can."""
     if target == "cpu":
         return ""
+    missing = gpu_fault() if target == "cuda" else ""
+    if target == "cuda" and not missing:
+        return ""
+    if missing:
+        return f"{missing} Count operations instead, or let a pass play (dojo pass), which measures nothing."
     return (
         f"Agents measure programs for this computer's CPU, and nothing here times those for {target}: "
         "count operations instead, or let a pass play (dojo pass), which measures nothing."
@@ -36,7 +42,8 @@ def no_clock(target: str) -> str:
 
 
 class MachineTiming:
-    """The clock of this machine: compiled, verified, timed, kept in the measurer's records.
+    """The clock of this machine: compiled, verified, timed, kept in the measurer's records; of programs for
+    CUDA that of its GPU, whose times are not kept there.
 
     A candidate whose first run takes more than 3 times the best known is run no more.
     """
@@ -56,6 +63,8 @@ class MachineTiming:
         unknown = no_clock(workload.target)
         if unknown:
             return [Measurement(p.hash, "", "refused", unknown) for p in programs]
+        if workload.target == "cuda":
+            return GpuTiming(gpu_measurer()).measure(workload, programs, lines, effort, cancelled)
         return self._measurer.measure(
             workload,
             programs,
@@ -65,6 +74,24 @@ class MachineTiming:
             lines=lines,
             fresh=effort is Effort.FINAL,
         )
+
+
+class GpuTiming:
+    """The clock of a GPU, on a measurer of one's own."""
+
+    def __init__(self, gpu: GpuMeasurer) -> None:
+        self._gpu = gpu
+
+    def measure(
+        self,
+        workload: Workload,
+        programs: Sequence[Program],
+        lines: Mapping[str, str],
+        effort: Effort,
+        cancelled: Callable[[], bool],
+    ) -> list[Measurement]:
+        fresh = effort is Effort.FINAL
+        return self._gpu.measure(workload, programs, effort, cancelled=cancelled, fresh=fresh)
 
 
 class TableTiming:

@@ -104,7 +104,7 @@ def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", CAME)
 def test_whatever_a_baseline_does_is_a_row(scripts, name):
-    row = rounds._Row(name, name, False)
+    row = rounds.Row(name, name, False)
     process = rounds._start(row, ["softmax", "8x16", "2", str(scripts)])
     status, sentence = CAME[name]
     assert (row.status, sentence in row.message) == (status, True), row.message
@@ -139,7 +139,7 @@ def test_a_process_that_stops_answering_is_ended_with_its_children(tmp_path):
 
 
 def test_a_baseline_ends_when_who_asked_is_gone(scripts):
-    row = rounds._Row("right", "right", False)
+    row = rounds.Row("right", "right", False)
     process = rounds._start(row, ["softmax", "8x16", "1", str(scripts)])
     assert process is not None and process._process.stdin is not None
     process._process.stdin.close()

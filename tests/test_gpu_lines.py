@@ -3,21 +3,18 @@
 import ctypes
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import benchmarks.gpu.__main__ as script
 from agents.passes import play_pass
-from benchmarks.gpu import on_device
-from benchmarks.gpu.positions import SMALL, TABLE, inputs_of, shapes, verdict
+from benchmarks.gpu.positions import SMALL, TABLE, shapes
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.program.gpu import kernels as launches
 from dojo_core.program.tree import walk
-from dojo_core.targets.gpu.emulator import build_emulated
 from dojo_core.targets.gpu.feedback import Feedback
 from dojo_core.targets.hip import build as hip
 from tests.compiled import random_inputs
@@ -71,17 +68,17 @@ def test_each_end_computes_what_its_kernel_is(name):
 
 
 def test_the_one_script_is_tried_without_a_gpu(tmp_path, monkeypatch, capsys):
-    words = ["gpu", "--out", str(tmp_path), "--only", "mul", "rmsnorm", "--search", "8"]
-    monkeypatch.setattr("sys.argv", [*words, "--emulate"])
-    assert script.main() == 0
+    words = ["--out", str(tmp_path), "--only", "mul", "rmsnorm", "--search", "4"]
+    assert script.main([*words, "--emulate"]) == 0, capsys.readouterr().out
     told = json.loads((tmp_path / "gpu.json").read_text())
-    kinds = [next((k for k in ("walk", "search") if k in r), "kernel") for r in told["results"]]
-    assert kinds == ["kernel", "walk", "walk", "kernel", "walk", "walk", "search"]
-    assert all(r["verified"] and "cold" not in r for r in told["results"])
-    assert [list(r["ways"]) for r in told["results"] if "ways" in r] == [["line", "heuristic"]] * 2
+    assert [r["part"] for r in told["results"]] == ["bench", "bench", *["walk"] * 4, "search"]
+    assert all(r["verified"] for r in told["results"]) and told["left_out"] == []
+    ours = [[e["entry"] for e in r["report"]["entries"]] for r in told["results"] if "report" in r]
+    assert ours == [["line", "heuristic"]] * 2
+    assert not any(e["samples_ns"] for r in told["results"] if "report" in r for e in r["report"]["entries"])
+    assert "search rmsnorm" in (tmp_path / "report.md").read_text()
     monkeypatch.setattr(ctypes, "CDLL", no_driver)
-    monkeypatch.setattr("sys.argv", words)
-    assert script.main() == 1
+    assert script.main(words) == 1
     assert "There is no NVIDIA driver here" in capsys.readouterr().out
 
 
@@ -123,81 +120,13 @@ def no_driver(name: str) -> None:
     raise OSError(name)
 
 
-def test_the_script_tells_wrong_results():
-    inputs = inputs_of(played("mul", "2x64").start)
-    right = inputs["x"] * inputs["y"]
-    assert verdict("mul", "2x64", {"z": right}, inputs)["verified"]
-    right[1, 3] = np.nan
-    assert not verdict("mul", "2x64", {"z": right}, inputs)["verified"]
+def test_a_failure_is_a_result_and_what_has_no_time_left_is_told(tmp_path):
+    def fails():
+        raise RuntimeError("no luck")
 
-
-class HostDevice:
-    """A device that is the emulator: memory of the host, launches at once, a clock that counts runs."""
-
-    name, architecture, l2_bytes = "the emulator", "sm_90", 1 << 10
-
-    def __init__(self) -> None:
-        self.held: dict[int, np.ndarray] = {}
-        self.clock = 0.0
-
-    def allocate(self, size: int) -> int:
-        room = np.zeros(size + 256, np.uint8)
-        pointer = room.ctypes.data + -room.ctypes.data % 256
-        self.held[pointer] = room
-        return pointer
-
-    def free(self, pointer: int) -> None:
-        del self.held[pointer]
-
-    def upload(self, pointer: int, host: int, size: int) -> None:
-        ctypes.memmove(pointer, host, size)
-
-    def download(self, host: int, pointer: int, size: int) -> None:
-        ctypes.memmove(host, pointer, size)
-
-    def copy(self, target: int, source: int, size: int) -> None:
-        ctypes.memmove(target, source, size)
-
-    def fill(self, pointer: int, value: int, size: int) -> None:
-        ctypes.memset(pointer, value, size)
-
-    def synchronize(self) -> None:
-        pass
-
-    def events(self, count: int) -> list[list[float]]:
-        return [[0.0] for _ in range(count)]
-
-    def record(self, event: list[float]) -> None:
-        event[0] = self.clock
-
-    def seconds(self, first: list[float], last: list[float]) -> float:
-        return last[0] - first[0]
-
-    def load(self, code, image, arrays, workspace):
-        built = build_emulated(code)
-        library = ctypes.CDLL(built.library)
-        pointers = (ctypes.c_void_p * len(arrays))(*arrays)
-
-        def run() -> None:
-            library[built.symbol](pointers, ctypes.c_void_p(workspace))
-            self.clock += 1e-6 * len(code.text)
-
-        return SimpleNamespace(run=run, unload=lambda: None)
-
-
-def test_what_needs_the_device_is_tried_on_a_stand_in(monkeypatch):
-    """All that the script does with a device, but the device; nothing stays allocated."""
-    monkeypatch.setattr(on_device, "cubin", lambda code, architecture: b"")
-    monkeypatch.setattr(script, "shapes", lambda name: [SMALL[name]])
-    device = HostDevice()
-    found = script.compared(device, "rmsnorm", SMALL["rmsnorm"])
-    assert found["verified"] and list(found["ways"]) == ["line", "heuristic"]
-    assert (
-        {"dojo line", "dojo heuristic", "copy of as many bytes"}
-        == found["warm"].keys()
-        == found["cold"].keys()
-    )
-    assert script.walk_on(device, "softmax", 0)["verified"]
-    told = script.search_on(device, "relu_ffn", 6)
-    assert told["verified"] and told["evaluations"] >= 6 and told["best"] <= told["start"]
-    assert not device.held
+    report = script.Report(tmp_path, 1.0)
+    report.add("bench", "mul", "2x64", fails)
+    late = script.Report(tmp_path / "late", 0.0)
+    late.add("walks", "mul", "2x64", fails)
+    assert not report.right and "no luck" in (tmp_path / "report.md").read_text()
+    assert late.data["left_out"] == ["walks mul 2x64"] and late.right

@@ -1,110 +1,94 @@
 """All that needs a GPU, in one run: ``python -m benchmarks.gpu --out DIR``.
 
-For the 16 kernel shapes of the paper's table 3: the recorded line and what the heuristic pass makes are
-verified against the float64 reference and timed by events, with a warm and a cold second-level cache,
-interleaved with PyTorch eager, compiled and compiled with CUDA graphs (where it is installed; TF32 off, and
-on beside it for products) and with a copy within the device, the yardstick of what memory allows. Then a
-sample of random legal walks is verified, and a search of ``--search`` evaluations from the heuristic's
-position of some kernels. Results go to ``DIR/gpu.json`` as they come; nothing begins after ``--minutes``.
+For the 16 kernel shapes of the paper's table 3 ``dojo bench --target cuda``: the recorded line and what the
+heuristic pass makes, verified on the product's inputs and timed by events, interleaved with PyTorch eager,
+compiled, compiled with CUDA graphs (TF32 off, and eager with TF32 on for products), cuBLAS and a copy of as
+many bytes on the device. Then a sample of random legal walks is verified, and a search of ``--search``
+evaluations from the heuristic's position of some kernels. With ``--warm`` the bench comes once more, with a
+warm second-level cache.
 
-Needs NVIDIA's driver, a CUDA compiler (nvcc or NVRTC), NumPy and Lark; downloads nothing. ``--emulate`` tries
-all of it but the times on a machine without a GPU, at small shapes.
+Every part has a share of the time; what fails is a result that says so, and the rest goes on. After each
+thing ``DIR/gpu.json`` and ``DIR/report.md`` are written anew, and a line tells it. Needs NVIDIA's driver, a
+CUDA compiler (nvcc or NVRTC), gcc, NumPy and Lark, PyTorch to compare with; downloads nothing. ``--emulate``
+tries all of it but the times on a machine without a GPU, at small shapes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from agents.agent import Budget, Task, run
 from agents.players import AGENTS
-from agents.timing import CountTiming, Timing
-from benchmarks.gpu.on_device import Arrays, DeviceTiming, timed
-from benchmarks.gpu.positions import SMALL, TABLE, WAYS, inputs_of, position, shapes, verdict, walked
-from benchmarks.gpu.torch_forms import in_torch
+from agents.timing import GpuTiming
+from benchmarks.gpu.positions import SMALL, TABLE, WAYS, position, shapes, walked
+from dojo_core.bench.on_gpu import ROWS, run_gpu_bench
+from dojo_core.bench.ours import Entry
+from dojo_core.bench.summary import summary
 from dojo_core.game import Game
-from dojo_core.targets.cuda.driver import CudaError, Device
-from dojo_core.targets.gpu.codegen import generate
+from dojo_core.measure.measurement import Workload
+from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu
 
 WALKS = 2  # of each kernel
 SEARCHED = ("softmax", "rmsnorm", "relu_ffn", "conv", "matmul")
 AGENT = "sampling-edges"
+# Shares of the time, in order; what a part leaves over goes to the next ones.
+SHARES = {"bench": 0.6, "walks": 0.75, "search": 0.9, "warm": 1.0}
+STAND_IN = (sys.executable, "-m", "benchmarks.gpu.stand_in")
+SEARCH_SECONDS = 30.0  # of one kernel
 
-# ---------------------------------------------------------------------------- with a GPU
 
-
-def compared(device: Device, name: str, shape: str) -> dict[str, Any]:
+def benched(gpu: GpuMeasurer, name: str, shape: str, cold: bool, against: Sequence[str]) -> dict[str, Any]:
     """One kernel: each way verified, then all timed beside the others."""
-    found: dict[str, Any] = {"kernel": name, "shape": shape, "ways": {}}
-    with Arrays(device, name, shape) as arrays:
-        runs: dict[str, Callable[[], None]] = {}
-        loads = []
-        for way in WAYS:
-            game = position(name, shape, way)
-            if game is None:
-                continue
-            loads.append(arrays.load(game.current.program, game.policy))
-            found["ways"][way] = arrays.verified(loads[-1])
-            if found["ways"][way]["verified"]:
-                runs[f"dojo {way}"] = loads[-1].run
-        half = arrays.bytes // 2
-        source, target, spare = (device.allocate(n) for n in (half, half, 2 * device.l2_bytes))
-        runs["copy of as many bytes"] = lambda: device.copy(target, source, half)
-        runs.update(in_torch(name, arrays.inputs))
-        found["warm"] = timed(device, runs, None)
-        found["cold"] = timed(device, runs, lambda: device.fill(spare, 0, 2 * device.l2_bytes))
-        for pointer in (source, target, spare):
-            device.free(pointer)
-        for loaded in loads:
-            loaded.unload()
-    return settled(found)
+    games = {way: position(name, shape, way) for way in WAYS}
+    entries = [Entry(way, game.current.program) for way, game in games.items() if game is not None]
+    game = next(game for game in reversed(games.values()) if game is not None)
+    report = run_gpu_bench(gpu, game, entries, against, cold=cold)
+    right = all(e["verified"] for e in report["entries"] if e["kind"] == "ours")
+    if not gpu.device.timed:  # what stands in for the device counts, and has no clock
+        report["limits"] = None
+        for entry in report["entries"]:
+            for key in ("min", "median", "spread", "ratio", "share"):
+                entry.pop(key, None)
+            entry["samples_ns"] = []
+    return {"part": "bench", "verified": right, "report": report}
 
 
-def walk_on(device: Device, name: str, seed: int) -> dict[str, Any]:
+def walk(gpu: GpuMeasurer, name: str, seed: int) -> dict[str, Any]:
     """A random walk's end at a small shape, verified."""
     game = walked(name, seed)
-    with Arrays(device, name, SMALL[name]) as arrays:
-        loaded = arrays.load(game.current.program, game.policy)
-        seen = arrays.verified(loaded)
-        loaded.unload()
-    return {"walk": seed, "kernel": name, "shape": SMALL[name], "line": moves_of(game), **seen}
+    workload = Workload(game.start, name, game.policy, "cuda")
+    seen = gpu.measure(workload, [game.current.program])[0]
+    return {"part": "walk", "seed": seed, "line": moves_of(game), **_told(seen)}
 
 
-def search_on(device: Device, name: str, evaluations: int) -> dict[str, Any]:
-    """A search from what the heuristic pass makes, timed on the device."""
-    shape = shapes(name)[0]
+def search(gpu: GpuMeasurer, name: str, shape: str, evaluations: int) -> dict[str, Any]:
+    """An agent's best from what the heuristic pass makes."""
     game = position(name, shape, "heuristic")
     assert game is not None
-    with Arrays(device, name, shape) as arrays:
-        return searched(game, DeviceTiming(device, arrays), evaluations)
-
-
-# ---------------------------------------------------------------------------- with one or without
-
-
-def searched(game: Game, timing: Timing, evaluations: int) -> dict[str, Any]:
-    """An agent's best from a position on."""
     first = best = None
-    tried = 0
-    for event in run(Task(game), AGENTS[AGENT], timing, Budget(evaluations), seed=1):
-        tried = event.evaluation
-        best = event.best or best
-        if first is None and event.measurement.seconds is not None:
-            first = event.measurement.seconds
-    found: dict[str, Any] = {
-        "search": AGENT,
-        "kernel": game.kernel,
-        "shape": game.shape,
-        "evaluations": tried,
-    }
-    found.update(verified=best is not None, start=first)
+    tried, message = 0, ""
+    budget = Budget(evaluations, SEARCH_SECONDS)
+    for event in run(Task(game), AGENTS[AGENT], GpuTiming(gpu), budget, seed=1):
+        tried, best = event.evaluation, event.best or best
+        message = event.measurement.message or message
+        first = first or event.measurement.seconds
+    found: dict[str, Any] = {"part": "search", "agent": AGENT, "evaluations": tried, "message": message}
+    found["verified"] = best is not None
     if best is not None:
-        found.update(best=best.seconds, line=[str(move) for move in best.line])
+        found["line"] = [str(move) for move in best.line]
+        if gpu.device.timed:
+            found.update(start=first, best=best.seconds)
     return found
+
+
+def _told(seen: Any) -> dict[str, Any]:
+    return {"verified": seen.verified, "status": seen.status, "message": seen.message, "error": seen.error}
 
 
 def moves_of(game: Game) -> list[str]:
@@ -112,73 +96,52 @@ def moves_of(game: Game) -> list[str]:
     return [str(p.move) for p in game.line() if p.move is not None]
 
 
-def settled(found: dict[str, Any]) -> dict[str, Any]:
-    """With ``verified``: are all ways right, and is there one?"""
-    found["verified"] = bool(found["ways"]) and all(way["verified"] for way in found["ways"].values())
-    return found
-
-
-# ---------------------------------------------------------------------------- without one
-
-
-def emulated(name: str, shape: str) -> dict[str, Any]:
-    """One kernel in the emulator: all of the run but the device."""
-    found: dict[str, Any] = {"kernel": name, "shape": shape, "emulated": True, "ways": {}}
-    for way in WAYS:
-        game = position(name, shape, way)
-        if game is not None:
-            found["ways"][way] = in_emulator(game, name, shape)
-    return settled(found)
-
-
-def in_emulator(game: Game, name: str, shape: str) -> dict[str, Any]:
-    """A position's emulated text against the reference."""
-    from tests.emulated import emulate
-
-    inputs = inputs_of(game.start)
-    got, fault = emulate(generate(game.current.program, game.policy), inputs)
-    seen = verdict(name, shape, got, inputs)
-    return {**seen, "fault": fault, "verified": seen["verified"] and not fault}
-
-
-def walk_in_emulator(name: str, seed: int) -> dict[str, Any]:
-    """A random walk's end in the emulator."""
-    game = walked(name, seed)
-    seen = in_emulator(game, name, SMALL[name])
-    return {"walk": seed, "kernel": name, "shape": SMALL[name], "line": moves_of(game), **seen}
-
-
-def count_search(name: str, evaluations: int) -> dict[str, Any]:
-    """A search on counted operations in place of seconds."""
-    game = position(name, SMALL[name], "heuristic")
-    assert game is not None
-    return searched(game, CountTiming(), evaluations)
-
-
-# ---------------------------------------------------------------------------- the run
-
-
 class Report:
-    """The file of results, written anew with each; ``False`` from ``add`` once the time is over."""
+    """The files of results, written anew with each."""
 
     def __init__(self, folder: Path, minutes: float) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = folder / "gpu.json"
-        self._end = time.monotonic() + 60 * minutes
-        self.data: dict[str, Any] = {"device": "emulator", "results": [], "left_out": []}
+        self._folder = folder
+        self._begin, self._seconds = time.monotonic(), 60 * minutes
+        self.data: dict[str, Any] = {"device": "", "results": [], "left_out": []}
 
-    def add(self, title: str, one: Callable[[], dict[str, Any]]) -> None:
-        """Do one thing, unless it is too late; what it raises is its result."""
-        if time.monotonic() > self._end:
-            self.data["left_out"].append(title)
-            return
-        try:
-            found = one()
-        except (CudaError, ValueError, RuntimeError) as error:
-            found = {"kernel": title, "verified": False, "message": str(error)}
-        self.data["results"].append(found)
-        self._file.write_text(json.dumps(self.data, indent=1) + "\n")
-        print(told(found), flush=True)
+    def add(self, part: str, name: str, shape: str, one: Callable[[], dict[str, Any]]) -> None:
+        """Do one thing, unless its part's time is over; what it raises is its result."""
+        spent = time.monotonic() - self._begin
+        if spent > SHARES[part] * self._seconds:
+            self.data["left_out"].append(f"{part} {name} {shape}")
+        else:
+            try:
+                found = one()
+            except Exception as error:  # one failure must not end the run
+                found = {"part": part, "verified": False, "message": f"{type(error).__name__}: {error}"}
+            found = {"kernel": name, "shape": shape, **found}
+            found["seconds"] = round(time.monotonic() - self._begin - spent, 2)
+            self.data["results"].append(found)
+            print(f"[{spent:5.0f} s] {_line(found)}", flush=True)
+        self.data["summary"] = summary(self.benches())
+        for file, text in (("gpu.json", json.dumps(self.data, indent=1) + "\n"), ("report.md", self.text())):
+            (self._folder / file).write_text(text)
+
+    def benches(self) -> list[dict[str, Any]]:
+        """The reports of the first bench."""
+        return [r["report"] for r in self.data["results"] if "report" in r and r["report"]["cache"] == "cold"]
+
+    def text(self) -> str:
+        """The results for people, in Markdown."""
+        rows = [f"# {self.data['device']}", "", "Best times in µs, verified; a copy moves as many bytes.", ""]
+        for found in self.data["results"]:
+            rows.append(f"- {_line(found)}")
+        told = (self.data.get("summary") or {}).get("against", {}).get("reference", {})
+        for name, each in told.items():
+            if each["geometric_mean"]:
+                rows.append(
+                    f"\nOurs against {name}: {each['geometric_mean']:.2f}x in the geometric mean of "
+                    f"{each['kernels']} kernels, worst {each['worst']:.2f}x ({each['worst_kernel']})."
+                )
+        if self.data["left_out"]:
+            rows.append(f"\nLeft out, for want of time: {', '.join(self.data['left_out'])}.")
+        return "\n".join(rows) + "\n"
 
     @property
     def right(self) -> bool:
@@ -186,49 +149,60 @@ class Report:
         return all(found["verified"] for found in self.data["results"])
 
 
-def told(found: dict[str, Any]) -> str:
-    """A line for people."""
-    kind = "walk" if "walk" in found else "search" if "search" in found else ""
-    wrong = [f"{way}: {seen}" for way, seen in found.get("ways", {}).items() if not seen["verified"]]
-    fault = found.get("message") or found.get("fault") or " ".join(wrong)
-    state = "verified" if found["verified"] else f"WRONG {fault}"
-    times = [f"{n} {1e6 * t['min']:.1f} us" for n, t in found.get("cold", {}).items()]
+def _line(found: dict[str, Any]) -> str:
+    """A result in one line."""
+    state = "verified" if found["verified"] else f"WRONG {found.get('message', '')}"
+    told = []
+    report = found.get("report")
+    for entry in report["entries"] if report else ():
+        if "min" in entry:
+            told.append(f"{entry['name']} {1e6 * entry['min']:.1f}")
+        elif entry["status"] != "ok" and entry["message"]:
+            told.append(f"{entry['name']} {entry['status']} ({entry['message'][:80]})")
+    if report and report["limits"]:
+        told.append(f"copy {1e6 * report['limits']['memory_seconds']:.1f}")
     if found.get("best") and found.get("start"):
-        times.append(f"{found['start'] / found['best']:.2f}x after {found['evaluations']} evaluations")
-    return " ".join(f"{kind} {found['kernel']} {found.get('shape', '')}: {state}. {', '.join(times)}".split())
+        told.append(f"{found['start'] / found['best']:.2f}x after {found['evaluations']} evaluations")
+    cache = f" ({report['cache']})" if report else ""
+    return f"{found['part']}{cache} {found['kernel']} {found['shape']}: {state}. {'; '.join(told)}".strip()
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu", description=(__doc__ or "").split("\n\n")[0]
+    )
     parser.add_argument("--out", type=Path, required=True, help="the folder for the results")
-    parser.add_argument("--minutes", type=float, default=8.0, help="nothing new begins later")
+    parser.add_argument("--minutes", type=float, default=8.5, help="nothing new begins later")
     parser.add_argument("--search", type=int, default=60, help="evaluations of each search")
     parser.add_argument("--only", nargs="*", choices=TABLE, default=TABLE, help="these kernels")
+    parser.add_argument("--warm", action="store_true", help="the bench with a warm cache as well")
     parser.add_argument("--emulate", action="store_true", help="without a GPU: everything but times")
-    given = parser.parse_args()
-    report = Report(given.out, given.minutes)
-    if given.emulate:
-        for name in given.only:
-            report.add(name, lambda name=name: emulated(name, SMALL[name]))
-            for seed in range(WALKS):
-                report.add(f"walk {name}", lambda name=name, seed=seed: walk_in_emulator(name, seed))
-        for name in set(SEARCHED) & set(given.only):
-            report.add(f"search {name}", lambda name=name: count_search(name, given.search))
-        return 0 if report.right else 1
+    given = parser.parse_args(arguments)
     try:
-        with Device() as device:
-            report.data.update(device=device.name, architecture=device.architecture)
-            for name in given.only:
-                for shape in shapes(name):
-                    report.add(name, lambda name=name, shape=shape: compared(device, name, shape))
-            for name in given.only:
-                for seed in range(WALKS):
-                    report.add(f"walk {name}", lambda name=name, seed=seed: walk_on(device, name, seed))
-            for name in (n for n in SEARCHED if n in given.only):
-                report.add(f"search {name}", lambda name=name: search_on(device, name, given.search))
-    except CudaError as error:
-        print(f"{error} Without one, --emulate tries everything but the times.")
+        gpu = GpuMeasurer(STAND_IN) if given.emulate else GpuMeasurer()
+    except NoGpu as missing:
+        print(f"{missing} --emulate tries everything but the times.")
         return 1
+    report = Report(given.out, given.minutes)
+    report.data["device"] = gpu.device.summary
+    with gpu:
+        against = () if given.emulate else tuple(ROWS)
+        sizes = {name: [SMALL[name]] if given.emulate else shapes(name) for name in given.only}
+
+        def bench(part: str, cold: bool) -> None:
+            for name in given.only:
+                for shape in sizes[name]:
+                    report.add(part, name, shape, lambda n=name, s=shape: benched(gpu, n, s, cold, against))
+
+        bench("bench", True)
+        for name in given.only:
+            for seed in range(WALKS):
+                report.add("walks", name, SMALL[name], lambda n=name, s=seed: walk(gpu, n, s))
+        for name in (n for n in SEARCHED if n in given.only):
+            shape = sizes[name][0]
+            report.add("search", name, shape, lambda n=name, s=shape: search(gpu, n, s, given.search))
+        if given.warm:
+            bench("warm", False)
     return 0 if report.right else 1
 
 

@@ -1,22 +1,16 @@
-"""The paper's kernels as programs for a GPU, their inputs, and whether results are right."""
+"""The paper's kernels as programs for a GPU."""
 
 from __future__ import annotations
 
-import math
 import random
-from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from agents.passes import play_pass
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import line_for
 from dojo_core.moves import legal_moves
-from dojo_core.program.tree import Program
 
-STORED = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64}
 TABLE = (
     "add", "mul", "relu", "relu_ffn", "reducemean", "softmax", "layernorm", "rmsnorm", "batchnorm",
     "matmul", "bmm", "conv", "swiglu",
@@ -62,27 +56,3 @@ def walked(name: str, seed: int, moves: int = 6) -> Game:
             break
         game.play(rng.choice(by_name[rng.choice(sorted(by_name))]))
     return game
-
-
-def inputs_of(program: Program) -> dict[str, Any]:
-    """Normal numbers by array, the same in every run."""
-    rng = np.random.default_rng(1)
-    return {
-        name: rng.standard_normal([d.size for d in program.buffer_of[name].dims]).astype(
-            STORED[program.buffer_of[name].dtype]
-        )
-        for name in program.inputs
-    }
-
-
-def verdict(
-    name: str, shape: str, got: Mapping[str, Any], inputs: Mapping[str, Any], expected: Any = None
-) -> dict[str, Any]:
-    """The largest error of any output element, in units of 1e-4 of the largest magnitude."""
-    kernel = kernels.get(name)
-    worst = 0.0
-    for output, want in (expected or kernel.reference(inputs, kernel.shape(shape))).items():
-        have = got[output].reshape(want.shape).astype(np.float64)
-        off = np.abs(have - want).max() / (1e-4 * max(1e-30, float(np.abs(want).max())))
-        worst = max(worst, float(off) if math.isfinite(off) else math.inf)
-    return {"verified": worst <= 1, "error": worst}

@@ -151,9 +151,13 @@ class Process:
 
     def ask(self, count: int, seconds: float) -> dict[str, Any]:
         """Ask for that many samples. Raises Silent; the process is gone then."""
+        return self.request(count, seconds)
+
+    def request(self, what: object, seconds: float) -> dict[str, Any]:
+        """Ask something, as a line of JSON. Raises Silent; the process is gone then."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # read() tells how it ended
-            self._process.stdin.write(f"{count}\n".encode())
+            self._process.stdin.write(f"{json.dumps(what)}\n".encode())
         return self.read(seconds)
 
     def read(self, seconds: float) -> dict[str, Any]:

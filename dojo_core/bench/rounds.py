@@ -50,7 +50,7 @@ class BenchFailed(RuntimeError):
 
 
 @dataclass
-class _Row:
+class Row:
     """An entry; ``rounds`` are its samples in ns, by number of the round, empty where it did not run."""
 
     entry: str
@@ -72,7 +72,7 @@ class _Row:
             self.rounds.append([])
         self.rounds[number] += samples
 
-    def told(self, reference: _Row | None, limit: list[float]) -> dict[str, Any]:
+    def told(self, reference: Row | None, limit: list[float]) -> dict[str, Any]:
         flat = [ns for each in self.rounds for ns in each]
         if self.status == "ok" and not flat and not self.message:
             self.message = "It was stopped before it ran."
@@ -109,7 +109,7 @@ def _over(values: Sequence[float | None], rounds: list[list[float]]) -> dict[str
     }  # fmt: skip
 
 
-def _flops(game: Game) -> int:
+def flops_of(game: Game) -> int:
     """The operations that the machine's f32 peak limits; 0 where some are of integers, which have others."""
     if not game.kernel or any(b.dtype in INTEGERS for b in game.start.buffers):
         return 0
@@ -183,9 +183,9 @@ def run_bench(
     """
     machine = this_machine()
     workload = Workload(game.start, game.kernel, game.policy)
-    rows = [_Row(e.name, f"ours: {e.name}", True, e.details) for e in ours]
-    others = [_Row(n, BASELINES[n].name, False, apart=BASELINES[n].apart) for n in against]
-    limits = _Limits(_flops(game))
+    rows = [Row(e.name, f"ours: {e.name}", True, e.details) for e in ours]
+    others = [Row(n, BASELINES[n].name, False, apart=BASELINES[n].apart) for n in against]
+    limits = _Limits(flops_of(game))
     with Measurer() as measurer, tempfile.TemporaryDirectory(prefix="dojo-bench-") as place:
         for entry, row in zip(ours, rows, strict=True):
             on_step(f"verifying {row.name}")
@@ -197,7 +197,7 @@ def run_bench(
                 row.fail(_STATUS.get(first.status, "failed"), first.message)
             row.verified = first.verified
         folder = Path(place)
-        runnable: list[_Row] = []
+        runnable: list[Row] = []
         if game.kernel is None:
             for row in others:
                 row.fail("unsupported", "A text of one's own has no counterpart there.")
@@ -241,7 +241,7 @@ def _shape(game: Game) -> kernels.Shape:
     return kernels.get(game.kernel or "").shape(game.shape)
 
 
-def _groups(rows: list[_Row], game: Game) -> list[list[_Row]]:
+def _groups(rows: list[Row], game: Game) -> list[list[Row]]:
     """Baselines that fit the memory beside each other; at least one group, perhaps empty."""
     arrays = sum(
         b.bytes for b in game.start.buffers if {*b.arrays} & {*game.start.inputs, *game.start.outputs}
@@ -256,8 +256,8 @@ def _run_group(
     workload: Workload,
     measurer: Measurer,
     ours: Sequence[Entry],
-    rows: list[_Row],
-    group: list[_Row],
+    rows: list[Row],
+    group: list[Row],
     folder: Path | None,
     limits: _Limits,
     rounds: int,
@@ -269,7 +269,7 @@ def _run_group(
 ) -> None:
     """All rounds of a group of baselines, ours and the limits among them."""
     arguments = [game.kernel or "", game.shape, str(measurer.input_sets), str(folder)]
-    processes: list[tuple[_Row, Process]] = []
+    processes: list[tuple[Row, Process]] = []
     probe: Process | None = None
     try:
         if folder is not None:
@@ -333,17 +333,17 @@ def _run_group(
             probe.close()
 
 
-def _ran(row: _Row, number: int) -> bool:
+def _ran(row: Row, number: int) -> bool:
     """Has a row samples of this round?"""
     return len(row.rounds) > number and bool(row.rounds[number])
 
 
-def _slow(row: _Row, fastest: float) -> bool:
+def _slow(row: Row, fastest: float) -> bool:
     """Does a baseline take so much longer than ours that a few rounds tell all?"""
     return bool(fastest) and min((ns for each in row.rounds for ns in each), default=0.0) > SLOW * fastest
 
 
-def _start(row: _Row, arguments: list[str], ready_within: float | None = None) -> Process | None:
+def _start(row: Row, arguments: list[str], ready_within: float | None = None) -> Process | None:
     """The baseline's process, ready; None, and the row says why, where it does not come to that."""
     baseline = BASELINES[row.entry]
     environment = {**pinned_environment(baseline.reuse), **baseline.environment}

@@ -14,7 +14,7 @@ import typer
 from rich.markup import escape
 
 from dojo_core import kernels
-from dojo_core.cli.positions import ShapeOption, kernels_and_shapes, played
+from dojo_core.cli.positions import ShapeOption, TargetOption, kernels_and_shapes, played
 from dojo_core.cli.terminal import (
     Failure,
     columns,
@@ -56,11 +56,18 @@ def bench(
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all samples to this file.")] = None,
     html_file: Annotated[Path | None, typer.Option("--html", help="Write a report to this file.")] = None,
+    target: TargetOption = None,
+    warm: Annotated[
+        bool, typer.Option("--warm", help="On a GPU: leave the second-level cache as the last run left it.")
+    ] = False,
     stored: Annotated[
         Path | None, typer.Option("--from", help="Measure nothing: show a bench that --json wrote.")
     ] = None,
 ) -> None:
     """Time our lines against baselines and the machine's limits, in interleaved rounds, separate processes.
+
+    On a GPU (--target cuda) the others are PyTorch eager, compiled, with CUDA graphs, and cuBLAS; the limit
+    is a copy within the device.
 
     Example: [bold]dojo bench softmax --against torch --json softmax.json --html softmax.html[/bold]
 
@@ -79,7 +86,18 @@ def bench(
         _write(document, json_file, html_file)
         return
     jobs = _jobs(names or [], everything, shape)
-    wanted = _baselines(against or [])
+    if target not in (None, "cpu", "cuda"):
+        raise Failure(f"Nothing here times programs for {target}: a bench takes --target cpu or cuda.")
+    if target == "cuda":
+        if start or record:
+            raise Failure("On a GPU the line and --heuristic are timed: leave --start and --record out.")
+        from dojo_core.targets.cuda.measurer import NoGpu, gpu_measurer
+
+        try:
+            gpu_measurer()
+        except NoGpu as missing:
+            raise Failure(str(missing)) from None
+    wanted = _baselines(against or [], target or "cpu")
     document = {
         "format": FORMAT,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -92,9 +110,12 @@ def bench(
         layer = layers.get((name, sizes or ""), "")
         try:
             passed = heuristic or bool(layer)
-            report = _measured(
-                name, sizes, line, settings, wanted, rounds, start, record, passed, ready_within
-            )
+            if target == "cuda":
+                report = _measured_on_gpu(name, sizes, line, settings, wanted, rounds, passed, not warm)
+            else:
+                report = _measured(
+                    name, sizes, line, settings, wanted, rounds, start, record, passed, ready_within
+                )
             report["layer"] = layer
         except Failure as failure:
             if len(jobs) == 1:
@@ -133,15 +154,52 @@ def _layers(names: list[str]) -> dict[tuple[str, str], str]:
     return found
 
 
-def _baselines(given: list[str]) -> list[str]:
+def _baselines(given: list[str], target: str = "cpu") -> list[str]:
     from dojo_core.bench import BASELINES
+    from dojo_core.bench.on_gpu import ROWS
 
+    known = list(ROWS if target == "cuda" else BASELINES)
     for baseline in given:
-        if baseline not in BASELINES and baseline != "all":
-            raise Failure(
-                f"There is no baseline {baseline!r}. The baselines: {', '.join(BASELINES)}, or all."
-            )
-    return list(BASELINES) if "all" in given else list(dict.fromkeys(given))
+        if baseline not in known and baseline != "all":
+            raise Failure(f"There is no baseline {baseline!r}. The baselines: {', '.join(known)}, or all.")
+    return known if "all" in given else list(dict.fromkeys(given))
+
+
+def _measured_on_gpu(
+    name: str,
+    shape: str | None,
+    line: Path | None,
+    settings: list[str] | None,
+    against: list[str],
+    rounds: int,
+    heuristic: bool,
+    cold: bool,
+) -> dict[str, Any]:
+    """One kernel's report on the GPU: the line, and the heuristic's where asked for or without a line."""
+    from dojo_core.bench import BenchFailed, Entry
+    from dojo_core.bench.on_gpu import run_gpu_bench
+    from dojo_core.bench.ours import heuristic_entries
+    from dojo_core.targets.cuda.measurer import gpu_measurer
+
+    game, remark = _game(name, shape, line, settings, "cuda")
+    if game.kernel is None:
+        raise Failure("On a GPU the kernels of the library are compared: a text of one's own has no rival.")
+    remarks = [remark.format(stand_in="heuristic's line")] if remark else []
+    entries = []
+    lined = len(game.line()) > 1
+    if heuristic or not lined:
+        made, failed = heuristic_entries(game)
+        entries += made
+        remarks += failed
+    if lined:
+        entries.append(Entry("line", game.current.program, f"{len(game.line()) - 1} moves"))
+    try:
+        with _watched(f"{name} {game.shape}", rounds) as (advance, _):
+            report = run_gpu_bench(gpu_measurer(), game, entries, against, rounds, cold, advance)
+    except BenchFailed as error:
+        raise Failure(str(error)) from None
+    report["remarks"] = remarks + report["remarks"]
+    return report
 
 
 def _measured(
@@ -187,22 +245,24 @@ def _measured(
     return report
 
 
-def _game(name: str, shape: str | None, line: Path | None, settings: list[str] | None) -> tuple[Game, str]:
+def _game(
+    name: str, shape: str | None, line: Path | None, settings: list[str] | None, target: str | None = None
+) -> tuple[Game, str]:
     """The kernel with its line played, or at its start with a remark why ({stand_in}: what is timed then)."""
     if line is not None:
-        return played(name, shape, None, line, settings), ""
-    lines = recorded_lines()
+        return played(name, shape, None, line, settings, target), ""
+    lines = recorded_lines(target or "cpu")
     # A line for this very shape comes before the kernel's general one.
     own = [n for n, each in lines.items() if each.kernel == name and shape and each.shape == shape]
     for found in dict.fromkeys([*own, *([name] if name in lines else [])]):
         try:
-            return played(name, shape, None, Path(found), settings), ""
+            return played(name, shape, None, Path(found), settings, target), ""
         except Failure as failure:
             told = str(failure).replace("{", "{{").replace("}", "}}")
             remark = f"The line {found} does not apply to this shape: the {{stand_in}} stands in. {told}"
     if not (own or name in lines):
         remark = "There is no recorded line: the {stand_in} stands in."
-    return played(name, shape, None, None, settings if name in lines else None), remark
+    return played(name, shape, None, None, settings if name in lines else None, target), remark
 
 
 def _best_record(game: Game) -> Any:
@@ -288,11 +348,18 @@ def _report_table(report: dict[str, Any]) -> None:
     print_table(table)
     notes = [f"{entry['name']}: {entry['details']}." for entry in report["entries"] if entry["details"]]
     if limits:
-        notes.append(
-            f"Limits: {limits['gbytes_per_second']:.1f} GB/s over {limits['pattern']} ({limits['way']}); "
-            f"{limits['gflops_one_thread']:.0f} GFLOP/s on one thread, "
-            f"{limits['gflops']:.0f} on {limits['threads']}."
-        )
+        if report.get("target") == "cuda":
+            notes.append(
+                f"Limits: {limits['gbytes_per_second']:.0f} GB/s in a copy within the device; "
+                f"{limits['gflops']:.0f} GFLOP/s in f32 by its clock. Times by events, {report['cache']} "
+                "second-level cache."
+            )
+        else:
+            notes.append(
+                f"Limits: {limits['gbytes_per_second']:.1f} GB/s over {limits['pattern']} ({limits['way']}); "
+                f"{limits['gflops_one_thread']:.0f} GFLOP/s on one thread, "
+                f"{limits['gflops']:.0f} on {limits['threads']}."
+            )
     notes += report["remarks"]
     legend = (
         f" Ratio: an entry's best run of a round over that of ours ({report['reference']}); the median, "

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -37,9 +38,12 @@ class WorkerFault(Exception):
 
 
 class WorkerProcess:
-    """One worker and the pipes to it; starts it, and waits until it answers."""
+    """One worker and the pipes to it; starts it, and waits until it answers.
 
-    def __init__(self, machine: Machine) -> None:
+    ``command``: another program that answers in the same way; ``greeting`` is its first answer.
+    """
+
+    def __init__(self, machine: Machine, command: Sequence[str] = ()) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         environment = {
             **os.environ,
@@ -53,7 +57,7 @@ class WorkerProcess:
         }
         memory = int(machine.memory * WORKER_MEMORY_SHARE)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "dojo_core.measure.worker", str(memory)],
+            [*command] or [sys.executable, "-m", "dojo_core.measure.worker", str(memory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -64,7 +68,7 @@ class WorkerProcess:
         self.pid = self._process.pid
         self.drawn: object = None  # whose inputs and references it holds
         self.prepared: object = None  # which workload it holds
-        self.ask({"do": "hello"}, START_SECONDS)
+        self.greeting = self.ask({"do": "hello"}, START_SECONDS)
 
     def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Send a request and wait for the answer. Raises WorkerDied; the process is gone then."""

@@ -103,16 +103,27 @@ def feedback(
     return result
 
 
-def cubin(code: GpuCode, architecture: str, timeout: float = COMPILE_SECONDS) -> bytes:
-    """The machine code for a device. Raises ValueError with what the compiler said, or how to get one."""
+def compiled(code: GpuCode, architecture: str, timeout: float = COMPILE_SECONDS) -> Path:
+    """The machine code for a device as a file, kept by content.
+
+    Raises ValueError with what the compiler said, or how to get one.
+    """
     chosen = compiler()
     if chosen is None:
         raise ValueError(HOW_TO_GET)
-    with tempfile.TemporaryDirectory(prefix="dojo-cubin-") as name:
+    content = "\0".join((code.text, architecture, str(chosen), str(code.strict)))
+    objects = cache_directory() / "objects"
+    kept = objects / f"{hashlib.sha256(content.encode()).hexdigest()[:24]}.cubin"
+    if kept.exists():
+        os.utime(kept)
+        return kept
+    objects.mkdir(mode=0o700, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as name:
         status, log = _compile(code, chosen, architecture, Path(name), timeout)
-        if status:
+        if status or not (Path(name) / "kernels.cubin").exists():
             raise ValueError(f"{chosen.name}: {log[:MESSAGE_CHARACTERS]}")
-        return (Path(name) / "kernels.cubin").read_bytes()
+        os.replace(Path(name) / "kernels.cubin", kept)
+    return kept
 
 
 def _compile(

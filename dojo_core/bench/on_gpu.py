@@ -1,0 +1,164 @@
+"""Interleaved rounds on a GPU: ours, PyTorch's and a copy within the device, timed by events, cold or warm.
+
+Ours run in the measurer's worker, PyTorch's in a process of its own, one at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dojo_core import kernels
+from dojo_core.bench.baselines import Process, Silent, interpreter, write_job
+from dojo_core.bench.ours import Entry
+from dojo_core.bench.rounds import SAMPLES, BenchFailed, Row, flops_of
+from dojo_core.game import Game
+from dojo_core.measure.exclusive import measuring
+from dojo_core.measure.measurement import Effort, Workload
+from dojo_core.targets.cuda.measurer import GpuMeasurer
+
+# By name: what a table calls it, and whether it is shown without being compared with.
+ROWS = {
+    "torch": ("PyTorch eager, TF32 off", False),
+    "torch-compile": ("torch.compile, TF32 off", False),
+    "torch-compile-graphs": ("torch.compile, CUDA graphs, TF32 off", False),
+    "library": ("cuBLAS, out=, TF32 off", False),
+    "torch-tf32": ("PyTorch eager, TF32 on", True),
+}
+PRODUCTS = {"library": ("matmul", "bmm"), "torch-tf32": ("matmul", "bmm", "conv", "swiglu")}
+START_SECONDS, ROW_SECONDS = 120.0, 120.0  # to load PyTorch; to compile a row, or for its samples
+
+
+class _Torch:
+    """PyTorch's process, started again without a row that took it down."""
+
+    def __init__(self, game: Game, folder: Path, command: Sequence[str]) -> None:
+        self._command = [*(command or (interpreter(), "baselines/torch_cuda.py"))]
+        self._command += [game.kernel or "", game.shape, str(folder)]
+        self._process: Process | None = None
+        self.version = ""
+
+    def samples(self, row: Row, count: int, cold: bool) -> list[float]:
+        """Of a row; where there are none the row says why."""
+        try:
+            with measuring():
+                if self._process is None:
+                    self._begin(row)
+                if row.status != "ok":
+                    return []
+                assert self._process is not None
+                request = {"row": row.entry, "samples": count, "cold": cold}
+                answer = self._process.request(request, ROW_SECONDS)
+        except Silent as silent:
+            self._process = None
+            row.fail(silent.status, str(silent))
+            return []
+        if answer.get("status") != "ok":
+            row.fail(str(answer.get("status", "failed")), str(answer.get("message", "It said nothing.")))
+            return []
+        row.verified = row.entry != "torch-tf32"
+        row.details = f"PyTorch {self.version}"
+        return [float(ns) for ns in answer["samples"]]
+
+    def _begin(self, row: Row) -> None:
+        process = Process(self._command, os.environ)
+        ready = process.read(START_SECONDS)
+        if ready.get("status") != "ok":
+            process.close()
+            row.fail(str(ready.get("status", "failed")), str(ready.get("message", "It said nothing.")))
+            return
+        self.version, self._process = str(ready.get("version", "")), process
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.close()
+
+
+def run_gpu_bench(
+    gpu: GpuMeasurer,
+    game: Game,
+    ours: Sequence[Entry],
+    against: Sequence[str] = tuple(ROWS),
+    rounds: int = 5,
+    cold: bool = True,
+    on_round: Callable[[], None] = lambda: None,
+    torch: Sequence[str] = (),
+) -> dict[str, Any]:
+    """One kernel's report, as that of the CPU (``rounds.run_bench``) with ``target`` and ``cache`` besides.
+
+    Raises BenchFailed where the last of ours cannot be measured. ``torch``: the command of its process.
+    """
+    workload = Workload(game.start, game.kernel, game.policy, "cuda")
+    rows = [Row(e.name, f"ours: {e.name}", True, e.details) for e in ours]
+    for entry, row in zip(ours, rows, strict=True):
+        first = gpu.measure(workload, [entry.program], Effort.FINAL, fresh=True, cold=cold)[0]
+        row.verified = first.verified
+        if first.status != "ok":
+            row.fail("wrong_result" if first.status == "wrong_result" else "failed", first.message)
+    if rows and all(row.status != "ok" for row in rows):
+        raise BenchFailed(f"Our {rows[-1].entry} of {game.title} is not measurable: {rows[-1].message}")
+    named = [n for n in against if game.kernel in PRODUCTS.get(n, (game.kernel,))]
+    others = [Row(n, ROWS[n][0], False, apart=ROWS[n][1]) for n in named]
+    copies: list[list[float]] = []
+    shape = kernels.get(game.kernel or "").shape(game.shape)
+    size = kernels.get(game.kernel or "").bytes(shape)
+    with tempfile.TemporaryDirectory(prefix="dojo-bench-") as place:
+        write_job(Path(place), game.kernel or "", shape)
+        beside = _Torch(game, Path(place), torch)
+        try:
+            for number in range(rounds):
+                for entry, row in zip(ours, rows, strict=True):
+                    if row.status == "ok":
+                        again = gpu.measure(workload, [entry.program], Effort.ROUND, fresh=True, cold=cold)[0]
+                        if again.status == "ok":
+                            row.add(number, list(again.samples))
+                        else:
+                            row.fail("failed", again.message)
+                for row in others:
+                    if row.status == "ok":
+                        row.add(number, beside.samples(row, SAMPLES, cold))
+                copies.append(gpu.copied(size, SAMPLES, cold))
+                on_round()
+        finally:
+            beside.close()
+    reference = next((row for row in reversed(rows) if row.status == "ok"), None)
+    flops = flops_of(game)
+    arithmetic = 1e9 * flops / gpu.device.flops
+    by_round = [max(min(c), arithmetic) for c in copies]
+    memory = min(min(c) for c in copies)
+    device = gpu.device
+    return {
+        "kernel": game.kernel,
+        "shape": game.shape,
+        "policy": game.policy,
+        "target": "cuda",
+        "cache": "cold" if cold else "warm",
+        "line": [str(p.move) for p in game.line()[1:]],
+        "program": game.current.program.text,
+        "rounds": rounds,
+        "samples": SAMPLES,
+        "flops": flops,
+        "bytes": size,
+        "machine": device.summary,
+        "machine_summary": device.summary,
+        "reference": reference.entry if reference else None,
+        "limits": {
+            "bound": "memory" if memory >= arithmetic else "arithmetic",
+            "seconds": max(memory, arithmetic) / 1e9,
+            "memory_seconds": memory / 1e9,
+            "arithmetic_seconds": arithmetic / 1e9,
+            "bytes": size,
+            "pattern": "a copy of as many bytes within the device",
+            "way": "cuMemcpyDtoDAsync",
+            "threads": device.multiprocessors,
+            "gbytes_per_second": size / memory,
+            "gflops_one_thread": device.flops / device.multiprocessors / 1e9,
+            "gflops": device.flops / 1e9,
+            "samples_ns": copies,
+        },
+        "remarks": [],
+        "entries": [row.told(reference, by_round) for row in rows + others],
+    }

@@ -1,0 +1,284 @@
+"""Programs on a device: a workload's arrays in its memory, results compared, runs timed by events.
+
+The device may be any object with the driver's methods (``driver.Device``), such as one that is an emulator.
+Programs are judged as on the CPU: the same inputs with their adversarial rows, references in float64, and
+tolerances from what the start program, run on the host, is off by (``measure/pool.py``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dojo_core.measure.pool import EPSILON, STORED, Array, Doubles, columns, to_double, tolerance
+from dojo_core.measure.pool_cache import cached_pool
+from dojo_core.program.text import parse
+from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.targets.cpu.code import Parameter
+from dojo_core.targets.cuda.driver import CudaError
+from dojo_core.targets.gpu.codegen import generate
+
+Answer = dict[str, Any]
+
+SHORTEST_SAMPLE_SECONDS = 50e-6  # a shorter run is repeated within a warm sample: an event is exact to 0.5 µs
+MOST_REPEATS = 1000
+WARM_RUNS = 3  # clocks and caches settle
+MEASURE_SECONDS = 1.0  # a slow candidate gets fewer samples, but three
+LEAST_SAMPLES = 3
+
+
+def row_errors(got: Doubles, reference: Doubles, width: int) -> tuple[Doubles, Doubles]:
+    """(largest error, largest finite magnitude) of each row of ``width``; infinity where infinities and NaN
+    disagree."""
+    have, want = got.reshape(-1, width), reference.reshape(-1, width)
+    finite = np.isfinite(want)
+    with np.errstate(all="ignore"):
+        off = np.abs(have - want)
+    off = np.where(np.isfinite(off), off, np.inf)
+    same = (have == want) | (np.isnan(have) & np.isnan(want))
+    off = np.where(finite, off, np.where(same, 0.0, np.inf))
+    return off.max(axis=1, initial=0.0), np.where(finite, np.abs(want), 0.0).max(axis=1, initial=0.0)
+
+
+class Session:
+    """A device and the workload that it holds. ``answer`` takes requests as the worker process gets them."""
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self._first, self._last = device.events(2)
+        self._parameters: tuple[Parameter, ...] = ()
+        self._pointers: dict[str, int] = {}
+        self._references: dict[str, Doubles] = {}
+        self._allowed: dict[str, tuple[Doubles, Doubles]] = {}
+        self._workspace, self._held = 0, 0
+        self._spare: dict[str, tuple[int, int]] = {}
+
+    def answer(self, request: Answer) -> Answer:
+        """What came of a request; ``spoilt``: the device answers nothing more in this process."""
+        actions = {"hello": self.hello, "prepare": self.prepare, "measure": self.measure, "copy": self.copy}
+        try:
+            answer: Answer = actions[request["do"]](request)
+            return answer
+        except CudaError as error:
+            return {"status": "crash", "message": str(error), "spoilt": True}
+
+    def hello(self, request: Answer) -> Answer:
+        """What device it is."""
+        d = self._device
+        told = {
+            "name": d.name, "architecture": d.architecture, "l2_bytes": d.l2_bytes, "memory": d.memory,
+            "clock": d.clock, "multiprocessors": d.multiprocessors, "driver": d.driver, "timed": d.timed,
+        }  # fmt: skip
+        return {"status": "ok", "device": told}
+
+    # ------------------------------------------------------------------ the workload
+
+    def prepare(self, request: Answer) -> Answer:
+        """Inputs on the device, references and tolerances. ``library``: the start program as C, compiled."""
+        self._drop()
+        parameters = tuple(
+            Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["role"]) for p in request["parameters"]
+        )
+        pool = cached_pool(request["start"], parameters, request["seed"], Path(request["cache"]))
+        host: dict[str, Array] = {}
+        for p in parameters:
+            given = pool.inputs[p.name] if p.role == "in" else np.zeros(p.shape, STORED[p.dtype])
+            host[p.name] = np.ascontiguousarray(given, STORED[p.dtype]).reshape(p.shape)
+        _run_on_host(request["library"], request["symbol"], parameters, host, request["workspace"])
+        for p in parameters:
+            if p.role != "out":
+                continue
+            width = columns(p.shape)
+            reference = pool.references[p.name]
+            own, scale = row_errors(_numbers(host[p.name], p.dtype), reference, width)
+            try:
+                allowed = tolerance(p, own, scale, pool.sensitivity.get(p.name), p.name in pool.inexact)
+            except ValueError as error:
+                return {"status": "wrong_result", "message": f"It is wrong itself: {error}."}
+            self._allowed[p.name], self._references[p.name] = (allowed, scale), reference
+        for p in parameters:
+            self._pointers[p.name] = self._device.allocate(_bytes(p))
+            if p.role == "in":
+                self._device.upload(self._pointers[p.name], host[p.name].ctypes.data, _bytes(p))
+        self._device.synchronize()
+        self._parameters = parameters
+        return {"status": "ok"}
+
+    def _drop(self) -> None:
+        for pointer in (*self._pointers.values(), *([self._workspace] if self._workspace else [])):
+            self._device.free(pointer)
+        self._pointers, self._references, self._allowed = {}, {}, {}
+        self._workspace, self._held, self._parameters = 0, 0, ()
+
+    def close(self) -> None:
+        """Give all memory back."""
+        self._drop()
+        for pointer, _ in self._spare.values():
+            self._device.free(pointer)
+        self._spare = {}
+
+    # ------------------------------------------------------------------ a candidate
+
+    def measure(self, request: Answer) -> Answer:
+        """Verify a program, then time it: ``samples`` runs with a ``cold`` second-level cache or a warm one.
+
+        ``image``: its machine code, a file; ``samples`` 0: verified only.
+        """
+        code = generate(parse(request["program"]), request["policy"])
+        if code.workspace_bytes > self._held:
+            if self._workspace:
+                self._device.free(self._workspace)
+                self._workspace, self._held = 0, 0
+            self._workspace = self._device.allocate(code.workspace_bytes)
+            self._held = code.workspace_bytes
+        image = Path(request["image"]).read_bytes() if request["image"] else b""
+        pointers = [self._pointers[p.name] for p in code.parameters]
+        loaded = self._device.load(code, image, pointers, self._workspace)
+        if self._held:
+            self._device.fill(self._workspace, 0xFF, self._held)  # nothing may count on what it holds
+        fault, error = self._judged(loaded, code.error_bound)
+        if fault is None and request["samples"]:
+            samples = self._timed(loaded.run, request["samples"], request["cold"], request.get("slow"))
+            if request.get("again"):  # a race may have gone well once
+                fault, error = self._judged(loaded, code.error_bound)
+        else:
+            samples = []
+        loaded.unload()
+        return fault or {"status": "ok", "error": error, "samples": samples}
+
+    def _judged(self, loaded: Any, bound: float) -> tuple[Answer | None, float]:
+        """Run once, and compare every element. What is never written shows: outputs are all ones before."""
+        outputs = [p for p in self._parameters if p.role == "out"]
+        for p in outputs:
+            self._device.fill(self._pointers[p.name], 0xFF, _bytes(p))
+        loaded.run()
+        self._device.synchronize()
+        fault = getattr(loaded, "fault", lambda: "")()
+        if fault:
+            return {"status": "wrong_result", "message": fault}, 0.0
+        largest = 0.0
+        for p in outputs:
+            stored = np.empty(p.shape, STORED[p.dtype])
+            self._device.download(stored.ctypes.data, self._pointers[p.name], stored.nbytes)
+            found, error = self._compared(p, stored, bound)
+            largest = max(largest, error)
+            if found is not None:
+                return found, largest
+        return None, largest
+
+    def _compared(self, p: Parameter, stored: Array, bound: float) -> tuple[Answer | None, float]:
+        base, scale = self._allowed[p.name]
+        allowed = (base if bound == 0.0 else base + bound * scale)[:, None]
+        width = columns(p.shape)
+        got = _numbers(stored, p.dtype).reshape(-1, width)
+        want = self._references[p.name].reshape(-1, width)
+        with np.errstate(all="ignore"):
+            off = np.abs(got - want)
+            right = (off <= allowed) | (got == want) | (np.isnan(got) & np.isnan(want)) | np.isinf(allowed)
+            share = np.where(np.isfinite(off) & np.isfinite(allowed) & (allowed > 0), off / allowed, 0.0)
+        error = float(np.where(right, share, 0.0).max(initial=0.0))
+        if right.all():
+            return None, error
+        wrong = ~right
+        poison = (stored.reshape(-1, width).view(np.uint8).reshape(*wrong.shape, -1) == 0xFF).all(axis=-1)
+        unwritten = wrong & poison
+        status = "unwritten" if unwritten.any() else "wrong_result"
+        first = int(np.flatnonzero(unwritten if unwritten.any() else wrong)[0])
+        place = f"{p.name}[{','.join(map(str, np.unravel_index(first, p.shape or (1,))))}]"
+        if status == "unwritten":
+            told = f"{int(unwritten.sum())} of {got.size} elements of {p.name} are never written, "
+            told += f"among them {place}."
+        else:
+            told = (
+                f"{int(wrong.sum())} of {got.size} elements of {p.name} are wrong: {place} "
+                f"is {got.reshape(-1)[first]:.9g} and should be {want.reshape(-1)[first]:.9g}."
+            )
+        return {"status": status, "message": told}, error
+
+    # ------------------------------------------------------------------ time
+
+    def copy(self, request: Answer) -> Answer:
+        """Samples of a copy that reads and writes ``bytes`` together on the device: what memory allows."""
+        half = max(16, request["bytes"] // 2)
+        source, target = self._spared("source", half), self._spared("target", half)
+        run = lambda: self._device.copy(target, source, half)  # noqa: E731
+        return {"status": "ok", "samples": self._timed(run, request["samples"], request["cold"], None)}
+
+    def _spared(self, name: str, size: int) -> int:
+        pointer, held = self._spare.get(name, (0, 0))
+        if held >= size:
+            return pointer
+        if held:
+            del self._spare[name]
+            self._device.free(pointer)
+        pointer = int(self._device.allocate(size))
+        self._device.fill(pointer, 0, size)
+        self._spare[name] = pointer, size
+        return pointer
+
+    def _timed(self, run: Any, count: int, cold: bool, slow: float | None) -> list[float]:
+        """Nanoseconds a run. Cold: each sample is one run behind a fill of twice the second-level cache, in
+        whose shadow the launches are handed over; warm: a sample repeats a short run.
+
+        No sample but three after a second of them, nor where the runs are ``slow`` (seconds) all.
+        """
+        flush = 2 * self._device.l2_bytes
+        spare = self._spared("flush", flush)
+        for _ in range(WARM_RUNS):
+            run()
+        estimate = self._between(run, 1)
+        repeats = 1 if cold else min(MOST_REPEATS, math.ceil(SHORTEST_SAMPLE_SECONDS / max(estimate, 1e-7)))
+        samples: list[float] = []
+        spent = 0.0
+        while len(samples) < count:
+            hopeless = slow is not None and samples and min(samples) > 1e9 * slow
+            if len(samples) >= LEAST_SAMPLES and (spent > MEASURE_SECONDS or hopeless):
+                break
+            if cold:
+                self._device.fill(spare, 0, flush)
+            took = self._between(run, repeats)
+            spent += took * repeats
+            samples.append(1e9 * took)
+        return samples
+
+    def _between(self, run: Any, repeats: int) -> float:
+        self._device.record(self._first)
+        for _ in range(repeats):
+            run()
+        self._device.record(self._last)
+        self._device.synchronize()
+        return float(self._device.seconds(self._first, self._last)) / repeats
+
+
+def _bytes(p: Parameter) -> int:
+    return math.prod(p.shape) * DTYPE_BYTES[p.dtype]
+
+
+def _numbers(stored: Array, dtype: str) -> Doubles:
+    return np.asarray(to_double(stored, dtype) if dtype in EPSILON else stored, np.float64)
+
+
+def _run_on_host(
+    library: str, symbol: str, parameters: tuple[Parameter, ...], host: dict[str, Array], workspace: int
+) -> None:
+    """Call compiled C, ``void SYMBOL(void *const *arrays, void *workspace)``, on arrays of the host.
+
+    Vector code wants 64-byte alignment, which NumPy does not promise.
+    """
+    rooms = [np.empty(host[p.name].nbytes + 64, np.uint8) for p in parameters]
+    starts = [room.ctypes.data + -room.ctypes.data % 64 for room in rooms]
+    for p, start in zip(parameters, starts, strict=True):
+        ctypes.memmove(start, host[p.name].ctypes.data, host[p.name].nbytes)
+    space = np.full(workspace + 64, 0xFF, np.uint8)
+    call = ctypes.CDLL(library)[symbol]
+    call.restype = None
+    call(
+        (ctypes.c_void_p * len(starts))(*starts), ctypes.c_void_p(space.ctypes.data + -space.ctypes.data % 64)
+    )
+    for p, start in zip(parameters, starts, strict=True):
+        if p.role == "out":
+            ctypes.memmove(host[p.name].ctypes.data, start, host[p.name].nbytes)

@@ -1,0 +1,193 @@
+"""What a GPU session does, on a device that is the emulator: verdicts, times, spoilt workers, agents."""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dojo_core import kernels, parse
+from dojo_core.cli import app
+from dojo_core.game import Game
+from dojo_core.measure.measurement import Effort, Workload
+from dojo_core.measure.records import Records
+from dojo_core.service.clock import timed
+from dojo_core.service.queue import Outcome
+from dojo_core.service.wiring import MeasurerBench
+from dojo_core.targets.cuda import measurer as on_gpu
+from dojo_core.targets.cuda.driver import CudaError, Device, LaunchLimits
+from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu
+from dojo_core.targets.cuda.session import row_errors
+from dojo_core.targets.gpu.code import Launch
+
+STAND_IN = (sys.executable, "-m", "benchmarks.gpu.stand_in")
+MOVES = ("map_grid y@0", "split_scope y@1 4", "vectorize y@2", "map_block y@1")
+
+
+def mapped_relu() -> Game:
+    game = Game.new(kernels.get("relu").program((8, 64)), "relu", "8x64", target="cuda")
+    for move in MOVES:
+        game.play(move)
+    return game
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    with GpuMeasurer(STAND_IN) as measurer:
+        yield measurer
+
+
+def test_a_position_is_verified_and_timed_and_wrong_ones_are_told(gpu):
+    game = mapped_relu()
+    workload = Workload(game.start, "relu", game.policy, "cuda")
+    program = game.current.program
+    wrong = parse(program.text.replace("max(x[{0},{1}*4+{2}],0)", "max(x[{0},{1}*4+{2}],1)"))
+    half = parse(program.text.replace("8:g", "7:g"))
+    told = []
+    found = gpu.measure(workload, [program, wrong, half, program], Effort.QUICK, told.append)
+    assert [m.status for m in found] == ["ok", "wrong_result", "unwritten", "ok"] and len(told) == 3
+    assert found[0].verified and found[0].seconds and len(found[0].samples) == Effort.QUICK.samples
+    assert "should be" in found[1].message and "never written" in found[2].message
+    assert gpu.measure(workload, [program], Effort.QUICK)[0] is found[0], "what is known is not timed again"
+    assert gpu.measure(workload, [program], Effort.QUICK, cancelled=lambda: True, fresh=True)[0].status == (
+        "cancelled"
+    )
+    assert len(gpu.copied(4096, 3)) == 3
+
+
+def test_a_worker_that_ends_over_a_candidate_is_replaced(gpu):
+    game = mapped_relu()
+    workload = Workload(game.start, "relu", game.policy, "cuda")
+    assert gpu.measure(workload, [game.start], Effort.QUICK, fresh=True)[0].status == "ok"
+    os.kill(gpu._worker.pid, signal.SIGKILL)
+    died = gpu.measure(workload, [game.start], Effort.QUICK, fresh=True)[0]
+    assert died.status == "crash" and "killed" in died.message
+    assert gpu.measure(workload, [game.start], Effort.QUICK, fresh=True)[0].status == "ok"
+
+
+def test_without_a_driver_it_says_so(monkeypatch):
+    def no_driver(name):
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", no_driver)
+    with pytest.raises(CudaError, match="no NVIDIA driver"):
+        Device()
+    with pytest.raises(NoGpu, match="no NVIDIA driver"):
+        GpuMeasurer()
+
+
+def test_errors_of_rows_as_on_the_cpu():
+    inf, nan = np.inf, np.nan
+    want = np.array([[1.0, 2.0], [inf, 1.0], [nan, 3.0], [4.0, 4.0]])
+    got = np.array([[1.5, 2.0], [inf, 1.0], [0.0, 3.0], [nan, 4.0]])
+    error, scale = row_errors(got, want, 2)
+    assert list(error) == [0.5, 0, inf, inf] and list(scale) == [2, 1, 3, 4]
+
+
+def test_launches_that_the_device_would_refuse():
+    limits = LaunchLimits(threads=1024, shared_bytes=49152, blocks=2**31 - 1)
+    launch = Launch("k", 8, 512, (), (), True, (0,))
+    assert limits.fault(launch, 1024, 49152) == ""
+    assert "device takes 256" in limits.fault(launch, 256, 0)
+    assert "shared memory" in limits.fault(launch, 1024, 50000)
+    assert "blocks" in limits.fault(replace(launch, blocks=2**31), 1024, 0)
+
+
+class FakeDriver:
+    """libcuda's names: allocations count up, a module has one function of 255 registers."""
+
+    def __init__(self) -> None:
+        self.called: list[str] = []
+
+    def __getattr__(self, name):
+        def call(*arguments):
+            self.called.append(name)
+            value = getattr(arguments[0], "_obj", None) if arguments else None
+            if name == "cuDeviceGetCount":
+                value.value = 1
+            elif name == "cuDeviceGetAttribute":
+                value.value = {10: 32, 1: 1024, 5: 2**31 - 1, 8: 49152, 75: 9, 76: 0}.get(arguments[1], 1)
+            elif name == "cuFuncGetAttribute":
+                value.value = 256 if arguments[1] == 0 else 0
+            elif name == "cuMemAlloc_v2":
+                value.value = 256 * len(self.called)
+            elif name == "cuLaunchKernel":
+                return 700
+            elif name == "cuGetErrorName":
+                arguments[1]._obj.value = b"CUDA_ERROR_ILLEGAL_ADDRESS"
+            elif name == "cuGetErrorString":
+                arguments[1]._obj.value = b"an illegal memory access was encountered"
+            return 0
+
+        return call
+
+
+def test_the_driver_is_called_and_its_faults_are_sentences(monkeypatch):
+    from dojo_core.targets.gpu.codegen import generate
+
+    driver = FakeDriver()
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: driver)
+    code = generate(mapped_relu().current.program, "reassoc")
+    with Device() as device:
+        assert device.architecture == "sm_90"
+        arrays = [device.allocate(2048) for _ in code.parameters]
+        loaded = device.load(code, b"cubin", arrays, 0)
+        with pytest.raises(CudaError, match="CUDA_ERROR_ILLEGAL_ADDRESS to cuLaunchKernel"):
+            loaded.run()
+        device.events(2)
+    assert driver.called.count("cuMemFree_v2") == 2 and driver.called.count("cuEventDestroy_v2") == 2
+    assert driver.called[-1] == "cuDevicePrimaryCtxRelease_v2"
+
+
+def test_an_agent_tunes_on_the_device_unchanged(gpu, monkeypatch):
+    from agents.agent import Budget, Task, run
+    from agents.players import AGENTS
+    from agents.timing import MachineTiming, no_clock
+
+    monkeypatch.setattr(on_gpu, "_shared", lambda: gpu)
+    assert no_clock("cuda") == "" and "hip" in no_clock("hip")
+    timing = MachineTiming(None, "sampling-edges")
+    events = list(run(Task(mapped_relu()), AGENTS["sampling-edges"], timing, Budget(5), seed=1))
+    assert events[-1].best is not None and events[-1].evaluation >= 5
+    monkeypatch.setattr(on_gpu, "_shared", lambda: "There is no NVIDIA driver here.")
+    assert "no NVIDIA driver" in no_clock("cuda")
+
+
+def test_the_bench_the_board_and_the_command_line_measure_on_the_device(gpu, monkeypatch, tmp_path):
+    monkeypatch.setattr(on_gpu, "_shared", lambda: gpu)
+    monkeypatch.setenv("DOJO_BENCH_PYTHON", "false")  # no PyTorch beside it
+    told = tmp_path / "relu.json"
+    words = ["bench", "relu", "--shape", "8x64", "--target", "cuda", "--against", "torch", "--rounds", "2"]
+    shown = CliRunner().invoke(app, [*words, "--json", str(told)])
+    assert shown.exit_code == 0, shown.output
+    (report,) = json.loads(told.read_text())["reports"]
+    ours, torch = report["entries"]
+    assert (ours["kind"], ours["verified"], len(ours["samples_ns"])) == ("ours", True, 2)
+    assert torch["status"] == "failed" and report["cache"] == "cold" and report["limits"]["seconds"] > 0
+
+    game = mapped_relu()
+    outcomes: dict[str, Outcome] = {}
+    with Records(tmp_path / "records.sqlite") as records:
+        bench = MeasurerBench(records)
+        try:
+            workload = Workload(game.start, "relu", game.policy, "cuda")
+            bench.measure(workload, [game.current.program], True, outcomes.__setitem__, lambda: False)
+        finally:
+            bench.close()
+    assert outcomes[game.current.program.hash].ok and timed("cuda") and not timed("hip")
+
+    saved = tmp_path / "relu.game"
+    saved.write_text(game.to_text())
+    shown = CliRunner().invoke(app, ["time", "relu", "--line", str(saved), "--json"])
+    assert json.loads(shown.stdout)[0]["seconds"] > 0
+
+
+def test_a_bench_without_a_gpu_says_so(monkeypatch):
+    monkeypatch.setattr(on_gpu, "_shared", lambda: "There is no NVIDIA driver here.")
+    shown = CliRunner().invoke(app, ["bench", "relu", "--target", "cuda"])
+    assert shown.exit_code == 1 and "no NVIDIA driver" in shown.output
