@@ -33,12 +33,10 @@ def no_clock(target: str) -> str:
     missing = gpu_fault() if target == "cuda" else ""
     if target == "cuda" and not missing:
         return ""
-    if missing:
-        return f"{missing} Count operations instead, or let a pass play (dojo pass), which measures nothing."
     return (
         f"Agents measure programs for this computer's CPU, and nothing here times those for {target}: "
-        "count operations instead, or let a pass play (dojo pass), which measures nothing."
-    )
+        f"count operations instead, or let a pass play (dojo pass), which measures nothing. {missing}"
+    ).rstrip()
 
 
 class MachineTiming:
