@@ -15,8 +15,20 @@ import streamlit as st
 from agents.jobs import JobRefused
 from dojo_core import kernels
 from dojo_core.service.games import POLICIES
-from pages.watch.lanes import STATES
 
+STATES = {  # what a person reads, and its tone
+    "starting": ("starting…", "working"),
+    "running": ("● playing", "working"),
+    "pausing": ("finishing what it measures…", "working"),
+    "paused": ("‖ paused", "quiet"),
+    "stopping": ("stopping…", "working"),
+    "done": ("✓ done", "good"),
+    "stopped": ("■ stopped", "quiet"),
+    "failed": ("✕ failed", "bad"),
+    "interrupted": ("… interrupted", "quiet"),
+    "elsewhere": ("● playing in another app", "working"),
+    "recorded": ("recorded", "quiet"),
+}
 LISTED = 8  # runs shown at once
 POLL = 2.0  # seconds between two looks at the list while one of them works
 NOTICE = 3.0  # seconds between two looks at a run that rests

@@ -15,24 +15,11 @@ from dojo_core.measure.measurement import seconds_text
 from dojo_core.moves import IllegalMove
 from dojo_core.program.text import parse
 from dojo_core.service.view import Json, difference, program_lines
+from pages.runs import STATES
 
 LOGGED = 200  # entries of the log that a page is sent
 CONSIDERED = 12
 NOISE = 1.03  # within this factor two times are not told apart
-
-STATES = {  # what a person reads, and its tone
-    "starting": ("starting…", "working"),
-    "running": ("● playing", "working"),
-    "pausing": ("finishing what it measures…", "working"),
-    "paused": ("‖ paused", "quiet"),
-    "stopping": ("stopping…", "working"),
-    "done": ("✓ done", "good"),
-    "stopped": ("■ stopped", "quiet"),
-    "failed": ("✕ failed", "bad"),
-    "interrupted": ("… interrupted", "quiet"),
-    "elsewhere": ("● playing in another app", "working"),
-    "recorded": ("recorded", "quiet"),
-}
 
 
 @dataclass(frozen=True)
