@@ -117,7 +117,7 @@ class StartView {
     const file = el("input", { type: "file", accept: ".dojo,.line,.txt,text/plain", hidden: true });
     file.addEventListener("change", async () => {
       if (!file.files[0]) return;
-      if (file.files[0].size > 262144) { this.tell("text", "This file is larger than 256 KB: no game is."); return; }
+      if (file.files[0].size > 524288) { this.tell("text", "This file is larger than 512 KB: no game is."); return; }
       this.own.text = this.area.value = await file.files[0].text();
       file.value = "";
       play();

@@ -16,6 +16,8 @@ from dojo_core.measure.records import Records
 from tests.browser.playing import apply, open_softmax, wait_for_entries
 from tests.test_shelf import record
 
+OWN_SERVER = True  # records are put into its data
+
 XSS = "<img src=x onerror=window.hit=1>**bold**"
 
 
@@ -72,6 +74,10 @@ def test_what_is_imported_is_a_claim_and_a_broken_file_a_sentence(library: Any, 
         "b.jsonl": to_line(record(1e-6, "parallelize m@0", fingerprint="elsewhere", machine="{}")),
         "c.dojo": "dojo game 1\nnonsense",
     }
+    long = ["x" * 5_000] * 400  # two megabytes
+    files["d.dojo"] = "\n".join(["dojo game 1", *long])
+    others = [record(1e-6, "parallelize m@0", time=n, message=words) for n, words in enumerate(long, 1)]
+    files["e.jsonl"] = "\n".join(map(to_line, others))
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     page.get_by_role("button", name="Import").click()
@@ -79,6 +85,8 @@ def test_what_is_imported_is_a_claim_and_a_broken_file_a_sentence(library: Any, 
     page.wait_for_selector("text=Replayed 1 move through the legality checks.")
     said = page.locator("p.notice").first.inner_text()
     assert "1 new record, 0 known already. Their times are claims" in said and "unknown line" in said
+    assert "d.dojo is larger than 512 KB: no game is." in said
+    assert "400 new records, 0 known already." in said
     page.get_by_text("Games", exact=True).click()
     page.get_by_placeholder("Title, kernel or player").wait_for()
 
