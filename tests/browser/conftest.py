@@ -1,4 +1,8 @@
-"""A server of its own for each module, on a free port with its own data directory; Debian's Chromium."""
+"""The app on a free port with a data directory of the tests; Debian's Chromium.
+
+Starting either takes seconds: all modules share them, but for a server that a module kills or looks into the
+data of. Such a module says OWN_SERVER = True.
+"""
 
 from __future__ import annotations
 
@@ -79,8 +83,8 @@ class Server:
         self.process = None
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+@pytest.fixture(scope="package")
+def common_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     made = Server(tmp_path_factory.mktemp("home"))
     made.start()
     yield made
@@ -88,6 +92,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    if not getattr(request.module, "OWN_SERVER", False):
+        yield request.getfixturevalue("common_server")
+        return
+    made = Server(tmp_path_factory.mktemp("home"))
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("No Chromium here (Debian: apt-get install chromium): browser tests skipped.")

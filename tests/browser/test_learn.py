@@ -12,6 +12,8 @@ from dojo_core.school.lesson import TRY, Lesson, Step
 from dojo_core.school.school import LESSONS_FOLDER, open_school
 from tests.browser.playing import apply, open_softmax, wait_for_entries
 
+OWN_SERVER = True  # it is started again
+
 SCHOOL = open_school([LESSONS_FOLDER])
 LESSONS = [lesson for lesson in SCHOOL.lessons if not lesson.puzzles]
 

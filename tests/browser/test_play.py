@@ -9,6 +9,8 @@ from typing import Any
 
 from tests.browser.playing import BOARD, apply, entries, here, open_softmax, rows, wait_for_entries
 
+OWN_SERVER = True  # it is killed
+
 LINES = Path(__file__).resolve().parents[2] / "lines"
 
 

@@ -28,6 +28,8 @@ from pages.door import is_welcome
 from tests.browser.conftest import Server, free_port
 from tests.browser.wire import Wire
 
+OWN_SERVER = True  # its limits and its log are looked into
+
 NAME = "<img src=x onerror=alert(1)>"
 
 
