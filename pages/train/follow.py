@@ -15,11 +15,11 @@ from dojo_core.game import Game, GameFull
 from dojo_core.moves import IllegalMove, MoveSyntax
 from pages import shell
 from pages.jobs import the_trainings
-from pages.runs import choose_kernel, notice_changes
+from pages.runs import STATES, choose_kernel, notice_changes
 from pages.shared import the_player, the_service
 from pages.train import curves
 from pages.watch.hand import sit
-from pages.watch.lanes import STATES, ratio
+from pages.watch.lanes import ratio
 
 POLL = 1.5
 AFTER = 4.0  # seconds in which what was pressed shows
