@@ -104,4 +104,4 @@ def test_an_empty_scope_or_dimension_is_refused_with_a_sentence():
     ]:
         with pytest.raises(ValueError, match=re.escape(told)) as raised:
             parse(text.replace(old, new))
-        assert "A size is a whole number, at least 1." in str(raised.value)
+        assert "A size is a whole number from 1 to" in str(raised.value)

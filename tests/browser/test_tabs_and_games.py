@@ -76,13 +76,13 @@ def test_all_games_with_moves_are_listed_renamed_and_deleted(page: Any) -> None:
         wait_for_entries(page, 2)
         page.click("text=New game")
         page.wait_for_selector(".card.kernel")
-    open_softmax(page, "8x64")  # no move: not listed
+    open_softmax(page, "9x72")  # no move: not listed, and no other test's shape
     page.go_back()
     page.wait_for_selector(".card.kernel")
     page.click("text=More…")
     listed = page.locator(".game-row")
     before = listed.count()
-    assert not any("8x64" in words for words in listed.all_inner_texts())
+    assert not any("9x72" in words for words in listed.all_inner_texts())
     assert "1 move" in listed.first.inner_text() and "join_scopes m@0" in listed.first.inner_text()
     listed.first.get_by_text("Rename").click()
     page.keyboard.type("My softmax")
