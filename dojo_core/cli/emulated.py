@@ -59,5 +59,5 @@ def _table(feedback: Feedback) -> None:
     note = f"Compiled for {feedback.architecture} by {feedback.tool}, not executed."
     note += " Registers, spills and stack are of a thread."
     if all(k.wide is None for k in feedback.kernels) and feedback.architecture.startswith("sm_"):
-        note += " The count of 128-bit accesses needs nvdisasm: pip install nvidia-cuda-nvdisasm."
+        note += " The count of 128-bit accesses needs nvdisasm: pip install -r requirements-gpu.txt."
     out.print(escape(note), style="dim", soft_wrap=True)

@@ -6,6 +6,8 @@ from rich.syntax import Syntax
 
 from dojo_core.cli.terminal import Failure, out
 from dojo_core.game import Game
+from dojo_core.targets.assembly import assembly_of
+from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.target import GPUS, SIMULATED
 
 
@@ -30,15 +32,8 @@ def print_code(game: Game) -> None:
 
 
 def print_assembly(game: Game) -> None:
-    if game.target in GPUS:
-        raise Failure("The assembly of GPU code is not listed yet: --code shows the code itself.")
-    if game.target in SIMULATED:
-        raise Failure("The code of this target is assembly already: --code shows it.")
-    from dojo_core.targets.cpu.build import assembly
-    from dojo_core.targets.cpu.codegen import generate
-
     try:
-        made = assembly(generate(game.current.program, game.policy))
-    except ValueError as error:
-        raise Failure(f"The generated C does not compile: {error}") from None
+        made = assembly_of(game.current.program, game.target, game.policy)
+    except (NotGeneratable, ValueError) as error:
+        raise Failure(f"There is no assembly to show. {error}") from None
     print("\n".join(made.lines))

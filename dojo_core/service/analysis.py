@@ -26,6 +26,7 @@ from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.tree import Program
 from dojo_core.service.view import Json, code_lines, difference, paths_text
 from dojo_core.targets.cpu.code import Code, NotGeneratable
+from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.gpu.check import gpu_code
 from dojo_core.targets.gpu.code import GpuCode
 from dojo_core.targets.snitch.codegen import SnitchCode
@@ -104,7 +105,6 @@ class Analysis:
         self._successors: list[Successor] | None = None
         self._blocked: list[Json] | None = None
         self._opens: dict[str, list[str]] = {}
-        self._code: Code | None = None
         self._code_view: Json | None = None
         self.assembly: Json | None = None
         self.fault = ""  # a sentence, where the moves could not be found
@@ -196,26 +196,12 @@ class Analysis:
             row["opens"] = self._opens.get(row["text"], [])[:6]
 
     @property
-    def code(self) -> Code:
-        """The generated code. Raises NotGeneratable."""
-        with self._lock:
-            if self.target in GPUS:
-                raise NotGeneratable("The assembly of GPU code is not listed yet.")
-            if self.target in SIMULATED:
-                raise NotGeneratable("The code of this target is assembly already.")
-            if self._code is None:
-                from dojo_core.targets.cpu.codegen import generate
-
-                self._code = generate(self.program, self.policy)
-            return self._code
-
-    @property
     def code_view(self) -> Json:
         """The C text as lines with their nodes, or the sentence why there is none."""
         with self._lock:
             if self._code_view is None:
                 try:
-                    code = self._target_code() if self.target in (*GPUS, *SIMULATED) else self.code
+                    code = self._generated()
                     self._code_view = {"lines": code_lines(code.text.splitlines(), code.nodes)}
                 except NotGeneratable as fault:
                     self._code_view = {"error": str(fault)}
@@ -224,10 +210,12 @@ class Analysis:
                     self._code_view = {"error": "The code generator failed here: a fault of ours, logged."}
             return self._code_view
 
-    def _target_code(self) -> GpuCode | SnitchCode:
+    def _generated(self) -> Code | GpuCode | SnitchCode:
         if self.target in SIMULATED:
             return assembler(self.program)
-        return gpu_code(self.program, self.target, self.policy)
+        if self.target in GPUS:
+            return gpu_code(self.program, self.target, self.policy)
+        return generate(self.program, self.policy)
 
     def preview(self, move_text: str) -> list[tuple[str, str]]:
         """The lines that a move takes away and brings; none for a move that is not legal here."""

@@ -25,6 +25,8 @@ from dojo_core.service.players import Table
 from dojo_core.service.queue import Outcome
 from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json, code_lines
+from dojo_core.targets.assembly import assembly_of
+from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.cuda.measurer import gpu_measurer
 from dojo_core.targets.gpu.check import Checker
 from dojo_core.targets.gpu.feedback import summary
@@ -207,15 +209,10 @@ class MeasurerBench:
 
 def assemble(analysis: Analysis) -> Json:
     """The assembly of a position's code, as lines with their nodes."""
-    from dojo_core.targets.cpu.build import assembly
-    from dojo_core.targets.cpu.code import NotGeneratable
-
     try:
-        made = assembly(analysis.code)
-    except NotGeneratable as fault:
-        return {"error": str(fault)}
-    except ValueError as fault:
-        return {"error": f"The code does not compile: {fault}"}
+        made = assembly_of(analysis.program, analysis.target, analysis.policy)
+    except (NotGeneratable, ValueError) as fault:
+        return {"error": f"There is no assembly to show. {fault}"}
     return {"lines": code_lines(made.lines, made.nodes)}
 
 

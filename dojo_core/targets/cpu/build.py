@@ -34,7 +34,7 @@ from dojo_core.measure.limits import (
 )
 from dojo_core.measure.machine import compiler, compiler_flags, this_machine
 from dojo_core.measure.places import cache_directory
-from dojo_core.program.tree import Path as NodePath
+from dojo_core.targets.assembly import Assembly, linked
 from dojo_core.targets.cpu.code import Code
 
 
@@ -54,19 +54,6 @@ class CompileError:
     message: str
     code_hash: str
     settled: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Assembly:
-    """Instructions and labels, without the directives that tell a reader nothing.
-
-    For each line, ``c_lines`` gives the line of ``Code.text`` it comes from (0 the first) and
-    ``nodes`` the program node; None where there is none.
-    """
-
-    lines: tuple[str, ...]
-    nodes: tuple[NodePath | None, ...]
-    c_lines: tuple[int | None, ...]
 
 
 @cache
@@ -257,16 +244,11 @@ def _hour_ago() -> float:
     return time.time() - 3600
 
 
-_LOCATION = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
-_LABEL = re.compile(r"([.\w$]+):")
-_DROPPED = re.compile(r"\s*(\.|#|$)")
-
-
 def assembly(code: Code, *, preamble: str | None = None, timeout: float = COMPILE_SECONDS) -> Assembly:
     """The assembly of one kernel (Intel syntax on x86), linked line by line with its C and its program.
 
     An instruction that comes from an inline function of the preamble counts for the line that called it.
-    Raises ValueError with the compiler's message.
+    Raises ValueError with a sentence that holds the compiler's message.
     """
     prelude = _preamble() if preamble is None else preamble
     first = prelude.count("\n") + 1  # lines before the kernel's own
@@ -275,31 +257,7 @@ def assembly(code: Code, *, preamble: str | None = None, timeout: float = COMPIL
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="assembly-") as folder, compiling():
         error = compile_source(f"{prelude}\n{code.text}\n", options, Path(folder), "out.s", timeout)
         if error is not None:
-            raise ValueError(error.message)
+            raise ValueError(f"The generated C does not compile: {error.message}")
         text = (Path(folder) / "out.s").read_text()
 
-    kept: list[tuple[str, int | None]] = []
-    in_text = True
-    line: int | None = None
-    for row in text.splitlines():
-        words = row.split()
-        if words and words[0] in (".text", ".section", ".data", ".bss"):
-            in_text = words[0] == ".text" or (words[0] == ".section" and words[1].startswith(".text"))
-        location = _LOCATION.match(row)
-        if location:
-            number = int(location[2]) - 1 - first
-            if 0 <= number < len(code.nodes):
-                line = number
-        elif in_text and (_LABEL.match(row) or not _DROPPED.match(row)):
-            kept.append((row.split("#")[0].rstrip().expandtabs(8), line))
-    mentioned = {word for row, _ in kept if not _LABEL.match(row) for word in re.findall(r"[.\w$]+", row)}
-    lines: list[tuple[str, int | None]] = []
-    for row, came_from in kept:
-        label = _LABEL.match(row)
-        if label is None or label[1] in mentioned or not label[1].startswith("."):
-            lines.append((row, came_from))
-    return Assembly(
-        tuple(row for row, _ in lines),
-        tuple(None if number is None else code.nodes[number] for _, number in lines),
-        tuple(number for _, number in lines),
-    )
+    return linked(text, code.nodes, first, "#")

@@ -11,12 +11,15 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
+from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
 from dojo_core.measure.places import cache_directory
+from dojo_core.targets.assembly import Assembly, linked
 from dojo_core.targets.cpu.build import run_leashed
 from dojo_core.targets.cuda import nvrtc
 from dojo_core.targets.gpu.code import GpuCode
@@ -27,8 +30,12 @@ ARCHITECTURE = "sm_90"  # H100 and its family: what is compiled for where there 
 LOG_CHARACTERS = 1_000_000  # ptxas tells some lines of every kernel
 
 HOW_TO_GET = (
-    "No CUDA compiler is here. Install NVRTC: pip install nvidia-cuda-nvrtc==13.0.88 "
+    "No CUDA compiler is here. Install NVRTC: pip install -r requirements-gpu.txt "
     "(or the CUDA toolkit, for nvcc)."
+)
+HOW_TO_DISASSEMBLE = (
+    "The disassembler for NVIDIA's machine code is missing: pip install -r requirements-gpu.txt "
+    "(or the CUDA toolkit)."
 )
 
 
@@ -49,7 +56,7 @@ def compiler() -> Compiler | None:
         for library in sorted(folder.glob("libnvrtc.so.1*"), reverse=True):
             builtins = sorted(folder.glob("libnvrtc-builtins.so.*"))
             return Compiler("NVRTC", str(library), str(builtins[0]) if builtins else "")
-    found = shutil.which("nvcc")
+    found = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
     return Compiler("nvcc", nvcc=found) if found else None
 
 
@@ -68,7 +75,12 @@ def disassembler() -> str | None:
     found = shutil.which("nvdisasm")
     if found:
         return found
-    for path in [*_packages().glob("cu*/bin/nvdisasm"), *_packages().glob("cuda_nvdisasm/bin/nvdisasm")]:
+    folders = [
+        Path("/usr/local/cuda/bin"),
+        *_packages().glob("cu*/bin"),
+        *_packages().glob("cuda_nvdisasm/bin"),
+    ]
+    for path in (folder / "nvdisasm" for folder in folders):
         if os.access(path, os.X_OK):
             return str(path)
     return None
@@ -126,12 +138,45 @@ def compiled(code: GpuCode, architecture: str, timeout: float = COMPILE_SECONDS)
     return kept
 
 
+def assembly(code: GpuCode, architecture: str = ARCHITECTURE, timeout: float = COMPILE_SECONDS) -> Assembly:
+    """The machine code (SASS) as a disassembler shows it, linked line by line with the CUDA and its program.
+
+    Raises ValueError with what the compiler said, or which tool is missing and how to get it.
+    """
+    chosen, tool = compiler(), disassembler()
+    if chosen is None or tool is None:
+        raise ValueError(HOW_TO_GET if chosen is None else HOW_TO_DISASSEMBLE)
+    with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="assembly-") as name, compiling():
+        folder = Path(name)
+        status, log = _compile(code, chosen, architecture, folder, timeout, ["-lineinfo"])
+        if status:
+            raise ValueError(f"{chosen.name}: {log[:MESSAGE_CHARACTERS]}")
+        text = _disassembled(tool, folder, "-gi")
+    return linked("\n".join(_as_directives(text)), code.nodes, 0, ";")
+
+
+def _as_directives(text: str) -> Iterator[str]:
+    """nvdisasm's rows, with ``.loc`` for its comments on lines. Of an inlined function it tells its own line
+    first, then its callers': the last one, the kernel's, holds."""
+    for row in text.splitlines():
+        place = re.match(r'\s*//## File "[^"]*kernels\.cu", line (\d+)$', row)
+        if place:
+            yield f".loc 1 {place[1]} 0"
+        elif "//##" not in row:
+            yield re.sub(r"/\*[0-9a-f]{4,}\*/ {0,19}", "", row)
+
+
 def _compile(
-    code: GpuCode, chosen: Compiler, architecture: str, folder: Path, timeout: float
+    code: GpuCode,
+    chosen: Compiler,
+    architecture: str,
+    folder: Path,
+    timeout: float,
+    more: Sequence[str] = (),
 ) -> tuple[int | None, str]:
     """Compile to ``folder/kernels.cubin``: (the compiler's status, its log with ptxas' report)."""
     (folder / "kernels.cu").write_text(code.text)
-    fuse = ["--fmad=false"] if code.strict else []
+    fuse = [*more, "--fmad=false"] if code.strict else more
     if chosen.nvcc:
         flags = ["-std=c++17", f"-arch={architecture}", "-cubin", "-Xptxas", "-v", *fuse]
         command = [chosen.nvcc, *flags, "kernels.cu", "-o", "kernels.cubin"]
@@ -170,12 +215,22 @@ def _report(code: GpuCode, symbol: str, log: str, wide: int | None) -> KernelRep
 
 def _wide(tool: str, folder: Path, code: GpuCode) -> dict[str, int]:
     """128-bit accesses to global memory in each kernel's machine code."""
-    done = subprocess.run(
-        [tool, "-c", "kernels.cubin"], cwd=folder, capture_output=True, text=True, timeout=COMPILE_SECONDS
-    )
+    text = _disassembled(tool, folder)
     counts: dict[str, int] = {}
     for symbol in code.kernels:
-        section = re.search(rf"\.text\.{symbol}\b(.*?)(?=\.section|\Z)", done.stdout, re.DOTALL)
-        if done.returncode == 0 and section:
+        section = re.search(rf"\.text\.{symbol}\b(.*?)(?=\.section|\Z)", text, re.DOTALL)
+        if section:
             counts[symbol] = len(re.findall(r"\b(?:LDG|STG)\S*\.128\b", section[1]))
     return counts
+
+
+def _disassembled(tool: str, folder: Path, *options: str) -> str:
+    """The text of ``folder/kernels.cubin``; empty where the disassembler does not take it."""
+    done = subprocess.run(
+        [tool, "-c", *options, "kernels.cubin"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=COMPILE_SECONDS,
+    )
+    return done.stdout if done.returncode == 0 else ""

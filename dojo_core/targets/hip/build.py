@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
+from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
 from dojo_core.measure.places import cache_directory
+from dojo_core.targets.assembly import Assembly, linked
 from dojo_core.targets.cpu.build import run_leashed
 from dojo_core.targets.gpu.code import GpuCode
 from dojo_core.targets.gpu.feedback import Feedback, KernelReport, NoFeedback
@@ -29,10 +32,38 @@ def feedback(
     clang = compiler()
     if clang is None:
         return NoFeedback(HOW_TO_GET, True)
+    try:
+        text = _compiled(clang, code, architecture, timeout)
+    except ValueError as error:
+        return NoFeedback(str(error), False)
+    return Feedback(architecture, Path(clang).name, tuple(_report(code, s, text) for s in code.kernels))
+
+
+def assembly(code: GpuCode, architecture: str = ARCHITECTURE, timeout: float = COMPILE_SECONDS) -> Assembly:
+    """The assembly, linked line by line with the HIP text and its program.
+
+    Raises ValueError with what the compiler said, or how to get one.
+    """
+    clang = compiler()
+    if clang is None:
+        raise ValueError(HOW_TO_GET)
+    with compiling():
+        text = _compiled(clang, code, architecture, timeout, ("-gline-tables-only",))
+    return linked("\n".join(map(_called_from, text.splitlines())), code.nodes, 0, ";")
+
+
+def _called_from(row: str) -> str:
+    """A ``.loc`` of an inlined function as one of the kernel's own line, the last in clang's comment."""
+    callers = re.findall(r"@\[ [^ ]*:(\d+):\d+", row)
+    return f".loc 1 {callers[-1]} 0" if callers else row
+
+
+def _compiled(clang: str, code: GpuCode, architecture: str, timeout: float, more: Sequence[str] = ()) -> str:
+    """The assembly's text. Raises ValueError with what the compiler said."""
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="hip-") as name:
         folder = Path(name)
         (folder / "kernels.hip").write_text(code.text)
-        flags = [
+        device = [
             "-x",
             "hip",
             f"--offload-arch={architecture}",
@@ -41,12 +72,11 @@ def feedback(
             "-nogpulib",
         ]
         fuse = "-ffp-contract=off" if code.strict else "-ffp-contract=fast"
-        command = [clang, *flags, "-O3", fuse, "-S", "kernels.hip", "-o", "kernels.s"]
+        command = [clang, *device, *more, "-O3", fuse, "-S", "kernels.hip", "-o", "kernels.s"]
         status, log = run_leashed(command, folder, timeout)
         if status:
-            return NoFeedback(f"{Path(clang).name}: {log[:MESSAGE_CHARACTERS]}", False)
-        text = (folder / "kernels.s").read_text()
-    return Feedback(architecture, Path(clang).name, tuple(_report(code, s, text) for s in code.kernels))
+            raise ValueError(f"{Path(clang).name}: {log[:MESSAGE_CHARACTERS]}")
+        return (folder / "kernels.s").read_text()
 
 
 def _report(code: GpuCode, symbol: str, text: str) -> KernelReport:

@@ -1,0 +1,85 @@
+"""A compiler's assembly as a person reads it: instructions and labels, each with the node it comes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dojo_core.program.tree import Path, Program
+from dojo_core.targets.target import SIMULATED
+
+_LOCATION = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
+_LABEL = re.compile(r"([.\w$]+):")
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """Instructions and labels, without the directives that tell a reader nothing.
+
+    For each line, ``c_lines`` gives the line of the generated text it comes from (0 the first) and
+    ``nodes`` the program node; None where there is none.
+    """
+
+    lines: tuple[str, ...]
+    nodes: tuple[Path | None, ...]
+    c_lines: tuple[int | None, ...]
+
+
+def linked(text: str, nodes: Sequence[Path | None], before: int, comment: str) -> Assembly:
+    """Assembly with ``.loc`` directives, linked to the lines of what was compiled.
+
+    ``nodes``: of each line of the generated text, before which the compiler was given ``before`` lines more.
+    Labels that nothing mentions go, local ones.
+    """
+    kept: list[tuple[str, int | None]] = []
+    in_text = True
+    line: int | None = None
+    for row in text.splitlines():
+        words = row.split()
+        if words and words[0] in (".text", ".section", ".data", ".bss"):
+            in_text = words[0] == ".text" or (words[0] == ".section" and words[1].startswith(".text"))
+        location = _LOCATION.match(row)
+        if location:
+            number = int(location[2]) - 1 - before
+            if 0 <= number < len(nodes):
+                line = number
+            continue
+        shown = row.split(comment)[0].rstrip().expandtabs(8)
+        if in_text and shown and (_LABEL.match(shown) or not shown.lstrip().startswith(".")):
+            kept.append((shown, line))
+    mentioned = {word for row, _ in kept if not _LABEL.match(row) for word in re.findall(r"[.\w$]+", row)}
+    lines: list[tuple[str, int | None]] = []
+    for row, came_from in kept:
+        label = _LABEL.match(row)
+        if label is None or label[1] in mentioned or not label[1].startswith("."):
+            lines.append((row, came_from))
+    return Assembly(
+        tuple(row for row, _ in lines),
+        tuple(None if number is None else nodes[number] for _, number in lines),
+        tuple(number for _, number in lines),
+    )
+
+
+def assembly_of(program: Program, target: str, policy: str) -> Assembly:
+    """What a target's compiler makes of a program.
+
+    Raises ValueError with a sentence (what it said, what is missing, or that there is nothing to list), and
+    NotGeneratable.
+    """
+    if target == "cuda":
+        from dojo_core.targets.cuda import build as cuda
+        from dojo_core.targets.gpu.check import gpu_code
+
+        return cuda.assembly(gpu_code(program, target, policy))
+    if target == "hip":
+        from dojo_core.targets.gpu.check import gpu_code
+        from dojo_core.targets.hip import build as hip
+
+        return hip.assembly(gpu_code(program, target, policy))
+    if target in SIMULATED:
+        raise ValueError("The code of this target is assembly already.")
+    from dojo_core.targets.cpu.build import assembly
+    from dojo_core.targets.cpu.codegen import generate
+
+    return assembly(generate(program, policy))
