@@ -38,18 +38,18 @@ def linked(target, instruction):
 @pytest.mark.skipif(cuda.disassembler() is None, reason=MISSING % "nvdisasm")
 def test_wide_loads_come_from_the_lines_that_load_vectors():
     wide = linked("cuda", r"LDG\S*\.128")
-    assert wide and all("float4" in line for line in wide)
-    assert all("shfl" in line or "warp" in line for line in linked("cuda", "SHFL"))
+    assert wide and all("f32x4" in line for line in wide)
+    assert all("SHUFFLE_XOR" in line for line in linked("cuda", "SHFL"))
 
 
 @pytest.mark.skipif(hip.compiler() is None, reason="clang is missing: apt-get install clang-19")
 def test_so_they_do_on_an_amd_gpu():
     wide = linked("hip", "global_load_dwordx4")
-    assert wide and all("float4" in line for line in wide)
+    assert wide and all("f32x4" in line for line in wide)
 
 
 def test_what_is_missing_is_told_with_the_way_to_get_it(monkeypatch):
     monkeypatch.setattr(cuda, "compiler", lambda: cuda.Compiler("NVRTC"))
     monkeypatch.setattr(cuda, "disassembler", lambda: None)
-    said = dojo("play", "softmax", "--shape", "64x512", "--target", "cuda", "--asm", code=1).output
+    said = dojo("play", "softmax:64x512", "--line", "softmax", "--target", "cuda", "--asm", code=1).output
     assert "There is no assembly to show. The disassembler" in said and "requirements-gpu.txt" in said

@@ -122,7 +122,8 @@ def test_the_app_verifies_the_position_and_gives_no_move_a_time(tmp_path):
     assert shown == {"state": "verified, no time", "about": here.message}
 
 
-def test_the_board_shows_cuda_and_no_assembly():
+def test_the_board_shows_cuda_and_how_to_get_its_machine_code(monkeypatch):
+    monkeypatch.setattr(cuda, "compiler", lambda: None)
     analysis = Analysis(mapped_relu().current.program, "cuda", "reassoc")
     assert any("__global__" in text for text, _ in analysis.code_view["lines"])
-    assert "not listed" in assemble(analysis)["error"]
+    assert "No CUDA compiler is here. Install" in assemble(analysis)["error"]

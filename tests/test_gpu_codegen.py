@@ -12,6 +12,7 @@ from dojo_core import kernels, parse
 from dojo_core.moves.legality import apply
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Program
+from dojo_core.targets.cuda import build
 from dojo_core.targets.gpu.codegen import generate
 from tests import walks
 from tests.compiled import random_inputs
@@ -181,6 +182,11 @@ def test_integers_wrap_and_conversions_saturate():
 # ---------------------------------------------------------------------------- the real compilers
 
 
+def nvrtc():
+    found = build.compiler()
+    return found is not None and found.name == "NVRTC"
+
+
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is missing: install the CUDA toolkit")
 @pytest.mark.parametrize("name", [*NAMES, "mixed"])
 def test_nvcc_takes_it_without_a_warning(name, tmp_path):
@@ -191,6 +197,12 @@ def test_nvcc_takes_it_without_a_warning(name, tmp_path):
         [*command, "-o", str(tmp_path / "k.o")], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not nvrtc(), reason="NVRTC is missing: pip install -r requirements-gpu.txt")
+@pytest.mark.parametrize("name", [*NAMES, "mixed"])
+def test_nvrtc_takes_it(name):
+    assert build.compiled(code_of(parse(MIXED) if name == "mixed" else program_named(name)), "sm_90").exists()
 
 
 @pytest.mark.skipif(shutil.which("clang-19") is None, reason="clang-19 is missing: apt-get install clang-19")

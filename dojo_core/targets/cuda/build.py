@@ -27,6 +27,7 @@ from dojo_core.targets.gpu.feedback import Feedback, KernelReport, NoFeedback, o
 
 ARCHITECTURE = "sm_90"  # H100 and its family: what is compiled for where there is no device
 
+REPORTS = "2"  # of kept reports: another number where the same compiler's words are read in another way
 LOG_CHARACTERS = 1_000_000  # ptxas tells some lines of every kernel
 
 HOW_TO_GET = (
@@ -95,7 +96,9 @@ def feedback(
         return NoFeedback(HOW_TO_GET, True)
     disassemble = disassembler()
     key = hashlib.sha256(
-        "\0".join((code.text, architecture, str(chosen), str(disassemble), str(code.strict))).encode()
+        "\0".join(
+            (REPORTS, code.text, architecture, str(chosen), str(disassemble), str(code.strict))
+        ).encode()
     ).hexdigest()[:24]
     kept = cache_directory() / "objects" / f"{key}.json"
     if kept.exists():
@@ -162,7 +165,7 @@ def _as_directives(text: str) -> Iterator[str]:
         place = re.match(r'\s*//## File "[^"]*kernels\.cu", line (\d+)$', row)
         if place:
             yield f".loc 1 {place[1]} 0"
-        elif "//##" not in row:
+        elif not row.lstrip().startswith("//"):
             yield re.sub(r"/\*[0-9a-f]{4,}\*/ {0,19}", "", row)
 
 
@@ -218,7 +221,7 @@ def _wide(tool: str, folder: Path, code: GpuCode) -> dict[str, int]:
     text = _disassembled(tool, folder)
     counts: dict[str, int] = {}
     for symbol in code.kernels:
-        section = re.search(rf"\.text\.{symbol}\b(.*?)(?=\.section|\Z)", text, re.DOTALL)
+        section = re.search(rf"\.section\s+\.text\.{symbol},(.*?)(?=\.section|\Z)", text, re.DOTALL)
         if section:
             counts[symbol] = len(re.findall(r"\b(?:LDG|STG)\S*\.128\b", section[1]))
     return counts

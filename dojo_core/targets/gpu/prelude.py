@@ -75,6 +75,14 @@ CUDA_HEAD = """\
 #define STREAM_STORE(place, value) __stcs(place, value)
 """
 
+# NVRTC has none of the host compiler's builtins.
+NVRTC_CONSTANTS = {
+    "__builtin_inff()": "__int_as_float(0x7f800000)",
+    "__builtin_inf()": "__longlong_as_double(0x7ff0000000000000LL)",
+    "__builtin_nanf(text)": "__int_as_float(0x7fc00000)",
+    "__builtin_nan(text)": "__longlong_as_double(0x7ff8000000000000LL)",
+}
+
 # Offline clang has no HIP headers: what the kernels use of them, from the compiler's builtins.
 HIP_HEAD = """\
 #define DEVICE static inline __attribute__((device, always_inline))
@@ -161,6 +169,13 @@ _VECTOR = re.compile(r"\b(?:f32|f64|i32|i64)x[24]\b")
 def prelude(kernels: str, dialect: str) -> str:
     """What the text of some kernels needs before it."""
     parts = [CUDA_HEAD if dialect == "cuda" else HIP_HEAD, TYPES]
+    constants = [
+        f"#define {call} {value}\n"
+        for call, value in NVRTC_CONSTANTS.items()
+        if call.partition("(")[0] + "(" in kernels
+    ]
+    if constants and dialect == "cuda":
+        parts += ["#ifdef __CUDACC_RTC__\n", *constants, "#endif\n"]
     for vector in sorted(set(_VECTOR.findall(kernels))):
         if dialect == "cuda":
             parts.append(f"typedef {CUDA_VECTORS[vector]} {vector};\n")
