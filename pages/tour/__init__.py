@@ -128,6 +128,10 @@ def _compared() -> dict[str, Any] | None:
         return None
 
 
+def _labelled(entry: dict[str, Any]) -> str:
+    return f"{entry['name']}<br>{seconds_text(entry['seconds'])}"
+
+
 def _pytorch() -> None:
     told = _compared()
     if told is None:
@@ -144,10 +148,8 @@ def _pytorch() -> None:
     ):
         shown = [entry for entry in entries if entry["kind"] == kind]
         figure.add_scatter(
-            x=[entry["seconds"] * 1e3 for entry in shown], y=[entry["name"] for entry in shown],
-            mode="markers+text",
-            marker={"size": 13, "symbol": symbol, "color": colour}, name=name, textposition="top center",
-            text=[seconds_text(entry["seconds"]) for entry in shown],
+            x=[entry["seconds"] * 1e3 for entry in shown], y=[_labelled(entry) for entry in shown],
+            mode="markers", marker={"size": 13, "symbol": symbol, "color": colour}, name=name,
         )  # fmt: skip
     figure.update_layout(
         height=120 + 62 * len(entries), margin={"l": 8, "r": 30, "t": 30, "b": 8},
@@ -157,7 +159,7 @@ def _pytorch() -> None:
             "tickvals": [digit * 10.0**power for power in range(-4, 5) for digit in (1, 2, 5)],
         },
         yaxis={
-            "categoryarray": [entry["name"] for entry in entries][::-1],
+            "categoryarray": [_labelled(entry) for entry in entries][::-1],
             "range": [-0.6, len(entries) - 0.4],
         },
         legend={"orientation": "h", "y": 1.12},

@@ -227,7 +227,7 @@ def trained(page: Any) -> None:
     count.press("Enter")
     page.wait_for_timeout(1500)
     page.get_by_role("button", name="Start", exact=True).click()
-    page.wait_for_selector("text=finished", timeout=150_000)
+    page.wait_for_selector("text=Play this checkpoint", timeout=150_000)
 
 
 def compared(page: Any) -> None:
