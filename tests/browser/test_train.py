@@ -1,0 +1,30 @@
+"""Train in a real browser: a training is paused, left, gone on with in another tab, and its agent plays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def test_a_training_is_left_found_gone_on_with_in_another_tab_and_played(page: Any, server: Any) -> None:
+    page.goto(f"{server.url}/train")
+    page.get_by_label("Shape").first.fill("8x32")
+    page.get_by_label("Shape").first.press("Enter")
+    page.get_by_text("operations counted").click()
+    count = page.get_by_role("spinbutton", name="Programs")
+    count.fill("24")
+    count.press("Enter")
+    page.wait_for_timeout(700)  # the last choice has reached the server
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.get_by_role("button", name="Pause", exact=True).click(timeout=60_000)
+    page.get_by_role("button", name="Go on", exact=True).wait_for(timeout=60_000)
+    training = page.url
+    page.reload()
+    page.get_by_role("button", name="Go on", exact=True).wait_for(timeout=60_000)
+    other = page.context.new_page()
+    other.goto(training)
+    other.get_by_role("button", name="Go on", exact=True).click(timeout=60_000)
+    for tab in (other, page):  # the first one notices by itself
+        tab.get_by_text("✓ done").wait_for(timeout=120_000)
+    page.get_by_role("button", name="Play this checkpoint").click()
+    page.get_by_role("button", name="Open in Play").click(timeout=120_000)
+    page.wait_for_selector(".entry.here", timeout=60_000)
