@@ -7,9 +7,10 @@ import gc
 from contextlib import suppress
 
 # Of glibc's malloc (malloc.h; the manual's "Malloc Tunable Parameters").
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 LARGE = 256 << 10  # bytes: a board with its moves as JSON, and each copy on its way to the page
 SPARE = 1 << 20  # bytes that may stay free at a heap's end
+ARENAS = 2  # heaps that threads share: each that is made under load stays, some 7 MB of it
 
 
 def settle() -> None:
@@ -26,3 +27,4 @@ def settle() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(M_MMAP_THRESHOLD, LARGE)
         mallopt(M_TRIM_THRESHOLD, SPARE)
+        mallopt(M_ARENA_MAX, ARENAS)
