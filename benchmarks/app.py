@@ -235,7 +235,7 @@ def idle(page: Page, url: str, server: Server, seconds: float) -> list[Figure]:
 
 
 def double_clicks(page: Page, url: str, count: int) -> Figure:
-    """How many of the double clicks did not play exactly one move: one that was played before is gone to again."""
+    """How many double clicks did not play one move. One that was played before is gone to: no new entry."""
     begin(page, url, "softmax", "96x32")
     measuring(page, False)
     wrong = 0
