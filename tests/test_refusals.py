@@ -711,11 +711,15 @@ def test_an_instruction_takes_no_operand_through_a_table():
 
 
 def test_a_rearrangement_is_listed_only_where_there_is_room():
-    doubled = program_of("8 y[{0}] = x[{0}]", heap(x="8", y="8"))
+    doubled = program_of("8 2:u y[{0},{1}] = x[{0},{1}]", heap(x="8,2", y="8,2"))
     assert "cut_scope y@0 1" in map(str, legal_moves(doubled, WIDE))
-    small = replace(WIDE, unrolled_ops=1)
+    small = replace(WIDE, unrolled_ops=3)
     assert why(doubled, "cut_scope y@0 1", small).refusal.code == "unrolled-size"
     assert "cut_scope y@0 1" not in map(str, legal_moves(doubled, small))
+    assert why(doubled, "split_scope y@0 2", small).legal
+    plain = program_of("8 2 y[{0},{1}] = exp(x[{0},{1}])", heap(x="8,2", y="8,2"))
+    assert why(plain, "cut_scope y@0 1", small).legal, "what is not unrolled is as long as it is"
+    assert why(plain, "unroll y@1", small).refusal.code == "unrolled-size", "an exp is long"
     deep = program_of("2 " * 15 + "4 y[] = x[]", heap(x="", y=""))
     assert why(deep, "split_scope y@15 2", WIDE).refusal.code == "too-large"
     assert not [m for m in legal_moves(deep, WIDE) if m.name == "split_scope"]

@@ -168,6 +168,9 @@ class Op:
 
 NOTHING: frozenset[str] = frozenset()
 
+# Functions whose code is some twenty instructions: one counts as so many operations of generated code.
+LONG_FUNCTIONS = dict.fromkeys(("exp", "log", "tanh", "erf", "sigmoid", "pow"), 4)
+
 
 class Summary(NamedTuple):
     """What the judges of legality ask of a subtree, gathered in one pass."""
@@ -240,7 +243,7 @@ def summary(body: tuple[Node, ...]) -> Summary:
         if child.prefetches:
             prefetched |= {a.array for a in child.prefetches}
         nodes += 1
-        unrolled += 1
+        unrolled += LONG_FUNCTIONS.get(child.function, 1)
         height = height or 1
     return Summary(tuple(names), prefetched, marks, nodes, height, unrolled)
 
