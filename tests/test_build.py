@@ -55,6 +55,14 @@ def test_each_kernel_of_a_batch_is_its_own() -> None:
     assert [call(b) for b in built] == [2.0 + number for number in range(60)]
 
 
+def test_a_long_kernel_has_a_file_of_its_own() -> None:
+    long = kernel("  float *x = arrays[0], *y = arrays[1];\n" + "  y[0] = twice(x[0]) + 9;\n" * 40)
+    built = build([add(0), long, *(add(number) for number in range(1, 5))], jobs=2, preamble=PREAMBLE)
+    assert [call(b) for b in built] == [2.0, 11.0, 3.0, 4.0, 5.0, 6.0]
+    files = [os.stat(b.library).st_ino for b in built if isinstance(b, Built)]
+    assert len(set(files)) == 2 and files.count(files[1]) == 1
+
+
 def test_what_was_built_is_taken_from_the_cache() -> None:
     first = build([add(1), add(1)], preamble=PREAMBLE)
     assert first[0] == first[1]

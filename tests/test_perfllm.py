@@ -22,7 +22,7 @@ from dojo_core import kernels, legal_moves
 from dojo_core.game import Game
 
 SMALL = Settings(
-    encoder=EncoderSettings("bag"), hidden=32, batch=16, most_actions=12, most_moves=6, updates=1, rate=3e-3
+    encoder=EncoderSettings("bag"), hidden=32, batch=16, most_actions=12, episode_moves=6, most_moves=6, updates=1, rate=3e-3
 )
 
 
@@ -267,7 +267,7 @@ def test_episodes_begin_at_fast_programs_as_often_as_told():
     assert sum(e.trail.program.hash == fast for e in episodes) > 20
     assert all(e.until == len(e.trail.steps) + SMALL.restart_moves for e in episodes)
     from_start = begun_player(replace(SMALL, restarts=0.0))._next()
-    assert not from_start.trail.steps and from_start.until == SMALL.most_moves
+    assert not from_start.trail.steps and from_start.until == SMALL.episode_moves
 
 
 def test_an_action_never_tried_counts_for_a_little_more():

@@ -20,7 +20,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trainings]
 
 
 def spec(budget: int, **others) -> TrainingSpec:
-    settings = {"most_moves": 4, "most_actions": 6, "warmup": 4}
+    settings = {"episode_moves": 4, "most_actions": 6, "warmup": 4}
     return TrainingSpec.of(
         "relu", "8x32", policy="reassoc", budget=budget, seed=0, counting=True, encoder="bag",
         settings=settings, **others,

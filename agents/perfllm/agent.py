@@ -456,7 +456,7 @@ class Player:
         rng = random.Random(f"{self.seed} {self._begun} start")
         elite = self.elite.get(task)
         if not elite or rng.random() >= settings.restarts:
-            return Episode(self._begun, task, self.starts[task], settings.most_moves)
+            return Episode(self._begun, task, self.starts[task], settings.episode_moves)
         [(_, trail)] = rng.choices(elite, [reward**ELITISM for reward, _ in elite])
         return Episode(self._begun, task, trail, len(trail.steps) + settings.restart_moves)
 

@@ -55,7 +55,7 @@ def train(
         float, typer.Option("--novelty", min=0.0, help="So much more counts an action never tried.")
     ] = Settings.novelty,
     gamma: Annotated[float, typer.Option("--gamma", min=0.0, max=1.0)] = Settings.gamma,
-    moves: Annotated[int, typer.Option("--moves", min=1, help="Of an episode.")] = Settings.most_moves,
+    moves: Annotated[int, typer.Option("--moves", min=1, help="Of an episode.")] = Settings.episode_moves,
     actions: Annotated[
         int, typer.Option("--actions", min=0, help="Legal moves looked at in a position; 0: all.")
     ] = Settings.most_actions,
@@ -80,7 +80,7 @@ def train(
     settings = Settings(
         max_bellman=not plain, double=double, dueling=dueling, replay=replay, target_network=target,
         symlog=symlog, tightened=tightened, restarts=restarts, novelty=novelty, gamma=gamma,
-        most_moves=moves, most_actions=actions,
+        episode_moves=moves, most_actions=actions,
         encoder=EncoderSettings(encoder, pooling, max_length, dtype),
     )  # fmt: skip
     if shape is not None and len(names) > 1:

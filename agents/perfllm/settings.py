@@ -32,16 +32,17 @@ class Settings:
     target_network: bool = True
     symlog: bool = True
     tightened: bool = True  # targets are at least what moves already made have come to
-    restarts: float = 0.5  # share of episodes that begin at a fast program met before; 0: always at the start
+    restarts: float = 0.9  # share of episodes that begin at a fast program met before; 0: always at the start
     novelty: float = 0.1  # so much more counts, in choosing, an action never tried in its position
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
     gamma: float = 0.97
     epsilon_first: float = 1.0
-    epsilon_last: float = 0.1
+    epsilon_last: float = 0.5
     epsilon_share: float = 0.4  # of the budget, until ε is at its last value
     environments: int = 4  # episodes side by side, so that there is a batch to compile
-    most_moves: int = 24  # of an episode
-    restart_moves: int = 8  # of one that begins at a fast program
+    episode_moves: int = 6
+    restart_moves: int = 2  # of an episode that begins at a fast program
+    most_moves: int = 24  # of a line that is played greedily; so far values are carried back
     elite: int = 16  # fast programs of each kernel, of which one is drawn
     most_actions: int = 64  # of a position, to stop aside; 0: all
     hidden: int = 128
@@ -56,7 +57,7 @@ class Settings:
 
 
 PAPER = Settings(
-    tightened=False, restarts=0.0, novelty=0.0, epsilon_share=0.6
+    tightened=False, restarts=0.0, novelty=0.0, epsilon_share=0.6, epsilon_last=0.1, episode_moves=24
 )  # no more than the paper tells
 
 VARIANTS: dict[str, tuple[str, Settings]] = {

@@ -76,8 +76,8 @@ def _start(ready: bool) -> None:
         chosen["epsilon_last"] = two.number_input(
             "ε at last", 0.0, 1.0, standard_settings.epsilon_last, key="train_epsilon_last"
         )
-        chosen["most_moves"] = one.number_input(
-            "Moves of an episode", 1, 200, standard_settings.most_moves, key="train_moves"
+        chosen["episode_moves"] = one.number_input(
+            "Moves of an episode", 1, 200, standard_settings.episode_moves, key="train_moves"
         )
         chosen["most_actions"] = two.number_input(
             "Moves looked at", 0, 1000, standard_settings.most_actions, key="train_actions",
