@@ -85,16 +85,19 @@ def _band(
     at: Callable[[Curve, float], float | None],
     scale: dict[str, float],
 ) -> Band:
-    """For each x, speed against the fastest of all (1), by seed; over kernels the geometric mean."""
-    seeds = list(dict.fromkeys(curve.seed for curve in curves))
+    """For each x, speed against the fastest of all (1), by seed; over kernels the geometric mean. It begins
+    where all seeds have begun, since the median of the first ones would fall when another joins."""
+    found_any = [curve for curve in curves if curve.kernel in scale]
+    without = {curve.seed for curve in found_any if not curve.points}
+    seeds = list(dict.fromkeys(curve.seed for curve in found_any if curve.seed not in without))
     kept: list[tuple[float, float, float, float]] = []
     for x in xs:
         values = []
         for seed in seeds:
-            speeds = [(scale[c.kernel], at(c, x)) for c in curves if c.seed == seed and c.kernel in scale]
-            if speeds and all(found is not None for _, found in speeds):
+            speeds = [(scale[c.kernel], at(c, x)) for c in found_any if c.seed == seed]
+            if all(found is not None for _, found in speeds):
                 values.append(statistics.geometric_mean(best / found for best, found in speeds if found))
-        if values:
+        if values and len(values) == len(seeds):
             kept.append((x, statistics.median(values), min(values), max(values)))
     columns = list(zip(*kept, strict=True)) or [(), (), (), ()]
     return Band(agent, *columns)

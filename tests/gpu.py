@@ -17,7 +17,7 @@ TINY = replace(
     block_threads=16,
     shared_bytes=256,
     register_cells=16,
-    unrolled_ops=64,
+    unrolled_ops=72,
     stack_bytes=256,
     threads=4,
 )

@@ -74,6 +74,14 @@ def test_panels_have_median_and_spread_over_seeds():
     assert [p.title for p in two[::2]] == ["geometric mean of all", "k", "l"]
 
 
+def test_a_median_over_seconds_begins_where_all_seeds_have_begun():
+    late = Curve("k", "a", 1, 8.0, (Point(1, 90.0, 8.0), Point(2, 100.0, 8.0)), 8.0)
+    for found in panels([curve("a", 0, 8.0, 1.0), late]):
+        (band,) = found.bands
+        assert list(band.median) == sorted(band.median), "what is the best so far gets no slower"
+        assert band.x[0] >= (90.0 if found.x == "seconds" else 1.0)
+
+
 def test_compare_from_the_command_line(tmp_path, monkeypatch):
     monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)

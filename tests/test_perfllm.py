@@ -22,7 +22,14 @@ from dojo_core import kernels, legal_moves
 from dojo_core.game import Game
 
 SMALL = Settings(
-    encoder=EncoderSettings("bag"), hidden=32, batch=16, most_actions=12, episode_moves=6, most_moves=6, updates=1, rate=3e-3
+    encoder=EncoderSettings("bag"),
+    hidden=32,
+    batch=16,
+    most_actions=12,
+    episode_moves=6,
+    most_moves=6,
+    updates=1,
+    rate=3e-3,
 )
 
 
