@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import is_
 
 from dojo_core.program.dependence import (
     Order,
@@ -18,7 +19,7 @@ from dojo_core.program.dependence import (
 from dojo_core.program.difference import UNROLLED, Difference
 from dojo_core.program.dtypes import FLOATS
 from dojo_core.program.tables import Indirect
-from dojo_core.program.tree import Access, Buffer, Leaf, Op, Path, Program, Scope
+from dojo_core.program.tree import Access, Buffer, Leaf, Node, Op, Path, Program, Scope
 from dojo_core.program.unification import Mismatch, unify
 from dojo_core.program.validity import Fault
 from dojo_core.targets.instructions import INSTRUCTIONS
@@ -64,7 +65,7 @@ def mark_fault(
             )
     for buffer in here.concerned:
         if buffer.location == "register":
-            fault = _register_fault(program, buffer, target)
+            fault = _register_fault(program, buffer, target, here)
             if fault is not None:
                 return fault
     stacked = () if target.own_threads or not here.fresh else program.buffers
@@ -83,6 +84,23 @@ def _fault(code: str, sentence: str, nodes: tuple[Path, ...], buffer: str = "") 
 
 
 def _scope_fault(
+    program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], target: Target, policy: str
+) -> Fault | None:
+    """The first fault of the marks of a subtree. That there is none is kept with the subtree, for the scopes
+    around it and the buffers that it accesses: an edit shares most subtrees with the program before."""
+    sound: dict[object, tuple[Buffer, ...]] = scope.__dict__.setdefault("_sound", {})
+    around = (tuple([(s.size, s.mark) for s in above]), target, policy)
+    buffers = tuple([program.buffer_of[array] for array in scope.summary.first_accessed])
+    known = sound.get(around)
+    if known is not None and all(map(is_, known, buffers)):
+        return None
+    fault = _found_fault(program, scope, path, above, target, policy)
+    if fault is None:
+        sound[around] = buffers
+    return fault
+
+
+def _found_fault(
     program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], target: Target, policy: str
 ) -> Fault | None:
     if scope.mark in INSTRUCTIONS:
@@ -198,7 +216,7 @@ def lane_stride(access: Access, buffer: Buffer, depth: int) -> int:
     return stride
 
 
-def _register_fault(program: Program, buffer: Buffer, target: Target) -> Fault | None:
+def _register_fault(program: Program, buffer: Buffer, target: Target, here: Difference) -> Fault | None:
     """A register has no address: once unrolled, every index is constant; the last may be a lane's."""
     if buffer.cells > target.register_cells:
         return _fault(
@@ -207,20 +225,56 @@ def _register_fault(program: Program, buffer: Buffer, target: Target) -> Fault |
             (),
             buffer.name,
         )
-    last = max((k for k, d in enumerate(buffer.dims) if d.materialised), default=-1)
+    arrays = frozenset(buffer.arrays)
     widths: set[int] = set()
-    for leaf in program.leaves:
-        for touch in touches(leaf):
-            if touch.access.array not in buffer.arrays:
-                continue
-            sentence = register_sentence(touch.access, leaf.scopes, buffer, last, widths)
-            if sentence is not None:
-                return _fault("register-index", sentence, (leaf.path,), buffer.name)
+    for node in here.accessing(arrays):
+        found = _register_widths(node, (), buffer, arrays)
+        if found is None:
+            return _register_index_fault(program, buffer)
+        widths |= found
     if len(widths) > 1:
         return _fault(
             "register-index", f"{buffer.name} is used with vectors of different widths.", (), buffer.name
         )
     return None
+
+
+def _last_materialised(buffer: Buffer) -> int:
+    return max((k for k, d in enumerate(buffer.dims) if d.materialised), default=-1)
+
+
+def _register_widths(
+    node: Node, above: tuple[Scope, ...], buffer: Buffer, arrays: frozenset[str]
+) -> frozenset[int] | None:
+    """The widths of vectors by which a subtree accesses a register buffer, None where it may not. Kept with
+    the subtree, for the scopes around it."""
+    if isinstance(node, Op):
+        last, found = _last_materialised(buffer), set[int]()
+        for access in (*node.reads, node.target):
+            if access.array in arrays and register_sentence(access, above, buffer, last, found) is not None:
+                return None
+        return frozenset(found)
+    if node.arrays.isdisjoint(arrays):
+        return frozenset()
+    kept: dict[object, tuple[Buffer, frozenset[int] | None]] = node.__dict__.setdefault("_register_widths", {})
+    key = (id(buffer), tuple([(s.size, s.mark) for s in above]))  # kept with the buffer, so the id is its own
+    if key not in kept:
+        inside = [_register_widths(child, (*above, node), buffer, arrays) for child in node.body]
+        widths = [w for w in inside if w is not None]
+        kept[key] = buffer, frozenset().union(*widths) if len(widths) == len(inside) else None
+    return kept[key][1]
+
+
+def _register_index_fault(program: Program, buffer: Buffer) -> Fault:
+    """The first access that a register buffer cannot have; there is one."""
+    last = _last_materialised(buffer)
+    for leaf in program.leaves:
+        for touch in touches(leaf):
+            if touch.access.array in buffer.arrays:
+                sentence = register_sentence(touch.access, leaf.scopes, buffer, last, set())
+                if sentence is not None:
+                    return _fault("register-index", sentence, (leaf.path,), buffer.name)
+    raise AssertionError("unreachable")
 
 
 def register_sentence(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import coverage, shared_depth
@@ -127,20 +127,38 @@ def _touches_any(leaf: Leaf, arrays: Sequence[str]) -> bool:
     return leaf.op.target.array in arrays or any(a.array in arrays for a in leaf.op.reads)
 
 
-def _project(node: Node, arrays: frozenset[str]) -> object | None:
-    """What of a subtree concerns these arrays, as a hashable value; None if nothing does."""
+class _Projection:
+    """What of a subtree concerns some arrays: its size and mark and what is inside, or an operation. Its hash
+    is made once, since most of the tree of an edited program is that of the program before."""
+
+    __slots__ = ("inside", "hash")
+
+    def __init__(self, inside: tuple[object, ...]) -> None:
+        self.inside, self.hash = inside, hash(inside)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, _Projection) and self.hash == other.hash and self.inside == other.inside
+        )
+
+
+def _project(node: Node, arrays: frozenset[str]) -> _Projection | None:
+    """What of a subtree concerns these arrays; None if nothing does. Kept with the scope."""
     if isinstance(node, Op):
-        mine = tuple(a for a in node.reads if a.array in arrays)
+        mine = tuple([a for a in node.reads if a.array in arrays])
         target = node.target if node.target.array in arrays else None
         if target is None and not mine:
             return None
-        return ("op", target, node.accumulate if target else "", mine, node.guard)
+        return _Projection(("op", target, node.accumulate if target else "", mine, node.guard))
     if node.arrays.isdisjoint(arrays):
         return None
-    kept: dict[frozenset[str], object] = node.__dict__.setdefault("_projections", {})
+    kept: dict[frozenset[str], _Projection] = node.__dict__.setdefault("_projections", {})
     if arrays not in kept:
-        children = tuple(p for p in (_project(c, arrays) for c in node.body) if p is not None)
-        kept[arrays] = (node.size, _order_mark(node), children)
+        children = tuple([p for p in [_project(c, arrays) for c in node.body] if p is not None])
+        kept[arrays] = _Projection((node.size, _order_mark(node), children))
     return kept[arrays]
 
 
@@ -160,19 +178,19 @@ def _verdict(program: Program, buffer: Buffer, since: Difference) -> Fault | Non
 
 
 @lru_cache(maxsize=4_000)  # some kilobytes each, also of a program that nobody has any more
-def _judge(projection: tuple[object, ...], buffer: Buffer, outputs: tuple[str, ...]) -> Fault | None:
+def _judge(projection: tuple[_Projection, ...], buffer: Buffer, outputs: tuple[str, ...]) -> Fault | None:
     body = tuple(_rebuilt(p) for p in projection)
     program = Program(buffer.name, (), outputs, (buffer,), body)
     return _check(program, buffer)
 
 
-def _rebuilt(projection: object) -> Node:
+def _rebuilt(projection: _Projection) -> Node:
     """A small tree with the same accesses: operands of other buffers are left out."""
-    assert isinstance(projection, tuple)
-    if projection[0] == "op":
-        _, target, accumulate, reads, guard = projection
+    inside: Any = projection.inside
+    if inside[0] == "op":
+        _, target, accumulate, reads, guard = inside
         return Op(target or Access("", ()), accumulate, "", reads, guard)
-    size, mark, children = projection
+    size, mark, children = inside
     return Scope(size, tuple(_rebuilt(c) for c in children), mark)
 
 
