@@ -256,7 +256,7 @@ def _register_widths(
         return frozenset(found)
     if node.arrays.isdisjoint(arrays):
         return frozenset()
-    kept: dict[object, tuple[Buffer, frozenset[int] | None]] = node.__dict__.setdefault("_register_widths", {})
+    kept: dict[object, tuple[Buffer, frozenset[int] | None]] = node.__dict__.setdefault("_registers", {})
     key = (id(buffer), tuple([(s.size, s.mark) for s in above]))  # kept with the buffer, so the id is its own
     if key not in kept:
         inside = [_register_widths(child, (*above, node), buffer, arrays) for child in node.body]

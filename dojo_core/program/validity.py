@@ -131,7 +131,7 @@ class _Projection:
     """What of a subtree concerns some arrays: its size and mark and what is inside, or an operation. Its hash
     is made once, since most of the tree of an edited program is that of the program before."""
 
-    __slots__ = ("inside", "hash")
+    __slots__ = ("hash", "inside")
 
     def __init__(self, inside: tuple[object, ...]) -> None:
         self.inside, self.hash = inside, hash(inside)
