@@ -54,7 +54,10 @@ def draw(
 
     def came() -> None:
         action = (st.session_state.get("stage") or {}).get("action")
-        if isinstance(action, dict) and not looked(action, standard):
+        if not isinstance(action, dict) or action.get("n") == st.session_state.get("stage_did"):
+            return  # a press can come twice where a rerun overtakes another
+        st.session_state.stage_did = action.get("n")
+        if not looked(action, standard):
             acted(action)
 
     kept = looks()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
@@ -100,7 +100,7 @@ def acted(action: Action) -> None:
     kind, run = str(action.get("kind", "")), str(action.get("run", ""))
     try:
         if kind == "all":
-            _all([str(each) for each in action.get("does") or []], simple)
+            _all(str(action.get("does", "")), simple)
         elif kind in simple:
             simple[kind](run)
         elif kind in ("take_over", "open"):
@@ -124,16 +124,13 @@ def acted(action: Action) -> None:
         say(str(refusal))
 
 
-def _all(kinds: Sequence[str], simple: dict[str, Callable[[str], None]]) -> None:
-    """A key stands for the first of these that each run can do."""
-    jobs = the_jobs()
+def _all(kind: str, simple: Mapping[str, Callable[[str], None]]) -> None:
+    """A key does the same to every run that can do it."""
     possible = {
         "pause": ("running", "starting"),
         "go_on": ("paused", "pausing"),
         "step": ("paused", "pausing"),
     }
     for run in st.query_params.get("r", "").split(","):
-        state = jobs.view(run).state
-        wanted = next((kind for kind in kinds if state in possible.get(kind, ())), None)
-        if wanted is not None:
-            simple[wanted](run)
+        if the_jobs().view(run).state in possible.get(kind, ()):
+            simple[kind](run)

@@ -262,11 +262,9 @@ class Stage {
     const target = event.composedPath()[0];
     if (target.matches && target.matches("input, textarea, select, button, summary, [role=slider], [role=tab], [role=radio], [role=combobox]")) return;
     const replay = this.component.data.replay;
-    const all = (...kinds) => {
-      for (const lane of this.lanes.values()) {
-        const kind = kinds.find((each) => lane.controls.has(each));
-        if (kind) { this.send({ kind: "all", does: kinds }); return; }
-      }
+    const all = (...kinds) => { // the first that any run can do, for all that can
+      const kind = kinds.find((each) => [...this.lanes.values()].some((lane) => lane.controls.has(each)));
+      if (kind) this.send({ kind: "all", does: kind });
     };
     const keys = replay
       ? { " ": () => this.send({ kind: "replay_play" }), ArrowRight: () => this.send({ kind: "replay_step", by: 1 }),
