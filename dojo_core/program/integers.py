@@ -60,17 +60,17 @@ _UNDECIDED = Solution(True)
 
 def solve(box: Sequence[tuple[int, int]], constraints: Sequence[Constraint]) -> Solution:
     """Is there an integer point of the box (bounds inclusive) that satisfies all constraints?"""
-    return _solve(tuple(box), tuple(constraints))
-
-
-@lru_cache(maxsize=8_000)  # about a kilobyte each; a position of a large kernel asks for some thousand
-def _solve(box: Box, constraints: tuple[Constraint, ...]) -> Solution:
     if any(low > high for low, high in box):
         return _IMPOSSIBLE
     for c in constraints:  # the interval test settles most systems
         low, high = _interval(c.form, box)
         if high < 0 or (c.equality and low > 0):
             return _IMPOSSIBLE
+    return _solve(tuple(box), tuple(constraints))
+
+
+@lru_cache(maxsize=8_000)  # about a kilobyte each; a position of a large kernel asks for some thousand
+def _solve(box: Box, constraints: tuple[Constraint, ...]) -> Solution:
     used = sorted({d for c in constraints for d, _ in c.form.terms})
     number, width = _columns(used, constraints)
 
@@ -154,7 +154,7 @@ def _columns(used: Sequence[int], constraints: Sequence[Constraint]) -> tuple[di
     return {d: number[of(d)] for d in used}, len(number)
 
 
-def _interval(form: Affine, box: Box) -> tuple[int, int]:
+def _interval(form: Affine, box: Sequence[tuple[int, int]]) -> tuple[int, int]:
     low = high = form.const
     for d, c in form.terms:
         a, b = box[d]
