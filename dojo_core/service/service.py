@@ -16,7 +16,7 @@ from dojo_core.bench.roofline import Roofline
 from dojo_core.faults import shortened, text_fault
 from dojo_core.game import Game, GameFull
 from dojo_core.moves import IllegalMove, MoveSyntax, why
-from dojo_core.program.text import TextError
+from dojo_core.program.expressions import TextError
 from dojo_core.service import board, feed, library
 from dojo_core.service.attention import Attention
 from dojo_core.service.changes import change, delete, removal, restore
