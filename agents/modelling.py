@@ -14,7 +14,8 @@ from dojo_core.cli.keeping import opened
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Records
-from dojo_core.program.text import TextError, parse
+from dojo_core.program.expressions import TextError
+from dojo_core.program.text import parse
 
 FEWEST = 8  # programs of a workload, for it to teach anything
 MOST = 60  # of one workload, from the fastest to the slowest: more tell little and take long to read

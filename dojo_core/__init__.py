@@ -12,7 +12,8 @@ In a notebook::
 
 from dojo_core.moves import IllegalMove, Move, MoveSyntax, Refusal, apply, blocked_moves, legal_moves, why
 from dojo_core.own import KernelError, OwnKernel, kernel
-from dojo_core.program.text import TextError, parse
+from dojo_core.program.expressions import TextError
+from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 
 __all__ = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dojo_core.program.expressions import TextError
 from dojo_core.program.marks import mark_fault
-from dojo_core.program.text import TextError
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import definition_fault, storage_fault
 from dojo_core.targets.target import NO_TABLES, target

@@ -15,7 +15,8 @@ from dojo_core.moves.core import Context, IllegalMove, Move, Refusal
 from dojo_core.moves.legality import context, outcome, with_enablers
 from dojo_core.moves.notation import MoveSyntax, parse_move
 from dojo_core.moves.places import NoSuchPlace
-from dojo_core.program.text import TextError, parse
+from dojo_core.program.expressions import TextError
+from dojo_core.program.text import parse
 from dojo_core.program.tree import Birth, Program
 
 MAX_MOVES = 500  # of one game, variations included

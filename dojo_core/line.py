@@ -30,7 +30,7 @@ from dojo_core.game import Entry, Game, Replay, Step, read_births
 from dojo_core.moves.core import IllegalMove
 from dojo_core.moves.notation import MoveSyntax, parse_move
 from dojo_core.program.dependence import POLICIES
-from dojo_core.program.text import TextError
+from dojo_core.program.expressions import TextError
 from dojo_core.recipes import RECIPES, play
 from dojo_core.targets.target import TARGETS
 

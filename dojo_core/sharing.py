@@ -16,7 +16,8 @@ from dojo_core import kernels
 from dojo_core.faults import program_fault
 from dojo_core.game import Entry, Game
 from dojo_core.line import read_line
-from dojo_core.program.text import TextError, parse
+from dojo_core.program.expressions import TextError
+from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 
 MARK = "1."

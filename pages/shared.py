@@ -10,7 +10,7 @@ from dojo_core.game import Game
 from dojo_core.measure.catalogue import Catalogue
 from dojo_core.measure.places import data_directory
 from dojo_core.moves import Move
-from dojo_core.program.text import TextError
+from dojo_core.program.expressions import TextError
 from dojo_core.service import Player, Refused, Service
 from dojo_core.service.comparing import Comparisons
 from dojo_core.service.memory import settle

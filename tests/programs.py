@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from dojo_core import parse
 from dojo_core.program.affine import Affine
+from dojo_core.program.expressions import TextError
 from dojo_core.program.marks import mark_fault
-from dojo_core.program.text import TextError
 from dojo_core.program.tree import Buffer, Program, Scope, splice, walk
 from dojo_core.program.validity import storage_fault
 from dojo_core.targets.target import Target

@@ -9,8 +9,9 @@ import pytest
 
 from dojo_core import TextError, parse
 from dojo_core.measure.pool import EPSILON, STORED, from_double, make_pool, to_double, tolerance
+from dojo_core.program.arithmetic import rounded
 from dojo_core.program.dtypes import FLOATS, INTEGERS, arithmetic, extremes, holds, inexact_integers
-from dojo_core.program.interpret import interpret, rounded
+from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.code import Parameter
 from dojo_core.targets.cpu.codegen import generate

@@ -163,8 +163,10 @@ def test_the_bench_the_board_and_the_command_line_measure_on_the_device(gpu, mon
     monkeypatch.setenv("DOJO_BENCH_PYTHON", "false")  # no PyTorch beside it
     told = tmp_path / "relu.json"
     words = ["bench", "relu", "--shape", "8x64", "--target", "cuda", "--against", "torch", "--rounds", "2"]
-    shown = CliRunner().invoke(app, [*words, "--json", str(told)])
+    page = tmp_path / "relu.html"
+    shown = CliRunner().invoke(app, [*words, "--json", str(told), "--html", str(page)])
     assert shown.exit_code == 0, shown.output
+    assert "a copy of as many bytes within the device" in page.read_text()
     (report,) = json.loads(told.read_text())["reports"]
     ours, torch = report["entries"]
     assert (ours["kind"], ours["verified"], len(ours["samples_ns"])) == ("ours", True, 2)

@@ -82,8 +82,11 @@ def test_the_list_of_games_has_those_with_moves_and_what_is_known_of_them(servic
     page.send("take_back")
     page.until(lambda: page.feed["best"] is not None and page.feed["start"] is not None)
     game = page.board["game"]["id"]
+    service.note(page.player)  # as the library does
+    (listed,) = service.board(service.player(None))["start"]["games"]
     page.send("leave")
     (card,) = page.board["start"]["games"]
+    assert listed["best"] == card["best"]
     assert (card["id"], card["moves"], card["last"]) == (game, 2, "reuse_dims t 0")
     assert card["kernel"] == "pair 64" and card["best"] >= 1
     page.send("rename", game=game, title="  my   best ")

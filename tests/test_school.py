@@ -9,7 +9,7 @@ import pytest
 
 from dojo_core import parse
 from dojo_core.game import Game
-from dojo_core.program.text import TextError
+from dojo_core.program.expressions import TextError
 from dojo_core.recipes import RECIPES, play
 from dojo_core.school.check import check, played, unreached
 from dojo_core.school.goals import FORMS, Situation, read_goal

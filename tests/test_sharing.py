@@ -8,7 +8,8 @@ import pytest
 
 from dojo_core import kernels
 from dojo_core.game import Game
-from dojo_core.program.text import TextError, parse
+from dojo_core.program.expressions import TextError
+from dojo_core.program.text import parse
 from dojo_core.sharing import LONGEST_LINK, BadLink, is_link, link, open_link, open_text, unfolded
 
 OWN = """kernel pair

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from dojo_core.cli import app
 from dojo_core.line import read_line, recorded_lines
-from dojo_core.program.text import TextError
+from dojo_core.program.expressions import TextError
 from dojo_core.story import Times, page, plot, read_times, story
 from tests.conftest import WIDE
 

@@ -16,9 +16,9 @@ from dojo_core.moves import REGISTRY, inverse, parse_move
 from dojo_core.moves.core import Argument, Edit, Refusal
 from dojo_core.moves.legality import all_candidates, context, is_legal, outcome
 from dojo_core.moves.places import Place, fresh_name
+from dojo_core.program.expressions import TextError
 from dojo_core.program.interpret import interpret
 from dojo_core.program.marks import mark_fault
-from dojo_core.program.text import TextError
 from dojo_core.program.tree import Node, Op, Program, Scope, splice, walk
 from dojo_core.program.validity import storage_fault
 from dojo_core.targets.target import Target

@@ -45,7 +45,7 @@ def read(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     except Exception as error:
         raise ValueError(
             f"The checkpoint {folder} cannot be read ({error}): remove it to begin anew."
-        ) from None
+        ) from error
     return tensors, data
 
 

@@ -148,7 +148,7 @@ class _Pretrained:
             raise ValueError(
                 f"{name!r} is no model on this machine: give ir, bag, a folder with a model's safetensors, "
                 f"or the name of one that was downloaded before (hf download NAME). {reason}"
-            ) from None
+            ) from error
         decoder = not getattr(model.config, "is_encoder_decoder", False) and _causal(model)
         if getattr(model.config, "is_encoder_decoder", False):
             model = model.get_encoder()

@@ -19,6 +19,7 @@ import argparse
 import json
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,8 @@ class Report:
             try:
                 found = one()
             except Exception as error:  # one failure must not end the run
-                found = {"part": part, "verified": False, "message": f"{type(error).__name__}: {error}"}
+                told = f"{type(error).__name__}: {error}"
+                found = {"part": part, "verified": False, "message": told, "error": traceback.format_exc()}
             found = {"kernel": name, "shape": shape, **found}
             found["seconds"] = round(time.monotonic() - self._begin - spent, 2)
             self.data["results"].append(found)

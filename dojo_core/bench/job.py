@@ -23,7 +23,8 @@ from dojo_core.bench.rounds import BenchFailed, run_bench
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.program.dependence import POLICIES
-from dojo_core.program.text import TextError, parse
+from dojo_core.program.expressions import TextError
+from dojo_core.program.text import parse
 
 log = logging.getLogger(__name__)
 

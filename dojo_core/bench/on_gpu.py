@@ -5,9 +5,11 @@ Ours run in the measurer's worker, PyTorch's in a process of its own, one at a t
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +144,7 @@ def run_gpu_bench(
         "samples": SAMPLES,
         "flops": flops,
         "bytes": size,
-        "machine": device.summary,
+        "machine": json.dumps(asdict(device)),
         "machine_summary": device.summary,
         "reference": reference.entry if reference else None,
         "limits": {

@@ -10,7 +10,8 @@ from importlib.metadata import entry_points
 from dojo_core.game import Game
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Records
-from dojo_core.program.text import TextError, parse
+from dojo_core.program.expressions import TextError
+from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 
 log = logging.getLogger(__name__)

@@ -62,6 +62,20 @@ dt { font-weight: 600; margin-top: 8px; } dd { margin: 0; overflow-wrap: anywher
 """
 
 
+_LIMIT = {
+    "cpu": "The limit is what this machine did in the same rounds: multiply-adds on all threads, or the "
+    "kernel's own arrays streamed once without arithmetic, whichever takes longer.",
+    "cuda": "The limit is a copy of as many bytes within the device, in the same rounds, or the kernel's "
+    "operations at the device's peak rate without tensor cores, whichever takes longer.",
+}
+_PANELS = {
+    "cpu": "Speed relative to PyTorch eager with its memory reused (dashed), best runs; longer is faster. "
+    "PyTorch with its default memory is shown apart: it pays for fresh pages in each run, which flatters us.",
+    "cuda": "Speed relative to PyTorch eager without TF32 (dashed), best runs; longer is faster. "
+    "With TF32 it computes in fewer bits, and is shown apart.",
+}
+
+
 def page(document: dict[str, Any]) -> str:
     """The HTML of a bench as ``dojo bench --json`` writes it."""
     reports = document["reports"]
@@ -80,9 +94,7 @@ def page(document: dict[str, Any]) -> str:
         parts.append(
             _figure(
                 "Share of the machine's limit",
-                "The limit is what this machine did in the same rounds: multiply-adds on all threads, or "
-                "the kernel's "
-                "own arrays streamed once without arithmetic, whichever takes longer.",
+                _LIMIT[_target(reports)],
                 picture,
                 [("bound-memory", "bound by memory"), ("bound-arithmetic", "bound by arithmetic")],
             )
@@ -102,10 +114,14 @@ def page(document: dict[str, Any]) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        "<title>Dojo "
-        ""
-        f"bench</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<title>Dojo bench</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
+
+
+def _target(reports: list[dict[str, Any]]) -> str:
+    """What the programs ran on: of one bench, all on the same."""
+    return str(reports[0].get("target", "cpu")) if reports else "cpu"
 
 
 def _head(document: dict[str, Any], found: dict[str, Any]) -> str:
@@ -166,11 +182,8 @@ def _panels(reports: list[dict[str, Any]]) -> str:
         ("limit", "the machine's limit"),
     ]
     return (
-        '<h2>Every entry, kernel by kernel</h2><p class="soft">Speed relative to PyTorch eager '
-        "with its memory reused "
-        "(dashed), best runs; longer is faster. PyTorch with its default memory is shown apart: "
-        "it pays for fresh "
-        f'pages in each run, which flatters us.</p>{_key(key)}<div class="panels">{"".join(figures)}</div>'
+        f'<h2>Every entry, kernel by kernel</h2><p class="soft">{escape(_PANELS[_target(reports)])}</p>'
+        f'{_key(key)}<div class="panels">{"".join(figures)}</div>'
     )
 
 
@@ -192,9 +205,8 @@ def _means(document: dict[str, Any], found: dict[str, Any]) -> str:
     if not rows:
         return ""
     return (
-        '<h2>Geometric means</h2><p class="soft">A baseline’s time over ours. “ours” is the line '
-        "by hand, where there "
-        "is none a heuristic’s line, else the start program.</p>"
+        '<h2>Geometric means</h2><p class="soft">A baseline’s time over ours. “ours” is the line by '
+        "hand, where there is none a heuristic’s line, else the start program.</p>"
         '<div class="scroll"><table><tr><th>entry</th><th>against</th><th class="n">mean</th><th '
         'class="n">kernels</th>'
         f'<th class="n">least</th><th></th></tr>{"".join(rows)}</table></div>'
@@ -238,9 +250,8 @@ def _rows(reports: list[dict[str, Any]]) -> str:
                 f'<td class="n">{share}</td><td class="said soft">{escape(said)}</td></tr>'
             )
     return (
-        '<h2>All rows</h2><p class="soft">Spread: the median run over the best one. Ratio: over '
-        "ours in the same round, "
-        "median of the rounds, and from the least to the largest.</p>"
+        '<h2>All rows</h2><p class="soft">Spread: the median run over the best one. Ratio: over ours in '
+        "the same round, median of the rounds, and from the least to the largest.</p>"
         '<div class="scroll"><table><tr><th>entry</th><th class="n">best</th><th class="n">median</th>'
         '<th class="n">spread</th><th class="n">ratio</th><th class="n">rounds</th><th '
         'class="n">of limit</th><th></th></tr>'

@@ -28,7 +28,7 @@ from dojo_core.line import read_line
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
-from dojo_core.program.text import TextError
+from dojo_core.program.expressions import TextError
 from dojo_core.school.check import check as faults_of
 from dojo_core.school.check import measure as timed
 from dojo_core.school.check import timed_steps

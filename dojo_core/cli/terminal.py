@@ -20,7 +20,7 @@ from dojo_core.faults import text_fault
 from dojo_core.game import GameFull
 from dojo_core.measure.measurement import seconds_text as seconds_text
 from dojo_core.moves import IllegalMove, MoveSyntax, NoSuchPlace
-from dojo_core.program.text import TextError
+from dojo_core.program.expressions import TextError
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.target import UnknownTarget
 

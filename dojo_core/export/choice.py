@@ -10,7 +10,8 @@ from dojo_core.game import Game
 from dojo_core.line import RecordedLine, line_for
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records
-from dojo_core.program.text import TextError, parse
+from dojo_core.program.expressions import TextError
+from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.limits import cpu
 

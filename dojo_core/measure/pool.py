@@ -25,8 +25,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dojo_core.program.arithmetic import bf16_bits, bf16_value
 from dojo_core.program.dtypes import INTEGERS, extremes, inexact_integers
-from dojo_core.program.interpret import bf16_bits, bf16_value, interpret
+from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Domain, Program
 from dojo_core.targets.cpu.code import Parameter
 

@@ -13,7 +13,7 @@ from dojo_core.moves.core import REGISTRY, Argument, Context, Move
 from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, place_of, resolve
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
-from dojo_core.program.text import TextError, parse_access
+from dojo_core.program.expressions import TextError, parse_access
 from dojo_core.program.tree import Birth, Leaf, Path, Program, walk
 
 _DIMS = ("dim", "dims")

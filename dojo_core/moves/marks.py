@@ -22,8 +22,8 @@ from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, place_of, scope_
 from dojo_core.moves.places import fresh_name as fresh
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import is_reduction
+from dojo_core.program.expressions import TextError, parse_access
 from dojo_core.program.marks import mark_word
-from dojo_core.program.text import TextError, parse_access
 from dojo_core.program.tree import Access, Leaf, Path, Program, Scope
 from dojo_core.targets.instructions import INSTRUCTIONS
 

@@ -14,8 +14,9 @@ import numpy as np
 from dojo_core.faults import program_fault, text_fault
 from dojo_core.game import Game
 from dojo_core.own.arrays import _TRACE, Array, KernelError, Step, Trace, checked_name
+from dojo_core.program.expressions import TextError
 from dojo_core.program.interpret import interpret
-from dojo_core.program.text import TextError, parse
+from dojo_core.program.text import parse
 from dojo_core.program.tree import DTYPE_BYTES, Domain, Program
 
 Result = Array | Mapping[str, Array]

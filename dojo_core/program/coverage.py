@@ -8,7 +8,9 @@ covered only where it is for certain.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import product
+from typing import NamedTuple
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import System, Touch, common_depth, renamed
@@ -18,7 +20,8 @@ from dojo_core.program.tree import Access, Comparison, Scope
 
 
 def shared_depth(a: Touch, b: Touch) -> int:
-    return common_depth(a.leaf, b.leaf) if a.leaf.path and b.leaf.path else 0
+    one, other = a.leaf.path, b.leaf.path
+    return common_depth(a.leaf, b.leaf) if one and other and one[0] == other[0] else 0
 
 
 def coverage(
@@ -43,7 +46,7 @@ def coverage(
     by_depth: dict[int, list[Touch]] = {}
     for write in before:
         by_depth.setdefault(shared_depth(write, read), []).append(write)
-    partial: list[tuple[Touch, list[Constraint]]] = []
+    partial: list[tuple[Touch, tuple[Constraint, ...]]] = []
     for depth in sorted(by_depth, reverse=True):
         for write in reversed(by_depth[depth]):
             sides = _uncovered_sides(write, read, depth, writes)
@@ -74,8 +77,31 @@ def _relaxed(read: Touch) -> Touch:
 
 def _uncovered_sides(
     write: Touch, read: Touch, depth: int, writes: Sequence[Touch]
-) -> list[Constraint] | None:
+) -> tuple[Constraint, ...] | None:
     """Half-spaces of the read's iterators that this write does not reach; None: it reaches nothing surely.
+    With ``writes``, only those where one of them may."""
+    sides = _sides(_Reach.of(write), _Reach.of(read), depth)
+    if sides is None or not writes:
+        return sides
+    return tuple(side for side in sides if _ever_written(read, side, writes))
+
+
+class _Reach(NamedTuple):
+    """What of an access decides which cells it touches."""
+
+    forms: tuple[Index, ...]
+    sizes: tuple[int, ...]  # of the scopes around it, outermost first
+    guard: tuple[Comparison, ...]
+
+    @staticmethod
+    def of(touch: Touch) -> _Reach:
+        leaf = touch.leaf
+        return _Reach(touch.access.index, tuple([s.size for s in leaf.scopes]), leaf.op.guard)
+
+
+@lru_cache(maxsize=8_000)  # the nests that a move leaves alone ask the same again
+def _sides(write: _Reach, read: _Reach, depth: int) -> tuple[Constraint, ...] | None:
+    """Half-spaces of the read's iterators that the write does not reach; None: it reaches nothing surely.
 
     In one iteration of the common scopes the write's cells form, per dimension, either an interval
     without gaps or a set of digits that must match the read's own.
@@ -83,18 +109,18 @@ def _uncovered_sides(
     lows, sizes, guard = _within_guard(write, depth)
     if any(n < 1 for n in sizes):
         return None
-    box = [(0, s.size - 1) for s in read.leaf.scopes]
-    held = [Constraint.of(c) for c in read.leaf.op.guard]
+    box = [(0, size - 1) for size in read.sizes]
+    held = [Constraint.of(c) for c in read.guard]
     seen: set[int] = set()
     forced: dict[int, Affine] = {}  # iterators of the write that its cell fixes, in those of the read
     indexed: dict[tuple[tuple[int, int], ...], Affine] = {}  # the same for each index as a whole
     sides: list[Constraint] = []
 
     def uncovered(side: Constraint) -> None:
-        if solve(box, [side, *held]).possible and (not writes or _ever_written(read, side, writes)):
+        if solve(box, [side, *held]).possible:
             sides.append(side)
 
-    for form, wanted in zip(map(affine, write.access.index), map(affine, read.access.index), strict=True):
+    for form, wanted in zip(map(affine, write.forms), map(affine, read.forms), strict=True):
         local = [(d, c) for d, c in form.terms if d >= depth]
         if seen & {d for d, _ in local}:
             return None
@@ -119,7 +145,7 @@ def _uncovered_sides(
         ):
             return None
         mine = digits([(c, sizes[d]) for d, c in local])
-        theirs = digits([(c, read.leaf.scopes[d].size) for d, c in rest.terms])
+        theirs = digits([(c, read.sizes[d]) for d, c in rest.terms])
         if mine is None or theirs is None or any(mine.get(c, 1) < n for c, n in theirs.items()):
             return None
     free: list[Comparison] = []
@@ -143,16 +169,16 @@ def _uncovered_sides(
         ranges = [(low, low + size - 1) for low, size in zip(lows, sizes, strict=True)]
         if solve(ranges, [Constraint.of(c) for c in free]).point is None:
             return None
-    return sides
+    return tuple(sides)
 
 
-def _within_guard(write: Touch, depth: int) -> tuple[list[int], list[int], list[Comparison]]:
+def _within_guard(write: _Reach, depth: int) -> tuple[list[int], list[int], list[Comparison]]:
     """(first value, count) of each iterator of a write under its guard, and the comparisons left over:
     those of one iterator, ``{3} < 5``, cut its range; the scopes above ``depth`` stay as they are."""
-    lows = [0] * len(write.leaf.scopes)
-    highs = [s.size for s in write.leaf.scopes]
+    lows = [0] * len(write.sizes)
+    highs = [*write.sizes]
     rest: list[Comparison] = []
-    for comparison in write.leaf.op.guard:
+    for comparison in write.guard:
         terms = comparison.form.terms
         if len(terms) != 1 or terms[0][0] < depth or terms[0][1] != 1 or comparison.relation == "==":
             rest.append(comparison)
@@ -202,7 +228,7 @@ def digits(terms: Sequence[tuple[int, int]]) -> dict[int, int] | None:
     return dict(result)
 
 
-def _covers_together(read: Touch, sides: Sequence[list[Constraint]], limit: int = 256) -> bool:
+def _covers_together(read: Touch, sides: Sequence[tuple[Constraint, ...]], limit: int = 256) -> bool:
     """Is there no instance of the read that lies outside every write?"""
     box = [(0, s.size - 1) for s in read.leaf.scopes]
     guard = [Constraint.of(c) for c in read.leaf.op.guard]

@@ -60,35 +60,34 @@ _UNDECIDED = Solution(True)
 
 def solve(box: Sequence[tuple[int, int]], constraints: Sequence[Constraint]) -> Solution:
     """Is there an integer point of the box (bounds inclusive) that satisfies all constraints?"""
-    return _solve(tuple(box), tuple(constraints))
-
-
-@lru_cache(maxsize=8_000)  # about a kilobyte each; a position of a large kernel asks for some thousand
-def _solve(box: Box, constraints: tuple[Constraint, ...]) -> Solution:
     if any(low > high for low, high in box):
         return _IMPOSSIBLE
     for c in constraints:  # the interval test settles most systems
         low, high = _interval(c.form, box)
         if high < 0 or (c.equality and low > 0):
             return _IMPOSSIBLE
-    count = len(box)
+    return _solve(tuple(box), tuple(constraints))
+
+
+@lru_cache(maxsize=8_000)  # about a kilobyte each; a position of a large kernel asks for some thousand
+def _solve(box: Box, constraints: tuple[Constraint, ...]) -> Solution:
     used = sorted({d for c in constraints for d, _ in c.form.terms})
-    number = {d: n for n, d in enumerate(used)}
-    width = len(used)
+    number, width = _columns(used, constraints)
 
     def row(form: Affine) -> list[int]:
         result = [0] * (width + 1)
         for d, coefficient in form.terms:
-            result[number[d]] = coefficient
+            result[number[d]] += coefficient
         result[width] = form.const
         return result
 
     equalities = [row(c.form) for c in constraints if c.equality]
     rows: list[Row] = [tuple(row(c.form)) for c in constraints if not c.equality]
-    for n, d in enumerate(used):
+    for d in used:
         low, high = box[d]
-        rows.append(tuple(1 if i == n else -low if i == width else 0 for i in range(width + 1)))
-        rows.append(tuple(-1 if i == n else high if i == width else 0 for i in range(width + 1)))
+        above, below = [0] * width, [0] * width
+        above[number[d]], below[number[d]] = 1, -1
+        rows += [(*above, -low), (*below, high)]
 
     # Each elimination step records how to get the old variables back from the new ones.
     undo: list[tuple[int, list[int]]] = []
@@ -131,13 +130,31 @@ def _solve(box: Box, constraints: tuple[Constraint, ...]) -> Solution:
     for k, image in reversed(undo):
         values[k] = sum(c * v for c, v in zip(image, values, strict=False)) + image[width]
     point = [low for low, _ in box]
-    for n, d in enumerate(used):
-        point[d] = values[n]
-    assert count == len(point)
+    for d in used:
+        point[d] = values[number[d]]
     return Solution(True, tuple(point))
 
 
-def _interval(form: Affine, box: Box) -> tuple[int, int]:
+def _columns(used: Sequence[int], constraints: Sequence[Constraint]) -> tuple[dict[int, int], int]:
+    """A column for each variable, and how many: those that an equality says are the same share one."""
+    first: dict[int, int] = {d: d for d in used}  # towards the variable that stands for it
+
+    def of(d: int) -> int:
+        while first[d] != d:
+            d = first[d]
+        return d
+
+    for c in constraints:
+        if c.equality and c.form.const == 0 and len(c.form.terms) == 2:
+            (a, p), (b, q) = c.form.terms
+            if p == -q:
+                a, b = sorted((of(a), of(b)))
+                first[b] = a
+    number = {d: n for n, d in enumerate(d for d in used if first[d] == d)}
+    return {d: number[of(d)] for d in used}, len(number)
+
+
+def _interval(form: Affine, box: Sequence[tuple[int, int]]) -> tuple[int, int]:
     low = high = form.const
     for d, c in form.terms:
         a, b = box[d]

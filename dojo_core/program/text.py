@@ -1,27 +1,22 @@
 """Parsing of the text form, with errors that a person can act on.
 
 ``parse(str(p)) == p`` for every program and ``str(parse(t)) == t`` for every canonical text. The
-grammar of operations and buffer lines is ``grammar.lark``; this module reads the slots before an
-operation (sizes and bars), gives names their meaning and enforces the limits at the door.
+grammar of operations and buffer lines is ``grammar.lark``, read in ``expressions``; this module reads the
+slots before an operation (sizes and bars), gives names their meaning and enforces the limits at the door.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
-from pathlib import Path as FilePath
-from typing import Any, NoReturn
 
-from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedInput
+from lark import Token, Tree
 
-from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import dtype_fault
-from dojo_core.program.functions import FUNCTIONS, KERNEL_LIMITS
-from dojo_core.program.tables import TABLE_DTYPES, Index, Indirect, Lookup, Table, bounded, plus
+from dojo_core.program.expressions import DIGITS, Call, LineReader, TextError
+from dojo_core.program.functions import KERNEL_LIMITS
+from dojo_core.program.tables import TABLE_DTYPES, Table, bounded
 from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,
@@ -30,11 +25,8 @@ from dojo_core.program.tree import (
     Comparison,
     Dim,
     Domain,
-    Leaf,
     Node,
-    Number,
     Op,
-    Operand,
     Program,
     Scope,
     substituted,
@@ -46,37 +38,7 @@ MARKS = {
     "s": "streamed", "f": "hardware loop",
 }  # fmt: skip
 LOCATIONS = ("heap", "stack", "register", "shared", "local")
-DIGITS = 40  # of a whole number: a longer one is written as 1e50
-LARGEST = 2**63  # what iterators are multiplied by stays below it: generated code counts in 64 bits
-LINE = 16384  # characters
-DEEP = 200  # expressions in one another
 _SIZE = "A size is a whole number from 1 to 1,099,511,627,775."
-
-
-class TextError(ValueError):
-    """A text that is not a program: where, what is wrong, and what to do about it.
-
-    ``line`` and ``column`` count from 1. ``str()`` shows the line with a mark under the place.
-    """
-
-    def __init__(self, message: str, remedy: str, line: int = 1, column: int = 1, source: str = ""):
-        super().__init__(message)
-        self.message, self.remedy = message, remedy
-        self.line, self.column, self.source = line, column, source
-
-    def __str__(self) -> str:
-        shown, mark = _excerpt(self.source, self.column)
-        return f"line {self.line}, column {self.column}: {self.message}\n  {shown}\n  {mark}^\n{self.remedy}"
-
-
-def _excerpt(source: str, column: int, width: int = 100) -> tuple[str, str]:
-    """The part of a line around a column, control characters made visible, and the mark's indent."""
-    begin = max(0, column - 1 - width // 2)
-    shown = "".join(c if c.isprintable() else "·" for c in source[begin : begin + width])
-    return shown, " " * (column - 1 - begin)
-
-
-# ---------------------------------------------------------------------------- parsing
 
 
 @dataclass
@@ -87,14 +49,6 @@ class _Frame:
     mark: str
     children: list[_Frame | Op] = field(default_factory=list)
 
-
-@dataclass(frozen=True)
-class _Call:
-    function: str
-    operands: tuple[Operand, ...]
-
-
-_Value = Operand | Indirect | _Call  # of an expression while it is read; Indirect stays in an index
 
 _SLOT = re.compile(r"[ \t]*(\||\d+(?::\w*)?)(?=[ \t]|$)")
 _BUFFER_LINE = re.compile(r"[ \t]*[A-Za-z_]\w*[ \t]+[A-Za-z_]\w*[ \t]*\[")
@@ -107,47 +61,27 @@ _TABLE = re.compile(
 _DOMAIN = re.compile(r"[ \t]*domain[ \t]+([A-Za-z_]\w*)[ \t]+(\S+)[ \t]+(\S+)[ \t]*")
 
 
-@cache
-def _lark() -> Lark:
-    grammar = FilePath(__file__).with_name("grammar.lark").read_text()
-    return Lark(
-        grammar, parser="lalr", start=["names", "buffer", "operation", "access"], propagate_positions=True
-    )
-
-
 def parse(text: str) -> Program:
     """Read a program. Raises TextError with line, column and remedy where the text is not one."""
     return _Reader(text).program()
 
 
-class _Reader:
+class _Reader(LineReader):
     def __init__(self, text: str) -> None:
         limit = KERNEL_LIMITS["text bytes"]
         if len(text) > limit or len(text.encode("utf-8", "replace")) > limit:
             raise TextError(f"the text is longer than {limit} bytes", "Split the kernel into smaller ones.")
-        self.lines = text.splitlines()
-        self.number = 0  # of the current line, from 1
-        self.offset = 0  # columns of the current line before what lark sees
+        super().__init__(text.splitlines())
         self.name = ""
         self.inputs: tuple[str, ...] = ()
         self.outputs: tuple[str, ...] = ()
         self.buffers: list[Buffer] = []
-        self.dims: dict[str, tuple[Dim, ...]] = {}
         self.dtypes: dict[str, str] = {}
         self.root: list[_Frame | Op] = []
         self.open: list[_Frame] = []
         self.nodes = 0
         self.headers: dict[str, int] = {}
         self.domains: dict[str, Domain] = {}
-        self.tables: dict[str, Table] = {}
-
-    def fail(self, message: str, remedy: str, column: int = 1) -> NoReturn:
-        source = self.lines[self.number - 1] if 0 < self.number <= len(self.lines) else ""
-        raise TextError(message, remedy, max(self.number, 1), column, source)
-
-    def fail_at(self, where: Tree[Token] | Token, message: str, remedy: str) -> NoReturn:
-        start = where.column if isinstance(where, Token) else getattr(where.meta, "column", 1)
-        self.fail(message, remedy, self.offset + (start or 1))
 
     # -------------------------------------------------------------- lines
 
@@ -266,24 +200,6 @@ class _Reader:
                 f"Take bounds between {least} and {most}.",
             )
 
-    def read(self, start: str, line: str, offset: int) -> Tree[Token]:
-        self.offset = offset
-        if len(line) > LINE:
-            self.fail(f"a line of {len(line)} characters", f"A line has {LINE} at most.")
-        try:
-            tree = _lark().parse(line[offset:], start=start)
-            # Reading a tree recurses; a short line cannot be too deep for that.
-            if len(line) > DEEP and _is_deep(tree):
-                self.fail("an expression of too many parts", _ONE_FUNCTION)
-            return tree
-        except UnexpectedInput as error:
-            column = getattr(error, "column", -1)
-            column = column if isinstance(column, int) and column > 0 else len(line) - offset + 1
-            token = getattr(error, "token", None)
-            if token is not None and token.type == "$END":
-                column = len(line) - offset + 1
-            self.fail(f"expected {_expected(error)}", _SHAPE_OF[start], offset + column)
-
     def buffer(self, line: str) -> None:
         if self.root:
             self.fail("a buffer line after the body has begun", "Move it above the first operation.")
@@ -366,6 +282,7 @@ class _Reader:
         for frame in fresh:
             self.attach(frame)
             self.open.append(frame)
+        self.sizes = [frame.size for frame in self.open]
         if len(self.open) > KERNEL_LIMITS["depth"]:
             self.fail(f"more than {KERNEL_LIMITS['depth']} nested scopes", "Merge some of them.")
         self.attach(self.operation(self.read("operation", line, at)))
@@ -409,8 +326,8 @@ class _Reader:
         accumulate = str(assign)[:-1]
         if accumulate == "-":  # read as += of the negated operand
             accumulate, value = "+", self.negated(value, value_tree)
-        if not isinstance(value, _Call):
-            value = _Call("", (self.operand(value, value_tree),))
+        if not isinstance(value, Call):
+            value = Call("", (self.operand(value, value_tree),))
         for access in (target, *(o for o in value.operands if isinstance(o, Access))):
             if guard:
                 self.check_guarded(access, guard, target_tree)
@@ -421,167 +338,18 @@ class _Reader:
             self.fail_at(value_tree, *fault)
         return op
 
-    def negated(self, value: _Value, where: Any) -> _Value:
-        if isinstance(value, Number):
-            return Number(-value.value)
-        if isinstance(value, Affine | Indirect):
-            return -value
-        if isinstance(value, Access):
-            return _Call("neg", (value,))
-        return self.fail_at(where, "more than one function in an operation", _ONE_FUNCTION)
-
-    def expression(self, tree: Any, within_bounds: bool = True) -> _Value:
-        if not isinstance(tree, Tree):
-            raise AssertionError(tree)
-        if tree.data == "number":
-            text = str(tree.children[0])
-            if not (text.isascii() and text.isdigit()):
-                return Number(_float(text))
-            if len(text) > DIGITS:
-                self.fail_at(
-                    tree,
-                    f"a number of {len(text)} digits",
-                    f"Write it as 1e50, or with {DIGITS} digits at most.",
-                )
-            return Number(int(text))
-        if tree.data == "iterator":
-            return Affine.iterator(self.depth(tree))
-        if tree.data == "access":
-            if str(tree.children[0]) in self.tables:
-                return self.lookup(tree, within_bounds)
-            return self.access(tree, within_bounds)
-        if tree.data == "negative":
-            return self.negated(self.expression(tree.children[0], within_bounds), tree)
-        if tree.data == "call":
-            return self.call(tree, within_bounds)
-        left = self.expression(tree.children[0], within_bounds)
-        sign = str(tree.children[1])
-        right = self.expression(tree.children[2], within_bounds)
-        folded = _fold(left, sign, right)
-        if folded is not None:
-            if _too_large(folded):
-                self.fail_at(tree, "a number beyond 64 bits beside an iterator", "Use smaller numbers.")
-            return folded
-        return _Call(sign, (self.operand(left, tree), self.operand(right, tree)))
-
-    def operand(self, value: _Value, where: Any) -> Operand:
-        if isinstance(value, _Call):
-            self.fail_at(where, "more than one function in an operation", _ONE_FUNCTION)
-        if isinstance(value, Indirect):
-            self.fail_at(where, f"{value} is a table's value", "A table stands only in the index of a read.")
-        return value
-
-    def call(self, tree: Tree[Token], within_bounds: bool) -> _Call:
-        name, *rest = [c for c in tree.children if c is not None]
-        assert isinstance(name, Token)
-        function = FUNCTIONS.get(str(name))
-        if function is None or function.infix:
-            known = ", ".join(f.name for f in FUNCTIONS.values() if not f.infix)
-            self.fail_at(name, f"unknown function {name}", f"The functions are {known}.")
-        if len(rest) != function.arity:
-            self.fail_at(
-                name, f"{name} takes {function.arity} operands, not {len(rest)}", "Add or drop operands."
-            )
-        operands: list[Operand] = []
-        for child in rest:
-            value = self.expression(child, within_bounds)
-            operands.append(self.operand(value, tree))
-        return _Call(str(name), tuple(operands))
-
-    def access(self, tree: Any, within_bounds: bool = True) -> Access:
-        name, *rest = [c for c in tree.children if c is not None]
-        dims = self.dims.get(str(name))
-        if dims is None:
-            self.fail_at(name, f"no buffer holds an array {name}", f"Add a line such as: {name} f32 [8] heap")
-        if len(rest) != len(dims):
-            self.fail_at(
-                name, f"{name} has {len(dims)} dimensions, not {len(rest)}", "Give one index per dimension."
-            )
-        index = tuple(self.index(child, within_bounds) for child in rest)
-        if within_bounds:
-            self.check_bounds(str(name), index, [d.size for d in dims], rest)
-        return Access(str(name), index)
-
-    def check_bounds(self, name: str, index: Sequence[Index], dims: Sequence[int], where: list[Any]) -> None:
-        sizes = [f.size for f in self.open]
-        for k, (form, size) in enumerate(zip(index, dims, strict=True)):
-            low, high = form.bounds(sizes)
-            if low < 0 or high >= size:
-                self.fail_at(
-                    where[k],
-                    f"index {k} of {name} runs from {low} to {high}, outside 0 to {size - 1}",
-                    "Change the index, the scopes' sizes, or the buffer's dimension.",
-                )
-
-    def lookup(self, tree: Any, within_bounds: bool) -> Index:
-        """``idx[...]`` in an index; folded where its place is constant."""
-        name, *rest = [c for c in tree.children if c is not None]
-        table = self.tables[str(name)]
-        if len(rest) != len(table.dims):
-            self.fail_at(
-                name,
-                f"{name} has {len(table.dims)} dimensions, not {len(rest)}",
-                "Give one index per dimension.",
-            )
-        at = tuple(self.affine(child) for child in rest)
-        if within_bounds or all(form.is_constant for form in at):
-            self.check_bounds(str(name), at, table.dims, rest)
-        return Indirect.make([(Lookup(table, at), 1)], Affine())
-
     def check_guarded(self, access: Access, guard: tuple[Comparison, ...], where: Tree[Token]) -> None:
         """Under a guard an index must be in bounds wherever the guard holds (decided exactly)."""
         from dojo_core.program.dependence import may_leave
 
-        sizes = [f.size for f in self.open]
         dims = [d.size for d in self.dims[access.array]]
         for what, form, size in bounded(access.array, access.index, dims):
-            if may_leave(form, size, sizes, guard):
+            if may_leave(form, size, self.sizes, guard):
                 self.fail_at(
                     where,
                     f"{what}, {form}, leaves 0 to {size - 1} where the guard holds",
                     "Tighten the guard, or change the index or the buffer's dimension.",
                 )
-
-    def comparison(self, tree: Tree[Token]) -> Comparison:
-        left, sign, right = tree.children
-        form = self.affine(left) - self.affine(right)
-        bound = -form.const
-        form = Affine(form.terms)
-        relation = str(sign)
-        if relation == "!=":
-            self.fail_at(tree, "a guard compares with < <= > >= or ==", "Write the guard with one of these.")
-        if relation in ("<=", ">"):
-            bound += 1
-        return Comparison(form, {"<=": "<", ">": ">="}.get(relation, relation), bound)
-
-    def affine(self, tree: Any) -> Affine:
-        value = self.index(tree)
-        if isinstance(value, Indirect):
-            self.fail_at(
-                tree,
-                "a table's value where only iterators may stand",
-                "A table stands in the index of a read, such as x[idx[{0}]], in no guard or other table.",
-            )
-        return value
-
-    def index(self, tree: Any, within_bounds: bool = True) -> Index:
-        value = self.expression(tree, within_bounds)
-        if isinstance(value, Number) and isinstance(value.value, int):
-            return Affine((), value.value)
-        if not isinstance(value, Affine | Indirect):
-            self.fail_at(
-                tree,
-                "not affine in the iterators",
-                "An index is a sum of iterators times whole numbers, such as {0}*16+{1}+3.",
-            )
-        return value
-
-    def depth(self, tree: Tree[Token]) -> int:
-        depth = int(str(tree.children[0])[1:-1])
-        if depth >= len(self.open):
-            inside = f"{{0}} to {{{len(self.open) - 1}}}" if self.open else "none"
-            self.fail_at(tree, f"no scope at depth {depth} here", f"The iterators of this line: {inside}.")
-        return depth
 
     # -------------------------------------------------------------- the whole
 
@@ -635,85 +403,12 @@ class _Reader:
         )
 
 
-_ONE_FUNCTION = "Write one instruction per line, with a temporary between them."
-_SHAPE_OF = {
-    "names": "Write names with commas between them, such as: in x, w",
-    "buffer": "A buffer line reads: name dtype [dims] location -> arrays, such as: m f32 [8, 16:N] heap",
-    "access": "An access reads: array[indices], such as x[{0}+1,{1}]",
-    "operation": "A line reads: sizes or bars, then target = operation, "
-    "such as: 8 16 y[{0},{1}] = exp(x[{0},{1}])",
-}
-_TOKEN_WORDS = {
-    "NAME": "a name", "NUMBER": "a number", "ITERATOR": "an iterator such as {0}",
-    "ASSIGN": "= or += *= max= min=",
-    "SUM": "+ or -", "PRODUCT": "* or /", "RELATION": "a comparison", "LSQB": "[", "RSQB": "]", "LPAR": "(",
-    "RPAR": ")", "COMMA": "a comma", "IF": "if", "AND": "and", "BANG": "!", "COLON": ":",
-    "$END": "the end of the line",
-    "PREFETCH": "prefetch", "STREAM": "stream", "MINUS": "-",
-}  # fmt: skip
-
-
-def _expected(error: UnexpectedInput) -> str:
-    accepted = (
-        getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None)
-    )
-    words = sorted({_TOKEN_WORDS.get(t, str(t)) for t in accepted or ()})
-    return " or ".join(words) if words else "something else"
-
-
-def _is_deep(tree: Tree[Token]) -> bool:
-    level: list[Any] = [tree]
-    for _ in range(DEEP):
-        level = [child for node in level if isinstance(node, Tree) for child in node.children]
-        if not level:
-            return False
-    return True
-
-
 def _is_size(digits: str) -> bool:
     return len(digits) <= 13 and 0 < int(digits) < 2**40
 
 
 def _short(digits: str) -> str:
     return digits if len(digits) <= DIGITS else f"{digits[:8]}..."
-
-
-def _too_large(form: Index) -> bool:
-    numbers = [c for _, c in form.lookups] if isinstance(form, Indirect) else []
-    rest = form.rest if isinstance(form, Indirect) else form
-    return max(map(abs, [rest.const, *numbers, *(c for _, c in rest.terms)])) >= LARGEST
-
-
-def _float(text: str) -> int | float:
-    value = float(text)
-    if math.isnan(value):
-        return math.nan  # one object: a NaN equals nothing but itself
-    whole = value.is_integer() and abs(value) < 2**53
-    return int(value) if whole else value
-
-
-def _fold(left: _Value, sign: str, right: _Value) -> Index | None:
-    """An iterator expression stays one operand: ``{0}*2+1``."""
-
-    def form(value: _Value) -> Index | None:
-        if isinstance(value, Affine | Indirect):
-            return value
-        if isinstance(value, Number) and isinstance(value.value, int):
-            return Affine((), value.value)
-        return None
-
-    a, b = form(left), form(right)
-    if a is None or b is None or (isinstance(left, Number) and isinstance(right, Number)):
-        return None
-    if sign == "+":
-        return plus(a, b)
-    if sign == "-":
-        return plus(a, -b)
-    if sign == "*" and isinstance(a, Affine) and a.is_constant:
-        return b * a.const
-    if sign == "*" and isinstance(b, Affine) and b.is_constant:
-        return a * b.const
-    return None
 
 
 def with_births(program: Program) -> Program:
@@ -746,19 +441,3 @@ def with_births(program: Program) -> Program:
 
     body = tuple(numbered(n) for n in program.body)
     return program.edit(body=body, buffers=tuple(map(owned, program.buffers)))
-
-
-def parse_access(program: Program, leaf: Leaf, text: str) -> Access:
-    """Read an access as it could stand in a prefetch of that operation (out of bounds is allowed)."""
-    array = text.split("[", 1)[0].strip()
-    home = program.buffer_of.get(array)
-    return _access(text, array, home.dims if home else None, tuple(s.size for s in leaf.scopes))
-
-
-@lru_cache(maxsize=5_000)
-def _access(text: str, array: str, dims: tuple[Dim, ...] | None, sizes: tuple[int, ...]) -> Access:
-    reader = _Reader(text or " ")
-    reader.number = 1
-    reader.dims = {} if dims is None else {array: dims}
-    reader.open = [_Frame(size, "") for size in sizes]
-    return reader.access(reader.read("access", reader.lines[0], 0), within_bounds=False)

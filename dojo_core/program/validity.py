@@ -300,6 +300,8 @@ _UNORDERED_WORDS = {"p": "parallel", "g": "grid", "b": "block", "w": "warp", "W"
 
 def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Fault | None:
     """Two unordered iterations of a parallel scope that touch one cell, one of them writing."""
+    if not any(scope.mark for touch in view.touches for scope in touch.leaf.scopes[owner:]):
+        return None
     for n, a in enumerate(view.touches):
         for b in view.touches[n:]:
             if a.kind == "r" and b.kind == "r":

@@ -17,8 +17,8 @@ from difflib import get_close_matches
 from dojo_core.moves import MoveSyntax, why
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.places import NoSuchPlace, Place, leaf_at
+from dojo_core.program.expressions import TextError
 from dojo_core.program.marks import lane_stride
-from dojo_core.program.text import TextError
 from dojo_core.program.tree import Access, Leaf, Program
 
 TOLERANCE = (

@@ -19,7 +19,8 @@ from dojo_core.game import Game
 from dojo_core.line import read_line
 from dojo_core.moves import IllegalMove, MoveSyntax
 from dojo_core.program.dependence import POLICIES
-from dojo_core.program.text import TextError, parse
+from dojo_core.program.expressions import TextError
+from dojo_core.program.text import parse
 from dojo_core.recipes import RECIPES, play
 from dojo_core.school.goals import Goal, Situation, read_goal
 from dojo_core.school.pictures import read_picture

@@ -18,7 +18,8 @@ from dojo_core.game import Game, GameFull
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.records import Record
 from dojo_core.moves import IllegalMove, MoveSyntax, apply, legal_moves
-from dojo_core.program.text import TextError, parse
+from dojo_core.program.expressions import TextError
+from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.school.goals import Situation, read_goal
 from dojo_core.school.review import WHY

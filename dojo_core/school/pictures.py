@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from dojo_core.program.text import TextError
+from dojo_core.program.expressions import TextError
 
 LARGEST = 32 * 1024  # bytes of a file
 CLASSES = (

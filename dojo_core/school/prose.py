@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dojo_core.program.text import TextError
+from dojo_core.program.expressions import TextError
 
 Span = list[str]
 Block = dict[str, Any]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dojo_core.measure.places import data_directory
-from dojo_core.program.text import TextError
+from dojo_core.program.expressions import TextError
 from dojo_core.school.lesson import Lesson, read_lesson
 from dojo_core.school.prose import Span, Terms, slug, spans
 

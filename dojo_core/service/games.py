@@ -11,7 +11,8 @@ from weakref import WeakValueDictionary
 from dojo_core.faults import program_fault
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, read_line
-from dojo_core.program.text import TextError, parse
+from dojo_core.program.expressions import TextError
+from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.service import library
 from dojo_core.service.merging import merge

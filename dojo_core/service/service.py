@@ -16,7 +16,7 @@ from dojo_core.bench.roofline import Roofline
 from dojo_core.faults import shortened, text_fault
 from dojo_core.game import Game, GameFull
 from dojo_core.moves import IllegalMove, MoveSyntax, why
-from dojo_core.program.text import TextError
+from dojo_core.program.expressions import TextError
 from dojo_core.service import board, feed, library
 from dojo_core.service.attention import Attention
 from dojo_core.service.changes import change, delete, removal, restore
@@ -147,6 +147,11 @@ class Service:
         self._leave(player)
         player.measuring = table.measuring = table.measuring if measuring is None else measuring
         self._sit(player, table)
+
+    def note(self, player: Player) -> None:
+        """Let lists of saved games tell what the player's board tells."""
+        with player.lock:
+            self._note(player)
 
     def leave(self, player: Player) -> None:
         """Away from the table, back to the start screen."""
@@ -279,11 +284,15 @@ class Service:
         self._save(player, table)
 
     def _leave(self, player: Player) -> None:
-        """Back to the start screen; what was measured since the last move is noted with the game."""
-        table = player.table
+        """Back to the start screen."""
+        self._note(player)
         self.queue.drop(player.id)
         player.sit(None)
         player.measuring = True
+
+    def _note(self, player: Player) -> None:
+        """Save the game where something was measured since its last move: lists tell its best."""
+        table = player.table
         if table is not None:
             with table.lock:
                 if len(table.game.positions) > 1 and self._notes(table) != table.noted:

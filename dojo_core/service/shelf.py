@@ -27,7 +27,8 @@ from dojo_core.measure.machine import Machine, this_machine
 from dojo_core.measure.measurement import Workload, seconds_text
 from dojo_core.measure.records import Record, SavedGame
 from dojo_core.moves import IllegalMove, MoveSyntax
-from dojo_core.program.text import TextError, parse
+from dojo_core.program.expressions import TextError
+from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.service import library as saved
 from dojo_core.service.attention import OTHER

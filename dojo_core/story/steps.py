@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine
-from dojo_core.program.text import TextError
+from dojo_core.program.expressions import TextError
 from dojo_core.program.tree import Program
 
 

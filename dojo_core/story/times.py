@@ -10,7 +10,7 @@ from typing import Any
 
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
-from dojo_core.program.text import TextError
+from dojo_core.program.expressions import TextError
 from dojo_core.story.steps import Story
 
 RUN_SECONDS = 120.0  # a naive program may take many

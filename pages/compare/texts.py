@@ -6,7 +6,8 @@ from typing import Any
 
 import streamlit as st
 
-from dojo_core.program.text import TextError, parse
+from dojo_core.program.expressions import TextError
+from dojo_core.program.text import parse
 from dojo_core.targets.cpu.build import assembly
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.cpu.codegen import generate

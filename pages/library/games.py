@@ -17,6 +17,7 @@ from pages.shared import the_player, the_service, the_shelf
 
 def games() -> None:
     shelf = the_shelf()
+    the_service().note(the_player())
     words = st.text_input(
         "Search", key="games_words", placeholder="Title, kernel or player", label_visibility="collapsed"
     )

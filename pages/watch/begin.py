@@ -9,7 +9,7 @@ from agents.jobs.recording import Recording, shipped
 from agents.jobs.spec import MOST_EVALUATIONS, MOST_SECONDS, TIMINGS
 from agents.players import AGENTS
 from dojo_core.game import Game
-from dojo_core.program.text import TextError
+from dojo_core.program.expressions import TextError
 from dojo_core.service import Refused
 from pages import runs, shell
 from pages.jobs import the_jobs

@@ -7,7 +7,7 @@ import secrets
 from agents.jobs import JobSpec
 from dojo_core.game import Game, GameFull
 from dojo_core.moves import IllegalMove, MoveSyntax
-from dojo_core.program.text import TextError
+from dojo_core.program.expressions import TextError
 from dojo_core.service import Refused
 from pages.shared import the_player, the_service
 

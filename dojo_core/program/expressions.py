@@ -1,0 +1,340 @@
+"""Reading a line of the text form: what lark makes of it, expressions, accesses and their bounds.
+
+The grammar is ``grammar.lark``; errors say where, what is wrong, and what to do about it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path as FilePath
+from typing import Any, NoReturn
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedInput
+
+from dojo_core.program.affine import Affine
+from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.tables import Index, Indirect, Lookup, Table, plus
+from dojo_core.program.tree import Access, Comparison, Dim, Leaf, Number, Operand, Program
+
+DIGITS = 40  # of a whole number: a longer one is written as 1e50
+LARGEST = 2**63  # what iterators are multiplied by stays below it: generated code counts in 64 bits
+LINE = 16384  # characters
+DEEP = 200  # expressions in one another
+
+
+class TextError(ValueError):
+    """A text that is not a program: where, what is wrong, and what to do about it.
+
+    ``line`` and ``column`` count from 1. ``str()`` shows the line with a mark under the place.
+    """
+
+    def __init__(self, message: str, remedy: str, line: int = 1, column: int = 1, source: str = ""):
+        super().__init__(message)
+        self.message, self.remedy = message, remedy
+        self.line, self.column, self.source = line, column, source
+
+    def __str__(self) -> str:
+        shown, mark = _excerpt(self.source, self.column)
+        return f"line {self.line}, column {self.column}: {self.message}\n  {shown}\n  {mark}^\n{self.remedy}"
+
+
+def _excerpt(source: str, column: int, width: int = 100) -> tuple[str, str]:
+    """The part of a line around a column, control characters made visible, and the mark's indent."""
+    begin = max(0, column - 1 - width // 2)
+    shown = "".join(c if c.isprintable() else "·" for c in source[begin : begin + width])
+    return shown, " " * (column - 1 - begin)
+
+
+@dataclass(frozen=True)
+class Call:
+    function: str
+    operands: tuple[Operand, ...]
+
+
+Value = Operand | Indirect | Call  # of an expression while it is read; Indirect stays in an index
+
+
+@cache
+def _lark() -> Lark:
+    grammar = FilePath(__file__).with_name("grammar.lark").read_text()
+    return Lark(
+        grammar, parser="lalr", start=["names", "buffer", "operation", "access"], propagate_positions=True
+    )
+
+
+class LineReader:
+    """Reads lines under scopes of ``sizes``, with arrays of ``dims`` and tables. Raises TextError."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self.number = 0  # of the current line, from 1
+        self.offset = 0  # columns of the current line before what lark sees
+        self.sizes: list[int] = []  # of the scopes around, outermost first
+        self.dims: dict[str, tuple[Dim, ...]] = {}
+        self.tables: dict[str, Table] = {}
+
+    def fail(self, message: str, remedy: str, column: int = 1) -> NoReturn:
+        source = self.lines[self.number - 1] if 0 < self.number <= len(self.lines) else ""
+        raise TextError(message, remedy, max(self.number, 1), column, source)
+
+    def fail_at(self, where: Tree[Token] | Token, message: str, remedy: str) -> NoReturn:
+        start = where.column if isinstance(where, Token) else getattr(where.meta, "column", 1)
+        self.fail(message, remedy, self.offset + (start or 1))
+
+    def read(self, start: str, line: str, offset: int) -> Tree[Token]:
+        self.offset = offset
+        if len(line) > LINE:
+            self.fail(f"a line of {len(line)} characters", f"A line has {LINE} at most.")
+        try:
+            tree = _lark().parse(line[offset:], start=start)
+            # Reading a tree recurses; a short line cannot be too deep for that.
+            if len(line) > DEEP and _is_deep(tree):
+                self.fail("an expression of too many parts", ONE_FUNCTION)
+            return tree
+        except UnexpectedInput as error:
+            column = getattr(error, "column", -1)
+            column = column if isinstance(column, int) and column > 0 else len(line) - offset + 1
+            token = getattr(error, "token", None)
+            if token is not None and token.type == "$END":
+                column = len(line) - offset + 1
+            self.fail(f"expected {_expected(error)}", _SHAPE_OF[start], offset + column)
+
+    def negated(self, value: Value, where: Any) -> Value:
+        if isinstance(value, Number):
+            return Number(-value.value)
+        if isinstance(value, Affine | Indirect):
+            return -value
+        if isinstance(value, Access):
+            return Call("neg", (value,))
+        return self.fail_at(where, "more than one function in an operation", ONE_FUNCTION)
+
+    def expression(self, tree: Any, within_bounds: bool = True) -> Value:
+        if not isinstance(tree, Tree):
+            raise AssertionError(tree)
+        if tree.data == "number":
+            text = str(tree.children[0])
+            if not (text.isascii() and text.isdigit()):
+                return Number(_float(text))
+            if len(text) > DIGITS:
+                self.fail_at(
+                    tree,
+                    f"a number of {len(text)} digits",
+                    f"Write it as 1e50, or with {DIGITS} digits at most.",
+                )
+            return Number(int(text))
+        if tree.data == "iterator":
+            return Affine.iterator(self.depth(tree))
+        if tree.data == "access":
+            if str(tree.children[0]) in self.tables:
+                return self.lookup(tree, within_bounds)
+            return self.access(tree, within_bounds)
+        if tree.data == "negative":
+            return self.negated(self.expression(tree.children[0], within_bounds), tree)
+        if tree.data == "call":
+            return self.call(tree, within_bounds)
+        left = self.expression(tree.children[0], within_bounds)
+        sign = str(tree.children[1])
+        right = self.expression(tree.children[2], within_bounds)
+        folded = _fold(left, sign, right)
+        if folded is not None:
+            if _too_large(folded):
+                self.fail_at(tree, "a number beyond 64 bits beside an iterator", "Use smaller numbers.")
+            return folded
+        return Call(sign, (self.operand(left, tree), self.operand(right, tree)))
+
+    def operand(self, value: Value, where: Any) -> Operand:
+        if isinstance(value, Call):
+            self.fail_at(where, "more than one function in an operation", ONE_FUNCTION)
+        if isinstance(value, Indirect):
+            self.fail_at(where, f"{value} is a table's value", "A table stands only in the index of a read.")
+        return value
+
+    def call(self, tree: Tree[Token], within_bounds: bool) -> Call:
+        name, *rest = [c for c in tree.children if c is not None]
+        assert isinstance(name, Token)
+        function = FUNCTIONS.get(str(name))
+        if function is None or function.infix:
+            known = ", ".join(f.name for f in FUNCTIONS.values() if not f.infix)
+            self.fail_at(name, f"unknown function {name}", f"The functions are {known}.")
+        if len(rest) != function.arity:
+            self.fail_at(
+                name, f"{name} takes {function.arity} operands, not {len(rest)}", "Add or drop operands."
+            )
+        operands: list[Operand] = []
+        for child in rest:
+            value = self.expression(child, within_bounds)
+            operands.append(self.operand(value, tree))
+        return Call(str(name), tuple(operands))
+
+    def access(self, tree: Any, within_bounds: bool = True) -> Access:
+        name, *rest = [c for c in tree.children if c is not None]
+        dims = self.dims.get(str(name))
+        if dims is None:
+            self.fail_at(name, f"no buffer holds an array {name}", f"Add a line such as: {name} f32 [8] heap")
+        if len(rest) != len(dims):
+            self.fail_at(
+                name, f"{name} has {len(dims)} dimensions, not {len(rest)}", "Give one index per dimension."
+            )
+        index = tuple(self.index(child, within_bounds) for child in rest)
+        if within_bounds:
+            self.check_bounds(str(name), index, [d.size for d in dims], rest)
+        return Access(str(name), index)
+
+    def check_bounds(self, name: str, index: Sequence[Index], dims: Sequence[int], where: list[Any]) -> None:
+        for k, (form, size) in enumerate(zip(index, dims, strict=True)):
+            low, high = form.bounds(self.sizes)
+            if low < 0 or high >= size:
+                self.fail_at(
+                    where[k],
+                    f"index {k} of {name} runs from {low} to {high}, outside 0 to {size - 1}",
+                    "Change the index, the scopes' sizes, or the buffer's dimension.",
+                )
+
+    def lookup(self, tree: Any, within_bounds: bool) -> Index:
+        """``idx[...]`` in an index; folded where its place is constant."""
+        name, *rest = [c for c in tree.children if c is not None]
+        table = self.tables[str(name)]
+        if len(rest) != len(table.dims):
+            self.fail_at(
+                name,
+                f"{name} has {len(table.dims)} dimensions, not {len(rest)}",
+                "Give one index per dimension.",
+            )
+        at = tuple(self.affine(child) for child in rest)
+        if within_bounds or all(form.is_constant for form in at):
+            self.check_bounds(str(name), at, table.dims, rest)
+        return Indirect.make([(Lookup(table, at), 1)], Affine())
+
+    def comparison(self, tree: Tree[Token]) -> Comparison:
+        left, sign, right = tree.children
+        form = self.affine(left) - self.affine(right)
+        bound = -form.const
+        form = Affine(form.terms)
+        relation = str(sign)
+        if relation == "!=":
+            self.fail_at(tree, "a guard compares with < <= > >= or ==", "Write the guard with one of these.")
+        if relation in ("<=", ">"):
+            bound += 1
+        return Comparison(form, {"<=": "<", ">": ">="}.get(relation, relation), bound)
+
+    def affine(self, tree: Any) -> Affine:
+        value = self.index(tree)
+        if isinstance(value, Indirect):
+            self.fail_at(
+                tree,
+                "a table's value where only iterators may stand",
+                "A table stands in the index of a read, such as x[idx[{0}]], in no guard or other table.",
+            )
+        return value
+
+    def index(self, tree: Any, within_bounds: bool = True) -> Index:
+        value = self.expression(tree, within_bounds)
+        if isinstance(value, Number) and isinstance(value.value, int):
+            return Affine((), value.value)
+        if not isinstance(value, Affine | Indirect):
+            self.fail_at(
+                tree,
+                "not affine in the iterators",
+                "An index is a sum of iterators times whole numbers, such as {0}*16+{1}+3.",
+            )
+        return value
+
+    def depth(self, tree: Tree[Token]) -> int:
+        depth = int(str(tree.children[0])[1:-1])
+        if depth >= len(self.sizes):
+            inside = f"{{0}} to {{{len(self.sizes) - 1}}}" if self.sizes else "none"
+            self.fail_at(tree, f"no scope at depth {depth} here", f"The iterators of this line: {inside}.")
+        return depth
+
+
+ONE_FUNCTION = "Write one instruction per line, with a temporary between them."
+_SHAPE_OF = {
+    "names": "Write names with commas between them, such as: in x, w",
+    "buffer": "A buffer line reads: name dtype [dims] location -> arrays, such as: m f32 [8, 16:N] heap",
+    "access": "An access reads: array[indices], such as x[{0}+1,{1}]",
+    "operation": "A line reads: sizes or bars, then target = operation, "
+    "such as: 8 16 y[{0},{1}] = exp(x[{0},{1}])",
+}
+_TOKEN_WORDS = {
+    "NAME": "a name", "NUMBER": "a number", "ITERATOR": "an iterator such as {0}",
+    "ASSIGN": "= or += *= max= min=",
+    "SUM": "+ or -", "PRODUCT": "* or /", "RELATION": "a comparison", "LSQB": "[", "RSQB": "]", "LPAR": "(",
+    "RPAR": ")", "COMMA": "a comma", "IF": "if", "AND": "and", "BANG": "!", "COLON": ":",
+    "$END": "the end of the line",
+    "PREFETCH": "prefetch", "STREAM": "stream", "MINUS": "-",
+}  # fmt: skip
+
+
+def _expected(error: UnexpectedInput) -> str:
+    accepted = (
+        getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None)
+    )
+    words = sorted({_TOKEN_WORDS.get(t, str(t)) for t in accepted or ()})
+    return " or ".join(words) if words else "something else"
+
+
+def _is_deep(tree: Tree[Token]) -> bool:
+    level: list[Any] = [tree]
+    for _ in range(DEEP):
+        level = [child for node in level if isinstance(node, Tree) for child in node.children]
+        if not level:
+            return False
+    return True
+
+
+def _too_large(form: Index) -> bool:
+    numbers = [c for _, c in form.lookups] if isinstance(form, Indirect) else []
+    rest = form.rest if isinstance(form, Indirect) else form
+    return max(map(abs, [rest.const, *numbers, *(c for _, c in rest.terms)])) >= LARGEST
+
+
+def _float(text: str) -> int | float:
+    value = float(text)
+    if math.isnan(value):
+        return math.nan  # one object: a NaN equals nothing but itself
+    whole = value.is_integer() and abs(value) < 2**53
+    return int(value) if whole else value
+
+
+def _fold(left: Value, sign: str, right: Value) -> Index | None:
+    """An iterator expression stays one operand: ``{0}*2+1``."""
+
+    def form(value: Value) -> Index | None:
+        if isinstance(value, Affine | Indirect):
+            return value
+        if isinstance(value, Number) and isinstance(value.value, int):
+            return Affine((), value.value)
+        return None
+
+    a, b = form(left), form(right)
+    if a is None or b is None or (isinstance(left, Number) and isinstance(right, Number)):
+        return None
+    if sign == "+":
+        return plus(a, b)
+    if sign == "-":
+        return plus(a, -b)
+    if sign == "*" and isinstance(a, Affine) and a.is_constant:
+        return b * a.const
+    if sign == "*" and isinstance(b, Affine) and b.is_constant:
+        return a * b.const
+    return None
+
+
+def parse_access(program: Program, leaf: Leaf, text: str) -> Access:
+    """Read an access as it could stand in a prefetch of that operation (out of bounds is allowed)."""
+    array = text.split("[", 1)[0].strip()
+    home = program.buffer_of.get(array)
+    return _access(text, array, home.dims if home else None, tuple(s.size for s in leaf.scopes))
+
+
+@lru_cache(maxsize=5_000)
+def _access(text: str, array: str, dims: tuple[Dim, ...] | None, sizes: tuple[int, ...]) -> Access:
+    reader = LineReader((text or " ").splitlines())
+    reader.number = 1
+    reader.dims = {} if dims is None else {array: dims}
+    reader.sizes = [*sizes]
+    return reader.access(reader.read("access", reader.lines[0], 0), within_bounds=False)
