@@ -2,14 +2,15 @@
 
     search     against uniform random, random sampling and annealing over edges, at equal evaluations
     ablations  max against plain Q-learning, then double DQN, dueling heads, the encoder, the paper's form
+    alike      in the runs of these, how often the best reward ahead and the sum ask for the same move
     transfer   one policy trained on several kernels, played greedily on kernels that it has not seen
     found      the best lines found beside the heuristic's, timed side by side, with the code
     report     the page's section of evidence from the files, without running anything
 
-Runs are kept in ``--out`` (runs.json, transfer.json, found.md) as each ends. A part that was stopped goes
-on: a run that ended is not run again, one that was stopped takes its measurements from its log. A program
-that this machine has timed before, by whatever agent, is not compiled again: its recorded time is used and
-counted as recorded. The finalists of every run are timed anew.
+Runs are kept in ``--out`` (runs.json, alike.json, transfer.json, found.md) as each ends. A part that was
+stopped goes on: a run that ended is not run again, one that was stopped takes its measurements from its log.
+A program that this machine has timed before, by whatever agent, is not compiled again: its recorded time
+is used and counted as recorded. The finalists of every run are timed anew.
 
 The shapes are smaller than table 3's, so that a start program runs in milliseconds and one evaluation takes
 about as long as its compilation: 300 of them for each of 18 runs of an agent is what makes seeds comparable.
@@ -33,11 +34,13 @@ from agents.players import agent_named
 from agents.timing import MachineTiming, Timing
 from agents.tuning import Tuning
 from benchmarks import perfllm_report
+from benchmarks.perfllm_alike import alike
 from dojo_core import kernels
 from dojo_core.cli.keeping import opened
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.measurer import Measurer
+from dojo_core.measure.places import data_directory
 from dojo_core.program.tree import Program
 
 SHAPES = {
@@ -47,7 +50,7 @@ SHAPES = {
 LEARNED_ON = {"softmax": "1024x512", "matmul": "128x128x128", "layernorm": "1024x512"}
 UNSEEN = {"rmsnorm": "1024x1024", "reducemean": "1024x2048", "bmm": "8x64x64x64", "swiglu": "1x32x128x128"}
 SEARCH = ("perfllm", "annealing-edges", "random-edges", "sampling-edges")
-ABLATIONS = ("perfllm", "perfllm-plain", "perfllm-bag", "perfllm-paper", "perfllm-single", "perfllm-flat")
+ABLATIONS = ("perfllm", *perfllm_report.SWITCHED, *perfllm_report.PAPERS)
 PAGE = Path("docs/perfllm.md")
 Run = dict[str, Any]
 
@@ -56,7 +59,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=("search", "ablations", "transfer", "found", "report"))
+    parser.add_argument("part", choices=("search", "ablations", "alike", "transfer", "found", "report"))
     parser.add_argument("--budget", type=int, default=300)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--kernels", nargs="+", choices=tuple(SHAPES), default=tuple(SHAPES))
@@ -70,6 +73,8 @@ def main() -> None:
     if options.part in ("search", "ablations"):
         agents = options.agents or (SEARCH if options.part == "search" else ABLATIONS)
         search(options.out / "runs.json", agents, options.kernels, options.seeds, options.budget, end)
+    elif options.part == "alike":
+        keep_alike(options.out / "alike.json", ABLATIONS, options.kernels, options.budget)
     elif options.part == "transfer":
         transfer(options.out / "transfer.json", options.seeds, options.budget, end)
     elif options.part == "found":
@@ -192,6 +197,18 @@ def _run(wanted: Run, measurer: Measurer) -> Run:
         "resumed": tuning.resumed, "measuring_seconds": round(timing.seconds, 3),
         "thinking_seconds": round(thinking, 3), "wall_seconds": round(wall, 3),
     }  # fmt: skip
+
+
+def keep_alike(path: Path, agents: Sequence[str], names: Sequence[str], budget: int) -> None:
+    """What perfllm_alike finds in the logs of this machine's runs, by agent."""
+    logs: dict[str, list[Path]] = {agent: [] for agent in agents}
+    shapes = {kernel: SHAPES[kernel] for kernel in names}
+    for log in sorted((data_directory() / "runs").glob("*.jsonl")):
+        with log.open() as file:
+            head = json.loads(file.readline() or "{}")
+        if head.get("evaluations") == budget and shapes.get(head["kernel"]) == head["shape"]:
+            logs.get(head["agent"], []).append(log)
+    _write(path, {agent: asdict(alike(found)) for agent, found in logs.items() if found})
 
 
 def transfer(path: Path, seeds: int, budget: int, end: float | None) -> None:

@@ -25,7 +25,8 @@ from dojo_core.moves.notation import parse_move
 BEGIN, END = "<!-- evidence: python -m benchmarks.perfllm report -->", "<!-- end of evidence -->"
 NONE = "No run is in this repository yet, so nothing is claimed here about which is faster."
 RESAMPLED = 10_000
-SWITCHED = ("perfllm-plain", "perfllm-single", "perfllm-flat", "perfllm-bag", "perfllm-paper")
+SWITCHED = ("perfllm-plain", "perfllm-single", "perfllm-flat", "perfllm-bag")
+PAPERS = ("perfllm-paper", "perfllm-paper-plain")
 RIVALS = ("random-edges", "sampling-edges", "annealing-edges")
 Run = dict[str, Any]
 
@@ -44,10 +45,13 @@ def write(folder: Path, page: Path) -> str:
 def section(folder: Path, beside: Path) -> str:
     """The evidence as Markdown, its links from ``beside``; the pictures are drawn anew."""
     parts = []
-    runs_file, transfer_file, found_file = (folder / n for n in ("runs.json", "transfer.json", "found.md"))
+    names = ("runs.json", "alike.json", "transfer.json", "found.md")
+    runs_file, alike_file, transfer_file, found_file = (folder / name for name in names)
     if runs_file.exists():
         told = json.loads(runs_file.read_text())
         parts.append(_compared(told["runs"], told["machine"], folder, beside))
+    if alike_file.exists():
+        parts.append(_alike(json.loads(alike_file.read_text())))
     if transfer_file.exists():
         parts.append(_transferred(json.loads(transfer_file.read_text())["runs"]))
     if found_file.exists():
@@ -94,12 +98,13 @@ def _compared(all_runs: Sequence[Run], machine: str, folder: Path, beside: Path)
         "| | geometric mean of ratios | 95% interval | faster in | p |",
         "|---|---:|---:|---:|---:|",
     ]
-    for rival in (*RIVALS, *SWITCHED):
-        lines += _ratio_row(runs, rival)
+    for rival in (*RIVALS, *SWITCHED, PAPERS[0]):
+        lines += _ratio_row(runs, "perfllm", rival)
+    lines += _ratio_row(runs, *PAPERS)
     lines += [
         "",
-        "Ratio: the other's time over PerfLLM's, over all pairs of kernel and seed; above 1 PerfLLM is "
-        "faster. Interval: kernels drawn with replacement, then seeds of each. p: one-sided Wilcoxon "
+        "Ratio: the other's time over the first one's, over all pairs of kernel and seed; above 1 the first "
+        "is faster. Interval: kernels drawn with replacement, then seeds of each. p: one-sided Wilcoxon "
         "signed-rank test.",
         "",
         "| agent | evaluations per second | of a run's time, thinking | recorded |",
@@ -147,8 +152,8 @@ def ratios(runs: Sequence[Run], agent: str, rival: str) -> dict[str, list[float]
     return found
 
 
-def _ratio_row(runs: Sequence[Run], rival: str) -> list[str]:
-    groups = list(ratios(runs, "perfllm", rival).values())
+def _ratio_row(runs: Sequence[Run], agent: str, rival: str) -> list[str]:
+    groups = list(ratios(runs, agent, rival).values())
     pairs = [each for group in groups for each in group]
     if not pairs:
         return []
@@ -157,7 +162,7 @@ def _ratio_row(runs: Sequence[Run], rival: str) -> list[str]:
     better = sum(each > 0 for each in pairs)
     told = "–" if p is None else f"{p:.2g}"
     return [
-        f"| perfllm against {rival} | {mean:.2f} | {low:.2f} to {high:.2f} | {better}/{len(pairs)} | {told} |"
+        f"| {agent} against {rival} | {mean:.2f} | {low:.2f} to {high:.2f} | {better}/{len(pairs)} | {told} |"
     ]
 
 
@@ -183,6 +188,21 @@ def interval(groups: Sequence[Sequence[float]]) -> tuple[float, float, float]:
         for _ in range(RESAMPLED)
     )
     return mean(groups), drawn[int(0.025 * RESAMPLED)], drawn[int(0.975 * RESAMPLED)]
+
+
+def _alike(told: dict[str, Run]) -> str:
+    lines = [
+        "Max and plain Q-learning can differ only where the best reward ahead and the sum of rewards ahead "
+        "ask for different moves. In all that was measured behind the positions from which several moves "
+        "were tried:",
+        "",
+        "| runs of | positions | both ask for one move | best behind the sum's move, slower by |",
+        "|---|---:|---:|---:|",
+    ]
+    for agent, each in told.items():
+        share = each["same"] / each["positions"]
+        lines.append(f"| {agent} | {each['positions']} | {share:.0%} | {each['lost']:.1%} |")
+    return "\n".join(lines)
 
 
 # ---------------------------------------------------------------------------- kernels never seen

@@ -8,6 +8,7 @@ import math
 import pytest
 
 from benchmarks import perfllm, perfllm_report
+from benchmarks.perfllm_alike import alike
 
 
 def run(agent: str, seed: int, final: float, kernel: str = "softmax", **more):
@@ -46,6 +47,26 @@ def test_the_section_is_written_between_its_marks_and_says_what_the_files_say(tm
     assert (folder / "search.png").exists() and "(evidence/search.png)" in told
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
+
+
+def test_where_the_best_ahead_and_the_sum_ahead_ask_for_different_moves(tmp_path) -> None:
+    def measured(seconds: float, *line: str, effort: str = "quick") -> dict[str, object]:
+        return {"hash": "h", "seconds": seconds, "effort": effort, "line": line}
+
+    def log(name: str, *entries: dict[str, object]):
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(entry) + "\n" for entry in ({"dojo run": 1}, *entries)))
+        return path
+
+    # a is twice as fast and so is all behind it; b is no faster, and four times as fast one move on
+    apart = [
+        measured(t, *line.split())
+        for t, line in ((8, ""), (4, "a"), (4, "a c"), (4, "a c d"), (8, "b"), (2, "b e"))
+    ]
+    alike_too = [measured(8), measured(2, "a"), measured(8, "b"), measured(1, "b", effort="final")]
+    found = alike([log("one", *apart), log("other", *alike_too)], gamma=1.0)
+    assert (found.runs, found.positions, found.same) == (2, 2, 1)
+    assert found.lost == pytest.approx(math.sqrt(2) - 1)
 
 
 def test_what_is_there_is_not_run_again(tmp_path, monkeypatch) -> None:

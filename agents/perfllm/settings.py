@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -69,5 +69,6 @@ VARIANTS: dict[str, tuple[str, Settings]] = {
     "perfllm-single": ("the same without double DQN", Settings(double=False)),
     "perfllm-flat": ("the same without dueling heads", Settings(dueling=False)),
     "perfllm-paper": ("the same with the techniques of the paper alone", PAPER),
+    "perfllm-paper-plain": ("these with plain Q-learning", replace(PAPER, max_bellman=False)),
     "perfllm-bag": ("the same reading a bag of tokens", Settings(encoder=EncoderSettings("bag"))),
 }
