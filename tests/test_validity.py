@@ -34,6 +34,18 @@ def test_figure_6():
     assert apply(materialised, "fission_scope t@0 y") == apart
 
 
+def test_an_enabler_is_told_where_it_opens_the_move():
+    """Of the dimensions that could be materialised, the one in whose scope the fission is."""
+    together = parse(
+        kernel(
+            "8 4 t[{0},{1}] = x[{0},{1}]\n| | y[{0},{1}] = t[{0},{1}]",
+            "x f32 [8, 4] heap\ny f32 [8, 4] heap\nt f32 [8:N, 4:N] stack",
+        )
+    )
+    assert why(together, "materialise_dims t 0").legal
+    assert why(together, "fission_scope t@1 y").refusal.enablers == ("materialise_dims t 1",)
+
+
 def test_a_stack_buffer_lives_in_one_iteration_of_its_owner():
     program = parse(
         kernel(

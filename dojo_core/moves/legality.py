@@ -21,6 +21,8 @@ from dojo_core.program.validity import Fault, keeps_storage, storage_fault
 from dojo_core.targets.target import NO_TABLES, Target, UnknownTarget
 from dojo_core.targets.target import target as target_named
 
+ENABLERS_TRIED, ENABLERS_TOLD = 6, 3  # of a refused move
+
 
 def outcome(context: Context, move: Move) -> Program | Refusal:
     """The program after a legal move, or the refusal. The one place where legality is decided, of moves on
@@ -184,19 +186,24 @@ def why(program: Program, move: Move | str, target: str | Target = "cpu", policy
 
 
 def with_enablers(context: Context, move: Move, refusal: Refusal) -> Refusal:
-    """The refusal with the moves that are legal now and would help."""
+    """The refusal with the moves that are legal now and would help; where one of those that leave the tree
+    as it is makes the move legal, without the others of them that do not."""
     transformation = REGISTRY.get(move.name)
     if transformation is None:
         return refusal
-    told: list[str] = []
+    helping: dict[str, Move] = {}
     try:
         for candidate in transformation.enablers(context, move.arguments, refusal):
-            if str(candidate) not in told and is_legal(context, candidate):
-                told.append(str(candidate))
-            if len(told) == 3:
+            if len(helping) == ENABLERS_TRIED:
                 break
+            if str(candidate) not in helping and is_legal(context, candidate):
+                helping[str(candidate)] = candidate
     except NoSuchPlace:
         pass
+    opens = {text: _opens(context, candidate, move) for text, candidate in helping.items()}
+    if True in opens.values():
+        opens = {text: each for text, each in opens.items() if each is not False}
+    told = [*opens][:ENABLERS_TOLD]
     return Refusal(
         refusal.code,
         refusal.sentence,
@@ -206,6 +213,15 @@ def with_enablers(context: Context, move: Move, refusal: Refusal) -> Refusal:
         refusal.structural,
         refusal.fault,
     )
+
+
+def _opens(context: Context, first: Move, then: Move) -> bool | None:
+    """Is a move legal after a legal one? None where that changes the tree, in which the places of the other
+    may name something else."""
+    after = outcome(context, first)
+    if isinstance(after, Refusal) or after.body != context.program.body:
+        return None
+    return is_legal(replace(context, program=after), then)
 
 
 def places(program: Program, move: Move | str) -> tuple[Path, ...]:
