@@ -1,7 +1,7 @@
 """What the searches find: ``python -m benchmarks.search PART [--budget N] [--out FOLDER]``.
 
     tune       one search on the 16 kernels of table 3, 1000 programs each, from the heuristic's line; the
-               records go to FOLDER/records.jsonl. ``make bench`` then times the best of them beside the
+               records go to FOLDER/records.jsonl.gz. ``make bench`` then times the best of them beside the
                lines and the baselines
     compare    figure 13: the searches over edges and over lines against uniform random play, 3 seeds,
                200 programs each, with Wilcoxon's test
@@ -56,7 +56,7 @@ def main() -> None:
         dojo("tune", "table3", *ask)
         dojo("tune", ALGEBRAIC, "--policy", "algebraic", *ask)
         folder.mkdir(parents=True, exist_ok=True)
-        dojo("records-export", str(folder / "records.jsonl"))
+        dojo("records-export", str(folder / "records.jsonl.gz"))
         return
     agents = options.agents
     if options.part == "model":

@@ -150,6 +150,25 @@ def test_records_travel_by_the_command_line(home, monkeypatch):
     assert "There is no file" in dojo("records-import", "none.jsonl", code=1).stderr
 
 
+def test_the_best_of_some_kernels_travel_packed(home, monkeypatch):
+    slow, fast = replace(RECORD, seconds=2.0), replace(RECORD, seconds=1.0, time=2.0)
+    faster = replace(RECORD, program_hash="p2", seconds=0.5, time=3.0)
+    wrong = replace(RECORD, program_hash="p3", seconds=0.1, verified=False)
+    other = replace(RECORD, kernel="relu", start_hash="s2")
+    with Records() as records:
+        records.add_all([slow, fast, faster, wrong, other])
+    assert (
+        "Wrote 2 measurements" in dojo("records-export", "best.jsonl.gz", RECORD.kernel, "--best", "2").stderr
+    )
+    monkeypatch.setenv("DOJO_HOME", str(home / "other"))
+    assert "2 measurements new" in dojo("records-import", "best.jsonl.gz").stdout
+    with Records() as records:
+        assert {record.seconds for _, record in records.measurements(0, 9)} == {1.0, 0.5}
+    (home / "cut.jsonl.gz").write_bytes((home / "best.jsonl.gz").read_bytes()[:-20])
+    assert "cannot be read as records" in dojo("records-import", "cut.jsonl.gz", code=1).stderr
+    assert "cannot be opened" in dojo("records-export", "none/best.jsonl", code=1).stderr
+
+
 def test_the_best_line_is_a_query(home):
     assert "Nothing of softmax 4x8 has been measured" in " ".join(
         dojo("best", "softmax", "--shape", "4x8", code=1).stderr.split()

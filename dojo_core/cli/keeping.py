@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TextIO, cast
 
 import typer
 from rich.markup import escape
@@ -73,15 +75,21 @@ def best(
 
 
 def export_records(
-    file: Annotated[Path, typer.Argument(help="Where to write them, as JSON lines.")],
+    file: Annotated[
+        Path, typer.Argument(help="Where to write them, as JSON lines; packed if it ends in .gz.")
+    ],
+    kernels: Annotated[list[str] | None, typer.Argument(metavar="KERNEL…", help="Of these alone.")] = None,
+    best: Annotated[
+        int | None, typer.Option("--best", min=1, help="Of each start program so many, the fastest.")
+    ] = None,
 ) -> None:
-    """Write all measurements to a file, to take along or to give away.
+    """Write measurements to a file, to take along or to give away.
 
-    Example: [bold]dojo records-export mine.jsonl[/bold]
+    Example: [bold]dojo records-export mine.jsonl.gz softmax --best 10[/bold]
     """
     count = 0
-    with opened() as records, file.open("w", encoding="utf-8") as written:
-        for line in exported(records):
+    with opened() as records, _open(file, "wt") as written:
+        for line in exported(records, kernels or (), best):
             written.write(line + "\n")
             count += 1
     err.print(f"Wrote {counted(count, 'measurement')} to {escape(str(file))}.", style="dim", soft_wrap=True)
@@ -103,17 +111,27 @@ def import_records(
             out.print(f"{escape(str(file))}: {new} new, {known} known already.", soft_wrap=True)
 
 
+def _open(file: Path, mode: Literal["rt", "wt"]) -> TextIO:
+    """A text file, packed where its name says so. Raises Failure."""
+    try:
+        if file.suffix == ".gz":
+            return cast(TextIO, gzip.open(file, mode, encoding="utf-8"))
+        return cast(TextIO, file.open(mode, encoding="utf-8"))
+    except OSError as error:
+        raise Failure(f"{file} cannot be opened: {error.strerror or error}.") from None
+
+
 def _taken(records: Records, file: Path) -> Taken:
     try:
         if file.suffix == ".sqlite":
             if file.resolve() == records.path.resolve():
                 raise Failure("These are the records in use already.")
             return merge(records, file)
-        with file.open(encoding="utf-8") as lines:
+        with _open(file, "rt") as lines:
             return take_in(records, lines)
     except NoRecord as error:
         raise Failure(f"{file}: {error}") from None
     except UnicodeDecodeError:
         raise Failure(f"{file} is no text: JSON lines, or a database whose name ends in .sqlite.") from None
-    except (ValueError, sqlite3.DatabaseError) as error:
+    except (ValueError, OSError, EOFError, zlib.error, sqlite3.DatabaseError) as error:
         raise Failure(f"{file} cannot be read as records: {error}.") from None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import NoneType
@@ -95,12 +95,36 @@ def _sample(each: object) -> bool:
     )
 
 
-def exported(records: Records) -> Iterator[str]:
-    """All measurements as lines, oldest first."""
+def exported(records: Records, kernels: Collection[str] = (), best: int | None = None) -> Iterator[str]:
+    """Measurements as lines, oldest first: all, or those of some kernels.
+
+    ``best``: of each start program, policy, target and machine only the fastest verified programs, so many.
+    """
+    every = (record for record in _measurements(records) if not kernels or record.kernel in kernels)
+    yield from map(to_line, every if best is None else _fastest(every, best))
+
+
+def _measurements(records: Records) -> Iterator[Record]:
     since = 0
     while found := records.measurements(since, BATCH):
         for since, record in found:  # noqa: B007 (the last one is where the next batch begins)
-            yield to_line(record)
+            yield record
+
+
+def _fastest(every: Iterable[Record], count: int) -> list[Record]:
+    """A program counts once, with the shortest of its times."""
+    kept: dict[tuple[str, ...], dict[str, Record]] = {}
+    for record in every:
+        if record.verified and record.seconds is not None:
+            key = (record.start_hash, record.policy, record.target, record.fingerprint)
+            programs = kept.setdefault(key, {})
+            known = programs.get(record.program_hash)
+            if known is None or record.seconds < (known.seconds or math.inf):
+                programs[record.program_hash] = record
+            if len(programs) > count:
+                del programs[max(programs, key=lambda hash: programs[hash].seconds or 0.0)]
+    found = [record for programs in kept.values() for record in programs.values()]
+    return sorted(found, key=lambda record: record.time)
 
 
 def take_in(records: Records, lines: Iterable[str]) -> Taken:
