@@ -22,6 +22,7 @@ SMALLER = {  # full, they take gigabytes
     "batchnorm_channels": "2x4x4x300",
     "bmm": "8x256x128x256",
     "add": "64x4096",
+    "layernorm_long": "64x4096",
 }
 LANES = cpu().vector_widths["f32"][0]  # of the machine that runs the C
 
