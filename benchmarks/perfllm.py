@@ -74,7 +74,8 @@ def main() -> None:
         agents = options.agents or (SEARCH if options.part == "search" else ABLATIONS)
         search(options.out / "runs.json", agents, options.kernels, options.seeds, options.budget, end)
     elif options.part == "alike":
-        keep_alike(options.out / "alike.json", ABLATIONS, options.kernels, options.budget)
+        agents = options.agents or ("perfllm", "perfllm-plain")
+        keep_alike(options.out / "alike.json", agents, options.kernels, options.budget)
     elif options.part == "transfer":
         transfer(options.out / "transfer.json", options.seeds, options.budget, end)
     elif options.part == "found":
@@ -200,13 +201,13 @@ def _run(wanted: Run, measurer: Measurer) -> Run:
 
 
 def keep_alike(path: Path, agents: Sequence[str], names: Sequence[str], budget: int) -> None:
-    """What perfllm_alike finds in the logs of this machine's runs, by agent."""
+    """What perfllm_alike finds in the logs of this machine's runs that ended, by agent."""
     logs: dict[str, list[Path]] = {agent: [] for agent in agents}
     shapes = {kernel: SHAPES[kernel] for kernel in names}
     for log in sorted((data_directory() / "runs").glob("*.jsonl")):
-        with log.open() as file:
-            head = json.loads(file.readline() or "{}")
-        if head.get("evaluations") == budget and shapes.get(head["kernel"]) == head["shape"]:
+        head, *entries = map(json.loads, log.read_text().splitlines())
+        ended = any(entry.get("effort") == "final" for entry in entries)  # finalists are timed last
+        if ended and head["evaluations"] == budget and shapes.get(head["kernel"]) == head["shape"]:
             logs.get(head["agent"], []).append(log)
     _write(path, {agent: asdict(alike(found)) for agent, found in logs.items() if found})
 
