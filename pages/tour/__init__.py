@@ -209,7 +209,7 @@ def _model() -> None:
             "left it is the softmax of an attention; this is what it printed:"
         )
         if printed:
-            st.code(printed, language=None)
+            st.code(printed, language=None, wrap_lines=True)
         archive = _exported()
         if archive is not None:
             st.download_button(
