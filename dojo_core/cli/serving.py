@@ -6,9 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
-import urllib.request
-import webbrowser
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -73,20 +70,8 @@ def demo(
     url = f"http://127.0.0.1:{port}/tour"
     out.print(f"The tour is at {url}")
     if browser:  # Streamlit opens its first page alone
-        subprocess.Popen([sys.executable, "-m", "dojo_core.cli.serving", url], start_new_session=True)
+        subprocess.Popen([sys.executable, "-m", "dojo_core.cli.opening", url], start_new_session=True)
     run_app(port, "127.0.0.1", None, False, False)
-
-
-def open_when_served(url: str, seconds: float = 60.0) -> None:
-    """Open a page in the browser once its server answers."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                webbrowser.open(url)
-                return
-        except OSError:
-            time.sleep(0.2)
 
 
 def hosts(address: str, named: list[str]) -> list[str]:
@@ -97,7 +82,3 @@ def hosts(address: str, named: list[str]) -> list[str]:
         with suppress(OSError):  # its own name need not resolve
             found += [str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None)]
     return list(dict.fromkeys(name.lower() for name in found if name not in ("0.0.0.0", "::")))
-
-
-if __name__ == "__main__":
-    open_when_served(sys.argv[1])
