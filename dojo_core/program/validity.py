@@ -300,6 +300,7 @@ _UNORDERED_WORDS = {"p": "parallel", "g": "grid", "b": "block", "w": "warp", "W"
 
 def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Fault | None:
     """Two unordered iterations of a parallel scope that touch one cell, one of them writing."""
+    # implied: without a mark all iterations are in order, which the loops below find one pair at a time
     if not any(scope.mark for touch in view.touches for scope in touch.leaf.scopes[owner:]):
         return None
     for n, a in enumerate(view.touches):
