@@ -140,6 +140,7 @@ class _Projection:
         return self.hash
 
     def __eq__(self, other: object) -> bool:
+        # implied: what is taken for different is judged anew
         return self is other or (
             isinstance(other, _Projection) and self.hash == other.hash and self.inside == other.inside
         )
