@@ -1,5 +1,6 @@
 """Records go from one database to another, each once; an old database gets the new form; nothing is lost."""
 
+import gzip
 import json
 import os
 import random
@@ -166,6 +167,9 @@ def test_the_best_of_some_kernels_travel_packed(home, monkeypatch):
         assert {record.seconds for _, record in records.measurements(0, 9)} == {1.0, 0.5}
     (home / "cut.jsonl.gz").write_bytes((home / "best.jsonl.gz").read_bytes()[:-20])
     assert "cannot be read as records" in dojo("records-import", "cut.jsonl.gz", code=1).stderr
+    with gzip.open(home / "endless.jsonl.gz", "wt") as file:
+        file.write(" " * 50 + "x" * (3 << 20))
+    assert "longer than 1 MiB" in " ".join(dojo("records-import", "endless.jsonl.gz", code=1).stderr.split())
     assert "cannot be opened" in dojo("records-export", "none/best.jsonl", code=1).stderr
 
 

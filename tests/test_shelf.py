@@ -149,6 +149,7 @@ def test_a_game_comes_in_with_its_claim_and_goes_out_again(shelf: Shelf) -> None
     ("data", "why"),
     [
         (b"\xff\xfe\x00", "is no text"),
+        (b"\x1f\x8b\x08\x00", "is packed: unpack it first"),
         (b"x" * 600_000, "larger than 512 KB"),
         (b"{}", "0 new records, 0 known already. Line 1 is no record"),
         (b"dojo game 1\ntitle: t\n", "names no kernel|no moves|start"),

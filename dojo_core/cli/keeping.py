@@ -16,7 +16,7 @@ from rich.markup import escape
 
 from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, played
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, seconds_text, write_file
-from dojo_core.measure.exchange import NoRecord, Taken, exported, merge, take_in
+from dojo_core.measure.exchange import LONGEST, NoRecord, Taken, exported, merge, take_in
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Records
 from dojo_core.moves import IllegalMove, MoveSyntax
@@ -128,7 +128,8 @@ def _taken(records: Records, file: Path) -> Taken:
                 raise Failure("These are the records in use already.")
             return merge(records, file)
         with _open(file, "rt") as lines:
-            return take_in(records, lines)
+            # a line without end, which packs into little, is not read whole
+            return take_in(records, iter(lambda: lines.readline(LONGEST + 2), ""))
     except NoRecord as error:
         raise Failure(f"{file}: {error}") from None
     except UnicodeDecodeError:

@@ -42,6 +42,7 @@ from dojo_core.targets.cpu.codegen import generate
 
 log = logging.getLogger(__name__)
 
+PACKED = b"\x1f\x8b"  # how a file of gzip begins
 LARGEST_GAME = 512 * 1024  # bytes of a .dojo file
 LARGEST_RECORDS = 16 << 20  # bytes of a file of records
 RECORDS_OFFERED = 8  # of the fastest, to be compared
@@ -277,6 +278,10 @@ class Shelf:
 
     def take_in(self, name: str, data: bytes, player: str) -> Imported:
         """A file from elsewhere: a game, a line, a program, or records as JSON lines. Raises Refused."""
+        if data.startswith(PACKED):
+            raise Refused(
+                f"{_short(name)} is packed: unpack it first, or import it with dojo records-import."
+            )
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:

@@ -27,7 +27,10 @@ def start(page: Any, url: str, programs: int = 24) -> None:
 def test_agents_side_by_side_are_paused_stopped_found_and_taken_over(page: Any, server: Any) -> None:
     start(page, server.url, 20_000)
     page.wait_for_selector(".lane >> nth=1 >> .log [data-entry]")
-    page.keyboard.press(" ")  # both
+    page.locator(".lane").nth(1).locator("[data-do=pause]").click()
+    page.wait_for_selector(".lane >> nth=1 >> text=paused")
+    page.locator("h1").first.click()
+    page.keyboard.press(" ")  # all that run; the other stays as it is
     for lane in (0, 1):
         page.wait_for_selector(f".lane >> nth={lane} >> text=paused")
     watched = page.url
