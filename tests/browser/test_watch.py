@@ -58,6 +58,7 @@ def test_a_recording_is_stepped_by_keys_and_the_tour_leads_through(page: Any, se
     page.goto(f"{server.url}/watch?demo=softmax-by-hand")
     page.wait_for_selector(".replay >> text=of 11")
     page.click(".replay >> text=Pause")
+    page.wait_for_selector(".replay >> text=Play")  # it rests; until then the place goes on
     page.locator("h1").first.click()
     at = int(page.inner_text(".replay .where").split()[0])
     page.keyboard.press("ArrowRight")
