@@ -122,6 +122,26 @@ def test_heuristic_goes_by_what_fits_the_last_cache_where_nests_go_over_the_same
     assert f"| 4 256 4:u 16:v {used}" in lines
 
 
+def test_heuristic_computes_again_rather_than_keeps_what_the_first_cache_has_no_room_for():
+    """The centred row; the next row is asked for in halves where each row is gone over three times."""
+
+    def centred(columns: int) -> list[str]:
+        return played(
+            f"kernel k\nin x\nout y\nx f32 [4096, {columns}] heap\ny f32 [4096, {columns}] heap\n"
+            f"u f32 [4096] heap\nv f32 [4096] heap\nd f32 [4096, {columns}] heap\n"
+            f"4096 u[{{0}}] = 0\n| {columns} u[{{0}}] += x[{{0}},{{1}}]\n"
+            f"4096 {columns} d[{{0}},{{1}}] = x[{{0}},{{1}}] - u[{{0}}]\n"
+            f"4096 v[{{0}}] = 0\n| {columns} v[{{0}}] += d[{{0}},{{1}}]*d[{{0}},{{1}}]\n"
+            f"4096 {columns} y[{{0}},{{1}}] = d[{{0}},{{1}}]*v[{{0}}]\n"
+        )
+
+    short, long = centred(1024), centred(4096)
+    assert "d f32 [4096:N, 1024] stack" in short and not any("dr f32" in line for line in short)
+    assert "d f32 [4096:N, 256:N, 16] register" in long and "dr f32 [4096:N, 256:N, 16] register" in long
+    asked = [line[line.index("!") :] for line in long if "prefetch" in line]
+    assert asked == ["!prefetch(x[{0}+1,{1}*32+{2}*8+{3}])", "!prefetch(x[{0}+1,{1}*32+{2}*8+{3}+2048])"]
+
+
 def test_heuristic_packs_panels_and_tiles_a_product_in_registers():
     found = kernels.get("matmul")
     assert played(found.program((96, 128, 128)).text)[3:] == [

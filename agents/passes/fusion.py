@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agents.passes.structure import body_at, leaf_of, only, scope_of, traffic
 from agents.passes.threads import BALANCED, balance, independent
 from dojo_core.moves.places import NoSuchPlace, fresh_name
@@ -162,6 +164,71 @@ def _alive(program: Program, writer: Leaf, reader: Leaf) -> int:
         if any(form.uses(depth) for form in writer.op.target.index):
             held //= scope.size
     return held
+
+
+def recompute_near(sketch: Sketch) -> None:
+    """Compute again what differs from an input by little, where a row of it and all that goes along with it
+    outgrow the first-level cache: the input's row is there in any case."""
+    limit = sketch.context.target.first_cache_bytes
+    for buffer in list(temporaries(sketch.program)):
+        writers = [leaf for leaf in sketch.program.leaves if leaf.op.target.array in buffer.arrays]
+        readers = [leaf for leaf in sketch.program.leaves if _reads(leaf, buffer.arrays)]
+        if len(writers) != 1 or not _differs_little(sketch.program, writers[0]):
+            continue
+        writer = writers[0]
+        far = [leaf for leaf in readers if leaf.path[:-1] != writer.path[:-1]]
+        if not any(_footprint(sketch.program, _common(writer.path, leaf.path)) > limit for leaf in far):
+            continue
+        with sketch.attempt():
+            for birth in [leaf.op.birth for leaf in far]:
+                leaf = only(leaf for leaf in sketch.program.leaves if leaf.op.birth == birth)
+                array = writer.op.target.array
+                sketch.play(
+                    "recompute", sketch.place(leaf.path), array, fresh_name(sketch.program, array + "r")
+                )
+
+
+def _reads(leaf: Leaf, arrays: Sequence[str]) -> bool:
+    return any(a.array in arrays for a in leaf.op.reads)
+
+
+def _differs_little(program: Program, writer: Leaf) -> bool:
+    """Is a value made by one quick operation from an input's element, and from that alone but for scalars?"""
+    whole = [a for a in writer.op.reads if program.buffer_of[a.array].bytes >= _bytes_of(program, writer)]
+    return (
+        writer.op.function in CHEAP
+        and not writer.op.accumulate
+        and len(whole) == 1
+        and whole[0].array in program.inputs
+    )
+
+
+def _bytes_of(program: Program, writer: Leaf) -> int:
+    return program.buffer_of[writer.op.target.array].bytes
+
+
+def _common(one: Path, other: Path) -> Path:
+    """The path of the innermost scope that holds both; empty where none does."""
+    count = 0
+    while count < min(len(one), len(other)) - 1 and one[count] == other[count]:
+        count += 1
+    return one[:count]
+
+
+def _footprint(program: Program, path: Path) -> int:
+    """Bytes of all elements of arrays that one iteration of the scopes along a path goes over."""
+    touched: dict[str, int] = {}
+    for leaf in program.leaves:
+        if leaf.path[: len(path)] != path or not path:
+            continue
+        for access in (leaf.op.target, *leaf.op.reads):
+            buffer = program.buffer_of[access.array]
+            share = buffer.bytes
+            for depth in range(len(path)):
+                if any(form.uses(depth) for form in access.index):
+                    share //= leaf.scopes[depth].size
+            touched[buffer.name] = max(share, touched.get(buffer.name, 0))
+    return sum(touched.values())
 
 
 def use_reciprocals(sketch: Sketch) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from agents.passes.contractions import tile_contractions
 from agents.passes.dense import dense_rows
-from agents.passes.fusion import align_orders, fuse_all, recompute_far, use_reciprocals
+from agents.passes.fusion import align_orders, fuse_all, recompute_far, recompute_near, use_reciprocals
 from agents.passes.storage import place_temporaries
 from agents.passes.streams import ask_ahead, stream_results
 from agents.passes.threads import share_work, spread_sums
@@ -27,6 +27,7 @@ def heuristic(sketch: Sketch) -> None:
     align_orders(sketch)
     fuse_all(sketch)
     recompute_far(sketch)
+    recompute_near(sketch)
     vectorise_all(sketch)
     place_temporaries(sketch)
     ask_ahead(sketch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.passes.structure import stride, traffic, widths_for
+from dojo_core.program.affine import Affine
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import Access, Leaf, Program
 from dojo_core.recipes import Sketch
@@ -45,17 +46,23 @@ def ask_ahead(sketch: Sketch) -> None:
     if traffic(program) <= sketch.context.target.shared_cache_bytes:
         return
     for array in program.inputs:
-        uses = [
-            (leaf, access)
+        by_loop = {
+            leaf.path[:-1]: (leaf, access)
             for leaf in program.leaves
             for access in leaf.op.reads
             if access.array == array and _row_wise(program, leaf, access)
-        ]
+        }
+        uses = list(by_loop.values())  # one for each time that a row is gone over
         if not uses or len({leaf.path[0] for leaf, _ in uses}) > 1:
             continue
         leaf, access = uses[-1]
         if any(_reduces(other) for other in program.leaves if other.path[0] == leaf.path[0]):
-            if len(uses) > 1:
+            row = program.buffer_of[array].dims[-1].size
+            if len(uses) > 2 and all(_halves(each) for _, each in uses[-2:]):
+                # half of it each time: memory has work in both, and is never asked for more than it gives
+                for half, (reader, each) in enumerate(uses[-2:]):
+                    sketch.may("prefetch", sketch.place(reader.path), str(_half_row(each, row, half)))
+            elif len(uses) > 1:
                 sketch.may("prefetch", sketch.place(leaf.path), str(_next_row(access)))
             else:
                 sketch.may("prefetch", sketch.place(leaf.path), str(_further(access)))
@@ -77,6 +84,19 @@ def _row_wise(program: Program, leaf: Leaf, access: Access) -> bool:
 
 def _next_row(access: Access) -> Access:
     return Access(access.array, (access.index[0] + 1, *access.index[1:]))
+
+
+def _half_row(access: Access, row: int, half: int) -> Access:
+    """The element of the first or the second half of the next row that stands for this one of a whole row."""
+    along = affine(access.index[-1])
+    terms = [(depth, step if step == 1 else step // 2) for depth, step in along.terms]
+    return Access(access.array, (access.index[0] + 1, Affine.make(terms, half * (row // 2))))
+
+
+def _halves(access: Access) -> bool:
+    """Are all steps along the row even, but for the lanes?"""
+    along = affine(access.index[-1])
+    return along.const == 0 and all(step == 1 or step % 2 == 0 for _, step in along.terms)
 
 
 def _further(access: Access) -> Access:

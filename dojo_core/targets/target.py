@@ -41,6 +41,7 @@ class Target:
     unrolled_ops: int  # operations after unrolling, in the whole kernel
     threads: int
     vector_registers: int = 16
+    first_cache_bytes: int = 32 << 10  # the fastest cache of one core
     cache_bytes: int = 1 << 20  # the cache of one core that a block of data should fit (the second level)
     shared_cache_bytes: int = 8 << 20  # the last level, which all cores share
     instructions: frozenset[tuple[str, int]] = frozenset()  # names and lanes of those it has

@@ -89,6 +89,7 @@ def cpu() -> Target:
         unrolled_ops=UNROLLED_OPS,
         threads=threads,
         vector_registers=16 if features() and "avx512f" not in features() else 32,
+        first_cache_bytes=cache_bytes(1) or 32 << 10,
         cache_bytes=cache_bytes(2) or 1 << 20,
         shared_cache_bytes=cache_bytes(3) or cache_bytes(2) or 8 << 20,
         instructions=available(features()),
