@@ -105,7 +105,12 @@ class TrainingView:
 
     @property
     def works(self) -> bool:
-        return self.trying or self.state in ("starting", "running", "pausing", "stopping", "elsewhere")
+        return self.trying or (self.learns and self.state != "paused")
+
+    @property
+    def learns(self) -> bool:
+        """Is a process at it, if only waiting? Its checkpoint is then not the last."""
+        return self.state in ("starting", "running", "pausing", "stopping", "paused", "elsewhere")
 
     @property
     def resumable(self) -> bool:
@@ -212,7 +217,7 @@ class Trainings:
         """Let the run's last checkpoint play a kernel greedily. Raises JobRefused."""
         view = self.view(run)
         folder = self._place(run)
-        if view.state in ("starting", "running", "pausing", "stopping", "paused", "elsewhere"):
+        if view.learns:
             raise JobRefused("Stop the run before its checkpoint plays.")
         if view.trying:
             raise JobRefused("Its checkpoint plays already.")
@@ -224,7 +229,7 @@ class Trainings:
     def delete(self, run: str) -> None:
         """Forget a run. Raises JobRefused while it goes on."""
         view = self.view(run)
-        if view.works or view.state == "paused":
+        if view.learns or view.trying:
             raise JobRefused("Stop this run before deleting it.")
         folder = self._place(run)
         for path in [path for path in self._files if path.parent == folder]:

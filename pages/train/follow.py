@@ -109,6 +109,9 @@ def _do(what: Callable[[], None]) -> None:
 def _play(view: TrainingView) -> None:
     """The last checkpoint plays greedily, on this kernel or another one."""
     st.subheader("Play this checkpoint")
+    if view.learns:
+        st.caption("Once the run has ended or been stopped, what it learned plays here, on any kernel.")
+        return
     st.caption("It plays without learning or exploring; each position on the way is measured.")
     name, shape = choose_kernel("train_try", view.spec.kernel, view.spec.shape)
     if st.button("Play this checkpoint", key="train_try", disabled=view.trying):
