@@ -29,8 +29,8 @@ from dojo_core.targets.cpu.code import Code, NotGeneratable
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.gpu.check import gpu_code
 from dojo_core.targets.gpu.code import GpuCode
-from dojo_core.targets.snitch.codegen import SnitchCode
 from dojo_core.targets.snitch.codegen import generate as assembler
+from dojo_core.targets.snitch.listing import SnitchCode
 from dojo_core.targets.target import GPUS, SIMULATED
 
 log = logging.getLogger(__name__)

@@ -13,10 +13,7 @@ ra alone.
 from __future__ import annotations
 
 import math
-import struct
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dojo_core.program.affine import Affine
@@ -36,8 +33,9 @@ from dojo_core.program.tree import (
     leaves,
 )
 from dojo_core.targets.cpu.code import NotGeneratable, Parameter
-from dojo_core.targets.snitch.assembly import F, Instruction, Label, X, encode, frep, instruction, scfgwi
+from dojo_core.targets.snitch.assembly import F, Instruction, frep, scfgwi
 from dojo_core.targets.snitch.limits import MEMORY_BYTES, SnitchTarget, target
+from dojo_core.targets.snitch.listing import SUFFIX, Listing, SnitchCode
 from dojo_core.targets.snitch.streams import (
     OLD,
     TARGET,
@@ -50,30 +48,13 @@ from dojo_core.targets.snitch.streams import (
 )
 
 BYTES = {"f64": 8, "f32": 4}
-_SUFFIX = {"f64": ".d", "f32": ".s"}
 _MISSING = {
     "/": "The FPU of Snitch has no divider in its default configuration",
     "sqrt": "The FPU of Snitch has no square root in its default configuration",
     "rsqrt": "The FPU of Snitch has no square root in its default configuration",
 }
 _BINARY = {"+": "fadd", "-": "fsub", "*": "fmul", "max": "fmax", "min": "fmin"}
-_SCRATCH = ("t0", "t1", "t2")  # addresses and configuration values of a moment
 _ALIGNMENT = 64
-
-
-@dataclass(frozen=True, slots=True)
-class SnitchCode:
-    """Generated assembler text. ``nodes`` gives for each line of ``text`` the path of the program node that
-    it comes from, or None; ``words`` the text encoded, constants behind the instructions; ``parameters``
-    what a0 to a7 point to, in order; ``workspace_bytes`` the size of what the register after them points
-    to."""
-
-    text: str
-    symbol: str
-    nodes: tuple[Path | None, ...]
-    parameters: tuple[Parameter, ...]
-    workspace_bytes: int
-    words: tuple[int, ...]
 
 
 @dataclass
@@ -103,20 +84,15 @@ class _Generator:
     def __init__(self, program: Program, limits: SnitchTarget) -> None:
         self.program, self.limits = program, limits
         self.dtypes = dtypes_of(program)
-        self.lines: list[tuple[Instruction | Label | str, Path | None]] = []
+        self.out = Listing()
         self.images: dict[
             int, Affine
         ] = {}  # unrolled iterators, and those of one iteration: their value here
         self.explained: set[Path] = set()
         self.bases: dict[str, tuple[str, int]] = {}  # buffers in memory: register and bytes from it
-        self.floats = deque(n for n, k in F.items() if k > 2)
-        self.integers = deque(n for n in X if n[0] in "tsa" and n not in ("sp", "tp", *_SCRATCH))
         self.cells: dict[str, list[str]] = {}  # register buffers: an FPU register for each cell
-        self.numbers: dict[tuple[str, str], str] = {}  # constants, by their text and dtype
-        self.pool: list[int] = []
         self.pointers: list[_Pointer] = []
         self.iterators: dict[int, str] = {}
-        self.labels = 0
         self.streamed: dict[tuple[Path, int], str] = {}  # in a region: stream register by operation and slot
         self.workspace_bytes = 0
         self._check()
@@ -147,13 +123,13 @@ class _Generator:
         parameters = self._interface()
         for buffer in program.buffers:
             if buffer.location == "register":
-                self.cells[buffer.name] = [self._float(buffer.name) for _ in range(buffer.cells)]
+                self.cells[buffer.name] = [self.out.float_register(buffer.name) for _ in range(buffer.cells)]
         for leaf in program.leaves:
             self._constants(leaf)
         for number, node in enumerate(program.body):
             self._nest(node, (number,))
-        self._emit("ret")
-        return self._finished(symbol, parameters)
+        self.out.emit("ret")
+        return self.out.finished(symbol, parameters, self.workspace_bytes)
 
     def _interface(self) -> tuple[Parameter, ...]:
         program = self.program
@@ -180,68 +156,8 @@ class _Generator:
                 f"Its arrays take {total:,} bytes; the memory of a Snitch cluster holds {MEMORY_BYTES:,}: "
                 "choose a smaller shape."
             )
-        taken = {r for r, _ in self.bases.values()}
-        self.integers = deque(r for r in self.integers if r not in taken)
+        self.out.reserve({register for register, _ in self.bases.values()})
         return tuple(parameters.values())
-
-    def _finished(self, symbol: str, parameters: tuple[Parameter, ...]) -> SnitchCode:
-        made = [one for one, _ in self.lines if not isinstance(one, str)]
-        words = encode(made, self.pool)
-        head = [("    .text", None), (f"    .globl {symbol}", None), (f"{symbol}:", None)]
-        shown = [(_shown(one), path) for one, path in self.lines]
-        tail = []
-        if self.pool:
-            tail = ["    .balign 8", "constants:"]
-            tail += [f"    .dword  0x{bits:016x}  # {_double(bits)!r}" for bits in self.pool]
-        every = [*head, *shown, *((text, None) for text in tail)]
-        return SnitchCode(
-            text="\n".join(text for text, _ in every) + "\n",
-            symbol=symbol,
-            nodes=tuple(path for _, path in every),
-            parameters=parameters,
-            workspace_bytes=self.workspace_bytes,
-            words=tuple(words),
-        )
-
-    def _emit(self, name: str, *operands: str | int, path: Path | None = None) -> None:
-        self.lines.append((instruction(name, *operands), path))
-
-    def _comment(self, text: str, path: Path | None) -> None:
-        self.lines.append((text, path))
-
-    def _label(self) -> Label:
-        self.labels += 1
-        return Label(f".L{self.labels}")
-
-    # ------------------------------------------------------------------ registers
-
-    def _float(self, wanted: str) -> str:
-        if not self.floats:
-            raise NotGeneratable(
-                f"There is no FPU register left for {wanted}: of 32, three are streams. "
-                "Keep fewer cells in registers."
-            )
-        return self.floats.popleft()
-
-    def _integer(self, wanted: str) -> str:
-        if not self.integers:
-            raise NotGeneratable(
-                f"There is no register left for {wanted}: the nest needs more addresses and counters than "
-                "the core has. Fission it, or stream its accesses."
-            )
-        return self.integers.popleft()
-
-    @contextmanager
-    def _borrowed(self, wanted: str) -> Iterator[Callable[[], str]]:
-        """Hands out FPU registers for a moment; first the one used longest ago."""
-        taken: list[str] = []
-
-        def take() -> str:
-            taken.append(self._float(wanted))
-            return taken[-1]
-
-        yield take
-        self.floats.extend(taken)
 
     # ------------------------------------------------------------------ constants
 
@@ -251,47 +167,25 @@ class _Generator:
         streamed = any(s.mark == "s" for s in leaf.scopes)
         for operand in op.operands:
             if isinstance(operand, Number):
-                self._number(operand.value, dtype)
+                self.out.constant(operand.value, dtype)
         slots = {slot for slot, _ in memory_slots(self.program, op)} if streamed else set()
         if 0 in slots and op.function in ("", "abs") and not op.accumulate:
-            self._number(-0.0, dtype)
+            self.out.constant(-0.0, dtype)
         if 0 in slots and op.function == "neg" and op.accumulate != "+":
-            self._number(-1, dtype)
-
-    def _number(self, value: float, dtype: str) -> str:
-        bits = float(value)
-        key = (repr(bits), dtype)
-        known = self.numbers.get(key)
-        if known is not None:
-            return known
-        register = self._float(f"the number {value}")
-        self.numbers[key] = register
-        whole = bits.is_integer() and abs(bits) < 2**31 and not (bits == 0 and math.copysign(1, bits) < 0)
-        suffix = _SUFFIX[dtype]
-        if whole and bits == 0:
-            self._emit(f"fcvt{suffix}.w", register, "zero")
-        elif whole:
-            self._emit("li", "t0", int(bits))
-            self._emit(f"fcvt{suffix}.w", register, "t0")
-        else:
-            self._emit("la", "t0", "constants")
-            self._emit("fld", register, 8 * len(self.pool), "t0")
-            self.pool.append(struct.unpack("<Q", struct.pack("<d", bits))[0])
-            if dtype == "f32":
-                self._emit("fcvt.s.d", register, register)
-        return register
+            self.out.constant(-1, dtype)
 
     # ------------------------------------------------------------------ nests and loops
 
     def _nest(self, node: Node, path: Path) -> None:
         """One child of the root, with registers of its own for addresses and counters."""
-        kept, before = self.integers.copy(), self.bases
+        before = self.bases
         self.pointers, self.iterators = [], {}
-        for leaf in leaves((node,), path[:-1]):
-            here = Leaf(leaf.op, (path[-1], *leaf.path[1:]), leaf.scopes)
-            self._addresses(here)
-        self._body((node,), path[:-1], (), path[-1])
-        self.integers, self.bases = kept, before
+        with self.out.nest():
+            for leaf in leaves((node,), path[:-1]):
+                here = Leaf(leaf.op, (path[-1], *leaf.path[1:]), leaf.scopes)
+                self._addresses(here)
+            self._body((node,), path[:-1], (), path[-1])
+        self.bases = before
 
     def _addresses(self, leaf: Leaf) -> None:
         """Address registers for what an operation loads and stores, and for where its streams begin."""
@@ -319,11 +213,11 @@ class _Generator:
                 return known
         register, offset = self.bases[buffer.name]
         if moves or offset:
-            base, register = register, self._integer(f"the address of {access}")
+            base, register = register, self.out.integer_register(f"the address of {access}")
             if offset:
                 self._offset(register, base, offset, path)
             else:
-                self._emit("mv", register, base, path=path)
+                self.out.emit("mv", register, base, path=path)
         made = _Pointer(register, buffer, moves, rewinds, scopes)
         self.pointers.append(made)
         return made
@@ -354,25 +248,25 @@ class _Generator:
                 self._body(scope.body, path, (*above, scope))
             del self.images[depth]
             return
-        counter = self._integer("a loop's counter")
+        counter = self.out.integer_register("a loop's counter")
         used = _uses_value(scope, depth)
         if used:
-            self.iterators[depth] = self._integer("an iterator")
-            self._emit("li", self.iterators[depth], 0, path=path)
-        self._emit("li", counter, scope.size, path=path)
-        label = self._label()
-        self.lines.append((label, path))
+            self.iterators[depth] = self.out.integer_register("an iterator")
+            self.out.emit("li", self.iterators[depth], 0, path=path)
+        self.out.emit("li", counter, scope.size, path=path)
+        label = self.out.label()
+        self.out.add(label, path)
         self._body(scope.body, path, (*above, scope))
         mine = [p for p in self.pointers if p.scopes[: depth + 1] == path]
         for pointer in mine:
             if depth in pointer.moves:
                 self._offset(pointer.register, pointer.register, pointer.moves[depth], path)
         if used:
-            self._emit("addi", self.iterators[depth], self.iterators[depth], 1, path=path)
-            self.integers.append(self.iterators.pop(depth))
-        self._emit("addi", counter, counter, -1, path=path)
-        self._emit("bnez", counter, label.name, path=path)
-        self.integers.append(counter)
+            self.out.emit("addi", self.iterators[depth], self.iterators[depth], 1, path=path)
+            self.out.integers.append(self.iterators.pop(depth))
+        self.out.emit("addi", counter, counter, -1, path=path)
+        self.out.emit("bnez", counter, label.name, path=path)
+        self.out.integers.append(counter)
         for pointer in mine:
             if depth in pointer.rewinds:
                 self._offset(pointer.register, pointer.register, pointer.rewinds[depth], path)
@@ -382,7 +276,7 @@ class _Generator:
     def _region(self, scope: Scope, path: Path, above: tuple[Scope, ...]) -> None:
         """Configure the streams, switch them on, do the loops, wait for the FPU, switch them off."""
         found = streams_of(self.program, path, self.limits.repeat)
-        self._comment(f"{len(found)} stream{'s' * (len(found) > 1)}", path)
+        self.out.comment(f"{len(found)} stream{'s' * (len(found) > 1)}", path)
         if self._may_be_stored(found):
             self._fence(path)
         self._configure(found, path)
@@ -395,11 +289,11 @@ class _Generator:
                 register = "t0"
                 self._offset("t0", pointer.register, distance, path)
             write = 28 if one.write else 24
-            self.lines.append((scfgwi(register, write + len(one.dims) - 1, number), path))
-        self._emit("csrrsi", "zero", 0x7C0, 1, path=path)
+            self.out.add(scfgwi(register, write + len(one.dims) - 1, number), path)
+        self.out.emit("csrrsi", "zero", 0x7C0, 1, path=path)
         self._scope(_without_mark(scope), path, above)
         self._fence(path)
-        self._emit("csrrci", "zero", 0x7C0, 1, path=path)
+        self.out.emit("csrrci", "zero", 0x7C0, 1, path=path)
         for one in found:
             del self.streamed[one.leaf.path, one.slot]
 
@@ -441,23 +335,23 @@ class _Generator:
             source = "zero"
             if value:
                 source = "t0"
-                self._emit("li", "t0", value, path=path)
+                self.out.emit("li", "t0", value, path=path)
             for register, number in registers:
-                self.lines.append((scfgwi(source, register, number), path))
+                self.out.add(scfgwi(source, register, number), path)
 
     def _fence(self, path: Path) -> None:
         """The integer core waits until the FPU has done all that came before."""
-        self._emit("fmv.x.w", "t0", "ft3", path=path)
-        self._emit("mv", "t0", "t0", path=path)
+        self.out.emit("fmv.x.w", "t0", "ft3", path=path)
+        self.out.emit("mv", "t0", "t0", path=path)
 
     # ------------------------------------------------------------------ hardware loops
 
     def _hardware_loop(self, scope: Scope, path: Path, above: tuple[Scope, ...]) -> None:
-        begun = len(self.lines)
+        begun = len(self.out.lines)
         self._body(scope.body, path, (*above, scope))
-        made = [(one, where) for one, where in self.lines[begun:] if isinstance(one, Instruction)]
-        notes = [(one, where) for one, where in self.lines[begun:] if isinstance(one, str)]
-        del self.lines[begun:]
+        lines = self.out.cut(begun)
+        made = [(one, where) for one, where in lines if isinstance(one, Instruction)]
+        notes = [line for line in lines if isinstance(line[0], str)]
         count = scope.size
         stagger = _staggered([one for one, _ in made])
         mask = 0
@@ -466,9 +360,9 @@ class _Generator:
             staggered, made = len(made) - 1, made[:1]
         else:
             staggered = 0
-        self._emit("li", "t0", count - 1, path=path)
-        self.lines.append((frep("t0", len(made), staggered, mask), path))
-        self.lines += [*notes, *made]
+        self.out.emit("li", "t0", count - 1, path=path)
+        self.out.add(frep("t0", len(made), staggered, mask), path)
+        self.out.lines += [*notes, *made]
 
     # ------------------------------------------------------------------ operations
 
@@ -479,20 +373,20 @@ class _Generator:
         op = _multiplied(written.substitute(self.images) if self.images else written)
         if path not in self.explained:
             self.explained.add(path)
-            self._comment(op_text(written), path)
+            self.out.comment(op_text(written), path)
         held = [c for c in op.guard if not c.form.is_constant]
         if not all(c.holds(()) for c in op.guard if c.form.is_constant):
             return
-        skip = self._label() if held else None
+        skip = self.out.label() if held else None
         for comparison in held:
             assert skip is not None
             self._value(comparison.form, "t1", path)
-            self._emit("li", "t2", comparison.bound, path=path)
+            self.out.emit("li", "t2", comparison.bound, path=path)
             unless = {"<": "bge", ">=": "blt", "==": "bne"}[comparison.relation]
-            self._emit(unless, "t1", "t2", skip.name, path=path)
+            self.out.emit(unless, "t1", "t2", skip.name, path=path)
         self._compute(op, path, above)
         if skip is not None:
-            self.lines.append((skip, path))
+            self.out.add(skip, path)
 
     def _compute(self, op: Op, path: Path, above: tuple[Scope, ...]) -> None:
         dtype = self._dtype(op)
@@ -509,7 +403,7 @@ class _Generator:
         stored = self.program.buffer_of[op.target.array].location != "register"
         if not op.accumulate and not function and not converts and self._moved(op, dtype, path, above):
             return
-        with self._borrowed(op_text(op)) as free:
+        with self.out.borrowed(op_text(op)) as free:
             sources = [
                 self._operand(o, slot, dtype, free, op, path, above) for slot, o in enumerate(op.operands)
             ]
@@ -518,18 +412,18 @@ class _Generator:
                 old = self._loaded(op.target, OLD, free, path, above)
             here = self.streamed.get((path, TARGET))
             result = here or (free() if stored else self._register(op.target))
-            suffix = _SUFFIX[dtype]
+            suffix = SUFFIX[dtype]
             if op.accumulate == "+" and function == "*":
-                self._emit(f"fmadd{suffix}", result, *sources, old, path=path)
+                self.out.emit(f"fmadd{suffix}", result, *sources, old, path=path)
             elif op.accumulate == "+" and function == "neg":
-                self._emit(f"fsub{suffix}", result, old, *sources, path=path)
+                self.out.emit(f"fsub{suffix}", result, old, *sources, path=path)
             else:
                 value = sources[0]
                 if function or not op.accumulate:
                     value = free() if op.accumulate else result
                     self._function(function, value, sources, converts, dtype, free, path)
                 if op.accumulate:
-                    self._emit(f"{_BINARY[op.accumulate]}{suffix}", result, old, value, path=path)
+                    self.out.emit(f"{_BINARY[op.accumulate]}{suffix}", result, old, value, path=path)
             if stored and not here:
                 self._access("fsd" if dtype == "f64" else "fsw", result, op.target, path, above)
 
@@ -545,16 +439,18 @@ class _Generator:
         if loaded:
             assert isinstance(source, Access)
             if stored:
-                with self._borrowed(op_text(op)) as free:
+                with self.out.borrowed(op_text(op)) as free:
                     held = free()
                     self._access(f"fl{letter}", held, source, path, above)
                     self._access(f"fs{letter}", held, op.target, path, above)
             else:
                 self._access(f"fl{letter}", self._register(op.target), source, path, above)
             return True
-        held = self._register(source) if isinstance(source, Access) else self._number(source.value, dtype)
+        held = (
+            self._register(source) if isinstance(source, Access) else self.out.constant(source.value, dtype)
+        )
         if target_stream or not stored:
-            self._emit(f"fmv{_SUFFIX[dtype]}", target_stream or self._register(op.target), held, path=path)
+            self.out.emit(f"fmv{SUFFIX[dtype]}", target_stream or self._register(op.target), held, path=path)
         else:
             self._access(f"fs{letter}", held, op.target, path, above)
         return True
@@ -569,29 +465,29 @@ class _Generator:
         free: Callable[[], str],
         path: Path,
     ) -> None:
-        suffix = _SUFFIX[dtype]
+        suffix = SUFFIX[dtype]
         streams = ("ft0", "ft1", "ft2")
         if converts:
-            self._emit("fcvt.d.s" if dtype == "f64" else "fcvt.s.d", result, *sources, path=path)
+            self.out.emit("fcvt.d.s" if dtype == "f64" else "fcvt.s.d", result, *sources, path=path)
         elif function in _BINARY:
-            self._emit(f"{_BINARY[function]}{suffix}", result, *sources, path=path)
+            self.out.emit(f"{_BINARY[function]}{suffix}", result, *sources, path=path)
         elif function == "fma":
-            self._emit(f"fmadd{suffix}", result, *sources, path=path)
+            self.out.emit(f"fmadd{suffix}", result, *sources, path=path)
         elif function == "neg":
             if sources[0] in streams:
-                self._emit(f"fmul{suffix}", result, sources[0], self._number(-1, dtype), path=path)
+                self.out.emit(f"fmul{suffix}", result, sources[0], self.out.constant(-1, dtype), path=path)
             else:
-                self._emit(f"fsgnjn{suffix}", result, sources[0], sources[0], path=path)
+                self.out.emit(f"fsgnjn{suffix}", result, sources[0], sources[0], path=path)
         elif function == "abs":
             if sources[0] in streams:
                 held = free()
-                self._emit(f"fadd{suffix}", held, sources[0], self._number(-0.0, dtype), path=path)
+                self.out.emit(f"fadd{suffix}", held, sources[0], self.out.constant(-0.0, dtype), path=path)
                 sources = [held]
-            self._emit(f"fsgnjx{suffix}", result, sources[0], sources[0], path=path)
+            self.out.emit(f"fsgnjx{suffix}", result, sources[0], sources[0], path=path)
         elif sources[0] in streams:
-            self._emit(f"fadd{suffix}", result, sources[0], self._number(-0.0, dtype), path=path)
+            self.out.emit(f"fadd{suffix}", result, sources[0], self.out.constant(-0.0, dtype), path=path)
         else:
-            self._emit(f"fmv{suffix}", result, sources[0], path=path)
+            self.out.emit(f"fmv{suffix}", result, sources[0], path=path)
 
     def _operand(
         self,
@@ -604,11 +500,11 @@ class _Generator:
         above: tuple[Scope, ...],
     ) -> str:
         if isinstance(operand, Number):
-            return self._number(operand.value, dtype)
+            return self.out.constant(operand.value, dtype)
         if isinstance(operand, Affine):
             register = free()
             self._value(operand, "t1", path)
-            self._emit(f"fcvt{_SUFFIX[dtype]}.w", register, "t1", path=path)
+            self.out.emit(f"fcvt{SUFFIX[dtype]}.w", register, "t1", path=path)
             return register
         return self._loaded(operand, slot, free, path, above)
 
@@ -644,7 +540,7 @@ class _Generator:
         if not -2048 <= distance < 2048:
             self._offset("t0", at, distance, path)
             at, distance = "t0", 0
-        self._emit(name, register, distance, at, path=path)
+        self.out.emit(name, register, distance, at, path=path)
 
     def _constant(self, form: Affine) -> int:
         """The part of a form that no loop moves: its constant, unrolled iterators filled in."""
@@ -652,21 +548,21 @@ class _Generator:
 
     def _offset(self, into: str, base: str, distance: int, path: Path) -> None:
         if -2048 <= distance < 2048:
-            self._emit("addi", into, base, distance, path=path)
+            self.out.emit("addi", into, base, distance, path=path)
         else:
-            self._emit("li", "t0", distance, path=path)
-            self._emit("add", into, base, "t0", path=path)
+            self.out.emit("li", "t0", distance, path=path)
+            self.out.emit("add", into, base, "t0", path=path)
 
     def _value(self, form: Affine, into: str, path: Path) -> None:
         """The value of an affine form in an integer register."""
-        self._emit("li", into, form.const, path=path)
+        self.out.emit("li", into, form.const, path=path)
         for depth, coefficient in form.terms:
             source = self.iterators[depth]
             if coefficient not in (1, -1):
-                self._emit("li", "t2", coefficient, path=path)
-                self._emit("mul", "t2", source, "t2", path=path)
+                self.out.emit("li", "t2", coefficient, path=path)
+                self.out.emit("mul", "t2", source, "t2", path=path)
                 source = "t2"
-            self._emit("sub" if coefficient == -1 else "add", into, into, source, path=path)
+            self.out.emit("sub" if coefficient == -1 else "add", into, into, source, path=path)
 
 
 def _multiplied(op: Op) -> Op:
@@ -709,40 +605,3 @@ def _staggered(made: Sequence[Instruction]) -> int:
         elif len(set(numbers)) > 1:
             return 0
     return mask
-
-
-def _shown(one: Instruction | Label | str) -> str:
-    if isinstance(one, Label):
-        return f"{one.name}:"
-    if isinstance(one, str):
-        return f"    # {one}"
-    told = ""
-    if one.name == "scfgwi":
-        at = int(one.operands[1])
-        told = (
-            f"  # scfgwi: {_configuration(at >> 5)} of {'all streams' if at & 31 == 31 else f'ft{at & 31}'}"
-        )
-    elif one.name == "frep.o":
-        told = f"  # frep.o: the next {one.operands[1]}, {one.operands[0]}+1 times"
-        if one.operands[3]:
-            told += f", registers staggered by {int(one.operands[2]) + 1}"
-    elif one.name in ("csrrsi", "csrrci"):
-        told = f"  # streams {'on' if one.name == 'csrrsi' else 'off'}"
-    elif one.name == "fmv.x.w":
-        told = "  # wait for the FPU"
-    return f"    {one}{told}"
-
-
-def _configuration(register: int) -> str:
-    if register == 1:
-        return "repeat"
-    if register < 6:
-        return f"bound {register - 2}"
-    if register < 10:
-        return f"stride {register - 6}"
-    return f"{'write' if register >= 28 else 'read'} from, {(register & 3) + 1} dims"
-
-
-def _double(bits: int) -> float:
-    found: float = struct.unpack("<d", struct.pack("<Q", bits))[0]
-    return found

@@ -12,7 +12,8 @@ from dojo_core.measure.pool import draw
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import NotGeneratable
-from dojo_core.targets.snitch.codegen import BYTES, SnitchCode, generate
+from dojo_core.targets.snitch.codegen import BYTES, generate
+from dojo_core.targets.snitch.listing import SnitchCode
 
 CODE, MEMORY = 0x1000, 0x10000000  # addresses of the code and of the cluster's memory
 GUARD = 64  # bytes between arrays that belong to nobody
