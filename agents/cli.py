@@ -29,7 +29,7 @@ from agents.scale.fleet import Fleet, FleetTiming
 from agents.tuning import Tuning, key_of
 from dojo_core import kernels
 from dojo_core.cli import app
-from dojo_core.cli.keeping import opened
+from dojo_core.cli.kept import opened
 from dojo_core.cli.listing import print_code
 from dojo_core.cli.positions import (
     KernelArgument,

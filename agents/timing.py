@@ -7,6 +7,7 @@ from typing import Protocol
 
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.measurer import Measurer
+from dojo_core.measure.records import Records
 from dojo_core.program.tree import Node, Op, Program
 from dojo_core.targets.cuda.measurer import GpuMeasurer, gpu_fault, gpu_measurer
 
@@ -41,7 +42,7 @@ def no_clock(target: str) -> str:
 
 class MachineTiming:
     """The clock of this machine: compiled, verified, timed, kept in the measurer's records; of programs for
-    CUDA that of its GPU, whose times are not kept there.
+    CUDA that of its GPU.
 
     A candidate whose first run takes more than 3 times the best known is run no more.
     """
@@ -62,7 +63,8 @@ class MachineTiming:
         if unknown:
             return [Measurement(p.hash, "", "refused", unknown) for p in programs]
         if workload.target == "cuda":
-            return GpuTiming(gpu_measurer()).measure(workload, programs, lines, effort, cancelled)
+            gpu = GpuTiming(gpu_measurer(), self._measurer.records, self._player)
+            return gpu.measure(workload, programs, lines, effort, cancelled)
         return self._measurer.measure(
             workload,
             programs,
@@ -75,10 +77,12 @@ class MachineTiming:
 
 
 class GpuTiming:
-    """The clock of a GPU, on a measurer of one's own."""
+    """The clock of a GPU, on a measurer of one's own; kept in the records, where some are given."""
 
-    def __init__(self, gpu: GpuMeasurer) -> None:
+    def __init__(self, gpu: GpuMeasurer, records: Records | None = None, player: str = "") -> None:
         self._gpu = gpu
+        self._records = records
+        self._player = player
 
     def measure(
         self,
@@ -89,7 +93,10 @@ class GpuTiming:
         cancelled: Callable[[], bool],
     ) -> list[Measurement]:
         fresh = effort is Effort.FINAL
-        return self._gpu.measure(workload, programs, effort, cancelled=cancelled, fresh=fresh)
+        return self._gpu.measure(
+            workload, programs, effort, None, cancelled, fresh,
+            records=self._records, lines=lines, player=self._player,
+        )  # fmt: skip
 
 
 class TableTiming:

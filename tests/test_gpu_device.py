@@ -15,10 +15,11 @@ from dojo_core import kernels, parse
 from dojo_core.cli import app
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Workload
+from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
-from dojo_core.service.clock import timed
 from dojo_core.service.queue import Outcome
 from dojo_core.service.wiring import MeasurerBench
+from dojo_core.targets.clocks import timed
 from dojo_core.targets.cuda import measurer as on_gpu
 from dojo_core.targets.cuda.driver import CudaError, Device, LaunchLimits
 from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu
@@ -40,6 +41,15 @@ def mapped_relu() -> Game:
 def gpu():
     with GpuMeasurer(STAND_IN) as measurer:
         yield measurer
+
+
+@pytest.fixture
+def timed_gpu(gpu, monkeypatch):
+    """The stand-in as a device whose times count."""
+    monkeypatch.setattr(gpu, "device", replace(gpu.device, timed=True))
+    monkeypatch.setattr(on_gpu, "compiled", lambda code, architecture: "")
+    monkeypatch.setattr(on_gpu, "_shared", lambda: gpu)
+    return gpu
 
 
 def test_a_position_is_verified_and_timed_and_wrong_ones_are_told(gpu):
@@ -68,6 +78,22 @@ def test_a_worker_that_ends_over_a_candidate_is_replaced(gpu):
     died = gpu.measure(workload, [game.start], Effort.QUICK, fresh=True)[0]
     assert died.status == "crash" and "killed" in died.message
     assert gpu.measure(workload, [game.start], Effort.QUICK, fresh=True)[0].status == "ok"
+
+
+def test_times_of_a_device_are_kept_in_the_records_and_found_again(timed_gpu, monkeypatch, tmp_path):
+    gpu, game = timed_gpu, mapped_relu()
+    workload, program = Workload(game.start, "relu", game.policy, "cuda"), game.current.program
+    told = {"lines": {program.hash: "\n".join(MOVES)}, "player": "ann"}
+    with Records(tmp_path / "records.sqlite") as records:
+        first = gpu.measure(workload, [program], Effort.QUICK, fresh=True, records=records, **told)[0]
+        kept = records.best(game.start.hash, "cuda", gpu.clock.fingerprint)
+        assert kept is not None and (kept.seconds, kept.player, kept.shape) == (first.seconds, "ann", "8x64")
+        assert kept.line.splitlines() == list(MOVES)
+        monkeypatch.setattr(gpu, "_known", {})  # as in another process
+        again = gpu.measure(workload, [program], Effort.QUICK, records=records)[0]
+        assert again.known and again.samples == first.samples
+        gpu.measure(workload, [program], Effort.QUICK, fresh=True, cold=False, records=records)
+        assert len(records.measurements()) == 1, "times with a warm cache are another matter"
 
 
 def test_without_a_driver_it_says_so(monkeypatch):
@@ -144,16 +170,19 @@ def test_the_driver_is_called_and_its_faults_are_sentences(monkeypatch):
     assert driver.called[-1] == "cuDevicePrimaryCtxRelease_v2"
 
 
-def test_an_agent_tunes_on_the_device_unchanged(gpu, monkeypatch):
+def test_an_agent_tunes_on_the_device_unchanged(timed_gpu, monkeypatch, tmp_path):
     from agents.agent import Budget, Task, run
     from agents.players import AGENTS
     from agents.timing import MachineTiming, no_clock
 
-    monkeypatch.setattr(on_gpu, "_shared", lambda: gpu)
     assert no_clock("cuda") == "" and "hip" in no_clock("hip")
-    timing = MachineTiming(None, "sampling-edges")
-    events = list(run(Task(mapped_relu()), AGENTS["sampling-edges"], timing, Budget(5), seed=1))
+    game = mapped_relu()
+    with Records(tmp_path / "records.sqlite") as records:
+        timing = MachineTiming(Measurer(records), "sampling-edges")
+        events = list(run(Task(game), AGENTS["sampling-edges"], timing, Budget(5), seed=1))
+        kept = records.best(game.start.hash, "cuda", timed_gpu.clock.fingerprint)
     assert events[-1].best is not None and events[-1].evaluation >= 5
+    assert kept is not None and kept.player == "sampling-edges"
     monkeypatch.setattr(on_gpu, "_shared", lambda: "There is no NVIDIA driver here.")
     assert "no NVIDIA driver" in no_clock("cuda")
 

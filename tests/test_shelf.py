@@ -22,6 +22,7 @@ from dojo_core.service.comparing import Comparisons
 from dojo_core.service.refused import Refused
 from dojo_core.service.shelf import Shelf
 from dojo_core.service.wiring import KernelLibrary, RecordStore
+from dojo_core.targets.cuda.measurer import Gpu
 from tests.stand_ins import Bench
 
 HERE = this_machine().fingerprint
@@ -91,6 +92,17 @@ def test_a_leaderboard_ranks_verified_times_and_lists_claims_below(shelf: Shelf)
     ]
     away = shelf.leaderboard(next(b for b in boards if b.fingerprint != HERE))
     assert [e.rank for e in away.lines] == [None] and not away.here
+
+
+def test_the_gpu_of_this_machine_has_leaderboards_here(shelf: Shelf) -> None:
+    gpu = Gpu("NVIDIA H100", "sm_90", 50 << 20, 80 << 30, 10**9, 132, "13.0")
+    kept = record(8e-6, target="cuda", fingerprint=gpu.fingerprint, machine=gpu.details)
+    shelf.catalogue.add_all([kept])
+    shelf.catalogue.here |= {gpu.fingerprint}
+    (board,) = shelf.catalogue.boards()
+    assert shelf.leaderboard(board).here
+    words = shelf.machine_words(board.fingerprint, board.machine)
+    assert words == "NVIDIA H100, sm_90, 80 GB, CUDA 13.0 (this machine)"
 
 
 def test_filters_pages_and_thousands_of_rows(shelf: Shelf) -> None:

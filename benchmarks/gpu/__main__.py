@@ -8,9 +8,10 @@ evaluations from the heuristic's position of some kernels. With ``--warm`` the b
 warm second-level cache.
 
 Every part has a share of the time; what fails is a result that says so, and the rest goes on. After each
-thing ``DIR/gpu.json`` and ``DIR/report.md`` are written anew, and a line tells it. Needs NVIDIA's driver, a
-CUDA compiler (nvcc or NVRTC), gcc, NumPy and Lark, PyTorch to compare with; downloads nothing. ``--emulate``
-tries all of it but the times on a machine without a GPU, at small shapes.
+thing ``DIR/gpu.json`` and ``DIR/report.md`` are written anew, and a line tells it; ``DIR/records.sqlite`` has
+what the searches measured (``dojo records-import`` takes it in). Needs NVIDIA's driver, a CUDA compiler (nvcc
+or NVRTC), gcc, NumPy and Lark, PyTorch to compare with; downloads nothing. ``--emulate`` tries all of it but
+the times on a machine without a GPU, at small shapes.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from dojo_core.bench.ours import Entry
 from dojo_core.bench.summary import summary
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Workload
+from dojo_core.measure.records import Records
 from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu
 
 WALKS = 2  # of each kernel
@@ -68,14 +70,14 @@ def walk(gpu: GpuMeasurer, name: str, seed: int) -> dict[str, Any]:
     return {"part": "walk", "seed": seed, "line": moves_of(game), **_told(seen)}
 
 
-def search(gpu: GpuMeasurer, name: str, shape: str, evaluations: int) -> dict[str, Any]:
+def search(gpu: GpuMeasurer, records: Records, name: str, shape: str, evaluations: int) -> dict[str, Any]:
     """An agent's best from what the heuristic pass makes."""
     game = position(name, shape, "heuristic")
     assert game is not None
     first = best = None
     tried, message = 0, ""
     budget = Budget(evaluations, SEARCH_SECONDS)
-    for event in run(Task(game), AGENTS[AGENT], GpuTiming(gpu), budget, seed=1):
+    for event in run(Task(game), AGENTS[AGENT], GpuTiming(gpu, records, AGENT), budget, seed=1):
         tried, best = event.evaluation, event.best or best
         message = event.measurement.message or message
         first = first or event.measurement.seconds
@@ -187,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     report = Report(given.out, given.minutes)
     report.data["device"] = gpu.device.summary
-    with gpu:
+    with gpu, Records(given.out / "records.sqlite") as records:
         against = () if given.emulate else tuple(ROWS)
         sizes = {name: [SMALL[name]] if given.emulate else shapes(name) for name in given.only}
 
@@ -202,7 +204,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 report.add("walks", name, SMALL[name], lambda n=name, s=seed: walk(gpu, n, s))
         for name in (n for n in SEARCHED if n in given.only):
             shape = sizes[name][0]
-            report.add("search", name, shape, lambda n=name, s=shape: search(gpu, n, s, given.search))
+            report.add(
+                "search", name, shape, lambda n=name, s=shape: search(gpu, records, n, s, given.search)
+            )
         if given.warm:
             bench("warm", False)
     return 0 if report.right else 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import sqlite3
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +13,7 @@ import typer
 from rich.markup import escape
 
 from dojo_core import kernels
+from dojo_core.cli.kept import opened
 from dojo_core.cli.positions import ShapeOption, TargetOption, kernels_and_shapes, played
 from dojo_core.cli.terminal import (
     Failure,
@@ -267,13 +267,9 @@ def _game(
 
 def _best_record(game: Game) -> Any:
     from dojo_core.bench.ours import best_record
-    from dojo_core.measure.records import Records
 
-    try:
-        with Records() as records:
-            return best_record(records, game)
-    except (ValueError, sqlite3.DatabaseError) as error:
-        raise Failure(f"The records cannot be opened: {error} (DOJO_HOME names another folder.)") from None
+    with opened() as records:
+        return best_record(records, game)
 
 
 def _watched(description: str, total: int) -> Any:

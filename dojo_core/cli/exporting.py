@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from dojo_core import kernels
+from dojo_core.cli.kept import opened
 from dojo_core.cli.positions import PolicyOption, ShapeOption, kernel_and_shape, parameters, played, text_kind
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file, seconds_text
 from dojo_core.export import (
@@ -75,11 +75,7 @@ def export(
         raise Failure(f"--from takes {', '.join(SOURCES)}, not {source!r}.")
     if to.suffix == ".zip" and to.exists():
         raise Failure(f"{to} is there already: remove it, or name another file.")
-    try:
-        opened = Records()
-    except (ValueError, sqlite3.DatabaseError) as error:
-        raise Failure(f"The records cannot be opened: {error} (DOJO_HOME names another folder.)") from None
-    with opened as records, Measurer(records) as measurer:
+    with opened() as records, Measurer(records) as measurer:
         measured = _measuring(measurer) if measure else None
         try:
             chosen = [_choice(w, shape, source, policy, settings, records, measured) for w in wanted]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import sqlite3
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, TextIO, cast
@@ -14,29 +12,20 @@ from typing import Annotated, Literal, TextIO, cast
 import typer
 from rich.markup import escape
 
-from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, played
+from dojo_core.cli.kept import opened
+from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, TargetOption, played
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, seconds_text, write_file
 from dojo_core.measure.exchange import LONGEST, NoRecord, Taken, exported, merge, take_in
-from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Records
 from dojo_core.moves import IllegalMove, MoveSyntax
-
-
-@contextmanager
-def opened() -> Iterator[Records]:
-    """This user's records. Raises Failure where they cannot be opened."""
-    try:
-        records = Records()
-    except (ValueError, sqlite3.DatabaseError) as error:  # a newer Dojo's; or no database at all
-        raise Failure(f"The records cannot be opened: {error} (DOJO_HOME names another folder.)") from None
-    with records:
-        yield records
+from dojo_core.targets.clocks import clock
 
 
 def best(
     kernel: KernelArgument,
     shape: ShapeOption = None,
     policy: PolicyOption = None,
+    target: TargetOption = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="So many programs.")] = 10,
     line: Annotated[bool, typer.Option("--line", help="Print the best program's line of moves.")] = False,
     save: Annotated[Path | None, typer.Option("--save", help="Save the best line as a game.")] = None,
@@ -45,9 +34,12 @@ def best(
 
     Example: [bold]dojo best softmax --line[/bold]
     """
-    game = played(kernel, shape, policy)
+    game = played(kernel, shape, policy, target=target)
+    here = clock(game.target)
+    if here is None:
+        raise Failure(f"Nothing here times programs for {game.target}: there is no best one to tell.")
     with opened() as records:
-        found = records.ranking(game.start.hash, game.target, this_machine().fingerprint, policy, limit=limit)
+        found = records.ranking(game.start.hash, here.target, here.fingerprint, policy, limit=limit)
     if not found:
         raise Failure(f"Nothing of {game.title} has been measured on this machine: try dojo tune {kernel}.")
     kept = next((r for r in found if r.line or r.program_hash == game.start.hash), None)
@@ -56,7 +48,7 @@ def best(
     if line and kept is not None:
         out.print(escape(kept.line), soft_wrap=True)
     if save is not None and kept is not None:
-        again = played(kernel, shape, kept.policy)
+        again = played(kernel, shape, kept.policy, target=target)
         try:
             for move in kept.line.splitlines():
                 again.play(move)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from dojo_core.cli.emulated import check_gpu
+from dojo_core.cli.kept import opened
 from dojo_core.cli.positions import (
     JsonFlag,
     KernelArgument,
@@ -50,7 +50,6 @@ def time_moves(
     Example: [bold]dojo time softmax --moves[/bold]
     """
     from dojo_core.measure.measurer import Effort, Measurer, Workload
-    from dojo_core.measure.records import Records
     from dojo_core.targets.cuda.measurer import gpu_fault
 
     game = played(kernel, shape, policy, line, settings, target)
@@ -69,11 +68,7 @@ def time_moves(
         time_simulated(game, all_moves, as_json)
         return
     workload = Workload(game.start, game.kernel, game.policy)
-    try:
-        opened = Records()
-    except (ValueError, sqlite3.DatabaseError) as error:  # a newer Dojo's; or no database at all
-        raise Failure(f"The records cannot be opened: {error} (DOJO_HOME names another folder.)") from None
-    with opened as records, Measurer(records) as measurer:
+    with opened() as records, Measurer(records) as measurer:
         own = measurer.measure(workload, [program], Effort.NORMAL)[0]
         rows: list[tuple[str, Measurement]] = [("this position", own)]
         if all_moves:
@@ -92,12 +87,14 @@ def _on_gpu(game: Game, all_moves: bool) -> list[tuple[str, Measurement]]:
 
     workload = Workload(game.start, game.kernel, game.policy, game.target)
     program = game.current.program
-    rows = [("this position", gpu_measurer().measure(workload, [program], Effort.NORMAL)[0])]
-    if all_moves:
-        found = legal_moves(program, game.target, game.policy)
-        programs = [apply(program, m, game.target, game.policy) for m in found]
-        results = gpu_measurer().measure(workload, programs, Effort.QUICK)
-        rows += [(str(m), r) for m, r in zip(found, results, strict=True)]
+    with opened() as records:
+        own = gpu_measurer().measure(workload, [program], Effort.NORMAL, records=records)[0]
+        rows = [("this position", own)]
+        if all_moves:
+            found = legal_moves(program, game.target, game.policy)
+            programs = [apply(program, m, game.target, game.policy) for m in found]
+            results = gpu_measurer().measure(workload, programs, Effort.QUICK, records=records)
+            rows += [(str(m), r) for m, r in zip(found, results, strict=True)]
     return rows
 
 

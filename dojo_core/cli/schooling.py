@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from dojo_core.cli.keeping import opened
+from dojo_core.cli.kept import opened
 from dojo_core.cli.positions import played, text_kind
 from dojo_core.cli.terminal import (
     Failure,

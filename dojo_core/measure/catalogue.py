@@ -6,23 +6,22 @@ program texts are read of single records alone, so that tens of thousands of rec
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from dojo_core.measure.records import CLAIM, Record, Records, _record
 
-# What a row is, in words, and how the database says it. ``here`` is this machine's fingerprint.
+# What a row is, in words, and how the database says it. ``here``: this machine's fingerprints, as JSON.
+_HERE = "fingerprint IN (SELECT value FROM json_each(:here))"
 STATES = {
-    "verified": "verified AND status = 'ok' AND fingerprint = :here",
-    "claim": f"status = 'ok' AND (({CLAIM}) OR fingerprint <> :here)",
+    "verified": f"verified AND status = 'ok' AND {_HERE}",
+    "claim": f"status = 'ok' AND (({CLAIM}) OR NOT {_HERE})",
     "failed": "status <> 'ok'",
 }
 
-_STATE = (
-    "CASE WHEN status <> 'ok' THEN 'failed' WHEN verified AND fingerprint = :here THEN 'verified' "
-    "ELSE 'claim' END"
-)
+_STATE = f"CASE WHEN status <> 'ok' THEN 'failed' WHEN verified AND {_HERE} THEN 'verified' ELSE 'claim' END"
 _GROUP = "start_hash, program_hash, target, fingerprint, policy, verified, status"
 _ORDERS = {
     "time": "seconds IS NULL, seconds",
@@ -103,9 +102,9 @@ class TakenOut:
 
 
 class Catalogue(Records):
-    """The records, with a library's questions. ``here`` is this machine's fingerprint."""
+    """The records, with a library's questions. ``here`` are the fingerprints of this machine and its GPU."""
 
-    here: str = ""
+    here: frozenset[str] = frozenset()
 
     def count(self, wanted: Wanted) -> int:
         """How many rows there are."""
@@ -191,7 +190,8 @@ class Catalogue(Records):
                 connection.execute(f"INSERT OR IGNORE INTO measurements VALUES ({marks})", row)
 
     def _where(self, wanted: Wanted) -> tuple[str, dict[str, Any]]:
-        conditions, values = ["1"], {"here": self.here}
+        conditions: list[str] = ["1"]
+        values: dict[str, Any] = {}
         for name in (*FACETS, "start_hash"):
             value = getattr(wanted, name)
             if value or (name == "player" and value is not None):
@@ -203,4 +203,6 @@ class Catalogue(Records):
 
     def _all(self, query: str, values: dict[str, Any]) -> list[Any]:
         with self._lock:
-            return self._connection.execute(query, {"here": self.here, **values}).fetchall()
+            return self._connection.execute(
+                query, {"here": json.dumps(sorted(self.here)), **values}
+            ).fetchall()

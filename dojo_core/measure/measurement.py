@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -109,6 +110,45 @@ class Measurement:
             error=record.error,
             calibration=record.calibration,
             known=True,
+        )
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What timed a program: the target, and the machine by its fingerprint and its details (JSON)."""
+
+    target: str
+    fingerprint: str
+    details: str
+
+    def record(
+        self, found: Measurement, program: Program, workload: Workload, effort: Effort, line: str, player: str
+    ) -> Record:
+        """A measurement of a program as it is kept."""
+        output = workload.start.buffer_of[workload.start.outputs[0]]
+        return Record(
+            program_hash=program.hash,
+            program_text=program.text,
+            start_hash=workload.start.hash,
+            kernel=workload.kernel or program.name,
+            shape="x".join(str(d.size) for d in output.dims if d.materialised),
+            dtype=output.dtype,
+            policy=workload.policy,
+            line=line,
+            target=self.target,
+            fingerprint=self.fingerprint,
+            machine=self.details,
+            code_hash=found.code_hash,
+            status=found.status,
+            verified=found.verified,
+            seconds=found.seconds,
+            samples=found.raw,
+            error=found.error,
+            calibration=found.calibration,
+            message=found.message,
+            effort=effort.label,
+            player=player,
+            time=time.time(),
         )
 
 

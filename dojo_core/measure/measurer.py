@@ -21,8 +21,8 @@ from dojo_core.measure.limits import (
     RUN_SECONDS,
 )
 from dojo_core.measure.machine import this_machine
-from dojo_core.measure.measurement import BROKE, SETTLED, Effort, Measurement, Workload
-from dojo_core.measure.records import Record, Records
+from dojo_core.measure.measurement import BROKE, SETTLED, Clock, Effort, Measurement, Workload
+from dojo_core.measure.records import Records
 from dojo_core.measure.trial import Compiled, Trials
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.build import CompileError, build, code_hash
@@ -54,6 +54,7 @@ class Measurer:
         self.records = records
         self.target = target
         self.machine = this_machine()
+        self._clock = Clock(target, self.machine.fingerprint, self.machine.details)
         self._compile_seconds = compile_seconds
         self._jobs = jobs
         self._preamble = preamble
@@ -284,7 +285,11 @@ class Measurer:
         if self.records is not None:
             if outcome.status in evidence.FAULTS:
                 outcome = self._as_evidence(job, candidate, outcome)
-            self.records.add_all(self._record(job, p, candidate, outcome) for p in candidate.programs)
+            kept = replace(outcome, code_hash=candidate.key)
+            self.records.add_all(
+                self._clock.record(kept, p, job.workload, job.effort, job.lines.get(p.hash, ""), job.player)
+                for p in candidate.programs
+            )
         self._remember((candidate.key, start), job.effort.rank, outcome)
         if outcome.status in BROKE:
             self._failures[candidate.key] = self._failures.get(candidate.key, 0) + 1
@@ -325,33 +330,6 @@ class Measurer:
     def _tell(self, job: _Job, candidate: _Candidate, outcome: Measurement, known: bool = False) -> None:
         for number, program in enumerate(candidate.programs):
             job.tell(replace(outcome, program_hash=program.hash, known=known or number > 0))
-
-    def _record(self, job: _Job, program: Program, candidate: _Candidate, outcome: Measurement) -> Record:
-        outputs = [p for p in candidate.code.parameters if p.role == "out"]
-        return Record(
-            program_hash=program.hash,
-            program_text=program.text,
-            start_hash=job.workload.start.hash,
-            kernel=job.workload.kernel or program.name,
-            shape="x".join(map(str, outputs[0].shape)) if outputs else "",
-            dtype=outputs[0].dtype if outputs else "",
-            policy=job.workload.policy,
-            line=job.lines.get(program.hash, ""),
-            target=self.target,
-            fingerprint=self.machine.fingerprint,
-            machine=self.machine.details,
-            code_hash=candidate.key,
-            status=outcome.status,
-            verified=outcome.verified,
-            seconds=outcome.seconds,
-            samples=outcome.raw,
-            error=outcome.error,
-            calibration=outcome.calibration,
-            message=outcome.message,
-            effort=job.effort.label,
-            player=job.player,
-            time=time.time(),
-        )
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dojo_core.game import Game
 from dojo_core.service import library
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.changes import usable_recipes
-from dojo_core.service.clock import timed
 from dojo_core.service.games import POLICIES, TARGETS, Games
 from dojo_core.service.players import Player, Table
 from dojo_core.service.view import Json, commands, difference, history, program_lines
+from dojo_core.targets.clocks import timed
 
 
 def start_screen(games: Games, errors: dict[str, str]) -> Json:

@@ -37,8 +37,10 @@ from dojo_core.service.queue import Task
 from dojo_core.service.refused import Refused
 from dojo_core.service.service import Service
 from dojo_core.sharing import BadLink, Opened, open_text
+from dojo_core.targets.clocks import clocks
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.cuda.measurer import Gpu
 
 log = logging.getLogger(__name__)
 
@@ -109,14 +111,14 @@ class Shelf:
     def __init__(self, catalogue: Catalogue, service: Service, comparisons: Comparisons) -> None:
         self.catalogue = catalogue
         self.comparisons = comparisons
-        self.catalogue.here = this_machine().fingerprint
+        self.catalogue.here = frozenset(clock.fingerprint for clock in clocks())
         self._service = service
 
     # ------------------------------------------------------------------ what there is
 
     def machine_words(self, fingerprint: str, details: str) -> str:
         """A machine in a line; this one by name."""
-        if fingerprint == self.catalogue.here:
+        if fingerprint in self.catalogue.here:
             return f"{_summary(details) or this_machine().summary} (this machine)"
         return f"{_summary(details) or 'another machine'} [{fingerprint[:6]}]"
 
@@ -149,7 +151,7 @@ class Shelf:
             ratios = [t / row.seconds if t else None for t in (board.start, against)]
             lines.append(Ranked(rank, row, ratios[0], ratios[1]))
         shape = self.shape_of(board.kernel, board.start_hash, board.shape)
-        return Leaderboard(board, shape, board.fingerprint == self.catalogue.here, tuple(lines))
+        return Leaderboard(board, shape, board.fingerprint in self.catalogue.here, tuple(lines))
 
     def baseline_seconds(self, board: Board, baseline: str) -> float | None:
         """Another implementation's time on a board's machine, by the last comparison; None without."""
@@ -249,7 +251,10 @@ class Shelf:
             if game.kernel is not None and line.kernel == game.kernel:
                 found.append(Contender("line", f"line {name}", line=name, policy=line.policy))
         wanted = Wanted(
-            start_hash=game.start.hash, target="cpu", fingerprint=self.catalogue.here, state="verified"
+            start_hash=game.start.hash,
+            target="cpu",
+            fingerprint=this_machine().fingerprint,
+            state="verified",
         )
         seen = {game.start.hash}
         for row in self.catalogue.rows(wanted, "time", 0, 3 * RECORDS_OFFERED):
@@ -486,9 +491,11 @@ def kernel_shape(kernel: str, start_hash: str, played: tuple[str, ...], sizes: t
 
 @lru_cache(maxsize=64)
 def _summary(details: str) -> str:
-    """The line about a machine from its JSON; empty where it is of another form."""
-    try:
-        told = json.loads(details)
-        return Machine(**told).summary[:120]
-    except (ValueError, TypeError, AttributeError, IndexError):
-        return ""
+    """The line about a machine or a GPU from its JSON; empty where it is of another form."""
+    for kind in (Machine, Gpu):
+        try:
+            told = json.loads(details)
+            return kind(**told).summary[:120]
+        except (ValueError, TypeError, AttributeError, IndexError):
+            continue
+    return ""

@@ -12,20 +12,19 @@ from typing import Any
 from dojo_core import kernels
 from dojo_core.bench.roofline import Roofline, roofline
 from dojo_core.kernels.kernel import executed_flops, minimal_bytes
-from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.measure.places import data_directory
 from dojo_core.measure.records import Records, SavedGame
 from dojo_core.program.tree import Program
 from dojo_core.service import KernelCard, Service
 from dojo_core.service.analysis import Analysis
-from dojo_core.service.clock import timed
 from dojo_core.service.hints import Advise
 from dojo_core.service.players import Table
 from dojo_core.service.queue import Outcome
 from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json, code_lines
 from dojo_core.targets.assembly import assembly_of
+from dojo_core.targets.clocks import clock, timed
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.cuda.measurer import gpu_measurer
 from dojo_core.targets.gpu.check import Checker
@@ -50,9 +49,8 @@ NO_TIME = "No time: seconds need a GPU."
 class RecordStore:
     """Games and known times in the records."""
 
-    def __init__(self, records: Records, target: str = "cpu") -> None:
+    def __init__(self, records: Records) -> None:
         self._records = records
-        self._target = target
 
     def save_game(self, game: SavedText, before: str | None = None) -> SavedText | None:
         saved = SavedGame(game.id, game.player, game.kernel, game.title, game.text)
@@ -73,11 +71,11 @@ class RecordStore:
         return [_saved(game) for game in self._records.games(limit=limit)]
 
     def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]:
-        if workload.target != self._target:
+        here = clock(workload.target)
+        if here is None:
             return {}
-        machine = this_machine().fingerprint
         start = workload.start.hash
-        records = self._records.known_all(hashes, self._target, machine, workload.policy, start)
+        records = self._records.known_all(hashes, here.target, here.fingerprint, workload.policy, start)
         # A crash or a timeout may have been the machine's mood: those are tried again.
         return {
             h: outcome(Measurement.recorded(r))
@@ -126,6 +124,7 @@ class MeasurerBench:
     """The measurer as the queue uses it."""
 
     def __init__(self, records: Records) -> None:
+        self._records = records
         self._measurer = Measurer(records)
         self._measurer.warm()
         self._checkers: dict[
@@ -148,7 +147,9 @@ class MeasurerBench:
             on_result(m.program_hash, outcome(m))
 
         if workload.target in GPUS and timed(workload.target):
-            gpu_measurer().measure(workload, programs, effort, told, cancelled, fresh=again)
+            gpu_measurer().measure(
+                workload, programs, effort, told, cancelled, again, records=self._records, lines=lines
+            )
         elif workload.target in GPUS:
             if not again:  # a second look would tell nothing new, and a quick one less
                 self._check(workload, programs, careful, on_result, cancelled)

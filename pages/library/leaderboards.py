@@ -15,14 +15,14 @@ from pages.shared import the_shelf
 def leaderboards() -> None:
     shelf = the_shelf()
     here = shelf.catalogue.here
-    boards = sorted(shelf.catalogue.boards(), key=lambda b: (b.fingerprint != here, -b.newest))
+    boards = sorted(shelf.catalogue.boards(), key=lambda b: (b.fingerprint not in here, -b.newest))
     if not boards:
         shell.notice("Nothing has been measured yet: play a kernel, and its times gather here.")
         return
 
     def words(board: Board) -> str:
         shape = shelf.shape_of(board.kernel, board.start_hash, board.shape)
-        where = "this machine" if board.fingerprint == here else "another machine"
+        where = "this machine" if board.fingerprint in here else "another machine"
         count = f"{board.programs} program{'' if board.programs == 1 else 's'}"
         return f"{board.kernel} {shape} · {board.dtype} · {board.target} · {where} · {count}"
 

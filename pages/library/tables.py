@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pandas as pd
@@ -16,16 +16,16 @@ STATE_WORDS = {"verified": "✓ verified here", "claim": "? claim", "failed": "�
 HEIGHT = 460
 
 
-def state_words(row: Row, here: str) -> str:
+def state_words(row: Row, here: Collection[str]) -> str:
     """Status with a sign and a word."""
     if row.state == "failed":
         return "✕ " + row.status.replace("_", " ")
     if row.state == "claim":
-        return "? claim, " + ("imported" if row.fingerprint == here else "another machine")
+        return "? claim, " + ("imported" if row.fingerprint in here else "another machine")
     return STATE_WORDS["verified"]
 
 
-def record_cells(row: Row, here: str) -> dict[str, Any]:
+def record_cells(row: Row, here: Collection[str]) -> dict[str, Any]:
     """What all tables of records say of one."""
     return {
         "Time": time_words(row.seconds),

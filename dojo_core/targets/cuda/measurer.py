@@ -11,26 +11,27 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.limits import PREPARE_SECONDS, USUAL_SEED
 from dojo_core.measure.machine import this_machine
-from dojo_core.measure.measurement import SETTLED, Effort, Measurement, Workload
+from dojo_core.measure.measurement import SETTLED, Clock, Effort, Measurement, Workload
 from dojo_core.measure.places import cache_directory
 from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
-from dojo_core.measure.records import Sample
+from dojo_core.measure.records import Records, Sample
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import codegen as cpu
 from dojo_core.targets.cpu.build import CompileError, build
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.cuda.build import compiled
 from dojo_core.targets.cuda.driver import driver_fault
+from dojo_core.targets.gpu.code import GpuCode
 from dojo_core.targets.gpu.codegen import generate
 
 RUN_SECONDS = 60.0  # one request: verification, with all elements compared on the host, and all samples
@@ -66,6 +67,11 @@ class Gpu:
         return f"{self.name}, {self.architecture}, {self.memory / 2**30:.0f} GB, CUDA {self.driver}"
 
     @property
+    def details(self) -> str:
+        """All of it as JSON."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @property
     def flops(self) -> float:
         """Single-precision operations a second at its highest clock: 128 multiply-adds a multiprocessor
         (compute capability 8.6 to 12.x but 8.7; 64 of 8.0; CUDA programming guide, arithmetic throughput)."""
@@ -76,7 +82,8 @@ class Gpu:
 class GpuMeasurer:
     """Measures on the first GPU. Close it, or use it in ``with``. Raises NoGpu where there is none.
 
-    ``command`` is the worker, which may hold a device that is none.
+    ``command`` is the worker, which may hold a device that is none. What a device that is one takes for a
+    program with a cold cache is kept in the records that the caller names, and found there.
     """
 
     def __init__(self, command: Sequence[str] = WORKER) -> None:
@@ -88,6 +95,7 @@ class GpuMeasurer:
         self._worker: WorkerProcess | None = None
         self._known: dict[tuple[str, str, str, bool], tuple[int, Measurement]] = {}
         self.device = self._start()
+        self.clock = Clock("cuda", self.device.fingerprint, self.device.details)
 
     def __enter__(self) -> GpuMeasurer:
         return self
@@ -123,12 +131,17 @@ class GpuMeasurer:
         cancelled: Callable[[], bool] | None = None,
         fresh: bool = False,
         cold: bool = True,
+        records: Records | None = None,
+        lines: Mapping[str, str] | None = None,
+        player: str = "",
     ) -> list[Measurement]:
         """One measurement for each program, in order; ``on_result`` is told each as it comes.
 
         ``fresh``: what is known is timed again. After ``cancelled`` says so, the rest is ``cancelled``.
+        ``lines`` (by program hash, the moves from the start) and ``player`` go to the records.
         """
-        stop = cancelled or (lambda: False)
+        kept_in = records if cold and self.device.timed else None
+        job = _Job(workload, effort, cold, kept_in, lines or {}, player, cancelled or (lambda: False))
         found: dict[str, Measurement] = {}
 
         def tell(m: Measurement) -> None:
@@ -137,27 +150,26 @@ class GpuMeasurer:
                 on_result(m)
 
         with self._turn:
-            waiting: list[Program] = []
+            waiting: list[_Candidate] = []
             for program in {p.hash: p for p in programs}.values():
-                known = None if fresh else self._look_up(workload, program, effort, cold)
-                if known is None:
-                    waiting.append(program)
+                known = None if fresh else self._remembered(job, program)
+                candidate = known or self._generated(job, program, fresh)
+                if isinstance(candidate, Measurement):
+                    tell(candidate)
                 else:
-                    tell(known)
-            images = self._compiled(workload, waiting, stop)
-            for program, image in zip(waiting, images, strict=True):
-                if stop():
+                    waiting.append(candidate)
+            images = self._compiled(job, waiting)
+            for candidate, image in zip(waiting, images, strict=True):
+                if job.cancelled():
                     break
                 if isinstance(image, Measurement):
                     outcome = image
                 else:
-                    with self._alone(stop) as held:
+                    with self._alone(job.cancelled) as held:
                         if not held:
                             break
-                        outcome = self._one(workload, program, image, effort, cold)
-                if outcome.status != "refused":
-                    rank = effort.rank
-                    self._known[program.hash, workload.start.hash, workload.policy, cold] = rank, outcome
+                        outcome = self._one(job, candidate, image)
+                self._keep(job, candidate, outcome)
                 tell(outcome)
         stopped = "Not measured: the request was cancelled."
         return [found.get(p.hash) or Measurement(p.hash, "", "cancelled", stopped) for p in programs]
@@ -166,73 +178,92 @@ class GpuMeasurer:
         """The machine held alone; not where nothing is timed, whose emulator compiles on the way."""
         return measuring(stop) if self.device.timed else nullcontext(True)
 
-    def _look_up(
-        self, workload: Workload, program: Program, effort: Effort, cold: bool
-    ) -> Measurement | None:
-        rank, known = self._known.get((program.hash, workload.start.hash, workload.policy, cold), (0, None))
-        if known is not None and (known.status in SETTLED or rank >= effort.rank):
+    def _remembered(self, job: _Job, program: Program) -> Measurement | None:
+        """What is known of a program, if that is enough."""
+        rank, known = self._known.get(job.key(program), (0, None))
+        if known is not None and (known.status in SETTLED or rank >= job.effort.rank):
             return known
         return None
 
-    def _compiled(
-        self, workload: Workload, programs: Sequence[Program], stop: Callable[[], bool]
-    ) -> list[str | Measurement]:
+    def _generated(self, job: _Job, program: Program, fresh: bool) -> _Candidate | Measurement:
+        """A program's code, or what the records know of it, or why there is none."""
+        try:
+            code = generate(program, job.workload.policy)
+        except NotGeneratable as reason:
+            return Measurement(program.hash, "", "refused", str(reason))
+        key = hashlib.sha256(f"{self.device.architecture} {code.text}".encode()).hexdigest()[:24]
+        if job.records is not None and not fresh:
+            record = job.records.known_code(key, job.workload.start.hash, self.clock.fingerprint)
+            if record is not None and record.status in ("ok", *SETTLED):
+                found = replace(Measurement.recorded(record), program_hash=program.hash)
+                self._known[job.key(program)] = Effort.rank_of(record.effort), found
+                enough = self._remembered(job, program)
+                if enough is not None:
+                    return enough
+        return _Candidate(program, code, key)
+
+    def _keep(self, job: _Job, candidate: _Candidate, outcome: Measurement) -> None:
+        if outcome.status in ("refused", "cancelled"):
+            return
+        program = candidate.program
+        self._known[job.key(program)] = job.effort.rank, outcome
+        # what did not compile may be for want of a compiler
+        if job.records is not None and outcome.status != "compile_error":
+            line = job.lines.get(program.hash, "")
+            job.records.add(self.clock.record(outcome, program, job.workload, job.effort, line, job.player))
+
+    def _compiled(self, job: _Job, candidates: Sequence[_Candidate]) -> list[str | Measurement]:
         """The machine code of each, a file, or why there is none."""
 
-        def one(program: Program) -> str | Measurement:
-            if stop():
-                return Measurement(program.hash, "", "cancelled", "Not measured: the request was cancelled.")
+        def one(candidate: _Candidate) -> str | Measurement:
+            if job.cancelled():
+                return candidate.outcome("cancelled", "Not measured: the request was cancelled.")
             try:
-                code = generate(program, workload.policy)
-                return str(compiled(code, self.device.architecture)) if self.device.timed else ""
-            except NotGeneratable as reason:
-                return Measurement(program.hash, "", "refused", str(reason))
+                return str(compiled(candidate.code, self.device.architecture)) if self.device.timed else ""
             except ValueError as error:
-                return Measurement(program.hash, "", "compile_error", str(error))
+                return candidate.outcome("compile_error", str(error))
 
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as threads:
-            return list(threads.map(one, programs))
+            return list(threads.map(one, candidates))
 
-    def _one(
-        self, workload: Workload, program: Program, image: str, effort: Effort, cold: bool
-    ) -> Measurement:
+    def _one(self, job: _Job, candidate: _Candidate, image: str) -> Measurement:
         request = {
             "do": "measure",
-            "program": program.text,
-            "policy": workload.policy,
+            "program": candidate.program.text,
+            "policy": job.workload.policy,
             "image": image,
-            "samples": effort.samples,
-            "cold": cold,
-            "slow": self._slow(workload, effort, cold),
-            "again": effort is Effort.FINAL,
+            "samples": job.effort.samples,
+            "cold": job.cold,
+            "slow": self._slow(job),
+            "again": job.effort is Effort.FINAL,
         }
-
-        def failed(status: str, message: str) -> Measurement:
-            return Measurement(program.hash, program.hash, status, message)
-
-        unfit = self._prepared(workload)
+        unfit = self._prepared(job.workload)
         if unfit:
-            return failed("refused", f"The start program cannot be measured. {unfit}")
+            return candidate.outcome("refused", f"The start program cannot be measured. {unfit}")
         answer = self._ask(request, RUN_SECONDS)
         if answer["status"] != "ok":
-            return failed(answer["status"], answer["message"])
+            return candidate.outcome(answer["status"], answer["message"])
         return Measurement.timed(
             tuple(Sample(ns, 0, 0) for ns in answer["samples"]),
-            program_hash=program.hash,
-            code_hash=program.hash,
+            program_hash=candidate.program.hash,
+            code_hash=candidate.key,
             error=answer["error"],
         )
 
-    def _slow(self, workload: Workload, effort: Effort, cold: bool) -> float | None:
+    def _slow(self, job: _Job) -> float | None:
         """Seconds from which a candidate is hopeless beside the best known."""
-        if not effort.cutoff:
+        if not job.effort.cutoff:
             return None
+        start = job.workload.start.hash
         best = [
             m.seconds
-            for (_, start, _, c), (_, m) in self._known.items()
-            if start == workload.start.hash and c == cold and m.seconds is not None
+            for (_, begun, _, cold), (_, m) in self._known.items()
+            if begun == start and cold == job.cold and m.seconds is not None
         ]
-        return effort.cutoff * min(best) if best else None
+        if job.records is not None:
+            record = job.records.best(start, self.clock.target, self.clock.fingerprint)
+            best += [record.seconds] if record is not None and record.seconds is not None else []
+        return job.effort.cutoff * min(best) if best else None
 
     def copied(self, size: int, samples: int, cold: bool = True) -> list[float]:
         """Nanoseconds of copies within the device that move ``size`` bytes, those read and those written."""
@@ -301,6 +332,34 @@ class GpuMeasurer:
             return str(answer["message"])
         worker.prepared = key
         return ""
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A program with its generated code. ``key``: of what the device runs."""
+
+    program: Program
+    code: GpuCode
+    key: str
+
+    def outcome(self, status: str, message: str) -> Measurement:
+        return Measurement(self.program.hash, self.key, status, message)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One call of ``measure``. ``records``: None where what comes out is not kept."""
+
+    workload: Workload
+    effort: Effort
+    cold: bool
+    records: Records | None
+    lines: Mapping[str, str]
+    player: str
+    cancelled: Callable[[], bool]
+
+    def key(self, program: Program) -> tuple[str, str, str, bool]:
+        return program.hash, self.workload.start.hash, self.workload.policy, self.cold
 
 
 @cache
