@@ -248,8 +248,11 @@ def tolerance(
         raise ValueError(
             f"the start program's {parameter.name} is off by {typical:.3g} at a magnitude of {size:.3g}"
         )
-    allowed = np.maximum(own, epsilon * scale)
-    if sensitivity is not None:
-        # One element a row: its own error may be zero by luck, so what most others are off by is allowed too.
+    # A row's own error may be next to nothing by luck, as where one sum scales all of it: what most
+    # rows are off by, for their size, is allowed in each (adversarial rows are less than a quarter).
+    sized = judged & (scale > 0)
+    usual = float(np.quantile(own[sized] / scale[sized], 0.75)) if sized.any() else 0.0
+    allowed = np.maximum(own, max(epsilon, usual) * scale)
+    if sensitivity is not None:  # one element a row: its size says less than the others' errors
         allowed = np.maximum(allowed, np.maximum(2 * sensitivity, float(np.quantile(own[judged], 0.9))))
     return np.where(judged, OWN_ERROR_FACTOR * allowed, np.inf)
