@@ -354,6 +354,14 @@ def test_a_row_that_the_start_program_has_right_by_luck_may_be_off_by_what_most_
     np.testing.assert_allclose(allowed, 8 * np.array([4e-7, 4e-7, 4e-7, 4e-7, 4e-7, 2e-7, 0, 5e4]))
 
 
+def test_a_cancelled_sum_may_be_off_by_what_sums_are_off_by_for_their_terms() -> None:
+    y = Parameter("y", "f32", (5,), "out")
+    scale = np.full(5, 1e12)  # of terms of 1e15 in the last row
+    moved = np.array([1.0, 1.0, 2.0, 1.0, 1e5])  # by the inputs' last bits
+    allowed = tolerance(y, np.array([20.0, 10.0, 50.0, 30.0, 1e4]), scale, moved)
+    assert allowed[4] == 8 * 25 * 1e5
+
+
 def test_a_start_program_that_is_far_off_is_refused() -> None:
     y = Parameter("y", "f32", (3, 100), "out")
     scale = np.array([1.0, 1.0, 1.0])

@@ -253,6 +253,9 @@ def tolerance(
     sized = judged & (scale > 0)
     usual = float(np.quantile(own[sized] / scale[sized], 0.75)) if sized.any() else 0.0
     allowed = np.maximum(own, max(epsilon, usual) * scale)
-    if sensitivity is not None:  # one element a row: its size says less than the others' errors
-        allowed = np.maximum(allowed, np.maximum(2 * sensitivity, float(np.quantile(own[judged], 0.9))))
+    if sensitivity is not None:  # one element a row: after cancellation its size says little
+        moved = judged & (sensitivity > 0)
+        ratio = float(np.quantile(own[moved] / sensitivity[moved], 0.75)) if moved.any() else 0.0
+        allowed = np.maximum(allowed, max(2.0, ratio) * sensitivity)
+        allowed = np.maximum(allowed, float(np.quantile(own[judged], 0.9)))
     return np.where(judged, OWN_ERROR_FACTOR * allowed, np.inf)
