@@ -29,7 +29,6 @@ from agents.scale.fleet import Fleet, FleetTiming
 from agents.tuning import Tuning, key_of
 from dojo_core import kernels
 from dojo_core.cli import app
-from dojo_core.cli.kept import opened
 from dojo_core.cli.listing import print_code
 from dojo_core.cli.positions import (
     KernelArgument,
@@ -40,6 +39,7 @@ from dojo_core.cli.positions import (
     kernels_and_shapes,
     played,
 )
+from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import (
     Failure,
     columns,

@@ -16,8 +16,8 @@ from agents.players import NoAgent, agent_named
 from agents.plots import write_page, write_picture
 from agents.run_log import RunBusy
 from agents.tuning import Tuning
-from dojo_core.cli.kept import opened
 from dojo_core.cli.positions import PolicyOption, ShapeOption, kernels_and_shapes, played
+from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import (
     Failure,
     columns,

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from agents.search.cost_model import CostModel, Sampled, held_out, model_file, save
 from agents.search.features import FEATURES, features
-from dojo_core.cli.kept import opened
+from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Records

@@ -36,7 +36,7 @@ from agents.tuning import Tuning
 from benchmarks import perfllm_report
 from benchmarks.perfllm_alike import alike
 from dojo_core import kernels
-from dojo_core.cli.kept import opened
+from dojo_core.cli.records import opened
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.measurer import Measurer

@@ -4,14 +4,13 @@ import ctypes
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dojo_core.targets.cpu.build import Built, CompileError, assembly, build, code_hash
 from dojo_core.targets.cpu.code import Code, Parameter
+from tests.waiting import wait_until
 
 PREAMBLE = "static inline float twice(float v)\n{\n  return v * 2.0f;\n}\n"
 PARAMETERS = (Parameter("x", "f32", (64,), "in"), Parameter("y", "f32", (64,), "out"))
@@ -122,10 +121,3 @@ def compilers_in(folder: Path) -> list[int]:
         except OSError:
             continue
     return found
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

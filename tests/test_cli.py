@@ -6,8 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from dojo_core.cli import app
 from dojo_core.game import Game
 from dojo_core.measure.records import Records
 from dojo_core.targets.cpu.codegen import generate
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = (
@@ -291,13 +290,6 @@ def processes_with(home: Path) -> list[int]:
         except OSError:
             continue
     return found
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_ctrl_c_ends_everything_and_keeps_what_was_measured(home):

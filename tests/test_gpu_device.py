@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -18,13 +19,14 @@ from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
 from dojo_core.service.queue import Outcome
-from dojo_core.service.wiring import MeasurerBench
-from dojo_core.targets.clocks import timed
+from dojo_core.service.wiring import MeasurerBench, RecordStore
+from dojo_core.targets.cpu.build import build
 from dojo_core.targets.cuda import measurer as on_gpu
 from dojo_core.targets.cuda.driver import CudaError, Device, LaunchLimits
 from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu
 from dojo_core.targets.cuda.session import row_errors
 from dojo_core.targets.gpu.code import Launch
+from dojo_core.targets.origins import timed
 
 STAND_IN = (sys.executable, "-m", "benchmarks.gpu.stand_in")
 MOVES = ("map_grid y@0", "split_scope y@1 4", "vectorize y@2", "map_block y@1")
@@ -45,7 +47,21 @@ def gpu():
 
 @pytest.fixture
 def timed_gpu(gpu, monkeypatch):
-    """The stand-in as a device whose times count."""
+    """The stand-in as a device whose times count; whoever would wait for itself is told."""
+    held = []
+
+    @contextmanager
+    def alone(stop):  # the lock is not taken: the stand-in compiles while it measures
+        held.append(True)
+        yield True
+        held.pop()
+
+    def built(codes):
+        assert not held, "nothing compiles while the machine is held alone"
+        return build(codes)
+
+    monkeypatch.setattr(on_gpu, "measuring", alone)
+    monkeypatch.setattr(on_gpu, "build", built)
     monkeypatch.setattr(gpu, "device", replace(gpu.device, timed=True))
     monkeypatch.setattr(on_gpu, "compiled", lambda code, architecture: "")
     monkeypatch.setattr(on_gpu, "_shared", lambda: gpu)
@@ -86,7 +102,7 @@ def test_times_of_a_device_are_kept_in_the_records_and_found_again(timed_gpu, mo
     told = {"lines": {program.hash: "\n".join(MOVES)}, "player": "ann"}
     with Records(tmp_path / "records.sqlite") as records:
         first = gpu.measure(workload, [program], Effort.QUICK, fresh=True, records=records, **told)[0]
-        kept = records.best(game.start.hash, "cuda", gpu.clock.fingerprint)
+        kept = records.best(game.start.hash, "cuda", gpu.origin.fingerprint)
         assert kept is not None and (kept.seconds, kept.player, kept.shape) == (first.seconds, "ann", "8x64")
         assert kept.line.splitlines() == list(MOVES)
         monkeypatch.setattr(gpu, "_known", {})  # as in another process
@@ -94,6 +110,25 @@ def test_times_of_a_device_are_kept_in_the_records_and_found_again(timed_gpu, mo
         assert again.known and again.samples == first.samples
         gpu.measure(workload, [program], Effort.QUICK, fresh=True, cold=False, records=records)
         assert len(records.measurements()) == 1, "times with a warm cache are another matter"
+        strictly = replace(workload, policy="strict")  # the same text, compiled with other flags
+        assert not gpu.measure(strictly, [program], Effort.QUICK, records=records)[0].known
+
+
+def test_the_best_is_told_for_the_target(timed_gpu, monkeypatch, tmp_path):
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    words = ["best", "relu", "--shape", "8x64", "--target"]
+    nothing = CliRunner().invoke(app, [*words, "cuda"])
+    assert nothing.exit_code == 1 and "dojo time relu --target cuda" in " ".join(nothing.output.split())
+    assert "no best one" in CliRunner().invoke(app, [*words, "hip"]).output
+    game = mapped_relu()
+    workload = Workload(game.start, "relu", game.policy, "cuda")
+    lines = {game.current.program.hash: "\n".join(MOVES)}
+    with Records() as records:
+        timed_gpu.measure(workload, [game.current.program], fresh=True, records=records, lines=lines)
+        store = RecordStore(records)
+        assert store.known(workload, [game.current.program.hash])[game.current.program.hash].status == "ok"
+    told = CliRunner().invoke(app, [*words, "cuda", "--line"])
+    assert told.exit_code == 0 and told.output.split("\n")[:4] == list(MOVES)
 
 
 def test_without_a_driver_it_says_so(monkeypatch):
@@ -180,7 +215,7 @@ def test_an_agent_tunes_on_the_device_unchanged(timed_gpu, monkeypatch, tmp_path
     with Records(tmp_path / "records.sqlite") as records:
         timing = MachineTiming(Measurer(records), "sampling-edges")
         events = list(run(Task(game), AGENTS["sampling-edges"], timing, Budget(5), seed=1))
-        kept = records.best(game.start.hash, "cuda", timed_gpu.clock.fingerprint)
+        kept = records.best(game.start.hash, "cuda", timed_gpu.origin.fingerprint)
     assert events[-1].best is not None and events[-1].evaluation >= 5
     assert kept is not None and kept.player == "sampling-edges"
     monkeypatch.setattr(on_gpu, "_shared", lambda: "There is no NVIDIA driver here.")

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from dojo_core.game import Game
 from dojo_core.measure.catalogue import Catalogue, Wanted
 from dojo_core.measure.exchange import to_line
 from dojo_core.measure.machine import this_machine
+from dojo_core.measure.measurement import Origin
 from dojo_core.measure.records import Record, Sample
 from dojo_core.service import Service
 from dojo_core.service.comparing import Comparisons
@@ -24,6 +26,7 @@ from dojo_core.service.shelf import Shelf
 from dojo_core.service.wiring import KernelLibrary, RecordStore
 from dojo_core.targets.cuda.measurer import Gpu
 from tests.stand_ins import Bench
+from tests.waiting import wait_until
 
 HERE = this_machine().fingerprint
 
@@ -94,11 +97,14 @@ def test_a_leaderboard_ranks_verified_times_and_lists_claims_below(shelf: Shelf)
     assert [e.rank for e in away.lines] == [None] and not away.here
 
 
-def test_the_gpu_of_this_machine_has_leaderboards_here(shelf: Shelf) -> None:
+def test_the_gpu_of_this_machine_has_leaderboards_here(shelf: Shelf, monkeypatch: Any) -> None:
     gpu = Gpu("NVIDIA H100", "sm_90", 50 << 20, 80 << 30, 10**9, 132, "13.0")
+    here = [Origin("cpu", HERE, ""), Origin("cuda", gpu.fingerprint, gpu.details)]
+    monkeypatch.setattr("dojo_core.service.shelf.origins", lambda: here)
+    shelf = Shelf(shelf.catalogue, shelf._service, shelf.comparisons)
+    wait_until(lambda: gpu.fingerprint in shelf.catalogue.here)
     kept = record(8e-6, target="cuda", fingerprint=gpu.fingerprint, machine=gpu.details)
     shelf.catalogue.add_all([kept])
-    shelf.catalogue.here |= {gpu.fingerprint}
     (board,) = shelf.catalogue.boards()
     assert shelf.leaderboard(board).here
     words = shelf.machine_words(board.fingerprint, board.machine)

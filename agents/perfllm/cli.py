@@ -14,8 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from agents.perfllm.settings import EncoderSettings, Settings
 from agents.run_log import RunBusy
 from agents.timing import CountTiming, MachineTiming, Timing
-from dojo_core.cli.kept import opened
 from dojo_core.cli.positions import LineOption, PolicyOption, ShapeOption, played
+from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, seconds_text
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.places import cache_directory

@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import sqlite3
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +72,9 @@ def walk(gpu: GpuMeasurer, name: str, seed: int) -> dict[str, Any]:
     return {"part": "walk", "seed": seed, "line": moves_of(game), **_told(seen)}
 
 
-def search(gpu: GpuMeasurer, records: Records, name: str, shape: str, evaluations: int) -> dict[str, Any]:
+def search(
+    gpu: GpuMeasurer, records: Records | None, name: str, shape: str, evaluations: int
+) -> dict[str, Any]:
     """An agent's best from what the heuristic pass makes."""
     game = position(name, shape, "heuristic")
     assert game is not None
@@ -92,6 +96,21 @@ def search(gpu: GpuMeasurer, records: Records, name: str, shape: str, evaluation
 
 def _told(seen: Any) -> dict[str, Any]:
     return {"verified": seen.verified, "status": seen.status, "message": seen.message, "error": seen.error}
+
+
+@contextmanager
+def fresh_records(folder: Path, report: Report) -> Iterator[Records | None]:
+    """An empty database in the folder; None, which the report tells, where the file system has no locks."""
+    for old in folder.glob("records.sqlite*"):
+        old.unlink()
+    try:
+        records = Records(folder / "records.sqlite")
+    except sqlite3.OperationalError as error:
+        report.data["left_out"].append(f"records.sqlite: {error}")
+        yield None
+        return
+    with records:
+        yield records
 
 
 def moves_of(game: Game) -> list[str]:
@@ -189,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     report = Report(given.out, given.minutes)
     report.data["device"] = gpu.device.summary
-    with gpu, Records(given.out / "records.sqlite") as records:
+    with gpu, fresh_records(given.out, report) as records:
         against = () if given.emulate else tuple(ROWS)
         sizes = {name: [SMALL[name]] if given.emulate else shapes(name) for name in given.only}
 

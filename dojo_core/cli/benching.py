@@ -13,8 +13,8 @@ import typer
 from rich.markup import escape
 
 from dojo_core import kernels
-from dojo_core.cli.kept import opened
 from dojo_core.cli.positions import ShapeOption, TargetOption, kernels_and_shapes, played
+from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import (
     Failure,
     columns,

@@ -9,8 +9,8 @@ import typer
 from rich.markup import escape
 
 from dojo_core import kernels
-from dojo_core.cli.kept import opened
 from dojo_core.cli.positions import PolicyOption, ShapeOption, kernel_and_shape, parameters, played, text_kind
+from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file, seconds_text
 from dojo_core.export import (
     DEFAULT_NAME,

@@ -12,13 +12,14 @@ from typing import Annotated, Literal, TextIO, cast
 import typer
 from rich.markup import escape
 
-from dojo_core.cli.kept import opened
 from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, TargetOption, played
+from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, seconds_text, write_file
 from dojo_core.measure.exchange import LONGEST, NoRecord, Taken, exported, merge, take_in
 from dojo_core.measure.records import Records
 from dojo_core.moves import IllegalMove, MoveSyntax
-from dojo_core.targets.clocks import clock
+from dojo_core.targets.cuda.measurer import gpu_fault
+from dojo_core.targets.origins import origin
 
 
 def best(
@@ -35,13 +36,15 @@ def best(
     Example: [bold]dojo best softmax --line[/bold]
     """
     game = played(kernel, shape, policy, target=target)
-    here = clock(game.target)
+    here = origin(game.target)
     if here is None:
-        raise Failure(f"Nothing here times programs for {game.target}: there is no best one to tell.")
+        missing = f" {gpu_fault()}" if game.target == "cuda" else ""
+        raise Failure(f"Nothing here times programs for {game.target}: no best one is known.{missing}")
     with opened() as records:
         found = records.ranking(game.start.hash, here.target, here.fingerprint, policy, limit=limit)
     if not found:
-        raise Failure(f"Nothing of {game.title} has been measured on this machine: try dojo tune {kernel}.")
+        how = f"dojo tune {kernel}" if game.target == "cpu" else f"dojo time {kernel} --target {game.target}"
+        raise Failure(f"Nothing of {game.title} has been measured on this machine: try {how}.")
     kept = next((r for r in found if r.line or r.program_hash == game.start.hash), None)
     if (line or save is not None) and kept is None:
         raise Failure("These programs were measured without their lines: try a larger --limit.")

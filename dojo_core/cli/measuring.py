@@ -8,7 +8,6 @@ import typer
 from rich.markup import escape
 
 from dojo_core.cli.emulated import check_gpu
-from dojo_core.cli.kept import opened
 from dojo_core.cli.positions import (
     JsonFlag,
     KernelArgument,
@@ -18,6 +17,7 @@ from dojo_core.cli.positions import (
     TargetOption,
     played,
 )
+from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import (
     Failure,
     columns,

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from dojo_core.cli.kept import opened
 from dojo_core.cli.positions import played, text_kind
+from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import (
     Failure,
     columns,

@@ -17,6 +17,8 @@ STATUSES = (
 )  # fmt: skip
 # Verdicts on the code itself: measuring again would say the same.
 SETTLED = ("compile_error", "wrong_result", "unwritten", "out_of_bounds")
+# Those of them that later processes believe: what a result may be off by has changed before.
+KEPT = tuple(status for status in SETTLED if status != "wrong_result")
 BROKE = ("crash", "timeout", "out_of_bounds")  # the worker ended, or may be spoilt
 
 
@@ -114,7 +116,7 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class Clock:
+class Origin:
     """What timed a program: the target, and the machine by its fingerprint and its details (JSON)."""
 
     target: str

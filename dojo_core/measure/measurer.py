@@ -21,7 +21,7 @@ from dojo_core.measure.limits import (
     RUN_SECONDS,
 )
 from dojo_core.measure.machine import this_machine
-from dojo_core.measure.measurement import BROKE, SETTLED, Clock, Effort, Measurement, Workload
+from dojo_core.measure.measurement import BROKE, SETTLED, Effort, Measurement, Origin, Workload
 from dojo_core.measure.records import Records
 from dojo_core.measure.trial import Compiled, Trials
 from dojo_core.program.tree import Program
@@ -54,7 +54,7 @@ class Measurer:
         self.records = records
         self.target = target
         self.machine = this_machine()
-        self._clock = Clock(target, self.machine.fingerprint, self.machine.details)
+        self._origin = Origin(target, self.machine.fingerprint, self.machine.details)
         self._compile_seconds = compile_seconds
         self._jobs = jobs
         self._preamble = preamble
@@ -175,7 +175,7 @@ class Measurer:
         rank, found = self._known.get(key, (0, None))
         if found is None and self.records is not None:
             record = self.records.known_code(*key, self.machine.fingerprint)
-            if record is not None:
+            if record is not None and record.status != "wrong_result":
                 rank, found = Effort.rank_of(record.effort), Measurement.recorded(record)
                 self._remember(key, rank, found)
         if found is None:
@@ -287,7 +287,7 @@ class Measurer:
                 outcome = self._as_evidence(job, candidate, outcome)
             kept = replace(outcome, code_hash=candidate.key)
             self.records.add_all(
-                self._clock.record(kept, p, job.workload, job.effort, job.lines.get(p.hash, ""), job.player)
+                self._origin.record(kept, p, job.workload, job.effort, job.lines.get(p.hash, ""), job.player)
                 for p in candidate.programs
             )
         self._remember((candidate.key, start), job.effort.rank, outcome)

@@ -9,7 +9,7 @@ from dojo_core.service.changes import usable_recipes
 from dojo_core.service.games import POLICIES, TARGETS, Games
 from dojo_core.service.players import Player, Table
 from dojo_core.service.view import Json, commands, difference, history, program_lines
-from dojo_core.targets.clocks import timed
+from dojo_core.targets.origins import timed
 
 
 def start_screen(games: Games, errors: dict[str, str]) -> Json:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -37,10 +38,10 @@ from dojo_core.service.queue import Task
 from dojo_core.service.refused import Refused
 from dojo_core.service.service import Service
 from dojo_core.sharing import BadLink, Opened, open_text
-from dojo_core.targets.clocks import clocks
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cuda.measurer import Gpu
+from dojo_core.targets.origins import origins
 
 log = logging.getLogger(__name__)
 
@@ -111,8 +112,13 @@ class Shelf:
     def __init__(self, catalogue: Catalogue, service: Service, comparisons: Comparisons) -> None:
         self.catalogue = catalogue
         self.comparisons = comparisons
-        self.catalogue.here = frozenset(clock.fingerprint for clock in clocks())
+        self.catalogue.here = frozenset([this_machine().fingerprint])
+        threading.Thread(target=self._find_gpu, name="fingerprints", daemon=True).start()
         self._service = service
+
+    def _find_gpu(self) -> None:
+        """A GPU's worker takes seconds to start; its records are another machine's until then."""
+        self.catalogue.here = frozenset(here.fingerprint for here in origins())
 
     # ------------------------------------------------------------------ what there is
 

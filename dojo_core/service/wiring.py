@@ -24,11 +24,11 @@ from dojo_core.service.queue import Outcome
 from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json, code_lines
 from dojo_core.targets.assembly import assembly_of
-from dojo_core.targets.clocks import clock, timed
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.cuda.measurer import gpu_measurer
 from dojo_core.targets.gpu.check import Checker
 from dojo_core.targets.gpu.feedback import summary
+from dojo_core.targets.origins import origin, timed
 from dojo_core.targets.snitch.simulate import judge
 from dojo_core.targets.target import GPUS, SIMULATED
 
@@ -71,7 +71,7 @@ class RecordStore:
         return [_saved(game) for game in self._records.games(limit=limit)]
 
     def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]:
-        here = clock(workload.target)
+        here = origin(workload.target)
         if here is None:
             return {}
         start = workload.start.hash

@@ -118,6 +118,12 @@ def feedback(
     return result
 
 
+def content_key(code: GpuCode, architecture: str) -> str:
+    """The key of everything known about generated code: its text, the device's kind, compiler, flags."""
+    about = (code.text, architecture, str(compiler()), str(code.strict), str(code.workspace_bytes))
+    return hashlib.sha256("\0".join((*about, repr(code.error_bound))).encode()).hexdigest()[:24]
+
+
 def compiled(code: GpuCode, architecture: str, timeout: float = COMPILE_SECONDS) -> Path:
     """The machine code for a device as a file, kept by content.
 
@@ -126,9 +132,8 @@ def compiled(code: GpuCode, architecture: str, timeout: float = COMPILE_SECONDS)
     chosen = compiler()
     if chosen is None:
         raise ValueError(HOW_TO_GET)
-    content = "\0".join((code.text, architecture, str(chosen), str(code.strict)))
     objects = cache_directory() / "objects"
-    kept = objects / f"{hashlib.sha256(content.encode()).hexdigest()[:24]}.cubin"
+    kept = objects / f"{content_key(code, architecture)}.cubin"
     if kept.exists():
         os.utime(kept)
         return kept

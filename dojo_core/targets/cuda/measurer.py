@@ -21,7 +21,7 @@ from typing import Any
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.limits import PREPARE_SECONDS, USUAL_SEED
 from dojo_core.measure.machine import this_machine
-from dojo_core.measure.measurement import SETTLED, Clock, Effort, Measurement, Workload
+from dojo_core.measure.measurement import KEPT, SETTLED, Effort, Measurement, Origin, Workload
 from dojo_core.measure.places import cache_directory
 from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
 from dojo_core.measure.records import Records, Sample
@@ -29,7 +29,7 @@ from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import codegen as cpu
 from dojo_core.targets.cpu.build import CompileError, build
 from dojo_core.targets.cpu.code import NotGeneratable
-from dojo_core.targets.cuda.build import compiled
+from dojo_core.targets.cuda.build import compiled, content_key
 from dojo_core.targets.cuda.driver import driver_fault
 from dojo_core.targets.gpu.code import GpuCode
 from dojo_core.targets.gpu.codegen import generate
@@ -58,7 +58,7 @@ class Gpu:
     @property
     def fingerprint(self) -> str:
         """Times of different ones are never compared."""
-        key = json.dumps([self.name, self.architecture, self.driver])
+        key = json.dumps([self.name, self.architecture, self.driver, self.memory, self.multiprocessors])
         return hashlib.sha256(key.encode()).hexdigest()[:16]
 
     @property
@@ -94,8 +94,9 @@ class GpuMeasurer:
         self._turn = threading.RLock()
         self._worker: WorkerProcess | None = None
         self._known: dict[tuple[str, str, str, bool], tuple[int, Measurement]] = {}
+        self._recorded: dict[str, float | None] = {}  # the best in the records, by start program
         self.device = self._start()
-        self.clock = Clock("cuda", self.device.fingerprint, self.device.details)
+        self.origin = Origin("cuda", self.device.fingerprint, self.device.details)
 
     def __enter__(self) -> GpuMeasurer:
         return self
@@ -152,6 +153,8 @@ class GpuMeasurer:
         with self._turn:
             waiting: list[_Candidate] = []
             for program in {p.hash: p for p in programs}.values():
+                if job.cancelled():
+                    break
                 known = None if fresh else self._remembered(job, program)
                 candidate = known or self._generated(job, program, fresh)
                 if isinstance(candidate, Measurement):
@@ -162,9 +165,13 @@ class GpuMeasurer:
             for candidate, image in zip(waiting, images, strict=True):
                 if job.cancelled():
                     break
+                unfit = "" if isinstance(image, Measurement) else self._prepared(workload)
                 if isinstance(image, Measurement):
                     outcome = image
-                else:
+                elif unfit:
+                    told = f"The start program cannot be measured. {unfit}"
+                    outcome = candidate.outcome("refused", told)
+                else:  # all that compiles is behind us: nothing compiles while the machine is held alone
                     with self._alone(job.cancelled) as held:
                         if not held:
                             break
@@ -191,10 +198,10 @@ class GpuMeasurer:
             code = generate(program, job.workload.policy)
         except NotGeneratable as reason:
             return Measurement(program.hash, "", "refused", str(reason))
-        key = hashlib.sha256(f"{self.device.architecture} {code.text}".encode()).hexdigest()[:24]
+        key = content_key(code, self.device.architecture)
         if job.records is not None and not fresh:
-            record = job.records.known_code(key, job.workload.start.hash, self.clock.fingerprint)
-            if record is not None and record.status in ("ok", *SETTLED):
+            record = job.records.known_code(key, job.workload.start.hash, self.origin.fingerprint)
+            if record is not None and record.status in ("ok", *KEPT):
                 found = replace(Measurement.recorded(record), program_hash=program.hash)
                 self._known[job.key(program)] = Effort.rank_of(record.effort), found
                 enough = self._remembered(job, program)
@@ -210,7 +217,7 @@ class GpuMeasurer:
         # what did not compile may be for want of a compiler
         if job.records is not None and outcome.status != "compile_error":
             line = job.lines.get(program.hash, "")
-            job.records.add(self.clock.record(outcome, program, job.workload, job.effort, line, job.player))
+            job.records.add(self.origin.record(outcome, program, job.workload, job.effort, line, job.player))
 
     def _compiled(self, job: _Job, candidates: Sequence[_Candidate]) -> list[str | Measurement]:
         """The machine code of each, a file, or why there is none."""
@@ -237,9 +244,6 @@ class GpuMeasurer:
             "slow": self._slow(job),
             "again": job.effort is Effort.FINAL,
         }
-        unfit = self._prepared(job.workload)
-        if unfit:
-            return candidate.outcome("refused", f"The start program cannot be measured. {unfit}")
         answer = self._ask(request, RUN_SECONDS)
         if answer["status"] != "ok":
             return candidate.outcome(answer["status"], answer["message"])
@@ -261,8 +265,10 @@ class GpuMeasurer:
             if begun == start and cold == job.cold and m.seconds is not None
         ]
         if job.records is not None:
-            record = job.records.best(start, self.clock.target, self.clock.fingerprint)
-            best += [record.seconds] if record is not None and record.seconds is not None else []
+            if start not in self._recorded:
+                record = job.records.best(start, self.origin.target, self.origin.fingerprint)
+                self._recorded[start] = None if record is None else record.seconds
+            best += [seconds for seconds in [self._recorded[start]] if seconds is not None]
         return job.effort.cutoff * min(best) if best else None
 
     def copied(self, size: int, samples: int, cold: bool = True) -> list[float]:

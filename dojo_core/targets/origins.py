@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dojo_core.measure.machine import this_machine
-from dojo_core.measure.measurement import Clock
+from dojo_core.measure.measurement import Origin
 from dojo_core.targets.cuda.measurer import gpu_fault, gpu_measurer
 from dojo_core.targets.target import GPUS, SIMULATED
 
@@ -13,16 +13,16 @@ def timed(target: str) -> bool:
     return target not in (*GPUS, *SIMULATED) or (target == "cuda" and not gpu_fault())
 
 
-def clock(target: str) -> Clock | None:
+def origin(target: str) -> Origin | None:
     """What times a target's programs here; None where nothing does."""
     if not timed(target):
         return None
     if target == "cuda":
-        return gpu_measurer().clock
+        return gpu_measurer().origin
     machine = this_machine()
-    return Clock(target, machine.fingerprint, machine.details)
+    return Origin(target, machine.fingerprint, machine.details)
 
 
-def clocks() -> list[Clock]:
-    """All there are here."""
-    return [found for found in map(clock, ("cpu", "cuda")) if found is not None]
+def origins() -> list[Origin]:
+    """All there are here (the first answer may take as long as ``timed``'s)."""
+    return [found for found in map(origin, ("cpu", "cuda")) if found is not None]
