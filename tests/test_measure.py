@@ -366,9 +366,9 @@ def test_saturated_results_say_nothing_of_the_others() -> None:
 def test_a_cancelled_sum_may_be_off_by_what_sums_are_off_by_for_their_terms() -> None:
     y = Parameter("y", "f32", (5,), "out")
     scale = np.array([5.0, 5.0, 5.0, 5.0, 1e12])  # the last of terms of 1e15
-    moved = np.array([1.0, 1.0, 2.0, 1.0, 3e5])  # by the inputs' last bits
-    allowed = tolerance(y, np.array([20.0, 10.0, 50.0, 30.0, 1e4]), scale, moved)
-    assert allowed[4] == 8 * 25 * 3e5
+    moved = np.array([1e-6, 1e-6, 2e-6, 1e-6, 3e5])  # by the inputs' last bits
+    allowed = tolerance(y, np.array([20e-6, 10e-6, 50e-6, 30e-6, 1e4]), scale, moved)
+    assert allowed[4] == pytest.approx(8 * 25 * 3e5)
 
 
 def test_a_start_program_that_is_far_off_is_refused() -> None:
