@@ -26,6 +26,7 @@ from agents.players import AGENTS, MODEL, NoAgent, agent_named
 from agents.run_log import RunBusy, run_file
 from agents.scale import commands as scale
 from agents.scale.fleet import Fleet, FleetTiming
+from agents.timing import no_clock
 from agents.tuning import Tuning, key_of
 from dojo_core import kernels
 from dojo_core.cli import app
@@ -114,6 +115,7 @@ def tune(
     ] = False,
     shape: ShapeOption = None,
     policy: PolicyOption = None,
+    target: TargetOption = None,
     line: LineOption = None,
     again: Annotated[bool, typer.Option("--again", help="Begin anew, also where a run is done.")] = False,
     save: Annotated[Path | None, typer.Option("--save", help="Save the best line as a game.")] = None,
@@ -152,9 +154,13 @@ def tune(
     if everything:
         for name in kernels.names():
             for sizes in kernels.get(name).shapes:
-                games.append(played(name, "x".join(map(str, sizes)), policy))
+                games.append(played(name, "x".join(map(str, sizes)), policy, target=target))
     else:
-        games = [played(name, sizes, policy, line) for name, sizes in kernels_and_shapes(names or [], shape)]
+        wanted = kernels_and_shapes(names or [], shape)
+        games = [played(name, sizes, policy, line, target=target) for name, sizes in wanted]
+    untimed = next(filter(None, (no_clock(game.target, "let a pass play") for game in games)), "")
+    if untimed and not (scheduler or slurm):
+        raise Failure(untimed)
     results = []
     spend = Budget(budget, seconds)
     with (

@@ -27,8 +27,8 @@ class Timing(Protocol):
         """One measurement for each program, in order; ``cancelled`` ones where the caller asked to stop."""
 
 
-def no_clock(target: str) -> str:
-    """Why agents cannot time programs for a target here; empty where they can."""
+def no_clock(target: str, instead: str = "count operations instead, or let a pass play") -> str:
+    """Why agents cannot time programs for a target here, and what to do instead; empty where they can."""
     if target == "cpu":
         return ""
     missing = gpu_fault() if target == "cuda" else ""
@@ -36,7 +36,7 @@ def no_clock(target: str) -> str:
         return ""
     return (
         f"Agents measure programs for this computer's CPU, and nothing here times those for {target}: "
-        f"count operations instead, or let a pass play (dojo pass), which measures nothing. {missing}"
+        f"{instead} (dojo pass), which measures nothing. {missing}"
     ).rstrip()
 
 

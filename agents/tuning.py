@@ -16,6 +16,7 @@ from dojo_core.game import Game
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import SavedGame
 from dojo_core.moves.core import Move
+from dojo_core.targets.origins import origin
 
 
 def key_of(game: Game, agent: Agent, budget: Budget, seed: int, machine: str, lanes: int = 1) -> RunKey:
@@ -63,7 +64,9 @@ class Tuning:
         self.control = Control()
         self._measurer = measurer
         self._timing = timing or MachineTiming(measurer, agent.name)
-        self._key = key_of(game, agent, budget, seed, machine or measurer.machine.fingerprint, lanes)
+        here = origin(game.target)
+        machine = machine or (here.fingerprint if here else measurer.machine.fingerprint)
+        self._key = key_of(game, agent, budget, seed, machine, lanes)
         self._lanes = lanes
         self._keeping = keep
         self._log = RunLog(log or run_file(self._key), self._key, again)

@@ -118,7 +118,7 @@ def test_the_best_is_told_for_the_target(timed_gpu, monkeypatch, tmp_path):
     monkeypatch.setenv("DOJO_HOME", str(tmp_path))
     words = ["best", "relu", "--shape", "8x64", "--target"]
     nothing = CliRunner().invoke(app, [*words, "cuda"])
-    assert nothing.exit_code == 1 and "dojo time relu --target cuda" in " ".join(nothing.output.split())
+    assert nothing.exit_code == 1 and "dojo tune relu --target cuda" in " ".join(nothing.output.split())
     assert "no best one" in CliRunner().invoke(app, [*words, "hip"]).output
     game = mapped_relu()
     workload = Workload(game.start, "relu", game.policy, "cuda")
@@ -129,6 +129,20 @@ def test_the_best_is_told_for_the_target(timed_gpu, monkeypatch, tmp_path):
         assert store.known(workload, [game.current.program.hash])[game.current.program.hash].status == "ok"
     told = CliRunner().invoke(app, [*words, "cuda", "--line"])
     assert told.exit_code == 0 and told.output.split("\n")[:4] == list(MOVES)
+
+
+def test_the_command_line_tunes_on_the_device(timed_gpu, monkeypatch, tmp_path):
+    from agents import cli  # noqa: F401 (adds its commands)
+
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    words = ["tune", "relu", "--shape", "8x64", "--agent", "sampling-lines", "--budget", "3", "--target"]
+    told = CliRunner().invoke(app, [*words, "cuda", "--json"])
+    assert told.exit_code == 0, told.output
+    with Records() as records:
+        start = kernels.get("relu").program((8, 64))
+        assert records.best(start.hash, "cuda", timed_gpu.origin.fingerprint) is not None
+    refused = CliRunner().invoke(app, [*words, "hip"])
+    assert refused.exit_code == 1 and "let a pass play" in " ".join(refused.output.split())
 
 
 def test_without_a_driver_it_says_so(monkeypatch):

@@ -43,7 +43,7 @@ def best(
     with opened() as records:
         found = records.ranking(game.start.hash, here.target, here.fingerprint, policy, limit=limit)
     if not found:
-        how = f"dojo tune {kernel}" if game.target == "cpu" else f"dojo time {kernel} --target {game.target}"
+        how = f"dojo tune {kernel}" + ("" if game.target == "cpu" else f" --target {game.target}")
         raise Failure(f"Nothing of {game.title} has been measured on this machine: try {how}.")
     kept = next((r for r in found if r.line or r.program_hash == game.start.hash), None)
     if (line or save is not None) and kept is None:
