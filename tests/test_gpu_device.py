@@ -120,15 +120,24 @@ def test_the_best_is_told_for_the_target(timed_gpu, monkeypatch, tmp_path):
     nothing = CliRunner().invoke(app, [*words, "cuda"])
     assert nothing.exit_code == 1 and "dojo tune relu --target cuda" in " ".join(nothing.output.split())
     assert "no best one" in CliRunner().invoke(app, [*words, "hip"]).output
-    game = mapped_relu()
+    game = Game.new(kernels.get("relu").program((8, 64)), "relu", "8x64", target="cuda")
+    for move in ("split_scope y@0 2", "map_grid y@0"):  # which no pass plays
+        game.play(move)
     workload = Workload(game.start, "relu", game.policy, "cuda")
-    lines = {game.current.program.hash: "\n".join(MOVES)}
+    moves = [str(position.move) for position in game.line()[1:]]
+    lines = {game.current.program.hash: "\n".join(moves)}
     with Records() as records:
         timed_gpu.measure(workload, [game.current.program], fresh=True, records=records, lines=lines)
         store = RecordStore(records)
         assert store.known(workload, [game.current.program.hash])[game.current.program.hash].status == "ok"
     told = CliRunner().invoke(app, [*words, "cuda", "--line"])
-    assert told.exit_code == 0 and told.output.split("\n")[:4] == list(MOVES)
+    assert told.exit_code == 0 and told.output.split("\n")[: len(moves)] == moves
+    file = tmp_path / "bench.json"
+    words = ["bench", "relu", "--shape", "8x64", "--target", "cuda", "--record", "--rounds", "1"]
+    shown = CliRunner().invoke(app, [*words, "--json", str(file)])
+    assert shown.exit_code == 0, shown.output
+    (report,) = json.loads(file.read_text())["reports"]
+    assert "record" in [e["entry"] for e in report["entries"]] and report["reference"] != "record"
 
 
 def test_the_command_line_tunes_on_the_device(timed_gpu, monkeypatch, tmp_path):

@@ -44,9 +44,9 @@ y f32 [{ROWS}, {WIDTH}] heap
     )
 
 
-START, SAME, ENDLESS, CRASH, AFTER, BEFORE, CANARY, UNWRITTEN, WRONG, INPUT, TRAP, NONSENSE, BABBLE = range(
-    2, 15
-)
+(
+    START, SAME, ENDLESS, CRASH, AFTER, BEFORE, CANARY, UNWRITTEN, WRONG, INPUT, TRAP, NONSENSE, BABBLE, VAST
+) = range(2, 16)  # fmt: skip
 LOOP = f"for (int i = 0; i < {ROWS * WIDTH}; i++)"
 BODIES = {
     START: f"{LOOP} y[i] = x[i] * 2;",
@@ -61,6 +61,7 @@ BODIES = {
     INPUT: f"{LOOP} y[i] = x[i] * 2; ((float *)x)[5] = 0;",
     TRAP: "__builtin_trap();",
     NONSENSE: "nonsense;",
+    VAST: f"{LOOP} y[i] = x[i] * 2;",
     BABBLE: 'long write(int, const void *, unsigned long); for (int f = 3; f < 40; f++) write(f, "y\\n", 2);',
 }
 
@@ -73,7 +74,7 @@ def broken(program: Program, policy: str) -> Code:
         f"  const float *x = arrays[0];\n  float *y = arrays[1];\n  {BODIES[factor]}\n}}"
     )
     parameters = (Parameter("x", "f32", (ROWS, WIDTH), "in"), Parameter("y", "f32", (ROWS, WIDTH), "out"))
-    return Code(text, "kernel_scale", (None,) * 6, parameters, 0, 0.0)
+    return Code(text, "kernel_scale", (None,) * 6, parameters, 1 << 46 if factor == VAST else 0, 0.0)
 
 
 @pytest.fixture(autouse=True)
@@ -112,6 +113,7 @@ def test_a_correct_program_is_verified_and_timed(measurer: Measurer) -> None:
         (INPUT, "out_of_bounds", "It writes into the input x, 20 bytes from its start."),
         (BABBLE, "crash", "It wrote where the measuring process answers."),
         (NONSENSE, "compile_error", "'nonsense' undeclared"),
+        (VAST, "refused", "Its temporaries take 6.55e+04 GiB, more than there is beside the inputs."),
     ],
 )
 def test_a_broken_program_is_told_and_the_next_one_runs(

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 
 from dojo_core.game import Game
-from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Records
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
+from dojo_core.targets.origins import origin
 
 log = logging.getLogger(__name__)
 ENTRY_POINTS = "dojo.heuristics"  # of installed packages: functions that play a game on from its cursor
@@ -49,7 +49,8 @@ def heuristic_entries(game: Game) -> tuple[list[Entry], list[str]]:
 
 def best_record(records: Records, game: Game) -> Entry | None:
     """The fastest verified program that the records know for this start on this machine."""
-    record = records.best(game.start.hash, "cpu", this_machine().fingerprint, game.policy)
+    here = origin(game.target)
+    record = records.best(game.start.hash, here.target, here.fingerprint, game.policy) if here else None
     if record is None:
         return None
     try:

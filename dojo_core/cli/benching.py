@@ -7,7 +7,7 @@ import platform
 import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -28,6 +28,9 @@ from dojo_core.cli.terminal import (
 )
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
+
+if TYPE_CHECKING:
+    from dojo_core.bench import Entry
 
 FORMAT = 2  # of the JSON
 
@@ -89,8 +92,8 @@ def bench(
     if target not in (None, "cpu", "cuda"):
         raise Failure(f"Nothing here times programs for {target}: a bench takes --target cpu or cuda.")
     if target == "cuda":
-        if start or record:
-            raise Failure("On a GPU the line and --heuristic are timed: leave --start and --record out.")
+        if start:
+            raise Failure("On a GPU a start program is one thread's: leave --start out.")
         from dojo_core.targets.cuda.measurer import NoGpu, gpu_measurer
 
         try:
@@ -111,7 +114,9 @@ def bench(
         try:
             passed = heuristic or bool(layer)
             if target == "cuda":
-                report = _measured_on_gpu(name, sizes, line, settings, wanted, rounds, passed, not warm)
+                report = _measured_on_gpu(
+                    name, sizes, line, settings, wanted, rounds, record, passed, not warm
+                )
             else:
                 report = _measured(
                     name, sizes, line, settings, wanted, rounds, start, record, passed, ready_within
@@ -172,27 +177,20 @@ def _measured_on_gpu(
     settings: list[str] | None,
     against: list[str],
     rounds: int,
+    record: bool,
     heuristic: bool,
     cold: bool,
 ) -> dict[str, Any]:
     """One kernel's report on the GPU: the line, and the heuristic's where asked for or without a line."""
-    from dojo_core.bench import BenchFailed, Entry
+    from dojo_core.bench import BenchFailed
     from dojo_core.bench.on_gpu import run_gpu_bench
-    from dojo_core.bench.ours import heuristic_entries
     from dojo_core.targets.cuda.measurer import gpu_measurer
 
     game, remark = _game(name, shape, line, settings, "cuda")
     if game.kernel is None:
         raise Failure("On a GPU the kernels of the library are compared: a text of one's own has no rival.")
-    remarks = [remark.format(stand_in="heuristic's line")] if remark else []
-    entries = []
     lined = len(game.line()) > 1
-    if heuristic or not lined:
-        made, failed = heuristic_entries(game)
-        entries += made
-        remarks += failed
-    if lined:
-        entries.append(Entry("line", game.current.program, f"{len(game.line()) - 1} moves"))
+    entries, remarks = _ours(game, remark, False, record, heuristic or not lined)
     try:
         with _watched(f"{name} {game.shape}", rounds) as (advance, _):
             report = run_gpu_bench(gpu_measurer(), game, entries, against, rounds, cold, advance)
@@ -215,10 +213,26 @@ def _measured(
     ready_within: float | None,
 ) -> dict[str, Any]:
     """One kernel's report."""
-    from dojo_core.bench import BenchFailed, Entry, run_bench
-    from dojo_core.bench.ours import heuristic_entries
+    from dojo_core.bench import BenchFailed, run_bench
 
     game, remark = _game(name, shape, line, settings)
+    entries, remarks = _ours(game, remark, start, record, heuristic)
+    try:
+        with _watched(f"{name} {game.shape}", rounds) as (advance, step):
+            report = run_bench(game, entries, against, rounds, advance, step, ready_within=ready_within)
+    except BenchFailed as error:
+        raise Failure(str(error)) from None
+    report["remarks"] = remarks + report["remarks"]
+    return report
+
+
+def _ours(
+    game: Game, remark: str, start: bool, record: bool, heuristic: bool
+) -> tuple[list[Entry], list[str]]:
+    """Which programs of ours are timed, the one that ratios are against last but for the record; remarks."""
+    from dojo_core.bench import Entry
+    from dojo_core.bench.ours import heuristic_entries
+
     remarks = [remark] if remark else []
     lined = len(game.line()) > 1
     made, failed = heuristic_entries(game) if heuristic else ([], [])
@@ -236,13 +250,7 @@ def _measured(
             remarks.append(f"The best record is the {same} itself.")
         else:
             entries.append(best)
-    try:
-        with _watched(f"{name} {game.shape}", rounds) as (advance, step):
-            report = run_bench(game, entries, against, rounds, advance, step, ready_within=ready_within)
-    except BenchFailed as error:
-        raise Failure(str(error)) from None
-    report["remarks"] = remarks + report["remarks"]
-    return report
+    return entries, remarks
 
 
 def _game(

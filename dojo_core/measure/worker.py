@@ -45,6 +45,10 @@ def _bytes(parameter: Parameter) -> int:
     return math.prod(parameter.shape) * DTYPE_BYTES[parameter.dtype]
 
 
+class NoRoom(Exception):
+    """A candidate asks for more memory than there is beside the inputs; ``str()`` says how much."""
+
+
 class Prepared:
     """Buffers, references and tolerances of the workload at hand."""
 
@@ -93,12 +97,16 @@ class Prepared:
         return buffers
 
     def space(self, size: int) -> dojo_native.Buffer | None:
-        """A workspace of this size, poisoned: a kernel may not count on what it holds."""
+        """A workspace of this size, poisoned: a kernel may not count on what it holds. Raises NoRoom."""
         if size == 0:
             return None
         if self.workspace is None or self.workspace.bytes != size:
             self.workspace = None  # the old one goes before the new one comes
-            self.workspace = dojo_native.Buffer("workspace", size)
+            try:
+                self.workspace = dojo_native.Buffer("workspace", size)
+            except MemoryError:
+                told = f"Its temporaries take {size / 2**30:.3g} GiB, more than there is beside the inputs."
+                raise NoRoom(told) from None
         self.workspace.poison("f32")
         return self.workspace
 
@@ -247,6 +255,8 @@ class Worker:
                 return {"status": "ok"}
             _allow(request["cpu_seconds"])
             return actions[request["do"]](request)
+        except NoRoom as fault:
+            return {"status": "refused", "message": str(fault)}
         except Exception:
             return {"status": "fault", "message": traceback.format_exc()}
 
