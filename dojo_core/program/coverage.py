@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import product
 from typing import NamedTuple
 
 from dojo_core.program.affine import Affine
@@ -191,16 +190,19 @@ def _within_guard(write: _Reach, depth: int) -> tuple[list[int], list[int], list
 
 def _ever_written(read: Touch, side: Constraint, writes: Sequence[Touch]) -> bool:
     """May some write touch a cell that the read, on this side, reads?"""
-    for write in writes:
-        system = System()
-        r = system.instance(read.leaf)
-        system.constraints.append(Constraint(renamed(side.form, r), side.equality))
-        w = system.instance(write.leaf)
-        for a, b in zip(write.access.index, read.access.index, strict=True):
-            system.equal(a, w, b, r)
-        if system.solve() is not None:
-            return True
-    return False
+    reach = _Reach.of(read)
+    return any(_may_write(_Reach.of(write), reach, side) for write in writes)
+
+
+@lru_cache(maxsize=16_000)
+def _may_write(write: _Reach, read: _Reach, side: Constraint) -> bool:
+    system = System()
+    r = system.iterators(read.sizes, read.guard)
+    system.constraints.append(Constraint(renamed(side.form, r), side.equality))
+    w = system.iterators(write.sizes, write.guard)
+    for a, b in zip(write.forms, read.forms, strict=True):
+        system.equal(a, w, b, r)
+    return system.solve() is not None
 
 
 def is_dense(terms: Sequence[tuple[int, int]]) -> bool:
@@ -230,11 +232,24 @@ def digits(terms: Sequence[tuple[int, int]]) -> dict[int, int] | None:
 
 def _covers_together(read: Touch, sides: Sequence[tuple[Constraint, ...]], limit: int = 256) -> bool:
     """Is there no instance of the read that lies outside every write?"""
-    box = [(0, s.size - 1) for s in read.leaf.scopes]
-    guard = [Constraint.of(c) for c in read.leaf.op.guard]
     count = 1
     for each in sides:
         count *= len(each)
     if count > limit:  # implied: a limit on the work, not on what is right
         return False
-    return not any(solve(box, [*choice, *guard]).possible for choice in product(*sides))
+    return _none_outside(tuple([s.size for s in read.leaf.scopes]), read.leaf.op.guard, tuple(sides))
+
+
+@lru_cache(maxsize=8_000)
+def _none_outside(
+    sizes: tuple[int, ...], guard: tuple[Comparison, ...], sides: tuple[tuple[Constraint, ...], ...]
+) -> bool:
+    """Is no instance on one of the sides of each write? Sides that exclude each other are not gone into."""
+    box = [(0, size - 1) for size in sizes]
+
+    def empty(chosen: list[Constraint], rest: tuple[tuple[Constraint, ...], ...]) -> bool:
+        if not solve(box, chosen).possible:
+            return True
+        return bool(rest) and all(empty([*chosen, side], rest[1:]) for side in rest[0])
+
+    return empty([Constraint.of(c) for c in guard], sides)

@@ -178,10 +178,19 @@ class System:
             last = leaf.scopes[depth].size - 1
             self.box.append((last if depth in pin else 0, last))
             variables.append(len(self.box) - 1)
-        for comparison in leaf.op.guard:
+        self._hold(leaf.op.guard, variables)
+        return variables
+
+    def iterators(self, sizes: Sequence[int], guard: Sequence[Comparison]) -> list[int]:
+        """Variables for all iterators of scopes of these sizes, where the guard holds."""
+        variables = self.free(sizes)
+        self._hold(guard, variables)
+        return variables
+
+    def _hold(self, guard: Sequence[Comparison], variables: Sequence[int]) -> None:
+        for comparison in guard:
             constraint = Constraint.of(comparison)
             self.constraints.append(Constraint(renamed(constraint.form, variables), constraint.equality))
-        return variables
 
     def free(self, sizes: Sequence[int]) -> list[int]:
         first = len(self.box)

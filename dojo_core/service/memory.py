@@ -1,15 +1,17 @@
-"""Memory of a process that serves for weeks: what it frees goes back to the system."""
+"""A process that serves for weeks: what it frees goes back to the system; no page waits long for a thread."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 from contextlib import suppress
 
 # Of glibc's malloc (malloc.h; the manual's "Malloc Tunable Parameters").
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 LARGE = 256 << 10  # bytes: a board with its moves as JSON, and each copy on its way to the page
 SPARE = 1 << 20  # bytes that may stay free at a heap's end
+TURN = 0.001  # seconds that a thread keeps the interpreter while others want it; Python's own 5 ms add up
 ARENAS = 2  # heaps that threads share: each that is made under load stays, some 7 MB of it
 
 
@@ -21,6 +23,7 @@ def settle() -> None:
     a small block behind them keeps them from the system. The setting is this process's own: what is
     measured, in other processes, keeps theirs.
     """
+    sys.setswitchinterval(TURN)
     gc.collect()
     gc.freeze()
     with suppress(OSError, AttributeError):  # another libc: it has its own ways

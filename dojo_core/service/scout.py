@@ -1,24 +1,32 @@
-"""One thread for what is too slow for an answer and too short for the queue, newest first."""
+"""One thread for what is too slow for an answer and too short for the queue, newest first.
+
+It begins a moment after it was asked: the page is drawn meanwhile, by a thread that would share the
+interpreter with it.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
 
+DRAWN = 0.12  # seconds that a page takes to be drawn after a move
+
+
 class Scout:
     def __init__(self) -> None:
-        self._work: list[Callable[[], None]] = []
+        self._work: list[tuple[float, Callable[[], None]]] = []  # each with the time when it begins
         self._lock = threading.Condition()
         self._closed = False
         threading.Thread(target=self._run, name="scout", daemon=True).start()
 
     def add(self, work: Callable[[], None]) -> None:
         with self._lock:
-            self._work.append(work)
+            self._work.append((time.monotonic() + DRAWN, work))
             self._lock.notify()
 
     def close(self) -> None:
@@ -29,11 +37,14 @@ class Scout:
     def _run(self) -> None:
         while True:
             with self._lock:
-                while not self._work and not self._closed:
-                    self._lock.wait()
+                while not self._closed:
+                    wait = self._work[-1][0] - time.monotonic() if self._work else None
+                    if wait is not None and wait <= 0:
+                        break
+                    self._lock.wait(wait)
                 if self._closed:
                     return
-                work = self._work.pop()
+                _, work = self._work.pop()
             try:
                 work()
             except Exception:
