@@ -194,7 +194,7 @@ def _ever_written(read: Touch, side: Constraint, writes: Sequence[Touch]) -> boo
     return any(_may_write(_Reach.of(write), reach, side) for write in writes)
 
 
-@lru_cache(maxsize=16_000)
+@lru_cache(maxsize=4_000)
 def _may_write(write: _Reach, read: _Reach, side: Constraint) -> bool:
     system = System()
     r = system.iterators(read.sizes, read.guard)
@@ -240,7 +240,7 @@ def _covers_together(read: Touch, sides: Sequence[tuple[Constraint, ...]], limit
     return _none_outside(tuple([s.size for s in read.leaf.scopes]), read.leaf.op.guard, tuple(sides))
 
 
-@lru_cache(maxsize=8_000)
+@lru_cache(maxsize=1_000)
 def _none_outside(
     sizes: tuple[int, ...], guard: tuple[Comparison, ...], sides: tuple[tuple[Constraint, ...], ...]
 ) -> bool:
