@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from agents.passes.contractions import tile_contractions
 from agents.passes.dense import dense_rows
-from agents.passes.fusion import align_orders, fuse_all, recompute_far, recompute_near, use_reciprocals
+from agents.passes.fusion import align_orders, fuse_all, use_reciprocals
+from agents.passes.recomputing import recompute_far, recompute_near
 from agents.passes.storage import place_temporaries
 from agents.passes.streams import ask_ahead, stream_results
 from agents.passes.threads import share_work, spread_sums

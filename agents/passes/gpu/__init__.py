@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agents.passes.fusion import recompute_far, use_reciprocals
+from agents.passes.fusion import use_reciprocals
 from agents.passes.gpu.bands import fuse_independent
 from agents.passes.gpu.contractions import tile_products
 from agents.passes.gpu.results import map_results
@@ -17,6 +17,7 @@ from agents.passes.gpu.rows import map_rows
 from agents.passes.gpu.sums import spread_sums
 from agents.passes.gpu.threads import to_heap
 from agents.passes.naive import naive
+from agents.passes.recomputing import recompute_far
 from agents.passes.structure import unmarked_at
 from dojo_core.moves.storage import temporaries
 from dojo_core.program.tree import Birth
