@@ -97,7 +97,7 @@ def test_a_correct_program_is_verified_and_timed(measurer: Measurer) -> None:
     for outcome in measure(measurer, START, SAME):
         assert (outcome.status, outcome.message, outcome.verified) == ("ok", "", True)
         assert outcome.seconds == min(outcome.samples) / 1e9
-        assert 1 <= len(outcome.samples) <= len(outcome.raw) == Effort.QUICK.samples
+        assert 1 <= len(outcome.samples) <= len(outcome.raw) <= Effort.QUICK.samples
 
 
 @pytest.mark.parametrize(

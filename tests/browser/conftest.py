@@ -83,6 +83,23 @@ class Server:
         self.process = None
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """What a test that fails saw: the page's text, its address and what the server said last."""
+    outcome: Any = yield
+    report = outcome.get_result()
+    given = getattr(item, "funcargs", {})
+    if not report.failed or "page" not in given:
+        return
+    page, server = given["page"], given["server"]
+    try:
+        report.sections.append((f"page {page.url}", page.locator("body").inner_text(timeout=5_000)))
+    except Exception as fault:  # Playwright's, whatever it is: the test's own failure is what counts
+        report.sections.append(("page", f"It cannot be read: {fault}"))
+    said = (server.home / "server.log").read_text(errors="replace")
+    report.sections.append(("server", said[-4_000:]))
+
+
 @pytest.fixture(scope="package")
 def common_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     made = Server(tmp_path_factory.mktemp("home"))
