@@ -1,9 +1,10 @@
 """One measurement at a time on this machine, and none beside a compiler.
 
 A lock file shared by all of this user's processes: compilers hold it shared, whoever times holds it
-exclusively. Whoever wants it takes his turn first, a second lock held until he has the first: else compilers that
-overlap would keep out for good who wants to time (a turnstile; Downey, The Little Book of Semaphores, 4.2.5).
-Hence none may ask for it who holds it. The kernel releases both when their holder dies, however it dies.
+exclusively. Whoever wants it takes his turn first, a second lock that is kept until he has the first: else
+compilers that overlap would keep out for good who wants to time (a turnstile; Downey, The Little Book of
+Semaphores, 4.2). Hence none who holds it may ask for it. The kernel releases both when their holder dies,
+however it dies.
 """
 
 from __future__ import annotations

@@ -11,10 +11,12 @@ import threading
 import time
 from collections.abc import Callable
 
+from dojo_core.service.memory import give_back
+
 log = logging.getLogger(__name__)
 
-
 DRAWN = 0.12  # seconds that a page takes to be drawn after a move
+TIDY = 60.0  # seconds of play after which free memory is given back, once nothing is left to do
 
 
 class Scout:
@@ -35,6 +37,7 @@ class Scout:
             self._lock.notify()
 
     def _run(self) -> None:
+        tidied = time.monotonic()
         while True:
             with self._lock:
                 while not self._closed:
@@ -50,3 +53,6 @@ class Scout:
             except Exception:
                 log.exception("analysis failed")
             del work  # it holds a game, which must not outlive the interest in it
+            if not self._work and time.monotonic() - tidied > TIDY:
+                give_back()
+                tidied = time.monotonic()
