@@ -15,8 +15,9 @@ from agents.comparison import Curve, as_json, from_json, summaries
 from agents.players import NoAgent, agent_named
 from agents.plots import write_page, write_picture
 from agents.run_log import RunBusy
+from agents.timing import no_clock
 from agents.tuning import Tuning
-from dojo_core.cli.positions import PolicyOption, ShapeOption, kernels_and_shapes, played
+from dojo_core.cli.positions import PolicyOption, ShapeOption, TargetOption, kernels_and_shapes, played
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import (
     Failure,
@@ -29,6 +30,7 @@ from dojo_core.cli.terminal import (
     seconds_text,
     write_file,
 )
+from dojo_core.game import Game
 from dojo_core.measure.measurer import Measurer
 
 FIGURE = "random-edges,random-lines,sampling-edges,sampling-lines,annealing-edges,annealing-lines"
@@ -47,6 +49,7 @@ def compare(
     reference: Annotated[str, typer.Option("--against", help="The agent to compare with.")] = "random-lines",
     shape: ShapeOption = None,
     policy: PolicyOption = None,
+    target: TargetOption = None,
     folder: Annotated[Path, typer.Option("--out", help="Folder for compare.json, .html and .png.")] = Path(
         "compare"
     ),
@@ -73,16 +76,19 @@ def compare(
     else:
         if reference not in chosen:
             chosen.insert(0, reference)
-        curves = _run(names, chosen, seeds, Budget(budget), shape, policy)
+        untimed = no_clock(target or "cpu", "let a pass play")
+        if untimed:
+            raise Failure(untimed)
+        games = [
+            played(name, sizes, policy, target=target) for name, sizes in kernels_and_shapes(names, shape)
+        ]
+        curves = _run(games, chosen, seeds, Budget(budget))
     _write(folder, curves, reference)
     _tell(curves, reference)
 
 
-def _run(
-    names: list[str], agents: list[str], seeds: int, budget: Budget, shape: str | None, policy: str | None
-) -> list[Curve]:
+def _run(games: list[Game], agents: list[str], seeds: int, budget: Budget) -> list[Curve]:
     curves = []
-    games = [played(name, sizes, policy) for name, sizes in kernels_and_shapes(names, shape)]
     shown = (TextColumn("{task.description}"), BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn())
     with opened() as records, Measurer(records) as measurer, Progress(*shown, console=err) as bar:
         # Seed by seed and agent by agent, so that a slow hour of the machine meets all agents.

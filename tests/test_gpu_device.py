@@ -154,6 +154,24 @@ def test_the_command_line_tunes_on_the_device(timed_gpu, monkeypatch, tmp_path):
     assert refused.exit_code == 1 and "let a pass play" in " ".join(refused.output.split())
 
 
+def test_agents_learn_and_are_compared_on_the_device(timed_gpu, monkeypatch, tmp_path):
+    from agents import cli  # noqa: F401 (adds its commands)
+
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    words = ["--shape", "8x64", "--budget", "3", "--target"]
+    learned = ["train", "relu", "--encoder", "bag", "--json", *words]
+    told = CliRunner().invoke(app, [*learned, "cuda"])
+    assert told.exit_code == 0, told.output
+    run = json.loads(told.output.splitlines()[0])
+    assert (run["event"], run["machine"]) == ("run", timed_gpu.origin.fingerprint)
+    compared = ["compare", "relu", "--agents", "random-lines", "--seeds", "1", "--out", str(tmp_path), *words]
+    told = CliRunner().invoke(app, [*compared, "cuda"])
+    assert told.exit_code == 0 and json.loads((tmp_path / "compare.json").read_text()), told.output
+    for command in (learned, compared):
+        refused = CliRunner().invoke(app, [*command, "hip"])
+        assert refused.exit_code == 1 and "let a pass play" in " ".join(refused.output.split())
+
+
 def test_without_a_driver_it_says_so(monkeypatch):
     def no_driver(name):
         raise OSError(name)

@@ -13,12 +13,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from agents.perfllm.settings import EncoderSettings, Settings
 from agents.run_log import RunBusy
-from agents.timing import CountTiming, MachineTiming, Timing
-from dojo_core.cli.positions import LineOption, PolicyOption, ShapeOption, played
+from agents.timing import CountTiming, MachineTiming, Timing, no_clock
+from dojo_core.cli.positions import LineOption, PolicyOption, ShapeOption, TargetOption, played
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, seconds_text
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.places import cache_directory
+from dojo_core.targets.origins import origin
 
 EncoderOption = Annotated[str, typer.Option("--encoder", help="ir, bag, or a model's folder or name.")]
 PoolingOption = Annotated[str, typer.Option("--pooling", help="Of such a model: auto, mean, cls or last.")]
@@ -32,6 +33,7 @@ def train(
     seed: Annotated[int, typer.Option("--seed", help="The same seed and times give the same run.")] = 0,
     shape: ShapeOption = None,
     policy: PolicyOption = None,
+    target: TargetOption = None,
     line: LineOption = None,
     encoder: EncoderOption = EncoderSettings.model,
     pooling: PoolingOption = "auto",
@@ -43,7 +45,7 @@ def train(
     replay: Annotated[
         bool, typer.Option(help="Learn from all that was seen, not from the last moves only.")
     ] = True,
-    target: Annotated[bool, typer.Option(help="A target network.")] = True,
+    target_network: Annotated[bool, typer.Option(help="A target network.")] = True,
     symlog: Annotated[bool, typer.Option(help="Learn the logarithm of speed-ups.")] = True,
     tightened: Annotated[
         bool, typer.Option(help="Targets are at least what moves already made have come to.")
@@ -78,21 +80,29 @@ def train(
     Example: [bold]dojo train softmax rmsnorm --budget 300 --seed 1 --try layernorm[/bold]
     """
     settings = Settings(
-        max_bellman=not plain, double=double, dueling=dueling, replay=replay, target_network=target,
-        symlog=symlog, tightened=tightened, restarts=restarts, novelty=novelty, gamma=gamma,
-        episode_moves=moves, most_actions=actions,
+        max_bellman=not plain, double=double, dueling=dueling, replay=replay,
+        target_network=target_network, symlog=symlog, tightened=tightened, restarts=restarts,
+        novelty=novelty, gamma=gamma, episode_moves=moves, most_actions=actions,
         encoder=EncoderSettings(encoder, pooling, max_length, dtype),
     )  # fmt: skip
     if shape is not None and len(names) > 1:
         raise Failure("--shape is of one kernel: name one, or leave it out.")
-    games = tuple(played(name, shape, policy, line) for name in names)
-    others = [played(name, None, policy) for name in attempts or []]
+    games = tuple(played(name, shape, policy, line, target=target) for name in names)
+    others = [played(name, None, policy, target=target) for name in attempts or []]
+    untimed = (
+        ""
+        if counting
+        else no_clock(games[0].target, "count operations instead (--count), or let a pass play")
+    )
+    if untimed:
+        raise Failure(untimed)
     from agents.perfllm.training import Plan, Training  # with torch, whose import takes seconds
 
     with opened() as records, Measurer(records) as measurer:
         plan = Plan(games, settings, budget, seed, recorded)
         timing: Timing = CountTiming() if counting else MachineTiming(measurer, "perfllm")
-        machine = "count" if counting else measurer.machine.fingerprint
+        here = None if counting else origin(games[0].target)
+        machine = here.fingerprint if here else "count"
         kept = None if counting else records
         try:
             training = Training(plan, timing, folder, machine, again, kept)
