@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dojo_core.program.expressions import TextError
 from dojo_core.program.marks import mark_fault
+from dojo_core.program.text import operation_lines
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import definition_fault, storage_fault
 from dojo_core.targets.target import NO_TABLES, target
 
 
-def program_fault(program: Program, on: str | None = "cpu", policy: str = "reassoc") -> str | None:
+def program_fault(
+    program: Program, on: str | None = "cpu", policy: str = "reassoc", source: str | None = None
+) -> str | None:
     """Why a program that parses cannot be played on: its storage, what it reads and writes, its marks.
 
-    With no target (``on`` None) the marks are left to whoever knows it.
+    With no target (``on`` None) the marks are left to whoever knows it. Lines are those of ``source``, the
+    text that was parsed; without it, of the program's own.
     """
     if on is not None and "g" in target(on).marks and program.tables:
         return NO_TABLES
@@ -21,11 +25,11 @@ def program_fault(program: Program, on: str | None = "cpu", policy: str = "reass
         fault = mark_fault(program, target(on), policy)
     if fault is None:
         return None
-    lines = program.text.splitlines()
+    text = source or program.text
+    rows = text.splitlines()
+    numbers = dict(zip((leaf.path for leaf in program.leaves), operation_lines(text), strict=True))
     told = [fault.sentence]
-    first = len(lines) - len(program.leaves)
-    order = [leaf.path for leaf in program.leaves]
-    told += [f"  {lines[first + order.index(p)]}" for p in fault.nodes if p in order]
+    told += [f"  line {numbers[p]}: {rows[numbers[p] - 1].strip()}" for p in fault.nodes if p in numbers]
     if fault.witness is not None:
         told.append(str(fault.witness))
     return "\n".join(told)

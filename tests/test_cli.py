@@ -236,7 +236,8 @@ REFUSED = [
     (("play", "softmax", "--line", "a.line", "--save", "no/where"), "no/where cannot be written"),
     (("check", "gone.txt"), "There is no file gone.txt."),
     (("check", "bad.txt"), "line 6, column 14: index 0 of x runs from 1 to 8"),
-    (("check", "clobbered.txt"), "8 y[{0}] = t[{0}]"),
+    (("check", "clobbered.txt"), "line 8: 8 y[{0}] = t[{0}]"),
+    (("check", "unset.txt"), "line 6: 8 y[{0}] = y[{0}]*2"),
     (("check", "binary.txt"), "binary.txt cannot be read as text"),
     (("time", "shared.txt"), "t lies in shared"),
     (("bench", "softmax", "--against", "abacus"), "There is no baseline 'abacus'. The baselines: torch"),
@@ -255,6 +256,7 @@ def bad_files():
     clobbered = OWN.replace("8 y[{0}] = x[{0}]*2", "t f32 [8:N] heap\n" + two)
     Path("clobbered.txt").write_text(clobbered)
     Path("shared.txt").write_text(clobbered.replace("[8:N] heap", "[8] shared"))
+    Path("unset.txt").write_text(OWN.replace("x[{0}]*2", "y[{0}]*2"))
     Path("binary.txt").write_bytes(b"\xff\xfe\x00kernel")
 
 

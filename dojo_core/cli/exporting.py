@@ -161,7 +161,7 @@ def _from_file(wanted: str, shape: str | None, policy: str | None, settings: lis
         if shape or settings:
             raise Failure(f"{path} has its sizes in its text: leave --shape and --set out.")
         program = parse(text)
-        fault = program_fault(program)
+        fault = program_fault(program, source=text)
         if fault is not None:
             raise Failure(fault)
         return of_game(Game.new(program, policy=policy or "reassoc"), f"the text {path.name}")

@@ -215,7 +215,7 @@ def check(
         _check_moves(file, text)
         return
     program = parse(text)
-    fault = program_fault(program, target or "cpu")
+    fault = program_fault(program, target or "cpu", source=text)
     if fault is not None:
         raise Failure(fault)
     out.print(

@@ -111,8 +111,9 @@ def _own_program(path: Path) -> Program:
             f"{path} is Python, which no command of the Dojo runs: run it yourself and let it save the "
             "kernel's text (docs/own_kernel.md)."
         )
-    program = parse(read_file(path))
-    fault = program_fault(program, on=None)
+    text = read_file(path)
+    program = parse(text)
+    fault = program_fault(program, on=None, source=text)
     if fault is not None:
         raise Failure(f"{path} cannot be played on. {fault}")
     return program

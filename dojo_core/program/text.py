@@ -66,6 +66,13 @@ def parse(text: str) -> Program:
     return _Reader(text).program()
 
 
+def operation_lines(text: str) -> list[int]:
+    """The number of each operation's line, from 1 on, in a text that parses."""
+    reader = _Reader(text)
+    reader.program()
+    return reader.operation_lines
+
+
 class _Reader(LineReader):
     def __init__(self, text: str) -> None:
         limit = KERNEL_LIMITS["text bytes"]
@@ -80,6 +87,7 @@ class _Reader(LineReader):
         self.root: list[_Frame | Op] = []
         self.open: list[_Frame] = []
         self.nodes = 0
+        self.operation_lines: list[int] = []
         self.headers: dict[str, int] = {}
         self.domains: dict[str, Domain] = {}
 
@@ -286,6 +294,7 @@ class _Reader(LineReader):
         if len(self.open) > KERNEL_LIMITS["depth"]:
             self.fail(f"more than {KERNEL_LIMITS['depth']} nested scopes", "Merge some of them.")
         self.attach(self.operation(self.read("operation", line, at)))
+        self.operation_lines.append(self.number)
 
     def attach(self, node: _Frame | Op) -> None:
         self.nodes += 1

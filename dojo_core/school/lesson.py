@@ -311,7 +311,7 @@ class _Steps:
         if "program" in single:
             number, body = single["program"]
             program = _at(number, lambda: parse("\n".join(body)))
-            fault = program_fault(program, policy=policy)
+            fault = program_fault(program, policy=policy, source="\n".join([""] * number + body))
             if fault is not None:
                 raise TextError(fault, "Correct the program.", number)
             game = Game.new(program, policy=policy)

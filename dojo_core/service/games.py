@@ -220,7 +220,7 @@ class Games:
         if any(row.startswith("shape ") for row in text.splitlines()):
             return self._replayed(read_line(text))
         program = parse(text)
-        fault = program_fault(program, target or "cpu", _policy(policy))
+        fault = program_fault(program, target or "cpu", _policy(policy), text)
         if fault is not None:
             raise Refused(fault)
         try:
