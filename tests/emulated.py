@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Mapping
 
 import numpy as np
 
-from dojo_core.program.tree import Program
+from dojo_core.program.gpu import kernels as launches
+from dojo_core.program.tree import Program, Scope
 from dojo_core.targets.cpu.build import Built
+from dojo_core.targets.gpu.barriers import LOOPS, barriers
 from dojo_core.targets.gpu.code import GpuCode
 from dojo_core.targets.gpu.codegen import generate
 from dojo_core.targets.gpu.emulator import build_emulated
@@ -45,6 +48,16 @@ def emulate(
     fault = (ctypes.c_char * 256).in_dll(library, "dojo_fault").value.decode()
     outputs = {p.name: a for p, a in zip(code.parameters, arrays, strict=True) if p.role == "out"}
     return outputs, fault
+
+
+def barriers_met(program: Program) -> int:
+    """How many barriers of its block a thread meets, in all kernels of a program."""
+    found = 0
+    for launch in launches(program):
+        for path in barriers(program, launch).block:
+            above = [program.node(path[:depth]) for depth in range(len(launch.body), len(path))]
+            found += math.prod(node.size for node in above if isinstance(node, Scope) and node.mark in LOOPS)
+    return found
 
 
 def code_of(program: Program, policy: str = "reassoc", hip: bool = False) -> GpuCode:

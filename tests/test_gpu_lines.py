@@ -14,11 +14,12 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.program.gpu import kernels as launches
-from dojo_core.program.tree import walk
+from dojo_core.program.tree import Program, walk
+from dojo_core.targets.gpu.code import GpuCode
 from dojo_core.targets.gpu.feedback import Feedback
 from dojo_core.targets.hip import build as hip
 from tests.compiled import random_inputs
-from tests.emulated import code_of, emulate
+from tests.emulated import ORDERS, barriers_met, code_of, emulate
 
 GOLDEN = Path(__file__).parent / "golden" / "cuda"
 LINES = recorded_lines("cuda")
@@ -28,6 +29,7 @@ OTHERS = {
     "layernorm_long": "2x4096",
     "batchnorm_narrow": "8x1x300x300",
 }
+# How many barriers each text has; none stands in a loop but those of a tile that is filled anew.
 BARRIERS = {
     "reducemean": 1, "rmsnorm": 1, "layernorm": 2, "matmul": 2, "bmm": 2, "batchnorm": 2,
     "swiglu": 4, "conv": 2, "conv_channels": 2, "layernorm_long": 2, "batchnorm_narrow": 2,
@@ -54,17 +56,44 @@ def test_each_line_replays_to_its_golden_end(name):
     assert len(code_of(program).barriers) == BARRIERS.get(name, 0)
 
 
+def emulated(
+    name: str, program: Program, shape: str, code: GpuCode, order: int = -1, text: str | None = None
+):
+    """The end of a line, run on random inputs; its fault, what came out and what should have."""
+    kernel, inputs = kernels.get(str(LINES[name].kernel)), random_inputs(program)
+    (output,) = program.outputs
+    got, fault = emulate(code, inputs, order, text)
+    expected = kernel.reference(inputs, kernel.shape(shape))[output]
+    return fault, got[program.buffer_of[output].name].reshape(expected.shape), expected
+
+
+def close(have: np.ndarray, expected: np.ndarray) -> bool:
+    return np.allclose(have, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("name", LINES)
 def test_each_end_computes_what_its_kernel_is(name):
-    shape, kernel = OTHERS.get(name) or SMALL[name], kernels.get(str(LINES[name].kernel))
+    """And with any barrier taken away, some order of threads goes wrong."""
+    shape = OTHERS.get(name) or SMALL[name]
     program = played(name, shape).current.program
-    inputs = random_inputs(program)
-    (output,) = program.outputs
-    got, fault = emulate(code_of(program, LINES[name].policy), inputs)
-    assert not fault
-    expected = kernel.reference(inputs, kernel.shape(shape))[output]
-    have = got[program.buffer_of[output].name].reshape(expected.shape)
-    np.testing.assert_allclose(have, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+    code = code_of(program, LINES[name].policy)
+    fault, have, expected = emulated(name, program, shape, code)
+    assert not fault and close(have, expected)
+    lines = code.text.splitlines()
+    for barrier in code.barriers:
+        without = "\n".join(lines[:barrier] + lines[barrier + 1 :]) + "\n"
+        runs = (emulated(name, program, shape, code, order, without) for order in ORDERS)
+        assert any(fault or not close(have, expected) for fault, have, expected in runs), barrier
+
+
+def test_what_comes_before_a_loop_is_waited_for_once():
+    """Partial sums handed over through shared memory, and matmul's tiles, which each step fills anew."""
+    met = {name: barriers_met(played(name, LINES[name].shape).current.program) for name in BARRIERS}
+    assert met == {
+        "reducemean": 1, "rmsnorm": 1, "layernorm": 2, "layernorm_long": 2, "batchnorm": 2,
+        "batchnorm_narrow": 2, "matmul": 2 * 64, "bmm": 2 * 8, "swiglu": 4 * 16, "conv": 2 * 3,
+        "conv_channels": 2 * 16,
+    }  # fmt: skip
 
 
 def test_the_one_script_is_tried_without_a_gpu(tmp_path, monkeypatch, capsys):

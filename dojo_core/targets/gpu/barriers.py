@@ -3,13 +3,15 @@
 The items of the uniform region (operations, phases, loops entered) are walked in order, keeping the accesses
 to shared memory and the heap since the last barrier. Before an item that conflicts with one of them on a
 physical cell from another thread stands ``__syncthreads()``; what is not decided counts as a conflict. A loop
-is walked twice, the second time with what the first left pending (the back-edge). Inside a phase the same
+is walked twice, the second time with what the first left pending (the back-edge); where only what precedes it
+needs a barrier, that stands in front of it and not in each iteration. Inside a phase the same
 rule over lanes gives ``__syncwarp()``. Threads of different ``:b`` iterations of one phase never conflict
 (V2), nor do blocks.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,6 +20,8 @@ from dojo_core.program.dependence import System, Touch, renamed, touches
 from dojo_core.program.gpu import PRIVATE, Kernel, block_number, is_warp_reduction, lanes, standing
 from dojo_core.program.integers import Constraint
 from dojo_core.program.tree import Leaf, Node, Op, Path, Program, Scope, leaves
+
+LOOPS = ("", "u")  # marks of scopes whose iterations a thread runs one after the other
 
 
 @dataclass(frozen=True)
@@ -65,18 +69,8 @@ class _Walk:
         """Walk a body; returns what is pending after it. ``in_phase``: over lanes, not over threads."""
         for number, node in enumerate(body):
             here = (*path, number)
-            if isinstance(node, Scope) and node.mark in ("", "u"):
-                inner = (*scopes, node)
-                depth = len(scopes)
-                pending = self.items(node.body, here, inner, pending, in_phase)
-                if node.size > 1:
-                    mine = [p.carried is None and p.touch.leaf.path[: len(here)] == here for p in pending]
-                    carried = [
-                        replace(p, carried=depth) if m else p for p, m in zip(pending, mine, strict=True)
-                    ]
-                    pending = self.items(node.body, here, inner, carried, in_phase)
-                    # To what follows, every iteration of the loop is before it: the fresh entries say so.
-                    pending = [p for p in pending if p.carried != depth]
+            if isinstance(node, Scope) and node.mark in LOOPS:
+                pending = self.loop(node, here, (*scopes, node), pending, in_phase)
                 continue
             if isinstance(node, Scope) and node.mark == "b" and lanes(node) > 1:
                 inner_path, phase, inside = here, node, (*scopes, node)
@@ -92,6 +86,51 @@ class _Walk:
                 pending = []
             pending = [*pending, *(_Pending(t) for t in found)]
         return pending
+
+    def loop(
+        self, node: Scope, here: Path, inner: tuple[Scope, ...], pending: list[_Pending], in_phase: bool
+    ) -> list[_Pending]:
+        """Walk a loop; what came before it is waited for in front of it, where that is less often."""
+        placed = self.warp if in_phase else self.block
+        if here in placed:
+            pending = []
+        before = set(placed)
+        after = self.iterations(node, here, inner, pending, in_phase)
+        within = placed - before
+        if not (pending and within):
+            return after
+        placed &= before
+        alone = self.iterations(node, here, inner, [], in_phase)
+        if 1 + self.executed(placed - before, here) < self.executed(within, here):
+            placed.add(here)
+            return alone
+        placed &= before
+        placed |= within
+        return after
+
+    def iterations(
+        self, node: Scope, here: Path, inner: tuple[Scope, ...], pending: list[_Pending], in_phase: bool
+    ) -> list[_Pending]:
+        pending = self.items(node.body, here, inner, pending, in_phase)
+        if node.size == 1:
+            return pending
+        depth = len(inner) - 1
+        mine = [p.carried is None and p.touch.leaf.path[: len(here)] == here for p in pending]
+        carried = [replace(p, carried=depth) if m else p for p, m in zip(pending, mine, strict=True)]
+        pending = self.items(node.body, here, inner, carried, in_phase)
+        # To what follows, every iteration of the loop is before it: the fresh entries say so.
+        return [p for p in pending if p.carried != depth]
+
+    def executed(self, placed: set[Path], loop: Path) -> int:
+        """How often barriers within a loop are met when it is entered once."""
+        return sum(
+            math.prod(
+                scope.size
+                for depth in range(len(loop), len(path))
+                if isinstance(scope := self.program.node(path[:depth]), Scope) and scope.mark in LOOPS
+            )
+            for path in placed
+        )
 
     def accesses(self, node: Node, path: Path, scopes: tuple[Scope, ...]) -> list[Touch]:
         """What an item touches in memory that threads share."""
