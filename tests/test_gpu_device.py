@@ -6,12 +6,13 @@ import os
 import signal
 import sys
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks.gpu.stand_in import Emulated, StandIn
 from dojo_core import kernels, parse
 from dojo_core.cli import app
 from dojo_core.game import Game
@@ -20,11 +21,12 @@ from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
 from dojo_core.service.queue import Outcome
 from dojo_core.service.wiring import MeasurerBench, RecordStore
+from dojo_core.targets.cpu import codegen as cpu
 from dojo_core.targets.cpu.build import build
 from dojo_core.targets.cuda import measurer as on_gpu
 from dojo_core.targets.cuda.driver import CudaError, Device, LaunchLimits
 from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu
-from dojo_core.targets.cuda.session import row_errors
+from dojo_core.targets.cuda.session import Session, row_errors
 from dojo_core.targets.gpu.code import Launch
 from dojo_core.targets.origins import timed
 
@@ -84,6 +86,70 @@ def test_a_position_is_verified_and_timed_and_wrong_ones_are_told(gpu):
         "cancelled"
     )
     assert len(gpu.copied(4096, 3)) == 3
+
+
+class Astray(StandIn):
+    """A device on which each run, from the third on, also stores a byte so far from an array's start."""
+
+    def __init__(self, array: int, offset: int) -> None:
+        super().__init__()
+        self.array, self.offset, self.runs = array, offset, 0
+
+    def load(self, code, image, arrays, workspace):
+        loaded = super().load(code, image, arrays, workspace)
+
+        def run() -> None:
+            loaded.run()
+            self.runs += 1
+            if self.runs > 2:
+                ctypes.memset(arrays[self.array] + self.offset, 1, 1)
+
+        return Emulated(run, loaded.fault)
+
+
+@pytest.mark.parametrize(
+    ("array", "offset", "message"),
+    [
+        (0, -1, "before the start of x"),
+        (1, 8 * 64 * 4, "behind the end of y"),
+        (0, 0, "into the input x"),
+    ],
+)
+def test_writes_where_none_belong_are_noticed(array, offset, message):
+    game = mapped_relu()
+    code, built = cpu.generate(game.start, game.policy), build([cpu.generate(game.start, game.policy)])[0]
+    session = Session(Astray(array, offset))
+    prepare = {
+        "do": "prepare", "start": game.start.text, "library": built.library, "symbol": built.symbol,
+        "parameters": [asdict(p) for p in code.parameters],
+        "workspace": code.workspace_bytes, "seed": 3, "cache": "",
+    }  # fmt: skip
+    assert session.answer(prepare)["status"] == "ok"
+    request = {
+        "do": "measure", "program": game.current.program.text, "policy": game.policy, "image": "",
+        "samples": 2, "cold": True,
+    }  # fmt: skip
+    assert session.answer(request)["status"] == "ok"
+    assert session.answer({**request, "trusted": True})["status"] == "ok", "it was verified on these inputs"
+    found = session.answer({**request, "again": True})
+    assert found["status"] == "out_of_bounds" and message in found["message"] and found["spoilt"]
+    session.close()
+
+
+def test_finalists_are_verified_on_inputs_that_nobody_has_seen(gpu, monkeypatch):
+    seeds = []
+    ask = GpuMeasurer._ask
+
+    def asked(self, request, seconds):
+        seeds.extend([request["seed"]] if request["do"] == "prepare" else [])
+        return ask(self, request, seconds)
+
+    monkeypatch.setattr(GpuMeasurer, "_ask", asked)
+    game = mapped_relu()
+    workload = Workload(game.start, "relu", game.policy, "cuda")
+    for effort in (Effort.FINAL, Effort.ROUND, Effort.QUICK, Effort.FINAL):
+        assert gpu.measure(workload, [game.current.program], effort, fresh=True)[0].status == "ok"
+    assert len(set(seeds)) == 2 == len(seeds), "rounds go on with what is there"
 
 
 def test_a_worker_that_ends_over_a_candidate_is_replaced(gpu):

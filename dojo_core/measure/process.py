@@ -67,7 +67,7 @@ class WorkerProcess:
         )
         self.pid = self._process.pid
         self.drawn: object = None  # whose inputs and references it holds
-        self.prepared: object = None  # which workload it holds
+        self.prepared: tuple[object, ...] | None = None  # which workload it holds
         self.greeting = self.ask({"do": "hello"}, START_SECONDS)
 
     def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
