@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 
 from benchmarks.gpu.stand_in import Emulated, StandIn
 from dojo_core import kernels, parse
+from dojo_core.bench.on_gpu import ROWS, run_gpu_bench
+from dojo_core.bench.ours import Entry
 from dojo_core.cli import app
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Workload
@@ -358,6 +360,18 @@ def test_the_bench_the_board_and_the_command_line_measure_on_the_device(gpu, mon
     saved.write_text(game.to_text())
     shown = CliRunner().invoke(app, ["time", "relu", "--line", str(saved), "--json"])
     assert json.loads(shown.stdout)[0]["seconds"] > 0
+
+
+def test_a_bench_ends_in_time_and_tells_what_tensor_cores_may_do(gpu, monkeypatch):
+    game = Game.new(kernels.get("matmul").program((16, 16, 16)), "matmul", "16x16x16", "cuda")
+    torch = (sys.executable, "benchmarks/gpu/torch_stand_in.py")
+    told = run_gpu_bench(gpu, game, [Entry("start", game.start)], rounds=2, torch=torch)
+    rows = {e["entry"]: e for e in told["entries"]}
+    assert {name: rows[name]["verified"] for name in ROWS} == {name: "tf32" not in name for name in ROWS}
+    assert rows["library"]["details"].startswith("PyTorch 2") and "TF32" in told["remarks"][0]
+    late = run_gpu_bench(gpu, game, [Entry("start", game.start)], rounds=2, torch=torch, until=0.0)
+    assert late["rounds"] == 1 and late["entries"][0]["status"] == "ok"
+    assert {e["message"] for e in late["entries"][1:]} == {"It was stopped before it ran."}
 
 
 def test_a_bench_without_a_gpu_says_so(monkeypatch):

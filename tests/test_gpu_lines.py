@@ -100,11 +100,13 @@ def test_the_one_script_is_tried_without_a_gpu(tmp_path, monkeypatch, capsys):
     words = ["--out", str(tmp_path), "--only", "mul", "rmsnorm", "--search", "4"]
     assert script.main([*words, "--emulate"]) == 0, capsys.readouterr().out
     told = json.loads((tmp_path / "gpu.json").read_text())
-    assert [r["part"] for r in told["results"]] == ["bench", "bench", *["walk"] * 4, "search"]
+    assert [r["part"] for r in told["results"]] == [*["bench"] * 2, *["walk"] * 4, *["lines"] * 2, "search"]
     assert all(r["verified"] for r in told["results"]) and told["left_out"] == []
-    ours = [[e["entry"] for e in r["report"]["entries"]] for r in told["results"] if "report" in r]
-    assert ours == [["line", "heuristic"]] * 2
-    assert not any(e["samples_ns"] for r in told["results"] if "report" in r for e in r["report"]["entries"])
+    benches = [r["report"]["entries"] for r in told["results"] if "report" in r]
+    torch = ["torch", "torch-compile", "torch-compile-graphs"]
+    assert [[e["entry"] for e in b] for b in benches] == [["line", "heuristic", *torch]] * 2
+    assert all(e["status"] == "ok" and e["verified"] and not e["samples_ns"] for b in benches for e in b)
+    assert next(r["settings"] for r in told["results"] if r["part"] == "lines").keys() == {"block"}
     assert "search rmsnorm" in (tmp_path / "report.md").read_text()
     monkeypatch.setattr(ctypes, "CDLL", no_driver)
     assert script.main(words) == 1

@@ -1,13 +1,15 @@
 """All that needs a GPU, in one run: ``python -m benchmarks.gpu --out DIR``.
 
-For the 16 kernel shapes of the paper's table 3 ``dojo bench --target cuda``: the recorded line and what the
-heuristic pass makes, verified on the product's inputs and timed by events, interleaved with PyTorch eager,
-compiled, compiled with CUDA graphs (TF32 off, and eager with TF32 on for products), cuBLAS and a copy of as
-many bytes on the device. Then a sample of random legal walks is verified, and a search of ``--search``
-evaluations from the heuristic's position of some kernels. With ``--warm`` the bench comes once more, with a
-warm second-level cache.
+First what the heuristic pass makes of kernels outside the paper's table 3 is verified. Then for the 16
+shapes of that table ``dojo bench --target cuda``: the recorded line and what the heuristic pass makes,
+verified on fresh inputs and timed by events, interleaved with PyTorch eager, compiled, compiled with CUDA
+graphs (TF32 off, and eager with TF32 on for products), cuBLAS and a copy of as many bytes on the device.
+Then a sample of random legal walks is verified, each line that has parameters is tried with half and twice of
+each, and agents search, ``--search`` evaluations from the heuristic's position of some kernels. With
+``--warm`` the bench comes once more, with a warm second-level cache.
 
-Every part has a share of the time; what fails is a result that says so, and the rest goes on. After each
+Every part has a share of the time, and of it each kernel at most twice what is left for each; what fails is a
+result that says so, and the rest goes on. After each
 thing ``DIR/gpu.json`` and ``DIR/report.md`` are written anew, and a line tells it; ``DIR/records.sqlite`` has
 what the searches measured (``dojo records-import`` takes it in). Needs NVIDIA's driver, a CUDA compiler (nvcc
 or NVRTC), gcc, NumPy and Lark, PyTorch to compare with; downloads nothing. ``--emulate`` tries all of it but
@@ -17,7 +19,9 @@ the times on a machine without a GPU, at small shapes.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import math
 import sqlite3
 import sys
 import time
@@ -30,12 +34,14 @@ from typing import Any
 from agents.agent import Budget, Task, run
 from agents.players import AGENTS
 from agents.timing import GpuTiming
-from benchmarks.gpu.positions import SMALL, TABLE, WAYS, position, shapes, walked
+from benchmarks.gpu.positions import OTHERS, SMALL, TABLE, WAYS, position, shapes, walked
 from dojo_core.bench.on_gpu import ROWS, run_gpu_bench
 from dojo_core.bench.ours import Entry
 from dojo_core.bench.summary import summary
 from dojo_core.game import Game
-from dojo_core.measure.measurement import Workload
+from dojo_core.line import line_for
+from dojo_core.measure.evidence import FAULTS
+from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.records import Records
 from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu
 
@@ -43,17 +49,21 @@ WALKS = 2  # of each kernel
 SEARCHED = ("softmax", "rmsnorm", "relu_ffn", "conv", "matmul")
 AGENT = "sampling-edges"
 # Shares of the time, in order; what a part leaves over goes to the next ones.
-SHARES = {"bench": 0.6, "walks": 0.75, "search": 0.9, "warm": 1.0}
+SHARES = {"correct": 0.1, "bench": 0.6, "walks": 0.7, "lines": 0.8, "search": 0.95, "warm": 1.0}
 STAND_IN = (sys.executable, "-m", "benchmarks.gpu.stand_in")
+TORCH_STAND_IN = (sys.executable, str(Path(__file__).with_name("torch_stand_in.py")))
 SEARCH_SECONDS = 30.0  # of one kernel
 
 
-def benched(gpu: GpuMeasurer, name: str, shape: str, cold: bool, against: Sequence[str]) -> dict[str, Any]:
+def benched(
+    gpu: GpuMeasurer, name: str, shape: str, cold: bool, against: Sequence[str], until: float
+) -> dict[str, Any]:
     """One kernel: each way verified, then all timed beside the others."""
     games = {way: position(name, shape, way) for way in WAYS}
     entries = [Entry(way, game.current.program) for way, game in games.items() if game is not None]
     game = next(game for game in reversed(games.values()) if game is not None)
-    report = run_gpu_bench(gpu, game, entries, against, cold=cold)
+    torch = () if gpu.device.timed else TORCH_STAND_IN
+    report = run_gpu_bench(gpu, game, entries, against, cold=cold, torch=torch, until=until)
     right = all(e["verified"] for e in report["entries"] if e["kind"] == "ours")
     if not gpu.device.timed:  # what stands in for the device counts, and has no clock
         report["limits"] = None
@@ -62,6 +72,44 @@ def benched(gpu: GpuMeasurer, name: str, shape: str, cold: bool, against: Sequen
                 entry.pop(key, None)
             entry["samples_ns"] = []
     return {"part": "bench", "verified": right, "report": report}
+
+
+def correct(gpu: GpuMeasurer, name: str, shape: str) -> dict[str, Any]:
+    """What the heuristic pass makes of a kernel, verified."""
+    game = position(name, shape, "heuristic")
+    assert game is not None
+    workload = Workload(game.start, name, game.policy, "cuda")
+    return {"part": "correct", **_told(gpu.measure(workload, [game.current.program])[0])}
+
+
+def varied(gpu: GpuMeasurer, records: Records | None, name: str, shape: str) -> dict[str, Any]:
+    """A recorded line with half and twice of each of its parameters; the best of those that replay."""
+    line = line_for(name, shape, "cuda")
+    assert line is not None
+    choices = [(value, *({value // 2} - {0}), 2 * value) for value in line.settings.values()]
+    tried: dict[str, dict[str, int]] = {}
+    games = []
+    for values in itertools.product(*choices):
+        settings = dict(zip(line.settings, values, strict=True))
+        game = position(name, shape, "line", settings)
+        if game is not None and game.current.program.hash not in tried:
+            tried[game.current.program.hash] = settings
+            games.append(game)
+    lines = {game.current.program.hash: "\n".join(moves_of(game)) for game in games}
+    kept: dict[str, Any] = {"records": records, "lines": lines, "player": "line"}
+    workload = Workload(games[0].start, name, games[0].policy, "cuda")
+    seen = gpu.measure(workload, [game.current.program for game in games], **kept)
+    wrong = next((m for m in seen if m.status in FAULTS), None)
+    found: dict[str, Any] = {"part": "lines", "evaluations": len(seen), "verified": wrong is None}
+    found["message"] = wrong.message if wrong is not None else ""
+    fastest = min(seen, key=lambda m: m.seconds or math.inf)
+    by_hash = {game.current.program.hash: game.current.program for game in games}
+    ends = [by_hash[seen[0].program_hash], by_hash[fastest.program_hash]]
+    first, best = gpu.measure(workload, ends, Effort.FINAL, fresh=True, **kept)
+    found["settings"] = tried[fastest.program_hash]
+    if gpu.device.timed:
+        found.update(start=first.seconds, best=best.seconds)
+    return found
 
 
 def walk(gpu: GpuMeasurer, name: str, seed: int) -> dict[str, Any]:
@@ -146,6 +194,12 @@ class Report:
         for file, text in (("gpu.json", json.dumps(self.data, indent=1) + "\n"), ("report.md", self.text())):
             (self._folder / file).write_text(text)
 
+    def until(self, part: str, things: int) -> float:
+        """When one thing of a part must be done, if so many are left: twice its share of the time."""
+        now = time.monotonic()
+        left = self._begin + SHARES[part] * self._seconds - now
+        return now + max(0.0, left) * min(1.0, 2 / things)
+
     def benches(self) -> list[dict[str, Any]]:
         """The reports of the first bench."""
         return [r["report"] for r in self.data["results"] if "report" in r and r["report"]["cache"] == "cold"]
@@ -184,6 +238,8 @@ def _line(found: dict[str, Any]) -> str:
             told.append(f"{entry['name']} {entry['status']} ({entry['message'][:80]})")
     if report and report["limits"]:
         told.append(f"copy {1e6 * report['limits']['memory_seconds']:.1f}")
+    if found.get("settings"):
+        told.append(", ".join(f"{name} = {value}" for name, value in found["settings"].items()))
     if found.get("best") and found.get("start"):
         told.append(f"{found['start'] / found['best']:.2f}x after {found['evaluations']} evaluations")
     cache = f" ({report['cache']})" if report else ""
@@ -209,18 +265,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = Report(given.out, given.minutes)
     report.data["device"] = gpu.device.summary
     with gpu, fresh_records(given.out, report) as records:
-        against = () if given.emulate else tuple(ROWS)
         sizes = {name: [SMALL[name]] if given.emulate else shapes(name) for name in given.only}
+        things = [(name, shape) for name in given.only for shape in sizes[name]]
 
         def bench(part: str, cold: bool) -> None:
-            for name in given.only:
-                for shape in sizes[name]:
-                    report.add(part, name, shape, lambda n=name, s=shape: benched(gpu, n, s, cold, against))
+            for number, (name, shape) in enumerate(things):
+                until = report.until(part, len(things) - number)
+                report.add(
+                    part, name, shape,
+                    lambda n=name, s=shape, u=until: benched(gpu, n, s, cold, tuple(ROWS), u),
+                )  # fmt: skip
 
+        if given.only == TABLE:
+            for name, shape in OTHERS.items():
+                report.add("correct", name, shape, lambda n=name, s=shape: correct(gpu, n, s))
         bench("bench", True)
         for name in given.only:
             for seed in range(WALKS):
                 report.add("walks", name, SMALL[name], lambda n=name, s=seed: walk(gpu, n, s))
+        for name, shape in things:
+            line = line_for(name, shape, "cuda")
+            if line is not None and line.settings:
+                report.add("lines", name, shape, lambda n=name, s=shape: varied(gpu, records, n, s))
         for name in (n for n in SEARCHED if n in given.only):
             shape = sizes[name][0]
             report.add(

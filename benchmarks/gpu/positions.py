@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Any
 
 from agents.passes import play_pass
@@ -21,6 +22,12 @@ SMALL = {
     "layernorm": "2x1024", "rmsnorm": "2x4096", "matmul": "128x64x128", "relu_ffn": "2x3x16x12",
     "batchnorm": "2x3x512x256", "bmm": "2x128x64x128", "conv": "2x10x3x6x512x5", "swiglu": "1x128x512x448",
 }  # fmt: skip
+# Other kernels that the heuristic pass maps, small.
+OTHERS = {
+    "log_softmax": "64x512", "groupnorm": "2x4x2x16x112", "cross_entropy": "64x512",
+    "attention": "2x64x64x32", "maxpool": "1x4x32x32x3x2", "gemv": "256x512", "sum": "65536",
+    "dot": "32768", "transpose": "256x96",
+}  # fmt: skip
 WAYS = ("line", "heuristic")
 
 
@@ -29,8 +36,9 @@ def shapes(name: str) -> list[str]:
     return ["x".join(map(str, shape)) for shape in kernels.get(name).shapes]
 
 
-def position(name: str, shape: str, way: str) -> Game | None:
-    """The end of the recorded line, or what the heuristic pass makes; None where there is no line for it."""
+def position(name: str, shape: str, way: str, settings: Mapping[str, int] | None = None) -> Game | None:
+    """The end of the recorded line, with parameters set, or what the heuristic pass makes; None where no line
+    applies."""
     kernel, line = kernels.get(name), line_for(name, shape, "cuda")
     if way == "heuristic":
         game = Game.new(kernel.program(kernel.shape(shape)), name, shape, "cuda")
@@ -39,7 +47,7 @@ def position(name: str, shape: str, way: str) -> Game | None:
     if line is None:
         return None
     game = Game.new(kernel.program(kernel.shape(shape)), name, shape, line.target, line.policy)
-    report = line.play(game)
+    report = line.play(game, settings)
     return game if all(entry.applies for entry in report.entries) else None
 
 

@@ -6,8 +6,10 @@ Ours run in the measurer's worker, PyTorch's in a process of its own, one at a t
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -29,8 +31,13 @@ ROWS = {
     "torch-compile-graphs": ("torch.compile, CUDA graphs, TF32 off", False),
     "library": ("cuBLAS, out=, TF32 off", False),
     "torch-tf32": ("PyTorch eager, TF32 on", True),
+    "library-tf32": ("cuBLAS, out=, TF32 on", True),
 }
-PRODUCTS = {"library": ("matmul", "bmm"), "torch-tf32": ("matmul", "bmm", "conv", "swiglu")}
+PRODUCTS = {
+    "library": ("matmul", "bmm"), "library-tf32": ("matmul", "bmm"),
+    "torch-tf32": ("matmul", "bmm", "conv", "swiglu"),
+}  # fmt: skip
+DEFAULTS = "PyTorch's own settings: TF32 off for matrix products, on for convolutions (cuDNN)."
 START_SECONDS, ROW_SECONDS = 120.0, 120.0  # to load PyTorch; to compile a row, or for its samples
 
 
@@ -43,8 +50,8 @@ class _Torch:
         self._process: Process | None = None
         self.version = ""
 
-    def samples(self, row: Row, count: int, cold: bool) -> list[float]:
-        """Of a row; where there are none the row says why."""
+    def samples(self, row: Row, count: int, cold: bool, seconds: float = ROW_SECONDS) -> list[float]:
+        """Of a row, within so many seconds; where there are none the row says why."""
         try:
             with measuring():
                 if self._process is None:
@@ -53,7 +60,7 @@ class _Torch:
                     return []
                 assert self._process is not None
                 request = {"row": row.entry, "samples": count, "cold": cold}
-                answer = self._process.request(request, ROW_SECONDS)
+                answer = self._process.request(request, seconds)
         except Silent as silent:
             self._process = None
             row.fail(silent.status, str(silent))
@@ -61,8 +68,8 @@ class _Torch:
         if answer.get("status") != "ok":
             row.fail(str(answer.get("status", "failed")), str(answer.get("message", "It said nothing.")))
             return []
-        row.verified = row.entry != "torch-tf32"
-        row.details = f"PyTorch {self.version}"
+        row.verified = not row.entry.endswith("tf32")
+        row.details = "; ".join(filter(None, [f"PyTorch {self.version}", answer.get("note", "")]))
         return [float(ns) for ns in answer["samples"]]
 
     def _begin(self, row: Row) -> None:
@@ -88,15 +95,17 @@ def run_gpu_bench(
     cold: bool = True,
     on_round: Callable[[], None] = lambda: None,
     torch: Sequence[str] = (),
+    until: float = math.inf,
 ) -> dict[str, Any]:
     """One kernel's report, as that of the CPU (``rounds.run_bench``) with ``target`` and ``cache`` besides.
 
     Raises BenchFailed where the last of ours cannot be measured. ``torch``: the command of its process.
+    After ``until`` (of ``time.monotonic``) no round but the first begins, and of PyTorch's rows none.
     """
     workload = Workload(game.start, game.kernel, game.policy, "cuda")
     rows = [Row(e.name, f"ours: {e.name}", True, e.details) for e in ours]
-    for entry, row in zip(ours, rows, strict=True):
-        first = gpu.measure(workload, [entry.program], Effort.FINAL, fresh=True, cold=cold)[0]
+    verified = gpu.measure(workload, [e.program for e in ours], Effort.FINAL, fresh=True, cold=cold)
+    for first, row in zip(verified, rows, strict=True):
         row.verified = first.verified
         if first.status != "ok":
             row.fail("wrong_result" if first.status == "wrong_result" else "failed", first.message)
@@ -112,6 +121,8 @@ def run_gpu_bench(
         beside = _Torch(game, Path(place), torch)
         try:
             for number in range(rounds):
+                if number and time.monotonic() > until:
+                    break
                 for entry, row in zip(ours, rows, strict=True):
                     if row.status == "ok":
                         again = gpu.measure(workload, [entry.program], Effort.ROUND, fresh=True, cold=cold)[0]
@@ -120,8 +131,9 @@ def run_gpu_bench(
                         else:
                             row.fail("failed", again.message)
                 for row in others:
-                    if row.status == "ok":
-                        row.add(number, beside.samples(row, SAMPLES, cold))
+                    left = until - time.monotonic()
+                    if row.status == "ok" and left > 0:
+                        row.add(number, beside.samples(row, SAMPLES, cold, min(ROW_SECONDS, left)))
                 copies.append(gpu.copied(size, SAMPLES, cold))
                 on_round()
         finally:
@@ -141,7 +153,7 @@ def run_gpu_bench(
         "cache": "cold" if cold else "warm",
         "line": [str(p.move) for p in game.line()[1:]],
         "program": game.current.program.text,
-        "rounds": rounds,
+        "rounds": len(copies),
         "samples": SAMPLES,
         "flops": flops,
         "bytes": size,
@@ -162,6 +174,6 @@ def run_gpu_bench(
             "gflops": device.flops / 1e9,
             "samples_ns": copies,
         },
-        "remarks": [],
+        "remarks": [DEFAULTS] if game.kernel in PRODUCTS["torch-tf32"] else [],
         "entries": [row.told(reference, by_round) for row in rows + others],
     }
