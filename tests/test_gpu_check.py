@@ -1,6 +1,7 @@
 """GPU positions without a GPU: the emulator's verdict, the compilers' report, what a missing tool says."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -17,7 +18,7 @@ from dojo_core.service.queue import Outcome
 from dojo_core.service.wiring import KernelLibrary, MeasurerBench, RecordStore, assemble
 from dojo_core.targets.cuda import build as cuda
 from dojo_core.targets.gpu.check import Checker
-from dojo_core.targets.gpu.feedback import Feedback, NoFeedback, occupancy
+from dojo_core.targets.gpu.feedback import Feedback, KernelReport, NoFeedback, occupancy, summary
 from dojo_core.targets.hip import build as hip
 from tests.emulated import code_of
 from tests.test_gpu_codegen import program_named
@@ -73,6 +74,15 @@ def test_without_a_compiler_it_says_how_to_get_one(monkeypatch):
 )
 def test_occupancy(threads, registers, shared, expected):
     assert occupancy(threads, registers, shared) == expected
+
+
+def test_a_report_in_a_sentence():
+    report = KernelReport("k", 8, 256, 32, 0, 0, 1024, 0.5)
+    told = summary(Feedback("sm_90", "nvcc", (report,)))
+    assert "32 registers" in told and "occupancy 50%." in told
+    assert "12 loads and stores of 128 bits." in summary(
+        Feedback("sm_90", "nvcc", (replace(report, wide=12),))
+    )
 
 
 @pytest.mark.skipif(cuda.compiler() is None, reason=cuda.HOW_TO_GET)

@@ -21,6 +21,7 @@ from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
+from dojo_core.service import wiring
 from dojo_core.service.queue import Outcome
 from dojo_core.service.wiring import MeasurerBench, RecordStore
 from dojo_core.targets.cpu import codegen as cpu
@@ -30,6 +31,7 @@ from dojo_core.targets.cuda.driver import CudaError, Device, LaunchLimits
 from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu
 from dojo_core.targets.cuda.session import Session, row_errors
 from dojo_core.targets.gpu.code import Launch
+from dojo_core.targets.gpu.feedback import NoFeedback
 from dojo_core.targets.origins import timed
 
 STAND_IN = (sys.executable, "-m", "benchmarks.gpu.stand_in")
@@ -345,6 +347,7 @@ def test_the_bench_the_board_and_the_command_line_measure_on_the_device(gpu, mon
     assert (ours["kind"], ours["verified"], len(ours["samples_ns"])) == ("ours", True, 2)
     assert torch["status"] == "failed" and report["cache"] == "cold" and report["limits"]["seconds"] > 0
 
+    monkeypatch.setattr(wiring, "feedback", lambda code: NoFeedback(f"of {code.kernels[0]}", True))
     game = mapped_relu()
     outcomes: dict[str, Outcome] = {}
     with Records(tmp_path / "records.sqlite") as records:
@@ -354,7 +357,8 @@ def test_the_bench_the_board_and_the_command_line_measure_on_the_device(gpu, mon
             bench.measure(workload, [game.current.program], True, outcomes.__setitem__, lambda: False)
         finally:
             bench.close()
-    assert outcomes[game.current.program.hash].ok and timed("cuda") and not timed("hip")
+    here = outcomes[game.current.program.hash]
+    assert here.ok and here.message == "of kernel_relu_0" and timed("cuda") and not timed("hip")
 
     saved = tmp_path / "relu.game"
     saved.write_text(game.to_text())

@@ -95,6 +95,7 @@ def now(player: Player, outcome: Outcome | None, running: bool, down: bool) -> J
         "seconds": outcome.seconds,
         "median": outcome.median,
         "spread": max(0.0, spread),
+        "about": outcome.message,  # on a GPU: registers, shared memory, occupancy
     }
 
 

@@ -6,6 +6,7 @@ import logging
 import logging.handlers
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from dojo_core.service.view import Json, code_lines
 from dojo_core.targets.assembly import assembly_of
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.cuda.measurer import gpu_measurer
-from dojo_core.targets.gpu.check import Checker
+from dojo_core.targets.gpu.check import Checker, feedback, gpu_code
 from dojo_core.targets.gpu.feedback import summary
 from dojo_core.targets.origins import origin, timed
 from dojo_core.targets.snitch.simulate import judge
@@ -147,8 +148,18 @@ class MeasurerBench:
             on_result(m.program_hash, outcome(m))
 
         if workload.target in GPUS and timed(workload.target):
+            by_hash = {program.hash: program for program in programs}
+
+            def reported(m: Measurement) -> None:
+                found = outcome(m)
+                if found.ok:
+                    code = gpu_code(by_hash[m.program_hash], workload.target, workload.policy)
+                    found = replace(found, message=summary(feedback(code)))
+                on_result(m.program_hash, found)
+
+            on_gpu = reported if careful else told
             gpu_measurer().measure(
-                workload, programs, effort, told, cancelled, again, records=self._records, lines=lines
+                workload, programs, effort, on_gpu, cancelled, again, records=self._records, lines=lines
             )
         elif workload.target in GPUS:
             if not again:  # a second look would tell nothing new, and a quick one less

@@ -46,7 +46,8 @@ def summary(found: Feedback | NoFeedback) -> str:
         return found.message
     told = [
         f"{k.symbol}: {k.blocks:,} x {k.threads} threads, {k.registers} registers, "
-        f"{k.spill_bytes} bytes spilled, {k.shared_bytes:,} bytes shared, occupancy {k.occupancy:.0%}."
+        f"{k.spill_bytes} bytes spilled, {k.shared_bytes:,} bytes shared, occupancy {k.occupancy:.0%}"
+        f"{'' if k.wide is None else f', {k.wide} loads and stores of 128 bits'}."
         for k in found.kernels
     ]
     return f"Compiled for {found.architecture} by {found.tool}. {' '.join(told)}"
