@@ -233,3 +233,37 @@ def test_clang_takes_it_for_an_amd_gpu(name, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert f".amdhsa_kernel kernel_{name}_0" in (tmp_path / "k.s").read_text()
+
+
+# What hipcc includes by itself, as far as launches go.
+RUNTIME = """#define HIP_INCLUDE_HIP_HIP_RUNTIME_H
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __shared__ __attribute__((shared))
+#define __align__(n) __attribute__((aligned(n)))
+#define __launch_bounds__(n) __attribute__((amdgpu_flat_work_group_size(1, n)))
+typedef struct ihipStream_t *hipStream_t;
+typedef unsigned long size_t;
+struct dim3 { unsigned x, y, z; dim3(unsigned x) : x(x), y(1), z(1) {} };
+extern "C" int __hipPushCallConfiguration(dim3 grid, dim3 block, size_t shared, hipStream_t stream);
+extern "C" int hipLaunchKernel(const void *f, dim3 g, dim3 b, void **arguments, size_t shared, hipStream_t s);
+struct Place { unsigned x; };
+extern Place threadIdx, blockIdx;
+__device__ void __syncthreads();
+template <class T> __device__ T __shfl_xor(T value, int mask);
+__device__ float sqrtf(float), rsqrtf(float);
+"""
+
+
+@pytest.mark.skipif(shutil.which("clang-19") is None, reason="clang-19 is missing: apt-get install clang-19")
+@pytest.mark.parametrize("name", ["mul", "rmsnorm"])
+def test_clang_takes_the_launches_of_hip(name, tmp_path):
+    (tmp_path / "runtime.h").write_text(RUNTIME)
+    (tmp_path / "kernels.hip").write_text(code_of(program_named(name), hip=True).text)
+    command = ["clang-19", "-x", "hip", "--cuda-host-only", "-nogpuinc", "-include", "runtime.h", "-S"]
+    done = subprocess.run(
+        [*command, "kernels.hip", "-o", "host.s"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    host = (tmp_path / "host.s").read_text()
+    assert f"kernel_{name}:" in host and "__hipPushCallConfiguration" in host

@@ -38,6 +38,11 @@ from dojo_core.targets.scalars import WRAPPING, Scalars, c_type, guard_text, ind
 
 ALIGNMENT = 256  # bytes: what device allocations have
 MAX_LINES = 8192
+# Where the runtime's header is included, as nvcc and hipcc do by themselves; and its type of a stream.
+HOST = {
+    "cuda": ("#if !defined(__CUDACC_RTC__) && defined(__CUDACC__)", "cudaStream_t"),
+    "hip": ("#ifdef HIP_INCLUDE_HIP_HIP_RUNTIME_H", "hipStream_t"),
+}
 _LANES = "xyzw"
 
 
@@ -492,11 +497,12 @@ class _Generator:
         pointers: dict[str, Pointer],
         parameters: tuple[Parameter, ...],
     ) -> None:
-        """What the host does, for people and for ``nvcc``; the Dojo launches by the driver."""
+        """What the host does, for people and for ``nvcc`` and ``hipcc``; the Dojo launches by the driver."""
         self._line("", None, 0)
-        self._line("#if !defined(__CUDACC_RTC__) && defined(__CUDACC__)", None, 0)
+        condition, stream = HOST[self.dialect]
+        self._line(condition, None, 0)
         self._line(
-            f'extern "C" void {symbol}(void *const *arrays, void *workspace, cudaStream_t stream) {{', None, 0
+            f'extern "C" void {symbol}(void *const *arrays, void *workspace, {stream} stream) {{', None, 0
         )
 
         def pointer(p: Pointer) -> str:

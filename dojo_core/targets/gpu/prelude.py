@@ -83,10 +83,10 @@ NVRTC_CONSTANTS = {
     "__builtin_nan(text)": "__longlong_as_double(0x7ff8000000000000LL)",
 }
 
-# Offline clang has no HIP headers: what the kernels use of them, from the compiler's builtins.
+# Offline clang has no HIP headers, as hipcc and hipRTC do: what the kernels use of them, from its builtins.
 HIP_HEAD = """\
 #define DEVICE static inline __attribute__((device, always_inline))
-#if !defined(__HIPCC_RTC__) && !defined(DOJO_EMULATOR)
+#if !defined(__HIPCC_RTC__) && !defined(DOJO_EMULATOR) && !defined(HIP_INCLUDE_HIP_HIP_RUNTIME_H)
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
 #define __shared__ __attribute__((shared))
@@ -133,7 +133,8 @@ DEVICE double fma(double a, double b, double c) { return __builtin_fma(a, b, c);
 #define blockIdx_x (int)blockIdx.x
 #endif
 #ifndef DOJO_EMULATOR
-DEVICE void __syncwarp() {
+#define __syncwarp sync_wave
+DEVICE void sync_wave() {
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
     __builtin_amdgcn_wave_barrier();
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
