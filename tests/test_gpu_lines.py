@@ -28,11 +28,13 @@ OTHERS = {
     "conv_channels": "2x64x8x4x56x3",
     "layernorm_long": "2x4096",
     "batchnorm_narrow": "8x1x300x300",
+    "batchnorm_moments": "1x1x2048x2048",
 }
 # How many barriers each text has; none stands in a loop but those of a tile that is filled anew.
 BARRIERS = {
     "reducemean": 1, "rmsnorm": 1, "layernorm": 2, "matmul": 2, "bmm": 2, "batchnorm": 2,
     "swiglu": 4, "conv": 2, "conv_channels": 2, "layernorm_long": 2, "batchnorm_narrow": 2,
+    "batchnorm_moments": 5,
 }  # fmt: skip
 
 
@@ -68,7 +70,7 @@ def emulated(
 
 
 def close(have: np.ndarray, expected: np.ndarray) -> bool:
-    return np.allclose(have, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+    return np.allclose(have, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -92,7 +94,7 @@ def test_what_comes_before_a_loop_is_waited_for_once():
     assert met == {
         "reducemean": 1, "rmsnorm": 1, "layernorm": 2, "layernorm_long": 2, "batchnorm": 2,
         "batchnorm_narrow": 2, "matmul": 2 * 64, "bmm": 2 * 8, "swiglu": 4 * 16, "conv": 2 * 3,
-        "conv_channels": 2 * 16,
+        "conv_channels": 2 * 16, "batchnorm_moments": 5,
     }  # fmt: skip
 
 

@@ -34,7 +34,7 @@ from typing import Any
 from agents.agent import Budget, Task, run
 from agents.players import AGENTS
 from agents.timing import GpuTiming
-from benchmarks.gpu.positions import OTHERS, SMALL, TABLE, WAYS, position, shapes, walked
+from benchmarks.gpu.positions import OTHERS, SMALL, TABLE, position, shapes, walked, ways
 from dojo_core.bench.on_gpu import ROWS, run_gpu_bench
 from dojo_core.bench.ours import Entry
 from dojo_core.bench.summary import summary
@@ -59,7 +59,7 @@ def benched(
     gpu: GpuMeasurer, name: str, shape: str, cold: bool, against: Sequence[str], until: float
 ) -> dict[str, Any]:
     """One kernel: each way verified, then all timed beside the others."""
-    games = {way: position(name, shape, way) for way in WAYS}
+    games = {way: position(name, shape, way) for way in ways(name, shape)}
     entries = [Entry(way, game.current.program) for way, game in games.items() if game is not None]
     game = next(game for game in reversed(games.values()) if game is not None)
     torch = () if gpu.device.timed else TORCH_STAND_IN

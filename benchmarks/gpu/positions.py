@@ -9,7 +9,7 @@ from typing import Any
 from agents.passes import play_pass
 from dojo_core import kernels
 from dojo_core.game import Game
-from dojo_core.line import line_for
+from dojo_core.line import line_for, recorded_lines
 from dojo_core.moves import legal_moves
 
 TABLE = (
@@ -28,7 +28,6 @@ OTHERS = {
     "attention": "2x64x64x32", "maxpool": "1x4x32x32x3x2", "gemv": "256x512", "sum": "65536",
     "dot": "32768", "transpose": "256x96",
 }  # fmt: skip
-WAYS = ("line", "heuristic")
 
 
 def shapes(name: str) -> list[str]:
@@ -36,10 +35,17 @@ def shapes(name: str) -> list[str]:
     return ["x".join(map(str, shape)) for shape in kernels.get(name).shapes]
 
 
+def ways(name: str, shape: str) -> tuple[str, ...]:
+    """What is made of a kernel: by its line, by other lines recorded at the shape, by the heuristic pass."""
+    first, lines = line_for(name, shape, "cuda"), recorded_lines("cuda")
+    more = (n for n, line in lines.items() if (line.kernel, line.shape) == (name, shape) and line != first)
+    return ("line", *more, "heuristic")
+
+
 def position(name: str, shape: str, way: str, settings: Mapping[str, int] | None = None) -> Game | None:
     """The end of the recorded line, with parameters set, or what the heuristic pass makes; None where no line
-    applies."""
-    kernel, line = kernels.get(name), line_for(name, shape, "cuda")
+    applies. ``way``: of ``ways``."""
+    kernel, line = kernels.get(name), recorded_lines("cuda").get(way, line_for(name, shape, "cuda"))
     if way == "heuristic":
         game = Game.new(kernel.program(kernel.shape(shape)), name, shape, "cuda")
         play_pass(game, "heuristic")
