@@ -187,11 +187,30 @@ def nvrtc():
     return found is not None and found.name == "NVRTC"
 
 
+# A row asked for ahead of its turn, and stored past the caches.
+STREAMED = """kernel streamed
+in x
+out y
+x f32 [8, 64] heap
+y f32 [8, 64] heap
+8:g 16:b 4:v y[{0},{1}*4+{2}] = max(x[{0},{1}*4+{2}],0) !prefetch(x[{0}+1,{1}*4+{2}]) !stream
+"""
+WRITTEN = {"mixed": MIXED, "streamed": STREAMED}
+
+
+def test_what_is_streamed_computes_the_same():
+    program = parse(STREAMED)
+    code, inputs = code_of(program), random_inputs(program)
+    assert "STREAM_STORE((f32x4 *)" in code.text and "    prefetch(x_" in code.text
+    got, fault = emulate(code, inputs)
+    assert not fault and agree(program, got, inputs)
+
+
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is missing: install the CUDA toolkit")
-@pytest.mark.parametrize("name", [*NAMES, "mixed"])
+@pytest.mark.parametrize("name", [*NAMES, *WRITTEN])
 def test_nvcc_takes_it_without_a_warning(name, tmp_path):
     source = tmp_path / "kernels.cu"
-    source.write_text(code_of(parse(MIXED) if name == "mixed" else program_named(name)).text)
+    source.write_text(code_of(parse(WRITTEN[name]) if name in WRITTEN else program_named(name)).text)
     command = ["nvcc", "-std=c++17", "-arch=sm_90", "-c", "-Werror", "all-warnings", str(source)]
     done = subprocess.run(
         [*command, "-o", str(tmp_path / "k.o")], capture_output=True, text=True, timeout=120
@@ -200,20 +219,20 @@ def test_nvcc_takes_it_without_a_warning(name, tmp_path):
 
 
 @pytest.mark.skipif(not nvrtc(), reason="NVRTC is missing: pip install -r requirements-gpu.txt")
-@pytest.mark.parametrize("name", [*NAMES, "mixed"])
+@pytest.mark.parametrize("name", [*NAMES, *WRITTEN])
 def test_nvrtc_takes_it(name):
-    assert build.compiled(code_of(parse(MIXED) if name == "mixed" else program_named(name)), "sm_90").exists()
+    assert build.compiled(
+        code_of(parse(WRITTEN[name]) if name in WRITTEN else program_named(name)), "sm_90"
+    ).exists()
 
 
 @pytest.mark.skipif(shutil.which("clang-19") is None, reason="clang-19 is missing: apt-get install clang-19")
-@pytest.mark.parametrize("name", [*NAMES, "mixed"])
+@pytest.mark.parametrize("name", [*NAMES, *WRITTEN])
 def test_clang_takes_it_for_an_amd_gpu(name, tmp_path):
     source = tmp_path / "kernels.hip"
-    program = (
-        parse(MIXED.replace("4:b", "8:b").replace("2:g", "1:g").replace("*4", "*8"))
-        if name == "mixed"
-        else program_named(name)
-    )
+    mixed = MIXED.replace("4:b", "8:b").replace("2:g", "1:g").replace("*4", "*8")  # a wave of 64
+    written = {**WRITTEN, "mixed": mixed}
+    program = parse(written[name]) if name in written else program_named(name)
     source.write_text(code_of(program, hip=True).text)
     command = [
         "clang-19",

@@ -140,6 +140,26 @@ def test_writes_where_none_belong_are_noticed(array, offset, message):
     session.close()
 
 
+def test_a_cold_sample_finds_nothing_in_the_second_level_cache():
+    """Each has a fill of twice its size before it; warm ones follow each other."""
+
+    class Filled(StandIn):
+        fills = 0
+
+        def fill(self, pointer, value, size):
+            self.fills += size == 2 * self.l2_bytes
+            super().fill(pointer, value, size)
+
+    counted = []
+    for cold in (True, False):
+        device = Filled()
+        session = Session(device)
+        assert session.answer({"do": "copy", "bytes": 64, "samples": 5, "cold": cold})["status"] == "ok"
+        counted.append(device.fills)
+        session.close()
+    assert counted == [1 + 5, 1]  # one clears the room for it
+
+
 def test_finalists_are_verified_on_inputs_that_nobody_has_seen(gpu, monkeypatch):
     seeds = []
     ask = GpuMeasurer._ask

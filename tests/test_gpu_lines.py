@@ -135,6 +135,19 @@ def test_lines_replay_for_amd_gpus_too(name):
         assert isinstance(found, Feedback) and found.kernels[0].spill_bytes == 0, found
 
 
+@pytest.mark.parametrize(("name", "shape"), [("softmax", "64x512"), ("rmsnorm", "16x2048")])
+def test_waves_of_64_compute_what_a_kernel_is(name, shape):
+    kernel = kernels.get(name)
+    game = Game.new(kernel.program(kernel.shape(shape)), name, shape, "hip")
+    play_pass(game, "heuristic")
+    program = game.current.program
+    inputs = random_inputs(program)
+    got, fault = emulate(code_of(program, hip=True), inputs)
+    assert "64:w" in program.text and not fault
+    for output, expected in kernel.reference(inputs, kernel.shape(shape)).items():
+        assert close(got[program.buffer_of[output].name].reshape(expected.shape), expected)
+
+
 def test_the_pass_for_amd_gpus_gives_a_wave_of_64_a_row():
     kernel = kernels.get("softmax")
     game = Game.new(kernel.program((4096, 512)), "softmax", "4096x512", "hip")
