@@ -126,7 +126,8 @@ class TableTiming:
 class CountTiming:
     """A time without a clock: nanoseconds by the operations that are executed, one each.
 
-    A vector counts as one operation, an unrolled one as three quarters, threads share. The same for the same
+    A vector counts as one operation, an unrolled one as three quarters, threads share; of a GPU's the first
+    hundred blocks, and all threads of a block. The same for the same
     program, on any machine: what tests of agents need.
     """
 
@@ -162,7 +163,8 @@ def _cost(program: Program) -> float:
         if isinstance(node, Op):
             return 1.0 + 4.0 * sum(a.array in heap for a in (node.target, *node.reads))
         inside = sum(count(child) for child in node.body)
-        each = {"v": 1 / node.size, "u": 0.75, "p": 0.5}.get(node.mark, 1.0)
+        at_once = {"v": node.size, "p": 2, "g": min(node.size, 100), "b": node.size, "w": node.size}
+        each = 0.75 if node.mark == "u" else 1 / at_once.get(node.mark, 1)
         return node.size * each * (inside + 1.0)
 
     return sum(count(node) for node in program.body) * 1e-9

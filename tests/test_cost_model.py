@@ -30,6 +30,18 @@ def counts(program: Program) -> dict[str, int]:
     return {name: round(float(n)) for name, n in zip(FEATURES, found, strict=True) if round(float(n))}
 
 
+def test_threads_of_a_gpu_are_seen():
+    start = kernels.get("relu").program((8, 64))
+    mapped = start
+    for move in ("map_grid y@0", "split_scope y@1 4", "vectorize y@2", "map_block y@1"):
+        mapped = apply(mapped, move, "cuda")
+    found = counts(mapped)
+    assert (found["starts of threads"], found["instructions in threads"]) == (1, 8 * 16)
+    assert "instructions outside of threads" not in found and "iterations" not in found
+    slow, fast = CountTiming().measure(None, [start, mapped], {}, Effort.QUICK, bool)
+    assert fast.seconds * 100 < slow.seconds
+
+
 def test_features_count_what_a_program_does():
     program = parse(
         "kernel k\nin x\nout y\nx f32 [64, 32] heap\ny f32 [32] heap\nt f32 [64, 32] heap\n"

@@ -68,6 +68,14 @@ def test_without_a_compiler_it_says_how_to_get_one(monkeypatch):
         assert isinstance(found, NoFeedback) and found.missing and "nstall" in found.message
 
 
+def test_where_nvrtc_does_not_load_nvcc_compiles(monkeypatch, tmp_path):
+    (tmp_path / "libnvrtc.so.13").write_bytes(b"no library")
+    monkeypatch.setattr(cuda, "_library_folders", lambda: [tmp_path])
+    monkeypatch.setattr(cuda.shutil, "which", lambda name: f"/opt/{name}")
+    found = cuda.compiler.__wrapped__()
+    assert found is not None and (found.name, found.nvcc) == ("nvcc", "/opt/nvcc")
+
+
 @pytest.mark.parametrize(
     ("threads", "registers", "shared", "expected"),
     [(256, 32, 0, 1.0), (256, 40, 32, 0.75), (64, 117, 8448, 0.25), (8, 22, 0, 0.5), (1024, 255, 0, 0.0)],

@@ -16,6 +16,8 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Node, Op, Program, Scope
 
 CACHES = {"first": 32 << 10, "second": 1 << 20, "third": 32 << 20}  # bytes: orders of size, no machine's own
+THREADS = frozenset("pgbw")
+ON_A_GPU = {"local": "register", "shared": "stack"}  # locations that are as near
 CHEAP = frozenset(("", "+", "-", "*", "max", "min", "neg", *DTYPE_BYTES))
 
 FEATURES = (
@@ -61,7 +63,7 @@ def features(program: Program) -> NDArray[np.float64]:
 def _count(program: Program, node: Node, scopes: tuple[Scope, ...], count: defaultdict[str, float]) -> None:
     times = math.prod(s.size for s in scopes)
     if isinstance(node, Scope):
-        if node.mark == "p":
+        if node.mark in ("p", "g") and not (scopes and scopes[-1].mark == "g"):
             count["starts of threads"] += times
         elif not node.mark:
             count["iterations"] += times * node.size
@@ -72,7 +74,7 @@ def _count(program: Program, node: Node, scopes: tuple[Scope, ...], count: defau
     executed = times / scopes[-1].size if vector else times
     count["instructions"] += executed
     count["scalar instructions"] += 0 if vector else executed
-    threads = any(s.mark == "p" for s in scopes)
+    threads = any(s.mark in THREADS for s in scopes)
     count["instructions in threads" if threads else "instructions outside of threads"] += executed
     count["code"] += math.prod(s.size for s in scopes if s.mark == "u")
     if node.function not in CHEAP:
@@ -87,7 +89,7 @@ def _count(program: Program, node: Node, scopes: tuple[Scope, ...], count: defau
         if access.indirect:
             count["through tables"] += executed
         if buffer.location != "heap":
-            count[buffer.location] += executed
+            count[ON_A_GPU.get(buffer.location, buffer.location)] += executed
             continue
         stride = abs(_stride(program, access, len(scopes) - 1))
         kind = "the same cell" if stride == 0 else "neighbours" if stride == 1 else "far apart"

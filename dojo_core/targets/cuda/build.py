@@ -52,13 +52,23 @@ class Compiler:
 
 @cache
 def compiler() -> Compiler | None:
-    """NVRTC from its PyPI package or a toolkit, else nvcc, else None."""
+    """NVRTC from its PyPI package or a toolkit, if it loads, else nvcc, else None."""
     for folder in _library_folders():
         for library in sorted(folder.glob("libnvrtc.so.1*"), reverse=True):
             builtins = sorted(folder.glob("libnvrtc-builtins.so.*"))
-            return Compiler("NVRTC", str(library), str(builtins[0]) if builtins else "")
+            if _loads(library):
+                return Compiler("NVRTC", str(library), str(builtins[0]) if builtins else "")
     found = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
     return Compiler("nvcc", nvcc=found) if found else None
+
+
+def _loads(library: Path) -> bool:
+    """Can a process load it? Not this one: what a library does on loading ends nothing but itself."""
+    load = [sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", str(library)]
+    try:
+        return subprocess.run(load, capture_output=True, timeout=20, check=False).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
 
 
 def _packages() -> Path:
