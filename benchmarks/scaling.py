@@ -13,8 +13,8 @@ from dataclasses import replace
 from dojo_core import apply, kernels, legal_moves, parse
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
+from dojo_core.moves.examples import WIDE
 from dojo_core.program.tree import Program
-from tests.conftest import WIDE
 
 
 def chain(operations: int) -> Program:

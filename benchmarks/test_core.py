@@ -5,7 +5,7 @@ import pytest
 from dojo_core import apply, kernels, legal_moves
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
-from tests.conftest import WIDE
+from dojo_core.moves.examples import WIDE
 
 
 def softmax():

@@ -10,7 +10,6 @@ from dojo_core import apply, legal_moves
 from dojo_core.program.tree import Dim, Node, Program, Scope, splice, walk
 from dojo_core.targets.gpu.limits import gpu
 
-GPU = gpu("gpu", "a GPU", warp=32)
 # Warps of four lanes and little memory, so that small extents meet the limits.
 TINY = replace(
     gpu("tiny", "a GPU with warps of four lanes", warp=4),

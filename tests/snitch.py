@@ -6,11 +6,10 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
+from dojo_core.moves.examples import SNITCH
 from dojo_core.program.tree import Node, Program, Scope
-from dojo_core.targets.snitch.limits import target
 from tests.programs import random_program
 
-SNITCH = target()
 # Short streams and loops, so that small extents meet the limits.
 TINY = replace(SNITCH, name="tiny", dims=2, body=4, repeats=8, repeat=4, unrolled_ops=64, stack_bytes=1024)
 FUNCTIONS = ("", "+", "-", "*", "neg", "abs", "max", "min", "fma")

@@ -15,6 +15,7 @@ from dojo_core import TextError, apply, kernels, legal_moves, parse
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.measure.pool import STORED
+from dojo_core.moves.examples import WIDE
 from dojo_core.program.dtypes import INTEGERS, arithmetic, dtypes_of
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import DTYPE_BYTES
@@ -22,7 +23,6 @@ from dojo_core.targets.cpu.code import NotGeneratable, Parameter
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.limits import VECTOR_DTYPES
 from tests.compiled import load, random_inputs, run, run_program
-from tests.conftest import WIDE
 from tests.test_moves import kernel
 from tests.tiny import TINY
 

@@ -8,67 +8,28 @@ import pytest
 
 from dojo_core import apply, parse
 from dojo_core.moves import REGISTRY, inverse
+from dojo_core.moves.examples import POLICY, example
 from dojo_core.moves.reference import FAMILIES, page
-from tests.conftest import WIDE
-from tests.gpu import GPU
-from tests.snitch import SNITCH
 
-ALL = 128  # a dimension that the docstring leaves open
-BLOCK = re.compile(r"^(Before|After ``(?P<move>[^`]+)``)::\n\n(?P<text>(?: {4}.*\n?|\n)+)", re.MULTILINE)
-BUFFER = re.compile(r"[a-z]\w* [fiu]\d+ \[")
-
-
-def blocks(name: str) -> tuple[str, list[str], list[str]]:
-    """(move, lines before, lines after) of a docstring."""
-    doc = inspect.cleandoc(type(REGISTRY[name]).__doc__ or "")
-    found = list(BLOCK.finditer(doc))
-    assert len(found) >= 2, f"{name} shows no before and after"
-    before, after = (
-        [line.strip() for line in block["text"].splitlines() if line.strip()] for block in found[:2]
-    )
-    return found[1]["move"], before, after
+# To undo them would take several moves, or a text that is lost.
+NO_INVERSE = {
+    "unwrap", "drop_guard", "expand_dim", "drop_dim", "elide_copy", "forward", "use_kept", "contract",
+    "drop_dead", "merge_reduction", "divide_again", "expand_moment", "online_rescale",
+}  # fmt: skip
 
 
-def whole(lines: list[str], more: list[str]) -> str:
-    """A kernel of these lines: what they leave undeclared is large enough, what nothing writes is input."""
-    declared = {line.split()[0]: line for line in lines if BUFFER.match(line)}
-    body = [line for line in lines if not BUFFER.match(line)]
-    text = "\n".join(body + [line for line in more if not BUFFER.match(line)])
-    ranks: dict[str, int] = {}
-    for array, index in re.findall(r"([a-z]\w*)\[([^\]]*)\]", "\n".join(body)):
-        ranks.setdefault(array, index.count(",") + 1 if index else 0)
-    held = {a.strip() for line in declared.values() if "->" in line for a in line.split("->")[1].split(",")}
-    written = set(re.findall(r"([a-z]\w*)\[[^\]]*\] (?:[+*]|max|min)?=", text))
-    output = "y" if "y" in written else sorted(written)[-1]
-    inputs = [a for a in ranks if a not in written]
-    for array, rank in ranks.items():
-        if array not in declared and array not in held:
-            declared[array] = f"{array} f32 [{', '.join([str(ALL)] * rank)}] heap"
-    head = ["kernel k", f"in {', '.join(inputs)}" if inputs else "", f"out {output}"]
-    return "\n".join([*(h for h in head if h), *declared.values(), *body]) + "\n"
-
-
-def shown(name: str) -> bool:
-    _, before, after = blocks(name)
-    return all(any(not BUFFER.match(line) for line in lines) for lines in (before, after))
-
-
-@pytest.mark.parametrize("name", [n for n in REGISTRY if shown(n)])
+@pytest.mark.parametrize("name", REGISTRY)
 def test_the_docstring_is_true(name):
-    move, before, after = blocks(name)
-    program = parse(whole(before, after))
-    target = {"mapping": GPU, "streaming": SNITCH}.get(REGISTRY[name].family, WIDE)
-    result = apply(program, move, target, "algebraic")
-    assert result.text.splitlines()[-len([a for a in after if not BUFFER.match(a)]) :] == [
-        line for line in after if not BUFFER.match(line)
-    ]
-    for line in after:
-        if BUFFER.match(line):
-            assert line in result.text.splitlines()
+    shown = example(name)
+    result = apply(shown.program, shown.move, shown.target, POLICY)
+    rows = result.text.splitlines()
+    assert tuple(rows[-len(shown.operations) :]) == shown.operations and shown.operations
+    assert set(shown.buffers) <= set(rows)
     assert parse(result.text) == result
-    back = inverse(program, move, target, "algebraic")
+    back = inverse(shown.program, shown.move, shown.target, POLICY)
+    assert (back is None) == (name in NO_INVERSE)
     if back is not None:
-        assert apply(result, back, target, "algebraic") == program
+        assert apply(result, back, shown.target, POLICY) == shown.program
 
 
 @pytest.mark.parametrize("name", REGISTRY)

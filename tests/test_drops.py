@@ -9,9 +9,9 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.moves.anchors import anchors
+from dojo_core.moves.examples import WIDE
 from dojo_core.targets.target import target
 from tests import oracle
-from tests.conftest import WIDE
 
 LINES = {
     f"{on} {name}": line

@@ -9,12 +9,12 @@ import pytest
 from dojo_core import TextError, kernels
 from dojo_core.game import Game
 from dojo_core.line import read_line, recorded_lines, with_births
+from dojo_core.moves.examples import WIDE
 from dojo_core.program.dtypes import INTEGERS
 from dojo_core.program.tree import walk
 from dojo_core.targets.cpu.limits import cpu
 from dojo_core.targets.instructions import INSTRUCTIONS
 from tests.compiled import random_inputs, run_program
-from tests.conftest import WIDE
 
 GOLDEN = Path(__file__).parent / "golden"
 SMALLER = {  # full, they take gigabytes

@@ -7,7 +7,7 @@ import pytest
 
 from dojo_core import IllegalMove, MoveSyntax, apply, legal_moves, parse, why
 from dojo_core.moves import REGISTRY, inverse, parse_move
-from tests.conftest import WIDE
+from dojo_core.moves.examples import WIDE
 
 
 def kernel(body: str, buffers: str) -> str:

@@ -5,9 +5,9 @@ import pytest
 from dojo_core import IllegalMove, MoveSyntax, TextError, kernels, parse
 from dojo_core.game import Game
 from dojo_core.line import read_line, recorded_lines
+from dojo_core.moves.examples import WIDE
 from dojo_core.program.tree import walk
 from dojo_core.recipes import RECIPES, expand, known_recipes, play, read_recipe
-from tests.conftest import WIDE
 
 NEST = "kernel k\nin x\nout y\nx f32 [8, 64] heap\ny f32 [8, 64] heap\n"
 COPY = NEST + "8 64 y[{0},{1}] = x[{0},{1}]\n"

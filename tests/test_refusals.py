@@ -14,11 +14,11 @@ import pytest
 
 from dojo_core import IllegalMove, Move, apply, legal_moves, parse, why
 from dojo_core.moves import REGISTRY
+from dojo_core.moves.examples import WIDE
 from dojo_core.moves.places import Place
 from dojo_core.moves.reference import FAMILIES
 from dojo_core.program.marks import mark_fault
 from dojo_core.targets.target import Target
-from tests.conftest import WIDE
 
 
 class Case(NamedTuple):

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from dojo_core import apply, legal_moves, parse
+from dojo_core.moves.examples import SNITCH
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.snitch.assembly import Instruction, Label, encode, frep, instruction, scfgwi
 from dojo_core.targets.snitch.calibration import MEASURED, simulated, table
 from dojo_core.targets.snitch.codegen import generate
 from dojo_core.targets.snitch.simulate import CODE, execute, judge
 from tests import walks
-from tests.snitch import SNITCH, TINY, doubled, runnable
+from tests.snitch import TINY, doubled, runnable
 
 DOCS = Path(__file__).parent.parent / "docs"
 

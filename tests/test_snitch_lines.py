@@ -8,11 +8,11 @@ from agents.passes import play_pass
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
+from dojo_core.moves.examples import SNITCH
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import walk
 from dojo_core.targets.snitch.simulate import judge
 from tests.compiled import random_inputs
-from tests.snitch import SNITCH
 
 GOLDEN = Path(__file__).parent / "golden" / "snitch"
 LINES = recorded_lines("snitch")

@@ -7,8 +7,8 @@ import pytest
 
 from dojo_core import apply, parse, why
 from dojo_core.moves import REGISTRY, inverse
-from tests.conftest import WIDE
-from tests.snitch import SNITCH, TINY
+from dojo_core.moves.examples import SNITCH, WIDE
+from tests.snitch import TINY
 from tests.test_refusals import Case, conditions_have_cases, program_of, refused
 
 

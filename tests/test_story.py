@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from dojo_core.cli import app
 from dojo_core.line import read_line, recorded_lines
+from dojo_core.moves.examples import WIDE
 from dojo_core.program.expressions import TextError
 from dojo_core.story import Times, page, plot, read_times, story
-from tests.conftest import WIDE
 
 DOCS = Path(__file__).parent.parent / "docs"
 LINE = """\

@@ -3,10 +3,10 @@
 import pytest
 
 from dojo_core import IllegalMove, apply, parse, why
+from dojo_core.moves.examples import WIDE
 from dojo_core.program.dependence import Witness
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.validity import definition_fault, storage_fault
-from tests.conftest import WIDE
 from tests.test_moves import kernel
 
 

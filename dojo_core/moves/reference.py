@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 import re
 
-from dojo_core.moves import REGISTRY
+from dojo_core.moves import REGISTRY, inverse
+from dojo_core.moves.examples import POLICY, example
 from dojo_core.moves.notation import usage
 
 FAMILIES = {
@@ -47,7 +48,14 @@ def section(name: str) -> str:
     text = re.sub(r"``([^`]+)``", r"`\1`", text)
     text = re.sub(r"::\n\n((?: {4}.*\n?|\n(?= {4}))+)", _block, text + "\n").rstrip()
     text = text.replace("Legal iff\n", "Legal iff\n\n")
-    return f"### {name}\n\n{text}\n\n{usage(REGISTRY[name])}\n"
+    return f"### {name}\n\n{text}\n\n{usage(REGISTRY[name])}\n{_back(name)}\n"
+
+
+def _back(name: str) -> str:
+    """Which move takes the example back."""
+    shown = example(name)
+    back = inverse(shown.program, shown.move, shown.target, POLICY)
+    return "No single move takes it back." if back is None else f"In the example `{back}` takes it back."
 
 
 def _block(match: re.Match[str]) -> str:

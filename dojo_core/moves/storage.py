@@ -153,6 +153,8 @@ class ReuseDims(BufferMove):
     After ``reuse_dims t 0``::
 
         t f32 [8:N] heap
+        8 t[{0}] = x[{0}]
+        | y[{0}] = t[{0}]
 
     Legal iff
       1. B holds no input or output;
@@ -224,10 +226,14 @@ class MaterialiseDims(BufferMove):
     Before::
 
         t f32 [8:N] heap
+        8 t[{0}] = x[{0}]
+        | y[{0}] = t[{0}]
 
     After ``materialise_dims t 0``::
 
         t f32 [8] heap
+        8 t[{0}] = x[{0}]
+        | y[{0}] = t[{0}]
 
     Legal iff
       1. each K is a dimension of B and not materialised;
@@ -268,10 +274,16 @@ class SetLocation(BufferMove):
     Before::
 
         m f32 [8:N] heap
+        8 m[{0}] = 0
+        | 64 m[{0}] max= x[{0},{1}]
+        | y[{0}] = m[{0}]
 
     After ``set_location m register``::
 
         m f32 [8:N] register
+        8 m[{0}] = 0
+        | 64 m[{0}] max= x[{0},{1}]
+        | y[{0}] = m[{0}]
 
     Legal iff
       1. B holds no input or output;
@@ -337,10 +349,14 @@ class ShareBuffer(BufferMove):
 
         e f32 [8] heap
         y f32 [8] heap
+        8 e[{0}] = exp(x[{0}])
+        8 y[{0}] = e[{0}] + 1
 
     After ``share_buffer e y``::
 
         y f32 [8] heap -> e, y
+        8 e[{0}] = exp(x[{0}])
+        8 y[{0}] = e[{0}] + 1
 
     Legal iff
       1. A and B are two buffers with the same dtype, dimensions and location;
@@ -395,11 +411,15 @@ class UnshareBuffer(BufferMove):
     Before::
 
         y f32 [8] heap -> e, y
+        8 e[{0}] = exp(x[{0}])
+        8 y[{0}] = e[{0}] + 1
 
     After ``unshare_buffer e``::
 
         e f32 [8] heap
         y f32 [8] heap
+        8 e[{0}] = exp(x[{0}])
+        8 y[{0}] = e[{0}] + 1
 
     Legal iff
       1. ARRAY shares its buffer with others and is no input or output;
