@@ -7,6 +7,7 @@ In a notebook::
     program = parse(text)                # str(program) is the canonical text
     moves = legal_moves(program)         # str(move) is a move's text form
     program = apply(program, moves[0])   # or apply(program, "split_scope y@0 16")
+    expand(program, "tile y@1 32 16")    # the moves that a recipe comes to
     print(why(program, "parallelize s@1"))
 """
 
@@ -15,6 +16,7 @@ from dojo_core.own import KernelError, OwnKernel, kernel
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
+from dojo_core.recipes import expand
 
 __all__ = [
     "IllegalMove",
@@ -27,6 +29,7 @@ __all__ = [
     "TextError",
     "apply",
     "blocked_moves",
+    "expand",
     "kernel",
     "legal_moves",
     "parse",

@@ -1,5 +1,8 @@
 """Recipes: what each comes to, the recorded lines made of them, a recipe of one's own, and refusals."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from dojo_core import IllegalMove, MoveSyntax, TextError, kernels, parse
@@ -161,3 +164,17 @@ def test_recipes_that_use_each_other_without_end_are_stopped():
     }
     with pytest.raises(MoveSyntax, match="deep"):
         expand(parse(COPY), "ping y", WIDE, recipes=loop)
+
+
+def test_the_page_about_recipes_is_true():
+    page = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text()
+    told = dict(re.findall(r"^\| `(\w+) [^`]*` \| (.*) \|$", page, re.MULTILINE))
+    assert told == {name: recipe.about.replace("``", "`") for name, recipe in RECIPES.items()}
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    shown: dict[str, object] = {}
+    exec(next(text for language, text in blocks if language == "python"), shown)
+    assert len(shown["moves"]) == 4
+    own = read_recipe(next(text for _, text in blocks if text.startswith("recipe ")))
+    start = kernels.get("softmax").program((64, 512))
+    moves = expand(start, "rows m#1 32", recipes={**RECIPES, own.name: own})
+    assert [str(m) for m in moves] == [*["join_scopes m#1@0"] * 4, "split_scope m#1@1 32"]
