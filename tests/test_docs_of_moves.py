@@ -9,6 +9,8 @@ import pytest
 from dojo_core import apply, parse
 from dojo_core.moves import REGISTRY, inverse
 from dojo_core.moves.examples import POLICY, example
+from dojo_core.moves.notation import parse_move
+from dojo_core.moves.reasons import conditions, met
 from dojo_core.moves.reference import FAMILIES, page
 
 # To undo them would take several moves, or a text that is lost.
@@ -32,10 +34,20 @@ def test_the_docstring_is_true(name):
         assert apply(result, back, shown.target, POLICY) == shown.program
 
 
+def test_conditions_are_told_of_what_a_move_names():
+    assert met(parse_move("split_scope y@0 16")) == (
+        "16 divides the size N of y@0, and 1 < 16 < N; y@0 is unmarked"
+    )
+    told = met(parse_move("expand_moment v#1@1 o"))
+    assert "v#1@1 and the scopes in it hold v#1 alone" in told and "o, oq, ot, oe and ow are new" in told
+
+
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_docstring_has_its_numbered_conditions(name):
     doc = inspect.cleandoc(type(REGISTRY[name]).__doc__ or "")
     assert f"``{name} " in doc
+    told = met(parse_move(example(name).move))
+    assert told.count("; ") + 1 >= len(conditions(name)) and not re.search(r"V\d|``|  ", told)
     numbers = [int(n) for n in re.findall(r"^  (\d)\. ", doc.split("Legal iff")[1], re.MULTILINE)]
     assert numbers == list(range(1, len(numbers) + 1)) and numbers
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from dojo_core.moves.core import REGISTRY, Context, Edit, IllegalMove, Move, Refusal, Verdict, structural
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.places import NoSuchPlace
+from dojo_core.moves.reasons import met
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.difference import Difference, plain
 from dojo_core.program.functions import KERNEL_LIMITS
@@ -182,7 +183,8 @@ def why(program: Program, move: Move | str, target: str | Target = "cpu", policy
     if isinstance(result, Refusal):
         refusal = with_enablers(here, played, result)
         return Verdict(False, f"{played} is not legal. {refusal}", refusal)
-    return Verdict(True, f"{played} is legal: every value is still read where and when it was written for.")
+    read = "Every value is still read where and when it was written for."
+    return Verdict(True, f"{played} is legal: {met(played)}. {read}")
 
 
 def with_enablers(context: Context, move: Move, refusal: Refusal) -> Refusal:

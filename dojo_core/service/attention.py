@@ -63,7 +63,7 @@ class Attention:
                 player.analysis = self._analyses.of(game.current.program, game.target, game.policy)
                 player.explored = False
                 player.selection = player.looked_at = None
-                player.preview = []
+                player.preview, player.reason = [], ""
                 player.hint = None
             analysis = player.analysis
             if moved or again:

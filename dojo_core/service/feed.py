@@ -35,7 +35,7 @@ def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueu
         "times": {str(number): o.seconds if o.ok else o.status for number, o in found.items()},
         "results": results,
         "explored": player.explored,  # what is known of the moves is in the results
-        "look": {"move": player.looked_at, "diff": player.preview[:60]},
+        "look": {"move": player.looked_at, "diff": player.preview[:60], "why": player.reason},
         "hint": None if player.hint is None else player.hint.told(),
         "work": {"flops": table.work[0], "bytes": table.work[1]},
         "roofline": None if table.roofline is None else roofline_view(table.roofline),

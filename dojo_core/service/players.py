@@ -54,6 +54,7 @@ class Player:
     selection: str | None = None
     looked_at: str | None = None
     preview: list[tuple[str, str]] = field(default_factory=list)
+    reason: str = ""  # why what is looked at is legal
     refused: tuple[str, str] | None = None  # the move that was asked for last and refused, and why
     assembly: bool = False
     drop: Json | None = None

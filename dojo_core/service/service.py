@@ -16,6 +16,8 @@ from dojo_core.bench.roofline import Roofline
 from dojo_core.faults import shortened, text_fault
 from dojo_core.game import Game, GameFull
 from dojo_core.moves import IllegalMove, MoveSyntax, why
+from dojo_core.moves.notation import parse_move
+from dojo_core.moves.reasons import met
 from dojo_core.program.expressions import TextError
 from dojo_core.service import board, feed, library
 from dojo_core.service.attention import Attention
@@ -365,6 +367,7 @@ class Service:
         elif kind == "look":
             player.looked_at = str(event.get("move", ""))
             player.preview = analysis.preview(player.looked_at)
+            player.reason = met(parse_move(player.looked_at)) if player.preview else ""
         else:
             player.assembly = bool(event.get("assembly", player.assembly))
         self._attention.attend(player, table, again=True)

@@ -77,6 +77,7 @@ class Drawer {
           `${duration(result[0])}, median ${duration(result[1])}`) : "",
         el("button", { class: "small primary", type: "button", onclick: () => pane.play(text) }, news ? "Play it" : "Apply")),
       el("p", {}, ...prose(pane.summary(move.name) || move.words)),
+      look && look.why ? el("p", { class: "quiet" }, el("strong", {}, "Legal, for: "), ...prose(look.why)) : null,
       ...this.failure(result, measured),
       move.opens.length ? el("p", { class: "enablers" }, "Opens: ", ...move.opens.map((other) =>
         el("button", { class: "small", type: "button", title: "Show why it is blocked now", onclick: () => pane.find("blocked", other) }, other))) : null,

@@ -155,6 +155,7 @@ def test_a_blocked_move_explains_itself_and_offers_its_enabler(page: Any) -> Non
     # and then the move itself is offered
     page.wait_for_selector(".drawer .news")
     assert "reuse_dims d 0 is legal now." in page.inner_text(".drawer")
+    page.wait_for_selector(".drawer >> text=Legal, for: d holds no input or output")
     page.click(".drawer >> text=Play it")
     wait_for_entries(page, 3)
 

@@ -1,0 +1,50 @@
+"""Why a legal move is legal: the conditions of its docstring, with what the move names in their place."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from dojo_core.moves.core import REGISTRY, Move
+
+_USE = re.compile(r"``(?P<name>\w+)(?P<parameters>[^`]*)``")
+_CONDITION = re.compile(r"^ {2}\d+\. (.*(?:\n {5}.*)*)", re.MULTILINE)
+_ANALYSES = re.compile(r" \(V\d[^)]*\)")
+_SOUND = ("V2 and V3 hold", "storage, marks and limits stay sound")
+
+
+def conditions(name: str) -> list[str]:
+    """The numbered conditions of a move, each in one line."""
+    text = inspect.cleandoc(type(REGISTRY[name]).__doc__ or "").partition("Legal iff")[2]
+    found = (" ".join(condition.split()) for condition in _CONDITION.findall(text))
+    return [_ANALYSES.sub("", each).replace(*_SOUND).replace("``", "`").rstrip(".;") for each in found]
+
+
+def met(move: Move) -> str:
+    """What a legal move had to meet, as a sentence without its end."""
+    named = _named(move)
+    words = re.compile(rf"\b({'|'.join(named)})(?=[a-z]?\b)")  # NAMEq: a name made of NAME
+    told = conditions(move.name)
+    return "; ".join(words.sub(lambda m: named[m[1]], each) if named else each for each in told)
+
+
+def _named(move: Move) -> dict[str, str]:
+    """What the parameters of the docstring's usage stand for: ``OP@S`` has two."""
+    text = inspect.cleandoc(type(REGISTRY[move.name]).__doc__ or "")
+    use = next((u for u in _USE.finditer(text) if u["name"] == move.name), None)
+    forms = [form.strip("[]") for form in use["parameters"].split()] if use else []
+    given = [str(argument) for argument in move.arguments]
+    found: dict[str, str] = {}
+    for number, form in enumerate(forms):
+        if number >= len(given):
+            break
+        if form.endswith("..."):
+            found[form.removesuffix("...")] = " ".join(given[number:])
+            break
+        if "@" in form:
+            operation, _, scope = form.partition("@")
+            found[operation] = given[number].partition("@")[0]
+            found[scope] = given[number]
+        else:
+            found[form] = given[number]
+    return {form: value for form, value in found.items() if form.isupper()}
