@@ -179,6 +179,35 @@ def test_integers_wrap_and_conversions_saturate():
     assert agree(parse(MIXED), {**got, "n": got["n"]}, inputs)
 
 
+STAGED = """kernel staged
+in x, w
+out y
+x f32 [2, 64] heap
+w f32 [64, 48] heap
+y f32 [2, 48] heap
+2:g 48:b y[{0},{1}] = 0
+| | 64 y[{0},{1}] += x[{0},{2}]*w[{2},{1}]
+"""
+
+
+def test_a_block_stages_what_it_reads_and_writes_in_shared_memory():
+    """What is staged in a grid scope is the block's: threads fill it together, and wait for each other."""
+    program = parse(STAGED)
+    for move in ("stage_read x y@0 s", "map_block s@1", "stage_write y y@0 t", "map_block y@1"):
+        program = apply(program, move, "cuda")
+    assert {b.name: b.location for b in program.buffers if b.name in "st"} == {"s": "shared", "t": "shared"}
+    code, inputs = code_of(program), random_inputs(program)
+    assert len(code.barriers) == 1 and "__shared__" in code.text  # of t each thread stores what it summed
+    lines = code.text.splitlines()
+    for order in ORDERS:
+        got, fault = emulate(code, inputs, order)
+        assert not fault and agree(program, got, inputs)
+    for barrier in code.barriers:
+        without = "\n".join(lines[:barrier] + lines[barrier + 1 :]) + "\n"
+        results = [emulate(code, inputs, order, without) for order in ORDERS]
+        assert any(fault or not agree(program, got, inputs) for got, fault in results), lines[barrier + 1]
+
+
 # ---------------------------------------------------------------------------- the real compilers
 
 

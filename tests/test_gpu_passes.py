@@ -12,7 +12,7 @@ from dojo_core.game import Game
 from dojo_core.program.gpu import kernels as launches
 from dojo_core.program.tree import Program
 from tests.compiled import random_inputs
-from tests.emulated import code_of, emulate
+from tests.emulated import ORDERS, code_of, emulate
 
 # Small, but such that tiles divide them and rows are worth a warp or a block.
 SHAPES = {
@@ -56,14 +56,34 @@ def test_what_the_pass_makes_is_mapped_and_right(name, few):
     check(program, name)
 
 
-@pytest.mark.parametrize("name", ["softmax", "matmul", "batchnorm"])
+@pytest.mark.parametrize("name", ["softmax", "matmul", "batchnorm", "layernorm"])
 def test_what_the_greedy_pass_makes_is_right(name):
     kernel = kernels.get(name)
     game = Game.new(kernel.program(kernel.shape(SHAPES[name])), name, SHAPES[name], "cuda")
     assert play_pass(game, "greedy")
     program = game.current.program
     assert any(launch.mapped for launch in launches(program))
+    assert (":w" in program.text) == (name == "layernorm"), "its rows are long"
     check(program, name)
+
+
+@pytest.mark.parametrize("name", ["layernorm", "groupnorm", "matmul", "swiglu"])
+def test_no_barrier_of_what_the_pass_makes_can_be_left_out(name, few):
+    program = played(name, SHAPES[name]).current.program
+    code, kernel = code_of(program), kernels.get(name)
+    inputs, shape = random_inputs(program), kernel.shape(SHAPES[name])
+    lines = code.text.splitlines()
+    assert code.barriers
+    for barrier in code.barriers:
+        without = "\n".join(lines[:barrier] + lines[barrier + 1 :]) + "\n"
+        right = []
+        for order in ORDERS:
+            got, fault = emulate(code, inputs, order, without)
+            for output, expected in kernel.reference(inputs, shape).items():
+                have = got[program.buffer_of[output].name].reshape(expected.shape)
+                bound = 1e-5 * np.abs(expected).max()
+                right.append(not fault and np.allclose(have, expected, rtol=1e-5, atol=bound))
+        assert not all(right), lines[barrier - 2 : barrier + 2]
 
 
 def test_a_row_of_softmax_is_read_once_into_registers():

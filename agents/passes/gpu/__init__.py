@@ -25,11 +25,12 @@ from dojo_core.recipes import Sketch
 
 
 def greedy_on_a_gpu(sketch: Sketch) -> None:
-    """Naive, then threads for all results, with vectors and registers where they apply."""
+    """Naive, then warps and blocks for long rows, threads for all results, vectors and registers."""
     naive(sketch)
     for buffer in list(temporaries(sketch.program)):  # iterations that share storage could not run at once
         with sketch.attempt():
             to_heap(sketch, buffer.name)
+    _map(sketch, map_rows)
     _map(sketch, map_results)
 
 
