@@ -41,7 +41,7 @@ from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 # These write and remember moves, and decide nothing.
-NO_JUDGES = {"__init__", "anchors", "nodes", "notation", "reference"}
+NO_JUDGES = {"__init__", "anchors", "examples", "nodes", "notation", "reasons", "reference"}
 FAMILIES = [p for p in sorted((ROOT / "dojo_core/moves").glob("*.py")) if p.stem not in NO_JUDGES]
 FILES = [
     *(f"dojo_core/moves/{p.name}" for p in FAMILIES),
