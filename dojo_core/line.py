@@ -8,6 +8,8 @@ A line file::
     policy reassoc
     target cpu
     let block = 32
+    let lanes = 16 8 4 dividing block
+    let half = N / 2
     # One pass: what this and the next moves gain
     1: join_scopes m@0 ; 0.0 0.3
     2: split_scope m#1@1 $block
@@ -16,16 +18,18 @@ A line file::
 
 The last one is a recipe: it is played as the moves that it comes to. The number and the births after ``;``
 (what the move named when it was recorded) are optional; where they stand, replay compares them. ``$name``
-stands for a parameter, which a caller may set.
+stands for a parameter, which a caller may set. One may follow the kernel's sizes (by the names that ``dojo
+kernels`` gives them) or an earlier parameter: the first of some numbers that divides it, or a part of it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dojo_core import kernels
 from dojo_core.game import Entry, Game, Replay, Step, read_births
 from dojo_core.moves.core import IllegalMove
 from dojo_core.moves.notation import MoveSyntax, parse_move
@@ -39,7 +43,11 @@ LINES_FOLDER = Path(__file__).resolve().parent.parent / "lines"
 _SAME_MOVES = {"hip": "cuda"}  # targets with the moves of another, whose lines apply
 
 _MOVE = re.compile(r"(?:(\d{1,6}):)?\s*([^;]+?)\s*(?:;\s*([\d. ]*))?\Z", re.ASCII)
-_LET = re.compile(r"let\s+([a-z][a-z0-9_]*)\s*=\s*(\d{1,9})\Z", re.ASCII)
+_LET = re.compile(
+    r"let\s+(?P<name>[a-z][a-z0-9_]*)\s*=\s*(?:(?P<whole>[A-Za-z]\w*)\s*/\s*(?P<parts>[1-9]\d{0,8})|"
+    r"(?P<values>\d{1,9}(?:\s+\d{1,9}){0,15})(?:\s+dividing\s+(?P<divided>[A-Za-z]\w*))?)\Z",
+    re.ASCII,
+)
 _FACTS = {
     "kernel": (r"\w+", "kernel softmax"),
     "shape": (r"\d+(x\d+)*", "shape 24576x512"),
@@ -50,31 +58,67 @@ _PARAMETER = re.compile(r"\$([a-z][a-z0-9_]*)")
 
 
 @dataclass(frozen=True)
+class Let:
+    """A parameter: the first of ``values`` that divides ``of`` and is smaller, else the last; or, with
+    ``parts``, one of so many of it. ``of``: a size of the kernel or an earlier parameter; "" for none."""
+
+    name: str
+    values: tuple[int, ...] = ()
+    of: str = ""
+    parts: int = 0
+
+    def value(self, known: Mapping[str, int]) -> int:
+        if self.parts:
+            return known[self.of] // self.parts
+        if not self.of:
+            return self.values[0]
+        whole = known[self.of]
+        return next((v for v in self.values if 0 < v < whole and whole % v == 0), self.values[-1])
+
+
+@dataclass(frozen=True)
 class RecordedLine:
-    """A line of moves with its facts. ``text`` is the file; ``settings`` its parameters' defaults."""
+    """A line of moves with its facts. ``lets``: its parameters, in order."""
 
     title: str
     kernel: str | None
     shape: str
     policy: str
     target: str
-    settings: Mapping[str, int]
+    lets: tuple[Let, ...]
     moves: tuple[tuple[int, str, str], ...]  # (line in the file, move with $parameters, births)
     numbers: tuple[int, ...]
     about: str = ""  # the comment at its head
     notes: tuple[tuple[int, str], ...] = ()  # later comments, each with how many moves stand before it
 
-    def steps(self, settings: Mapping[str, int] | None = None) -> list[Step | str]:
-        """The moves with parameters filled in, and recipes by their text.
+    @property
+    def settings(self) -> Mapping[str, int]:
+        """The parameters' values at the line's own shape."""
+        return self.values(self.shape)
+
+    def values(self, shape: str, settings: Mapping[str, int] | None = None) -> dict[str, int]:
+        """The parameters' values at a shape, those that a caller sets before all. Raises TextError for an
+        unknown one."""
+        names = [each.name for each in self.lets]
+        for name in settings or {}:
+            if name not in names:
+                raise TextError(
+                    f"the line has no parameter {name}", f"Its parameters: {', '.join(names) or 'none'}."
+                )
+        known = dict(zip(_sizes(self.kernel), map(int, shape.split("x")), strict=False)) if shape else {}
+        found: dict[str, int] = {}
+        for each in self.lets:
+            chosen = (settings or {}).get(each.name)
+            found[each.name] = each.value({**known, **found}) if chosen is None else chosen
+        return found
+
+    def steps(self, settings: Mapping[str, int] | None = None, shape: str = "") -> list[Step | str]:
+        """The moves with parameters filled in, for a shape (default: the line's own), and recipes by their
+        text.
 
         Raises TextError for a bad move or an unknown parameter.
         """
-        values = dict(self.settings)
-        for name, value in (settings or {}).items():
-            if name not in values:
-                known = ", ".join(values) or "none"
-                raise TextError(f"the line has no parameter {name}", f"Its parameters: {known}.")
-            values[name] = value
+        values = self.values(shape or self.shape, settings)
         found: list[Step | str] = []
         for origin, (number, words, births) in zip(self.numbers, self.moves, strict=True):
 
@@ -105,7 +149,7 @@ class RecordedLine:
 
     def play(self, game: Game, settings: Mapping[str, int] | None = None) -> Replay:
         """Play the line from the game's cursor on; stops at the first move that does not apply."""
-        calls = self.steps(settings)
+        calls = self.steps(settings, game.shape if game.kernel == self.kernel else "")
         atomic = [call for call in calls if isinstance(call, Step)]
         if len(atomic) == len(calls):
             return game.replay(game.cursor, atomic)
@@ -126,7 +170,7 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
     if len(text) > 256 * 1024:
         raise TextError("the line is longer than 256 KiB", "Split it.")
     facts = {"kernel": "", "shape": "", "policy": "reassoc", "target": "cpu"}
-    settings: dict[str, int] = {}
+    lets: list[Let] = []
     moves: list[tuple[int, str, str]] = []
     numbers: list[int] = []
     about: list[str] = []
@@ -134,7 +178,7 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
         if line.startswith("#"):
-            head = not (moves or settings or facts["kernel"] or facts["shape"])
+            head = not (moves or lets or facts["kernel"] or facts["shape"])
             (about if head else notes.setdefault(len(moves), [])).append(line.lstrip("# "))
         if not line or line.startswith("#"):
             continue
@@ -143,7 +187,7 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
             match = _LET.match(line)
             if match is None:
                 raise TextError("a parameter reads: let block = 32", "Correct the line.", number, 1, raw)
-            settings[match.group(1)] = int(match.group(2))
+            lets.append(_let(match, lets, facts["kernel"], number, raw))
         elif word in _FACTS:
             pattern, form = _FACTS[word]
             if not re.fullmatch(pattern, rest.strip()):
@@ -164,12 +208,33 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
         facts["shape"],
         facts["policy"],
         facts["target"],
-        settings,
+        tuple(lets),
         tuple(moves),
         tuple(numbers),
         " ".join(about),
         tuple((place, " ".join(words)) for place, words in notes.items()),
     )
+
+
+def _let(match: re.Match[str], lets: Sequence[Let], kernel: str, number: int, raw: str) -> Let:
+    """A parameter as written. Raises TextError where it follows what is not known."""
+    of = match["whole"] or match["divided"] or ""
+    known = [*_sizes(kernel), *(each.name for each in lets)]
+    if of and of not in known:
+        remedy = f"Known are: {', '.join(known)}." if known else "Name the kernel in a line before it."
+        raise TextError(f"there is no size or earlier parameter {of}", remedy, number, 1, raw)
+    if match["parts"]:
+        return Let(match["name"], (), of, int(match["parts"]))
+    values = tuple(map(int, match["values"].split()))
+    if len(values) > 1 and not of:
+        raise TextError("several values need what they divide", "Write: let block = 64 32 dividing N",
+                        number, 1, raw)  # fmt: skip
+    return Let(match["name"], values, of)
+
+
+def _sizes(kernel: str | None) -> tuple[str, ...]:
+    """The names of a kernel's sizes, none of an unknown one's."""
+    return tuple(kernels.get(kernel).parameters) if kernel in kernels.names() else ()
 
 
 def lines_folder(target: str = "cpu") -> Path:

@@ -8,7 +8,7 @@ import pytest
 
 from dojo_core import TextError, kernels
 from dojo_core.game import Game
-from dojo_core.line import read_line, recorded_lines, with_births
+from dojo_core.line import line_for, read_line, recorded_lines, with_births
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.dtypes import INTEGERS
 from dojo_core.program.tree import walk
@@ -125,6 +125,9 @@ HEADER = "kernel softmax\nshape 4x8\n"
     [
         (HEADER + "let block 32", 3, "a parameter reads: let block = 32", "Correct the line."),
         (HEADER + "let Block = 32", 3, "a parameter reads", "Correct the line."),
+        (HEADER + "let block = 32 16", 3, "several values need what they divide", "dividing N"),
+        (HEADER + "let block = 32 16 dividing Q", 3, "no size or earlier parameter q", "Known are: M, N."),
+        ("shape 4x8\nlet half = K / 2", 2, "no size or earlier parameter k", "Name the kernel"),
         (HEADER + "split_scope m@0 $block", 3, "no parameter block", "Add a line: let block = 16"),
         (HEADER + "jump m@0", 3, "there is no move 'jump'", "Correct the move."),
         (HEADER + "split_scope m@0", 3, "split_scope", "Correct the move."),
@@ -141,6 +144,54 @@ def test_a_bad_line_file_names_the_line_and_what_to_do(text, line, message, reme
     error = raised.value
     assert (error.line, message in error.message.lower(), remedy in error.remedy) == (line, True, True), error
     assert f"line {line}, column 1:" in str(error)
+
+
+def test_parameters_follow_the_sizes_and_each_other():
+    text = (
+        "kernel matmul\nshape 768x1024x1024\nlet rows = 384 256 dividing M\nlet group = 6 4 dividing rows\n"
+    )
+    line = read_line(text + "let half = K / 2\nsplit_scope c@0 $rows\n")
+    assert line.settings == {"rows": 384, "group": 6, "half": 512}
+    assert line.values("512x768x64") == {"rows": 256, "group": 4, "half": 384}
+    assert line.values("512x768x64", {"rows": 192})["group"] == 6, "what is set, the others follow"
+    assert line.values("7x768x64")["rows"] == 256, "where none divides the move is refused"
+    assert [str(step.move) for step in line.steps(shape="512x768x64")] == ["split_scope c@0 256"]
+
+
+# Layers of ResNet-50, BERT-base and Llama 3 8B on which the line of a kernel is played as it stands.
+CARRIED = [
+    "resnet50.conv1.bn_relu", "resnet50.layer1.bn_relu", "resnet50.layer2.bn_relu", "resnet50.layer1.add",
+    "resnet50.layer2.add", "resnet50.layer3.add", "bert-base.qkv", "bert-base.output", "bert-base.up",
+    "bert-base.scores", "bert-base.context", "bert-base.softmax", "bert-base.residual", "bert-base.layernorm",
+    "llama3-8b.rmsnorm", "llama3-8b.softmax", "llama3-8b.residual", "llama3-8b.swiglu",
+    "llama3-8b.decode.rmsnorm",
+]  # fmt: skip
+
+
+def test_lines_carry_over_to_layers_of_networks(wide_cpu):
+    applied = []
+    for kernel in kernels.names():
+        for layer in kernels.layers_of(kernel):
+            line = line_for(kernel, layer.shape)
+            if line is None:
+                continue
+            program = kernels.get(kernel).program(kernels.get(kernel).shape(layer.shape))
+            report = line.play(Game.new(program, kernel, layer.shape, "cpu", line.policy))
+            applied += [layer.name] if all(entry.applies for entry in report.entries) else []
+    assert sorted(applied) == sorted(CARRIED)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("matmul", "512x96x128"), ("matmul", "64x32x96"), ("add", "6x112"), ("relu_ffn", "2x3x5x8")],
+)
+def test_lines_at_uncommon_sizes_compute_the_same(name, shape):
+    program = played(shape, name).current.program
+    kernel, inputs = kernels.get(name), random_inputs(program, full=True)
+    (output,) = program.outputs
+    expected = kernel.reference(inputs, kernel.shape(shape))[output]
+    got = run_program(program, inputs, "reassoc")[output]
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_parameter_that_the_line_has_not_is_refused_with_those_it_has():

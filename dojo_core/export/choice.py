@@ -83,7 +83,7 @@ def of_line(
     """
     chosen = dict(settings or {})
     widths = cpu().vector_widths["f32"]
-    if "lanes" not in chosen and line.settings.get("lanes", widths[0]) not in widths:
+    if "lanes" not in chosen and line.values(shape or line.shape).get("lanes", widths[0]) not in widths:
         chosen["lanes"] = widths[0]
     game = start_game(kernel, shape or line.shape or None, policy or line.policy)
     report = line.play(game, chosen)
