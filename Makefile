@@ -71,7 +71,7 @@ bench: setup $(BENCH_VENV)/.requirements
 	@mkdir -p build
 	DOJO_TVM_LOGS=$(CURDIR)/build/tvm DOJO_TVM_SECONDS=$(TVM_SECONDS) $(BIN)/dojo bench $(KERNELS) $(AGAINST) \
 	  --start --heuristic --record --rounds $(ROUNDS) --ready-within $(READY) \
-	  --json build/bench.json --html build/bench.html
+	  --notes docs/bench/notes.txt --json build/bench.json --html build/bench.html
 
 benchmark: setup
 	@mkdir -p build

@@ -301,6 +301,12 @@ def test_a_bench_with_baselines_that_hang_and_crash(scripts, monkeypatch):
 
     again = bench("--from", "b.json", "--html", "again.html").stdout  # measures nothing
     assert "ours: line" in again and Path("again.html").read_text() == html
+    shape = report["shape"]
+    Path("notes.txt").write_text(f"# why\nsoftmax {shape}: It is <small>.\nsoftmax 1x1: Not this.\n")
+    for _ in range(2):  # a second time adds nothing
+        bench("--from", "b.json", "--notes", "notes.txt", "--html", "noted.html", "--json", "b.json")
+    noted = Path("noted.html").read_text()
+    assert noted.count("It is &lt;small&gt;.") == 1 and "Not this" not in noted
 
 
 def test_a_baseline_that_hangs_in_a_round_keeps_the_rest(scripts, monkeypatch):
@@ -392,6 +398,7 @@ def test_the_heuristic_stands_in_where_a_layer_has_no_line_that_applies():
         (("--from", "text.json"), "text.json is no JSON."),
         (("--from", "old.json"), "old.json is no bench of this version"),
         (("softmax", "--from", "old.json"), "leave the kernels out"),
+        (("softmax", "--notes", "text.json"), "text.json, line 1: a remark reads: softmax 24576x512: words"),
     ],
 )
 def test_what_cannot_be_benched_is_a_sentence(words, sentence):

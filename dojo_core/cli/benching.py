@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import time
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -63,6 +65,9 @@ def bench(
     warm: Annotated[
         bool, typer.Option("--warm", help="On a GPU: leave the second-level cache as the last run left it.")
     ] = False,
+    notes: Annotated[
+        Path | None, typer.Option("--notes", help="Remarks for the report: a KERNEL SHAPE: WORDS a line.")
+    ] = None,
     stored: Annotated[
         Path | None, typer.Option("--from", help="Measure nothing: show a bench that --json wrote.")
     ] = None,
@@ -79,10 +84,13 @@ def bench(
     """
     from dojo_core.bench.summary import summary
 
+    remarks = _notes(notes) if notes is not None else {}
     if stored is not None:
         if names or everything:
             raise Failure("--from shows what was measured: leave the kernels out.")
         document = _document(stored)
+        for report in document["reports"]:
+            _remark(report, remarks)
         for report in document["reports"]:
             _report_table(report)
         _summary_table(document)
@@ -122,6 +130,7 @@ def bench(
                     name, sizes, line, settings, wanted, rounds, start, record, passed, ready_within
                 )
             report["layer"] = layer
+            _remark(report, remarks)
         except Failure as failure:
             if len(jobs) == 1:
                 raise
@@ -138,6 +147,25 @@ def bench(
             err.print(f"Wrote {escape(str(path))}.", style="dim", soft_wrap=True)
     if document["skipped"]:
         raise typer.Exit(1)
+
+
+def _notes(file: Path) -> dict[tuple[str, str], list[str]]:
+    """Remarks by kernel and shape; empty lines and those that begin with # are left out."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for number, raw in enumerate(read_file(file).splitlines(), 1):
+        if not raw.strip() or raw.startswith("#"):
+            continue
+        match = re.fullmatch(r"\s*(\w+) (\d+(?:x\d+)*): (.+)", raw)
+        if match is None:
+            raise Failure(f"{file}, line {number}: a remark reads: softmax 24576x512: words")
+        found.setdefault((match[1], match[2]), []).append(match[3].strip())
+    return found
+
+
+def _remark(report: dict[str, Any], notes: Mapping[tuple[str, str], list[str]]) -> None:
+    """Add what the notes have on a kernel, once."""
+    new = notes.get((report["kernel"], report["shape"]), [])
+    report["remarks"] = [*report["remarks"], *(n for n in new if n not in report["remarks"])]
 
 
 def _jobs(names: list[str], everything: bool, shape: str | None) -> list[tuple[str, str | None]]:
