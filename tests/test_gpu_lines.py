@@ -20,6 +20,7 @@ from dojo_core.targets.gpu.feedback import Feedback
 from dojo_core.targets.hip import build as hip
 from tests.compiled import random_inputs
 from tests.emulated import ORDERS, barriers_met, code_of, emulate
+from tests.tiny import TINY
 
 GOLDEN = Path(__file__).parent / "golden" / "cuda"
 LINES = recorded_lines("cuda")
@@ -113,6 +114,29 @@ def test_the_one_script_is_tried_without_a_gpu(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(ctypes, "CDLL", no_driver)
     assert script.main(words) == 1
     assert "There is no NVIDIA driver here" in capsys.readouterr().out
+
+
+def test_the_one_script_verifies_every_kernel(gpu_report):
+    report, gpu = gpu_report
+    for name in ("rope", "softmax_bf16", "blocksparse"):
+        report.add("correct", name, "x".join(map(str, TINY[name])),
+                   lambda n=name: script.correct(gpu, n, "x".join(map(str, TINY[n]))))  # fmt: skip
+    (found,) = report.data["results"]
+    assert (found["kernel"], found["verified"]) == ("rope", True) and report.right
+    assert ["bf16" in each or "tables" in each for each in report.data["left_out"]] == [True, True]
+    report.add("bench", "add", "2x2048", lambda: 1 / 0)
+    assert not report.right and "division by zero" in report.text(), (
+        "what fails is told, and the rest goes on"
+    )
+    late = script.Report(report._folder / "late", 0.0)
+    late.add("walks", "add", "2x2048", dict)
+    assert late.data["left_out"] == ["walks add 2x2048: no time was left"] and late.until("bench", 3) > 0
+
+
+@pytest.fixture
+def gpu_report(tmp_path):
+    with script.GpuMeasurer(script.STAND_IN) as gpu:
+        yield script.Report(tmp_path, 1.0), gpu
 
 
 HIP = {name: SMALL[name] for name in ("softmax", "conv")}

@@ -22,7 +22,7 @@ SMALL = {
     "layernorm": "2x1024", "rmsnorm": "2x4096", "matmul": "128x64x128", "relu_ffn": "2x3x16x12",
     "batchnorm": "2x3x512x256", "bmm": "2x128x64x128", "conv": "2x10x3x6x512x5", "swiglu": "1x128x512x448",
 }  # fmt: skip
-# Other kernels that the heuristic pass maps, small.
+# Other kernels, such that rows are worth a warp; the rest are tiny.
 OTHERS = {
     "log_softmax": "64x512", "groupnorm": "2x4x2x16x112", "cross_entropy": "64x512",
     "attention": "2x64x64x32", "maxpool": "1x4x32x32x3x2", "gemv": "256x512", "sum": "65536",
