@@ -124,13 +124,6 @@ def test_the_one_script_verifies_every_kernel(gpu_report):
     (found,) = report.data["results"]
     assert (found["kernel"], found["verified"]) == ("rope", True) and report.right
     assert ["bf16" in each or "tables" in each for each in report.data["left_out"]] == [True, True]
-    report.add("bench", "add", "2x2048", lambda: 1 / 0)
-    assert not report.right and "division by zero" in report.text(), (
-        "what fails is told, and the rest goes on"
-    )
-    late = script.Report(report._folder / "late", 0.0)
-    late.add("walks", "add", "2x2048", dict)
-    assert late.data["left_out"] == ["walks add 2x2048: no time was left"] and late.until("bench", 3) > 0
 
 
 @pytest.fixture
@@ -199,4 +192,4 @@ def test_a_failure_is_a_result_and_what_has_no_time_left_is_told(tmp_path):
     late = script.Report(tmp_path / "late", 0.0)
     late.add("walks", "mul", "2x64", fails)
     assert not report.right and "no luck" in (tmp_path / "report.md").read_text()
-    assert late.data["left_out"] == ["walks mul 2x64"] and late.right
+    assert late.data["left_out"] == ["walks mul 2x64: no time was left"] and late.right
