@@ -12,9 +12,6 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 LARGE = 256 << 10  # bytes: a board with its moves as JSON, and each copy on its way to the page
 SPARE = 1 << 20  # bytes that may stay free at a heap's end
 TURN = 0.001  # seconds that a thread keeps the interpreter while others want it; Python's own 5 ms add up
-# Of gc.set_threshold. With Python's own, all threads wait 0.2 s for old objects to be collected, every 3 s of
-# quick play, and a thousand are found; ``give_back`` collects them when nothing else is to do.
-COLLECT = (1_000, 20, 500)
 ANOTHER_LIBC = (OSError, AttributeError)  # has its own ways
 ARENAS = 2  # heaps that threads share: each that is made under load stays, some 7 MB of it
 
@@ -28,7 +25,6 @@ def settle() -> None:
     measured, in other processes, keeps theirs.
     """
     sys.setswitchinterval(TURN)
-    gc.set_threshold(*COLLECT)
     gc.collect()
     gc.freeze()
     with suppress(*ANOTHER_LIBC):
@@ -39,7 +35,6 @@ def settle() -> None:
 
 
 def give_back() -> None:
-    """Collect what nobody has any more; free pages within the heaps go back to the system. About 0.2 s."""
-    gc.collect()
+    """Free pages within the heaps go back to the system: of some 250 MB in about 10 ms, beside Python."""
     with suppress(*ANOTHER_LIBC):
         ctypes.CDLL(None).malloc_trim(0)
