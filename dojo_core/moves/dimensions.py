@@ -124,7 +124,7 @@ class SplitDim(BufferMove):
         return Move("merge_dims", arguments[:2])
 
 
-@lru_cache(maxsize=5_000)
+@lru_cache(maxsize=1_000)
 def _parts(
     form: Affine, factor: int, sizes: tuple[int, ...], guard: tuple[Comparison, ...]
 ) -> tuple[Affine, Affine] | None:

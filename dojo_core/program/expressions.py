@@ -331,7 +331,7 @@ def parse_access(program: Program, leaf: Leaf, text: str) -> Access:
     return _access(text, array, home.dims if home else None, tuple(s.size for s in leaf.scopes))
 
 
-@lru_cache(maxsize=5_000)
+@lru_cache(maxsize=1_000)
 def _access(text: str, array: str, dims: tuple[Dim, ...] | None, sizes: tuple[int, ...]) -> Access:
     reader = LineReader((text or " ").splitlines())
     reader.number = 1

@@ -144,7 +144,7 @@ def vector_fault(
     return Fault(told[0], "", "", told[1], (path,), witness)
 
 
-@lru_cache(maxsize=5_000)
+@lru_cache(maxsize=1_000)
 def _vector_sentence(
     op: Op, lanes: int, above: tuple[int, ...], buffers: tuple[Buffer, ...], target: Target, policy: str
 ) -> tuple[str, str] | None:
