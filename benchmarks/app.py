@@ -320,7 +320,9 @@ class Player:
         self.games = self.depth = self.ahead = self.played = self.silent = 0
 
     def begin(self) -> None:
-        if self.games and not self.page.locator(".card.kernel").count():  # they are there after a page hung
+        if (
+            self.games and not self.page.locator(".card.kernel").first.is_visible()
+        ):  # it is, after a page hung
             self.page.click("text=New game")
             self.page.wait_for_selector(".card.kernel")
         begin(self.page, self.url, *SOAKED[self.games % len(SOAKED)])
