@@ -116,7 +116,7 @@ class _OnePass(Transformation):
         if context.policy != "algebraic":  # 1
             return Refusal("policy", "Only the policy algebraic lets a sum be rewritten.", (leaf.path,))
         dtypes = {program.buffer_of[a.array].dtype for a in (leaf.op.target, *leaf.op.reads)}
-        if not self.fits(leaf.op) or leaf.op.guard or not dtypes <= {"f32", "f64"} or len(dtypes) > 1:  # 2
+        if not self.fits(leaf.op) or leaf.op.guard or not dtypes <= {"f32", "f64"}:  # 2
             return structural("other-form", f"{Place(place.array, place.number)} is no such sum.", leaf.path)
         depth = place.depth
         outside = all(d < depth for form in leaf.op.target.index for d in form.depths)
