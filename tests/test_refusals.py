@@ -224,6 +224,7 @@ STORAGE = [
     Case(2, "split_dim t 0 4", XTY, APART, "not-decomposed"),
     Case(2, "split_dim x 0 4", heap(x="16", y="2,4"), "2 4 y[{0},{1}] = x[{0}*4+{1}+2]", "not-decomposed"),
     Case(2, "split_dim x 0 4", heap(x="16", y="2,4"), "2 4 y[{0},{1}] = x[{0}*4-{1}+4]", "not-decomposed"),
+    Case(2, "split_dim x 0 8", heap(x="16", y="16"), "16 y[{0}] = 0\n12 y[{0}] = x[{0}] if {0} < 10", "not-decomposed"),
     Case(1, "merge_dims t 0", XTY, APART, "no-such-dim"),
     Case(2, "merge_dims t 0", heap(x="8,16", y="8,16", t="8:N,16"), "8 16 t[{0},{1}] = x[{0},{1}]\n| 16 y[{0},{1}] = t[{0},{1}]", "unlike-dims"),
 ]  # fmt: skip
