@@ -8,7 +8,7 @@ class Board {
     this.involved = [];
     this.data = null;
     this.feed = null;
-    this.events = new Events();
+    this.events = new Events("board");
     this.client = this.events.client;
     this.address = new Address(this);
     this.dialogs = new Dialogs(this);

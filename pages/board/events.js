@@ -6,6 +6,7 @@
 
 const GAP = 120; // ms between two messages: a key held down must not keep the server from drawing
 const AGAIN = 2500; // ms until what is not acknowledged is sent again
+const HEIR = 30000; // ms for which the next one goes on where a closed one was: Streamlit drew the page anew
 
 /** Which page the address names: Play has three names. */
 function pageName() {
@@ -14,7 +15,9 @@ function pageName() {
 }
 
 class Events {
-  constructor() {
+  /** `owner`: which part of the page sends them. */
+  constructor(owner) {
+    this.owner = owner;
     this.client = Math.random().toString(36).slice(2, 10);
     this.sequence = 0;
     this.pending = [];
@@ -22,6 +25,7 @@ class Events {
     this.timer = null;
     this.component = null;
     this.page = pageName();
+    this.inherit();
     this.retry = setInterval(() => {
       if (this.pending.length && Date.now() - this.sent > AGAIN) this.flush();
     }, 1000);
@@ -30,6 +34,17 @@ class Events {
   close() {
     clearInterval(this.retry);
     clearTimeout(this.timer);
+    const { client, sequence, pending, page } = this;
+    window.dojoLeft = { ...window.dojoLeft, [this.owner]: { client, sequence, pending, page, at: Date.now() } };
+  }
+
+  /** Go on as the one before this, so that a click on a board that was just being drawn anew counts. */
+  inherit() {
+    const left = window.dojoLeft && window.dojoLeft[this.owner];
+    if (!left || left.page !== this.page || Date.now() - left.at > HEIR) return;
+    this.client = left.client;
+    this.sequence = left.sequence;
+    this.pending = left.pending;
   }
 
   /** The event's number. */

@@ -45,7 +45,7 @@ class Panel {
       if (typing || scrolls || this.glossary.root.open || /^[cr]$/i.test(event.key)) event.stopPropagation();
     });
     parent.append(this.root);
-    this.events = new Events();
+    this.events = new Events("panel");
     this.drawn = null;
   }
 

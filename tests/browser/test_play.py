@@ -254,7 +254,6 @@ def test_a_tab_left_open_goes_on_after_the_server_was_killed_and_started_again(
     assert not page.locator("[data-testid=stDialog]").is_visible()
     server.start()
     page.wait_for_selector(".silent", state="hidden")  # the tab connects again by itself
-    page.wait_for_timeout(3_000)  # and draws the board anew: a click on the old one is lost
     apply(page, "join_scopes m@0")
     wait_for_entries(page, 2)
     assert page.locator("[data-testid=stSidebar]").count() == 0
