@@ -564,7 +564,10 @@ CASES = {
 }  # fmt: skip
 EVERY = [case for cases in CASES.values() for case in cases]
 # What these refusals rest on is two instances that meet, so they show them.
-WITNESSED = {"order", "clobber", "race", "stale", "changed-between", "pad-touches", "vector-flow"}
+WITNESSED = {
+    "order", "clobber", "race", "stale", "changed-between", "pad-touches", "vector-flow",
+    "lifetime", "undefined", "not-repeatable", "carried",
+}  # fmt: skip
 
 
 def program_of(body: str, buffers: str):

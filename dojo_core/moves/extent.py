@@ -18,7 +18,7 @@ from dojo_core.moves.core import (
 from dojo_core.moves.nodes import births, renewed, shifted
 from dojo_core.moves.places import Place, leaves_under, place_of, resolve, scope_at, scopes
 from dojo_core.program.affine import Affine
-from dojo_core.program.coverage import coverage
+from dojo_core.program.coverage import coverage, unset
 from dojo_core.program.dependence import touches
 from dojo_core.program.tree import Leaf, Node, Path, Program, Scope, substitute
 
@@ -192,6 +192,7 @@ def _not_repeatable(program: Program, inside: Sequence[Leaf]) -> Refusal | None:
                 "not-repeatable",
                 f"{touch.access} holds a value from before: doing this again would use the new one.",
                 (touch.leaf.path,),
+                unset(touch, found),
             )
     return None
 

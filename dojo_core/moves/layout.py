@@ -27,7 +27,7 @@ from dojo_core.moves.storage import (
     with_buffer,
 )
 from dojo_core.program.affine import Affine
-from dojo_core.program.coverage import coverage
+from dojo_core.program.coverage import carried, coverage, unset
 from dojo_core.program.dependence import System
 from dojo_core.program.flow import touches_of
 from dojo_core.program.integers import Constraint
@@ -324,6 +324,7 @@ class ExpandDim(_LayoutMove):
                         "carried",
                         f"{touch.access} is not surely set in the iteration of {arguments[1]} that reads it.",
                         (touch.leaf.path,),
+                        carried(found, touch, len(path)) or unset(touch, found),
                     )
         depth = len(path) - 1
 

@@ -591,9 +591,11 @@ class DropDead(Transformation):
         readers = [
             t for t in touches_of(program, array) if t.kind != "w" and t.leaf.path != leaf.path
         ] + _exit(program, array)
-        reader = seen_by(program, own, readers)
-        if reader is not None:  # 2
+        seen = seen_by(program, own, readers)
+        if seen is not None:  # 2
+            reader, witness = seen
             who = "the caller" if not reader.leaf.path else f"'{reader.access}'"
             nodes = (leaf.path, reader.leaf.path) if reader.leaf.path else (leaf.path,)
-            return Refusal("seen", f"A value of {array} that it writes may be read by {who}.", nodes)
+            told = witness if reader.leaf.path else None
+            return Refusal("seen", f"A value of {array} that it writes may be read by {who}.", nodes, told)
         return program.edit(body=without(program.body, leaf.path))

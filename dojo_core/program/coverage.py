@@ -7,15 +7,27 @@ covered only where it is for certain.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.dependence import System, Touch, common_depth, renamed
+from dojo_core.program.dependence import (
+    Order,
+    System,
+    Touch,
+    Witness,
+    cell_text,
+    common_depth,
+    meeting,
+    renamed,
+)
 from dojo_core.program.integers import Constraint, solve
 from dojo_core.program.tables import Index, Indirect, affine
 from dojo_core.program.tree import Access, Comparison, Scope
+
+LIMIT = 256  # combinations of sides that are gone into
 
 
 def shared_depth(a: Touch, b: Touch) -> int:
@@ -230,26 +242,63 @@ def digits(terms: Sequence[tuple[int, int]]) -> dict[int, int] | None:
     return dict(result)
 
 
-def _covers_together(read: Touch, sides: Sequence[tuple[Constraint, ...]], limit: int = 256) -> bool:
+def unset(read: Touch, found: Sequence[Touch]) -> Witness | None:
+    """An instance of a read that no write before it surely sets, where `coverage` with ``any_value`` finds
+    none that is sure. None where no instance is known, and of what the caller reads."""
+    relaxed = _relaxed(read)
+    writes = [w for w in found if w.kind != "r" and w.access.array == read.access.array]
+    sides = []
+    for write in reversed([w for w in writes if w.leaf.path < read.leaf.path]):
+        each = _uncovered_sides(write, relaxed, shared_depth(write, relaxed), writes)
+        if each is not None:
+            sides.append(each)
+    if not read.leaf.path or _combinations(sides) > LIMIT:
+        return None
+    point = _outside(tuple([s.size for s in relaxed.leaf.scopes]), read.leaf.op.guard, tuple(sides))
+    if point is None:
+        return None
+    values = point[: len(read.leaf.scopes)]
+    return Witness(((read.leaf, values),), cell_text(read.access, values))
+
+
+def carried(found: Sequence[Touch], read: Touch, depth: int) -> Witness | None:
+    """A write in an earlier iteration of the first ``depth`` scopes, and a read of what it wrote."""
+    writes = [w for w in found if w.kind != "r" and w.access.array == read.access.array]
+    met = (
+        meeting(write, read, level, [Order(level, "<")])
+        for write in reversed(writes)
+        for level in reversed(range(depth))
+        if read.leaf.path
+    )
+    return next((w for w in met if w is not None), None)
+
+
+def _combinations(sides: Sequence[tuple[Constraint, ...]]) -> int:
+    return math.prod(map(len, sides))
+
+
+def _covers_together(read: Touch, sides: Sequence[tuple[Constraint, ...]]) -> bool:
     """Is there no instance of the read that lies outside every write?"""
-    count = 1
-    for each in sides:
-        count *= len(each)
-    if count > limit:  # implied: a limit on the work, not on what is right
+    if _combinations(sides) > LIMIT:  # implied: a limit on the work, not on what is right
         return False
-    return _none_outside(tuple([s.size for s in read.leaf.scopes]), read.leaf.op.guard, tuple(sides))
+    return _outside(tuple([s.size for s in read.leaf.scopes]), read.leaf.op.guard, tuple(sides)) is None
 
 
 @lru_cache(maxsize=1_000)
-def _none_outside(
+def _outside(
     sizes: tuple[int, ...], guard: tuple[Comparison, ...], sides: tuple[tuple[Constraint, ...], ...]
-) -> bool:
-    """Is no instance on one of the sides of each write? Sides that exclude each other are not gone into."""
+) -> tuple[int, ...] | None:
+    """An instance on one of the sides of each write; -1s where there is one, and not known which. Sides that
+    exclude each other are not gone into."""
     box = [(0, size - 1) for size in sizes]
 
-    def empty(chosen: list[Constraint], rest: tuple[tuple[Constraint, ...], ...]) -> bool:
-        if not solve(box, chosen).possible:
-            return True
-        return bool(rest) and all(empty([*chosen, side], rest[1:]) for side in rest[0])
+    def point(chosen: list[Constraint], rest: tuple[tuple[Constraint, ...], ...]) -> tuple[int, ...] | None:
+        found = solve(box, chosen)
+        if not found.possible:
+            return None
+        if not rest:
+            return (-1,) * len(sizes) if found.point is None else tuple(found.point)
+        deeper = (point([*chosen, side], rest[1:]) for side in rest[0])
+        return next((p for p in deeper if p is not None), None)
 
-    return empty([Constraint.of(c) for c in guard], sides)
+    return point([Constraint.of(c) for c in guard], sides)

@@ -37,7 +37,7 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True)
 class Witness:
-    """Two (or three) instances and the cell on which they conflict."""
+    """Two (or three) instances and the cell on which they conflict; one: what it reads is not surely set."""
 
     instances: tuple[tuple[Leaf, tuple[int, ...]], ...]
     cell: str
@@ -50,6 +50,8 @@ class Witness:
             known = values and min(values) >= 0  # the solver may know that there is a point, and not which
             at = f" at ({', '.join(map(str, values))})" if known else ""
             told.append(f"'{op_text(leaf.op)}'{at}")
+        if len(told) == 1:
+            return f"{told[0]} reads {self.cell}"
         return (
             f"{' and then '.join(told)}: all touch {self.cell}"
             if len(told) > 2

@@ -174,8 +174,9 @@ def orders(a: Touch, b: Touch, depth: int) -> Iterator[list[Order]]:
         yield [Order(d, "=") for d in range(depth, common)]
 
 
-def seen_by(program: Program, write: Touch, readers: Sequence[Touch]) -> Touch | None:
-    """The first of ``readers`` that may see a value of ``write``; None where surely none does.
+def seen_by(program: Program, write: Touch, readers: Sequence[Touch]) -> tuple[Touch, Witness | None] | None:
+    """The first of ``readers`` that may see a value of ``write``, and an instance where it does, if that is
+    known; None where surely none does.
 
     A reader is safe where another write surely defines what it reads, and ``write`` comes before that
     one in every iteration that they share.
@@ -184,28 +185,15 @@ def seen_by(program: Program, write: Touch, readers: Sequence[Touch]) -> Touch |
     for read in readers:
         near = coverage(read, others)
         if near is None:
-            if _may_meet(write, read):
-                return read
+            met = (meeting(write, read, 0, order) for order in orders(write, read, 0))
+            witness = next((w for w in met if w is not None), None)
+            if witness is not None:
+                return read, witness
             continue
         depth, definitions = near
         if shared_depth(write, read) < depth:
             continue
         for one in definitions:
             if shared_depth(write, one) > depth or write.leaf.path > one.leaf.path:
-                return read
+                return read, None
     return None
-
-
-def _may_meet(write: Touch, read: Touch) -> bool:
-    """Can an instance of the read come after one of the write and touch its cell?"""
-    for order in orders(write, read, 0):
-        system = System()
-        w = system.instance(write.leaf)
-        r = system.instance(read.leaf)
-        for a, b in zip(write.access.index, read.access.index, strict=True):
-            system.equal(a, w, b, r)
-        for one in order:
-            system.order(w, r, one)
-        if system.solve() is not None:
-            return True
-    return False

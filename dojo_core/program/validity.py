@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.coverage import coverage, shared_depth
+from dojo_core.program.coverage import carried, coverage, shared_depth, unset
 from dojo_core.program.dependence import (
     Order,
     System,
@@ -237,7 +237,7 @@ def _check(program: Program, buffer: Buffer) -> Fault | None:
     for read in reads:
         covered = coverage(read, view.touches, any_value=bool(read.leaf.path))
         if covered is None:
-            return _undefined(read, buffer, view.owner if private else 0)
+            return _undefined(view, read, buffer, view.owner if private else 0)
         depth, definitions = covered
         # implied: all accesses share the scopes of the owner, so coverage looks no further out
         if private and depth < view.owner:
@@ -248,6 +248,7 @@ def _check(program: Program, buffer: Buffer) -> Fault | None:
                 f"{buffer.name} would live in one iteration of the scope at depth {view.owner - 1}, "
                 f"but {read.access} is read in another iteration than it is written.",
                 (read.leaf.path, *(d.leaf.path for d in definitions)),
+                carried(definitions, read, view.owner),
             )
         for definition in definitions:
             for write in writes:
@@ -265,7 +266,7 @@ def _check(program: Program, buffer: Buffer) -> Fault | None:
     return None
 
 
-def _undefined(read: Touch, buffer: Buffer, owner: int) -> Fault:
+def _undefined(view: _View, read: Touch, buffer: Buffer, owner: int) -> Fault:
     if owner:
         return Fault(
             "lifetime",
@@ -274,6 +275,7 @@ def _undefined(read: Touch, buffer: Buffer, owner: int) -> Fault:
             f"{buffer.name} would live in one iteration of the scope at depth {owner - 1}, "
             f"and no write in that iteration surely sets {read.access} before it is read.",
             (read.leaf.path,),
+            carried(view.touches, read, owner) or unset(read, view.touches),
         )
     return Fault(
         "undefined",
@@ -282,6 +284,7 @@ def _undefined(read: Touch, buffer: Buffer, owner: int) -> Fault:
         f"No write before {read.access} surely sets what it reads, "
         f"so {buffer.name} cannot be shared or private here.",
         (read.leaf.path,) if read.leaf.path else (),
+        unset(read, view.touches),
     )
 
 
