@@ -221,7 +221,8 @@ def _opens(context: Context, first: Move, then: Move) -> bool | None:
     """Is a move legal after a legal one? None where that changes the tree, in which the places of the other
     may name something else."""
     after = outcome(context, first)
-    if isinstance(after, Refusal) or after.body != context.program.body:
+    assert isinstance(after, Program)
+    if after.body != context.program.body:
         return None
     return is_legal(replace(context, program=after), then)
 
