@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from agents.agent import Budget
 from agents.comparison import Curve, as_json, from_json, summaries
 from agents.players import NoAgent, agent_named
-from agents.plots import write_page, write_picture
+from agents.plots import Table, write_page, write_picture
 from agents.run_log import RunBusy
 from agents.timing import no_clock
 from agents.tuning import Tuning
@@ -114,34 +114,42 @@ def _write(folder: Path, curves: list[Curve], reference: str) -> None:
     told = as_json(curves, summaries(curves, reference), reference)
     write_file(folder / "compare.json", json.dumps(told, indent=1) + "\n")
     title = "Best so far: the median of the seeds, from the best to the worst"
-    write_page(folder / "compare.html", curves, title)
+    write_page(folder / "compare.html", curves, title, _tables(curves, reference))
     write_picture(folder / "compare.png", curves, title)
     err.print(f"Wrote compare.json, compare.html and compare.png to {escape(str(folder))}.", style="dim")
 
 
-def _tell(curves: list[Curve], reference: str) -> None:
+def _tables(curves: list[Curve], reference: str) -> tuple[Table, Table]:
+    """The final speeds, and the statistics."""
     agents = list(dict.fromkeys(curve.agent for curve in curves))
-    table = columns("kernel", *agents, right=tuple(agents))
+    finals = []
     for kernel in dict.fromkeys(curve.kernel for curve in curves):
-        finals = {
-            agent: [c.final for c in curves if (c.kernel, c.agent) == (kernel, agent) and c.final is not None]
+        found = (
+            [c.final for c in curves if (c.kernel, c.agent) == (kernel, agent) and c.final is not None]
             for agent in agents
-        }
-        cells = [seconds_text(min(found)) if found else "–" for found in finals.values()]
-        table.add_row(escape(kernel), *cells)
-    print_table(table)
-    table = columns(
-        "agent", "speed", "kernels", "faster in", "p", right=("speed", "kernels", "faster in", "p")
-    )
+        )
+        finals.append((kernel, *(seconds_text(min(each)) if each else "–" for each in found)))
+    statistics = []
     for each in summaries(curves, reference):
         p = "" if each.p is None else f"{each.p:.2g}"
         share = f"{each.better}/{each.pairs}" if each.agent != reference else ""
-        table.add_row(each.agent, f"{each.speedup:.2f}×", str(each.kernels), share, p)
-    print_table(table)
+        statistics.append((each.agent, f"{each.speedup:.2f}×", str(each.kernels), share, p))
     seeds = counted(len({curve.seed for curve in curves}), "seed")
-    out.print(
-        f"The best of {seeds} a kernel. Speed: geometric mean over kernels of {reference}'s median time over "
-        "the agent's. p: one-sided Wilcoxon signed-rank test, paired by kernel and seed.",
-        style="dim",
-        soft_wrap=True,
+    told = (
+        f"Speed: geometric mean over kernels of {reference}'s median time over the agent's. "
+        "p: one-sided Wilcoxon signed-rank test, paired by kernel and seed."
     )
+    return (
+        Table(("kernel", *agents), tuple(finals), f"The best of {seeds} a kernel."),
+        Table(("agent", "speed", "kernels", "faster in", "p"), tuple(statistics), told),
+    )
+
+
+def _tell(curves: list[Curve], reference: str) -> None:
+    tables = _tables(curves, reference)
+    for each in tables:
+        shown = columns(*each.columns, right=each.columns[1:])
+        for row in each.rows:
+            shown.add_row(*map(escape, row))
+        print_table(shown)
+    out.print(" ".join(each.told for each in tables), style="dim", soft_wrap=True)

@@ -6,6 +6,7 @@ geometric mean over all kernels, as in figure 13 of PerfDojo, SC '25.
 
 from __future__ import annotations
 
+import html
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,24 @@ class Panel:
     title: str
     x: str
     bands: tuple[Band, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table under the panels: the first column names, the others are numbers; and what they mean."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    told: str
+
+
+STYLE = """
+body { font: 15px system-ui, sans-serif; color: #222; background: #fff; margin: 1.5em; }
+table { border-collapse: collapse; margin-top: 2em; }
+th, td { padding: 3px 12px; text-align: right; border-bottom: 1px solid #ddd; }
+th:first-child, td:first-child { text-align: left; }
+p { color: #555; max-width: 60em; }
+"""
 
 
 def panels(curves: Sequence[Curve]) -> list[Panel]:
@@ -103,8 +122,8 @@ def _band(
     return Band(agent, *columns)
 
 
-def write_page(path: Path, curves: Sequence[Curve], title: str) -> None:
-    """A page of its own, that needs no network."""
+def write_page(path: Path, curves: Sequence[Curve], title: str, tables: Sequence[Table]) -> None:
+    """A page of its own, that needs no network: the panels, and the tables below them."""
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
@@ -134,7 +153,20 @@ def write_page(path: Path, curves: Sequence[Curve], title: str) -> None:
         figure.update_xaxes(title_text=panel.x, **place)
         figure.update_yaxes(type="log", title_text="speed, fastest = 1", **place)
     figure.update_layout(title=title, height=120 + 320 * rows, template="plotly_white")
-    figure.write_html(path, include_plotlyjs=True)
+    drawn = figure.to_html(full_html=False, include_plotlyjs=True)
+    shown = "".join(map(_table, tables))
+    path.write_text(
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f"<style>{STYLE}</style></head><body>{drawn}{shown}</body></html>\n"
+    )
+
+
+def _table(table: Table) -> str:
+    def row(cells: Sequence[str], kind: str) -> str:
+        return "<tr>" + "".join(f"<{kind}>{html.escape(c)}</{kind}>" for c in cells) + "</tr>"
+
+    head, rows = row(table.columns, "th"), "".join(row(cells, "td") for cells in table.rows)
+    return f"<table>{head}{rows}</table><p>{html.escape(table.told)}</p>"
 
 
 def write_picture(path: Path, curves: Sequence[Curve], title: str) -> None:

@@ -98,6 +98,9 @@ def test_compare_from_the_command_line(tmp_path, monkeypatch):
     assert {(c.agent, c.seed) for c in found} == {
         (a, s) for a in ("heuristic", "random-edges") for s in (0, 1)
     }
+    page = (tmp_path / "compare" / "compare.html").read_text()
+    for cell in ("<th>random-edges</th>", "<td>relu 64x64</td>", "<th>faster in</th>", "Wilcoxon"):
+        assert cell in page
     again = CliRunner().invoke(app, ["compare", "--plot", "compare/compare.json", "--out", "twice"])
     assert again.exit_code == 0 and (tmp_path / "twice" / "compare.png").exists()
     assert "Name the kernels" in CliRunner().invoke(app, ["compare"]).stderr
