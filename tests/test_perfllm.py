@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -367,6 +368,18 @@ def test_a_finished_run_is_not_run_again_but_with_again(whole):
     other.identity = "bag 2"
     with pytest.raises(ValueError, match="read with another encoder"):
         training(folder, embed=other)
+
+
+def test_begun_anew_nothing_of_the_run_before_is_left(whole, tmp_path):
+    folder, _ = whole
+    copied = tmp_path / "run"
+    shutil.copytree(folder, copied)
+    wanted = (copied / "events.jsonl").read_bytes()
+    training(copied, again=True).close()  # killed before its first checkpoint
+    assert not (copied / "checkpoint").exists()
+    made = training(copied)
+    assert made.resumed == 0 and not made.finished
+    assert [e["event"] for e in made.events()] == [json.loads(line)["event"] for line in wanted.splitlines()]
 
 
 def test_a_trained_network_plays_a_kernel_it_never_saw(whole):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +22,9 @@ from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.places import cache_directory
 from dojo_core.targets.origins import origin
 
-EncoderOption = Annotated[str, typer.Option("--encoder", help="ir, bag, or a model's folder or name.")]
+EncoderOption = Annotated[
+    str, typer.Option("--encoder", help="ir, bag, minilm, or a model's folder or name.")
+]
 PoolingOption = Annotated[str, typer.Option("--pooling", help="Of such a model: auto, mean, cls or last.")]
 LengthOption = Annotated[int, typer.Option("--max-length", min=8, help="Of such a model: tokens.")]
 DtypeOption = Annotated[str, typer.Option("--dtype", help="Of such a model: float32, bfloat16 or float16.")]
@@ -56,6 +59,12 @@ def train(
     novelty: Annotated[
         float, typer.Option("--novelty", min=0.0, help="So much more counts an action never tried.")
     ] = Settings.novelty,
+    epsilon_first: Annotated[
+        float, typer.Option("--epsilon-first", min=0.0, max=1.0, help="Share of random moves at first …")
+    ] = Settings.epsilon_first,
+    epsilon_last: Annotated[
+        float, typer.Option("--epsilon-last", min=0.0, max=1.0, help="… and from then on.")
+    ] = Settings.epsilon_last,
     gamma: Annotated[float, typer.Option("--gamma", min=0.0, max=1.0)] = Settings.gamma,
     moves: Annotated[int, typer.Option("--moves", min=1, help="Of an episode.")] = Settings.episode_moves,
     actions: Annotated[
@@ -82,7 +91,8 @@ def train(
     settings = Settings(
         max_bellman=not plain, double=double, dueling=dueling, replay=replay,
         target_network=target_network, symlog=symlog, tightened=tightened, restarts=restarts,
-        novelty=novelty, gamma=gamma, episode_moves=moves, most_actions=actions,
+        novelty=novelty, epsilon_first=epsilon_first, epsilon_last=epsilon_last, gamma=gamma,
+        episode_moves=moves, most_actions=actions,
         encoder=EncoderSettings(encoder, pooling, max_length, dtype),
     )  # fmt: skip
     if shape is not None and len(names) > 1:
@@ -185,6 +195,7 @@ def train_encoder(
     steps: Annotated[int, typer.Option("--steps", min=1, help="Of gradient descent.")] = 1000,
     seed: Annotated[int, typer.Option("--seed")] = 0,
     threads: Annotated[int, typer.Option("--threads", min=1)] = 1,
+    again: Annotated[bool, typer.Option("--again", help="Begin anew, with another corpus.")] = False,
 ) -> None:
     """Pretrain our own encoder on random legal walks. What was stopped goes on.
 
@@ -198,6 +209,10 @@ def train_encoder(
     torch.set_num_threads(threads)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"corpus-{walks}.jsonl.gz"
+    if again:
+        path.unlink(missing_ok=True)
+        for name in ("checkpoint", "checkpoint.old"):
+            shutil.rmtree(folder / name, ignore_errors=True)
     if not path.exists():
         with err.status("Playing random walks"):
             corpus.write(path, corpus.walks(1, walks))
@@ -225,7 +240,8 @@ def train_encoder(
 
 def probe_encoder(
     encoders: Annotated[
-        list[str] | None, typer.Option("--encoder", help="ir, bag, or a model's folder or name. Repeatable.")
+        list[str] | None,
+        typer.Option("--encoder", help="ir, bag, minilm, or a model's folder or name. Repeatable."),
     ] = None,
     weights: Annotated[str, typer.Option("--weights", help="Other weights of our own encoder.")] = "",
     pooling: PoolingOption = "auto",

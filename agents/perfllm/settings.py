@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True)
 class EncoderSettings:
-    """``ir`` (our own), ``bag`` (of tokens), or a model's name or folder, which the rest is for.
+    """``ir`` (our own), ``bag`` (of tokens), ``minilm``, or a model's name or folder, which the rest is for.
 
     ``pooling`` auto: the last token of a decoder, the mean of an encoder's. ``weights``: a folder with other
     weights of our own encoder.
@@ -58,7 +58,7 @@ class Settings:
 
 PAPER = Settings(
     tightened=False, restarts=0.0, novelty=0.0, epsilon_share=0.6, epsilon_last=0.1, episode_moves=24
-)  # no more than the paper tells
+)  # what the paper tells, on our encoder, our choice of actions and symlog
 
 VARIANTS: dict[str, tuple[str, Settings]] = {
     "perfllm": ("reinforcement learning, a language model reading the program", Settings()),

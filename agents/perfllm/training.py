@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -103,6 +104,9 @@ class Training:
         self._records, self._machine = records, machine
         key = plan.key(machine)
         self._log = RunLog(self.folder / "measurements.jsonl", key, again)
+        if again:  # or a run killed before its first checkpoint would go on from that of the one before
+            for name in ("checkpoint", "checkpoint.old", "positions"):
+                shutil.rmtree(self.folder / name, ignore_errors=True)
         torch.set_num_threads(plan.settings.threads)
         self.tasks = [Task(game) for game in plan.games]
         self.player = Player(
@@ -119,7 +123,7 @@ class Training:
         self._open: dict[int, list[Played]] = {}  # episodes being played
         self.finished = False
         self._identity = key.name
-        saved = None if again else checkpoint.read(self.folder / "checkpoint")
+        saved = checkpoint.read(self.folder / "checkpoint")
         if saved is not None and saved[1]["run"] != key.name:
             self._log.close()
             raise ValueError(f"{self.folder} holds another run: give another folder, or --again.")
