@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agents.cli import app
+from dojo_core import kernels
 from dojo_core.game import Game
 
 
@@ -46,6 +47,17 @@ def test_tuning_ends_with_a_table_and_a_game(home):
     assert Game.from_text((home / "best").read_text()).shape == "64x64"
     told = dojo("tune", "relu", "--shape", "64x64", "--agent", "heuristic")
     assert "This run is done" in told.stderr
+
+
+def test_all_kernels_are_tuned_and_what_is_done_is_not_done_again(home, monkeypatch):
+    monkeypatch.setattr("agents.cli.kernels.names", lambda: ["dot"])
+    first = dojo("tune", "--all", "--agent", "naive")
+    assert "dot" in first.stdout and "This run is done" not in first.stderr
+    monkeypatch.setattr("agents.cli.kernels.names", lambda: ["dot", "axpy"])
+    told = dojo("tune", "--all", "--agent", "naive")
+    shapes = [f"{name} {'x'.join(map(str, s))}" for name in ("dot", "axpy") for s in kernels.get(name).shapes]
+    assert all(shape in told.stdout for shape in shapes)
+    assert told.stderr.count("This run is done") == len(kernels.get("dot").shapes)
 
 
 @pytest.mark.parametrize(

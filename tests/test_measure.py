@@ -45,8 +45,9 @@ y f32 [{ROWS}, {WIDTH}] heap
 
 
 (
-    START, SAME, ENDLESS, CRASH, AFTER, BEFORE, CANARY, UNWRITTEN, WRONG, INPUT, TRAP, NONSENSE, BABBLE, VAST
-) = range(2, 16)  # fmt: skip
+    START, SAME, ENDLESS, CRASH, AFTER, BEFORE, CANARY, UNWRITTEN, WRONG, INPUT, TRAP, NONSENSE, BABBLE, VAST,
+    SLOW,
+) = range(2, 17)  # fmt: skip
 LOOP = f"for (int i = 0; i < {ROWS * WIDTH}; i++)"
 BODIES = {
     START: f"{LOOP} y[i] = x[i] * 2;",
@@ -62,6 +63,7 @@ BODIES = {
     TRAP: "__builtin_trap();",
     NONSENSE: "nonsense;",
     VAST: f"{LOOP} y[i] = x[i] * 2;",
+    SLOW: f"for (volatile int n = 0; n < 20000000; n++); {LOOP} y[i] = x[i] * 2;",
     BABBLE: 'long write(int, const void *, unsigned long); for (int f = 3; f < 40; f++) write(f, "y\\n", 2);',
 }
 
@@ -181,6 +183,15 @@ def test_what_reproduces_a_wrong_result_is_kept(home: Path) -> None:
 
 def main_of_dojo(*arguments: str) -> int:
     return CliRunner().invoke(app, arguments).exit_code
+
+
+def test_what_is_much_slower_than_the_best_known_is_not_timed_in_full(measurer: Measurer) -> None:
+    measure(measurer, START, effort=Effort.NORMAL)
+    slow, fast = measure(measurer, SLOW, SAME, effort=Effort.NORMAL)
+    assert (slow.status, slow.verified) == ("ok", True)
+    assert len(slow.raw) <= Effort.NORMAL.patience < len(fast.raw) == Effort.NORMAL.samples
+    (alone,) = measure(measurer, SLOW, effort=Effort.FINAL)
+    assert len(alone.raw) == Effort.FINAL.samples, "a finalist is timed in full"
 
 
 def test_finalists_are_timed_twenty_times_on_fresh_inputs(measurer: Measurer) -> None:

@@ -1,10 +1,12 @@
 """Tuning on several machines: the same run as on one, whichever of them dies; strangers are kept out."""
 
+import importlib
 import os
 import socket
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -184,3 +186,39 @@ def test_a_port_in_use_is_told(tmp_path, monkeypatch):
         result = CliRunner().invoke(app, ["scheduler", "--port", port])
     assert result.exit_code == 1
     assert f"No scheduler can listen at 127.0.0.1:{port}: Address already in use" in result.output
+
+
+def test_slurm_is_asked_for_workers_that_are_ours_and_encrypted(tmp_path, monkeypatch):
+    """No Slurm here: what dask-jobqueue is asked for is what counts."""
+    asked = {}
+
+    class SLURMCluster:
+        scheduler_address = "tls://10.0.0.7:8786"
+
+        def __init__(self, **arguments):
+            asked.update(arguments)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            asked["closed"] = True
+
+        def scale(self, jobs):
+            asked["jobs"] = jobs
+
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", types.SimpleNamespace(SLURMCluster=SLURMCluster))
+    with clusters.slurm_cluster(3) as (address, security):
+        assert address == "tls://10.0.0.7:8786" and asked["jobs"] == 3 and "closed" not in asked
+        assert security is asked["security"] and security.require_encryption
+    assert asked["protocol"] == "tls://" and asked["closed"]
+    preload = asked["worker_extra_args"]
+    assert importlib.import_module(preload[preload.index("--preload") + 1])
+
+    def incomplete(**_):
+        raise ValueError("You must specify how many cores to use per job")
+
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", types.SimpleNamespace(SLURMCluster=incomplete))
+    with pytest.raises(clusters.Refused, match=r"how many cores .*docs/scale\.md"), clusters.slurm_cluster(1):
+        pass
