@@ -28,7 +28,7 @@ class Curve:
     """One run: an agent with a seed on a kernel.
 
     ``start``: seconds of the start position, None where the agent never measured it; ``final``: the best of
-    the finalists, timed again, None where nothing ran.
+    the finalists, timed again, None where nothing ran; ``line``: its moves, from the start program on.
     """
 
     kernel: str
@@ -37,6 +37,7 @@ class Curve:
     start: float | None
     points: tuple[Point, ...]
     final: float | None
+    line: tuple[str, ...] = ()
 
     @staticmethod
     def of(kernel: str, agent: str, seed: int, events: Iterable[Event], before: int = 0) -> Curve:
@@ -46,9 +47,11 @@ class Curve:
         """
         start = final = None
         points: list[Point] = []
+        line: tuple[str, ...] = ()
         ended: Point | None = None
         for event in events:
             final = event.best.seconds if event.best is not None else None
+            line = tuple(map(str, event.best.line)) if event.best is not None else ()
             if len(event.line) == before and not event.final:
                 start = event.measurement.seconds
             if event.final or event.best is None:
@@ -58,7 +61,7 @@ class Curve:
                 points.append(ended)
         if ended is not None and ended != points[-1]:
             points.append(ended)
-        return Curve(kernel, agent, seed, start, tuple(points), final)
+        return Curve(kernel, agent, seed, start, tuple(points), final, line)
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,12 @@ def as_json(curves: Sequence[Curve], found: Sequence[Summary], reference: str) -
 def from_json(told: dict[str, Any]) -> list[Curve]:
     """The curves of a file written before."""
     return [
-        Curve(**{**curve, "points": tuple(Point(**point) for point in curve["points"])})
+        Curve(
+            **{
+                **curve,
+                "points": tuple(Point(**point) for point in curve["points"]),
+                "line": tuple(curve.get("line", ())),
+            }
+        )
         for curve in told["curves"]
     ]

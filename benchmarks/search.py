@@ -6,6 +6,7 @@
     compare    figure 13: the searches over edges and over lines against uniform random play, 3 seeds,
                200 programs each, with Wilcoxon's test
     model      the same for the cost model: each of two searches with and without it
+    plateaus   how many moves without a gain the best lines of a comparison crossed (--of compare.json)
 
 Each part runs the commands that a person would, printed before they run. What was stopped goes on. Nothing
 else should run on the machine: an hour or more each. ``compare`` and ``model`` play the 16 kernels in shapes
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from benchmarks import plateaus
 from benchmarks.commands import dojo
 
 ALGEBRAIC = "softmax"  # whose recorded line divides once for a row
@@ -42,11 +44,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=("tune", "compare", "model"))
+    parser.add_argument("part", choices=("tune", "compare", "model", "plateaus"))
     parser.add_argument("--budget", type=int)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--agent", default="sampling-lines", help="of tune")
     parser.add_argument("--agents", nargs="+", default=FIGURE, help="of compare; the first is the control")
+    parser.add_argument("--kernels", nargs="+", default=SMALL, help="of compare and model")
+    parser.add_argument("--of", type=Path, default=Path("build/search/compare/compare.json"))
     parser.add_argument("--out", type=Path, default=Path("build/search"))
     options = parser.parse_args()
     folder = options.out / options.part
@@ -58,13 +62,16 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         dojo("records-export", str(folder / "records.jsonl.gz"))
         return
+    if options.part == "plateaus":
+        plateaus.main(options.of, folder)
+        return
     agents = options.agents
     if options.part == "model":
         dojo("cost-model")
         agents = [name + more for name in GUIDED for more in ("", "+model")]
     words = ("--agents", ",".join(agents), "--against", agents[0])
     words += ("--seeds", str(options.seeds), "--budget", str(budget), "--out", str(folder))
-    dojo("compare", *SMALL, *words)
+    dojo("compare", *options.kernels, *words)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from agents.comparison import Curve, Point, as_json, from_json, summaries, wilco
 from agents.players import AGENTS
 from agents.plots import panels
 from agents.timing import CountTiming
+from benchmarks.plateaus import Crossing, crossing
 from dojo_core import kernels
 from dojo_core.game import Game
 
@@ -63,6 +64,13 @@ def test_a_summary_is_paired_and_relative_to_the_reference():
     assert (other.better, other.pairs, other.p) == (3, 4, 1 / 8)
 
 
+def test_a_plateau_is_crossed_where_a_gain_follows_it():
+    assert crossing([8.0, 8.0, 7.9, 16.0, 4.0, 4.0, 4.1]) == Crossing(flat=3, valley=2.0)
+    assert crossing([8.0, 4.0, 2.0]) == Crossing(flat=0, valley=1.0)
+    assert crossing([8.0, 9.0, 9.0]) == Crossing(flat=0, valley=1.0), "it led nowhere"
+    assert crossing([8.0, math.inf, 4.0]).flat == 1
+
+
 def test_panels_have_median_and_spread_over_seeds():
     found = panels([curve("a", 0, 8.0, 4.0), curve("a", 1, 8.0, 2.0), curve("a", 2, 8.0, 1.0)])
     assert [(p.title, p.x) for p in found] == [("k", "evaluations"), ("k", "seconds")]
@@ -95,6 +103,12 @@ def test_compare_from_the_command_line(tmp_path, monkeypatch):
         "compare.png",
     }
     found = from_json(json.loads((tmp_path / "compare" / "compare.json").read_text()))
+    game = Game.new(kernels.get("relu").program((64, 64)), "relu", "64x64")
+    for curve in found:  # the best line is there, and plays
+        game.goto(0)
+        for move in curve.line:
+            game.play(move)
+    assert any(curve.line for curve in found)
     assert {(c.agent, c.seed) for c in found} == {
         (a, s) for a in ("heuristic", "random-edges") for s in (0, 1)
     }
