@@ -15,8 +15,24 @@ from dojo_core.moves import REGISTRY
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import storage_fault
 from tests import oracle
-from tests.programs import random_program
-from tests.walks import Finding, Rules, Tally, smallest, start, start_on_a_gpu, walk_from
+from tests.programs import SMALL, random_program
+from tests.walks import (
+    Finding,
+    Rules,
+    Tally,
+    compiled_ends,
+    smallest,
+    start,
+    start_at_an_example,
+    start_on_a_gpu,
+    start_on_a_snitch,
+    walk_from,
+)
+
+# A walk begins at a random program or a small kernel, some on a GPU or on a Snitch core, some behind the
+# example of a move.
+STARTS = (start, start, start_on_a_gpu, start_at_an_example, start, start_on_a_gpu, start_on_a_snitch)
+TOGETHER = 8  # ends of walks that are compiled as one file of C
 
 
 def prove(seconds: float, seed: int) -> tuple[Tally, list[Finding]]:
@@ -42,15 +58,28 @@ def prove(seconds: float, seed: int) -> tuple[Tally, list[Finding]]:
                 kept = tally.examples.setdefault(("(storage of random programs)", fault.code), [])
                 kept.append((fault.sentence, program.text))
 
+    ends: list[tuple[Program, str, Program]] = []
     end = time.monotonic() + seconds
     number = 0
     while time.monotonic() < end:
         rng = random.Random(f"{seed}.{number}")
         number += 1
         random_program(rng, judged)
-        # Every third walk is a GPU's.
-        program, rules = (start_on_a_gpu if number % 3 == 0 else start)(rng)
-        _, finding = walk_from(program, rules, rng, tally, rng.randint(10, 40), None, caution=number % 4 == 0)
+        program, rules = STARTS[number % len(STARTS)](rng)
+        first = program
+        program, finding = walk_from(
+            program, rules, rng, tally, rng.randint(10, 40), None, caution=number % 4 == 0
+        )
+        if finding is None and rules.target is SMALL:
+            ends.append((first, rules.policy, program))
+        if len(ends) == TOGETHER:
+            tally.compiled += TOGETHER
+            for which, told in compiled_ends(ends):
+                start_text, policy, _ = ends[which]
+                found = Finding("code", Rules(policy), start_text.text, "", told)
+                findings.setdefault(("code", f"{number} {which}"), found)
+                print(f"by walk {seed}.{number - 1}: {found}", flush=True)
+            ends.clear()
         if finding is not None:
             key = finding.kind, finding.move.split(" ")[0]
             if key not in findings:
@@ -80,7 +109,10 @@ def main(arguments: list[str]) -> int:
     seed = int(arguments[1]) if len(arguments) > 1 else random.SystemRandom().randrange(10**6)
     print(f"seed {seed}, {seconds:g} seconds", flush=True)
     tally, findings = prove(seconds, seed)
-    print(f"{tally.walks} walks, {sum(tally.played.values())} moves\n{table(tally)}")
+    counted = (
+        f"{tally.walks} walks, {sum(tally.played.values())} moves, {tally.compiled} ends compiled and run"
+    )
+    print(f"{counted}\n{table(tally)}")
     for (name, code), count in tally.causes.most_common(12):
         shown, text = min(tally.examples[name, code], key=lambda e: len(e[1]))
         print(f"\n{count} needless refusals of {name} ({code}), for example {shown}\n{text}")

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import patch
 
 import dojo_snitch
 import numpy as np
@@ -19,7 +18,7 @@ from dojo_core.targets.snitch.calibration import MEASURED, simulated, table
 from dojo_core.targets.snitch.codegen import generate
 from dojo_core.targets.snitch.simulate import CODE, execute, judge
 from tests import walks
-from tests.snitch import TINY, doubled, runnable
+from tests.snitch import TINY, runnable
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -140,11 +139,9 @@ def test_walks_on_a_snitch_compute_what_they_began_with(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_random_walk_on_a_snitch_keeps_the_meaning(seed):
     rng = random.Random(f"snitch {seed}")
-    program, policy = walks.start(rng)
-    while program.tables:
-        program, policy = walks.start(rng)
-    with patch.object(walks, "SMALL", TINY):
-        _, finding = walks.walk_from(doubled(program), policy, rng, walks.Tally(), 12, 3)
+    program, rules = walks.start_on_a_snitch(rng)
+    assert rules.target is TINY
+    _, finding = walks.walk_from(program, rules, rng, walks.Tally(), 12, 3)
     assert finding is None, finding
 
 

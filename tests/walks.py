@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import traceback
 from collections import Counter
@@ -13,6 +14,7 @@ import numpy as np
 from dojo_core import IllegalMove, Move, apply, blocked_moves, kernels, legal_moves, parse
 from dojo_core.moves import REGISTRY, inverse, parse_move
 from dojo_core.moves.core import Argument, Refusal
+from dojo_core.moves.examples import POLICY, example
 from dojo_core.moves.legality import all_candidates, context, is_legal, outcome
 from dojo_core.moves.places import Place, fresh_name
 from dojo_core.program.expressions import TextError
@@ -20,8 +22,9 @@ from dojo_core.program.interpret import interpret
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.tree import Node, Op, Program, Scope, splice, walk
 from dojo_core.program.validity import storage_fault
+from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.target import Target
-from tests import oracle
+from tests import compiled, oracle, snitch
 from tests.compiled import random_inputs
 from tests.gpu import TINY, mapped
 from tests.lenient import forced
@@ -29,6 +32,7 @@ from tests.programs import SMALL, random_program
 
 ONE_PASS = ("expand_moment", "online_rescale")  # other terms, the same numbers
 ASKED = 6  # of a position's refusals of one transformation for one reason: would they have been right?
+FEW_INSTANCES = 3_000  # of an example: the oracle runs each
 POLICIES = ("reassoc", "algebraic", "algebraic", "strict")
 KERNELS = {
     "softmax": (4, 8), "layernorm": (2, 4), "rmsnorm": (3, 4), "batchnorm": (2, 2, 2, 4), "matmul": (2, 4, 3),
@@ -82,13 +86,38 @@ def numbers_differ(before: Program, after: Program) -> str:
     """How two programs differ in float64 on normal inputs: for rewrites that the oracle tells apart."""
     inputs = random_inputs(before)
     first, second = interpret(before, inputs), interpret(after, inputs)
+    written = oracle.run(before, "algebraic").outputs
     for name, wanted in first.items():
         # Undefined elements are garbage in both; infinities and NaN end the rewrites' stated domain.
-        usual = np.isfinite(wanted) & np.isfinite(second[name])
+        defined = np.array([term != oracle.POISON for term in written[name]]).reshape(wanted.shape)
+        usual = np.isfinite(wanted) & defined
+        if not np.isfinite(second[name][usual]).all():
+            return f"{name} is no longer finite"
         off = np.abs(second[name] - wanted)[usual]
         if off.size and off.max() > 1e-9 * max(1.0, np.abs(wanted[usual]).max()):
             return f"{name} is off by {off.max():g}"
     return ""
+
+
+def compiled_ends(ends: Sequence[tuple[Program, str, Program]]) -> list[tuple[int, str]]:
+    """Which of these (first position, policy, last position), as C in one file, give other results than the
+    interpreter on the first, and how they differ."""
+    codes = [generate(replace(last, name=f"k{n}"), policy) for n, (_, policy, last) in enumerate(ends)]
+    library = compiled.load("\n".join(code.text for code in codes))
+    found = []
+    for number, ((first, _, last), code) in enumerate(zip(ends, codes, strict=True)):
+        inputs = random_inputs(first)
+        got, expected = compiled.run(code, inputs, library), interpret(first, inputs)
+        for array in first.outputs:
+            want = expected[array].ravel()
+            exact = first.buffer_of[array].dtype == "i32"
+            allowed = 0.0 if exact else 1e-4 * max(1, np.nanmax(np.abs(want)))
+            have = np.asarray(got[last.buffer_of[array].name], np.float64).ravel()
+            close = np.isclose(have, want, rtol=0 if exact else 1e-3, atol=allowed, equal_nan=True)
+            if not close.all():
+                found.append((number, f"{array}: {have[~close][:4]} for {want[~close][:4]}\n{last.text}"))
+                break
+    return found
 
 
 def _told(error: Exception) -> str:
@@ -241,6 +270,20 @@ def start_on_a_gpu(rng: random.Random) -> tuple[Program, Rules]:
         program, rules = start(rng)
         if not program.tables:  # which GPU targets have not
             return mapped(program, rng, rules.policy), Rules(rules.policy, TINY)
+
+
+def start_on_a_snitch(rng: random.Random) -> tuple[Program, Rules]:
+    """A random program of what a tiny Snitch core can run."""
+    return snitch.runnable(rng), Rules(rng.choice(POLICIES), snitch.TINY)
+
+
+def start_at_an_example(rng: random.Random) -> tuple[Program, Rules]:
+    """The example of a move, with that move played: so the rare ones are met, and what comes after them."""
+    while True:
+        shown = example(rng.choice(list(REGISTRY)))
+        if sum(math.prod(s.size for s in leaf.scopes) for leaf in shown.program.leaves) <= FEW_INSTANCES:
+            rules = Rules(POLICY, shown.target)
+            return apply(shown.program, shown.move, rules.target, rules.policy), rules
 
 
 def walk_from(
