@@ -12,16 +12,18 @@ from pathlib import Path
 from dojo_core.bench.summary import best_baseline, geometric_mean, ratio_of, title
 from dojo_core.cli.terminal import seconds_text
 
-OURS = {"line": "recorded line", "heuristic": "heuristic pass"}
+OURS = {"line": "recorded line", "heuristic": "heuristic pass", "record": "search"}
 
 
 def main(path: str) -> None:
     reports = json.loads(Path(path).read_text())["reports"]
     print(f"| kernel | {' | × | '.join(OURS.values())} | × | best other | its time | share of the limit |")
-    print("|---|---:|---:|---:|---:|---|---:|---:|")
+    print("|---" + "|---:" * (2 * len(OURS)) + "|---|---:|---:|")
     ratios: dict[str, list[float]] = {name: [] for name in OURS}
     for report in reports:
         rows = {row["entry"]: row for row in report["entries"] if row["status"] == "ok"}
+        # A search begins with the heuristic's program: where it found none faster, that is its record.
+        rows.setdefault("record", rows["heuristic"])
         other = best_baseline(report)
         assert other is not None
         cells = [title(report)]
