@@ -127,7 +127,7 @@ def one_step(settings: Settings, reward: float, after: str | None) -> tuple[Lear
 
 
 def test_the_target_is_the_better_of_the_reward_and_what_comes():
-    linear = replace(SMALL, symlog=False, double=False)
+    linear = replace(SMALL, symlog=False, double=False, tried=False)
     learner, high = one_step(linear, 100.0, "b")
     there = learner._scaled(learner.choices["b"].embeddings)[None]
     later = linear.gamma * float(learner.target(there[:, 0], there).detach().max())
@@ -138,6 +138,39 @@ def test_the_target_is_the_better_of_the_reward_and_what_comes():
     learner.settings = replace(linear, max_bellman=False)
     plain = learner._targets([Transition("a", 1, 2.0, "b")])
     assert float(plain[0]) == pytest.approx(2.0 + later)
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_a_target_looks_ahead_through_actions_that_were_tried(double):
+    """The best of many guesses is too high, and targets made of such targets grow without an end."""
+    settings = replace(SMALL, symlog=False, double=double, tightened=False)
+    here = Transition("a", 1, -100.0, "b")
+    assert one_step(settings, 2.0, "b")[1] == 2.0, "nothing was tried there"
+    learner, _ = one_step(settings, 2.0, "b")
+    learner.remember(Transition("b", 2, 1.0, None))
+    there = learner._scaled(learner.choices["b"].embeddings)[None]
+    later = settings.gamma * float(learner.target(there[:, 0], there)[0, 2].detach())
+    assert float(learner._targets([here])[0]) == pytest.approx(later)
+    learner.settings = replace(settings, max_bellman=False)
+    assert float(learner._targets([here])[0]) == pytest.approx(-100.0 + later)
+
+
+def test_guesses_do_not_grow_without_an_end():
+    """Two positions with ways back and forth, 30 actions each of which two were tried, rewards of 1."""
+    worst = {}
+    for tried in (True, False):
+        learner = Learner(8, replace(SMALL, tried=tried, warmup=1), seed=0)
+        rows = torch.randn(31, 8, generator=torch.Generator().manual_seed(0))
+        learner.choices = {"a": Choice(rows.half()), "b": Choice(rows.flip(0).half())}
+        for name, other in (("a", "b"), ("b", "a")):
+            for action in (STOP, 1, 2):
+                learner.remember(Transition(name, action, 1.0, None if action == STOP else other))
+        rng = random.Random(0)
+        for _ in range(600):
+            learner.learn(rng)
+        worst[tried] = max(float(learner.values(choice)[:3].max()) for choice in learner.choices.values())
+    assert worst[True] == pytest.approx(1.0, rel=0.15), worst
+    assert worst[False] > 1.5 * worst[True], worst
 
 
 def test_a_target_is_at_least_what_moves_already_made_have_come_to():
@@ -154,7 +187,7 @@ def test_a_target_is_at_least_what_moves_already_made_have_come_to():
 
 def test_double_q_learning_asks_the_other_network_what_the_choice_is_worth():
     for seed in range(5):
-        learner = Learner(3, replace(SMALL, symlog=False, gamma=1.0), seed)
+        learner = Learner(3, replace(SMALL, symlog=False, gamma=1.0, tried=False), seed)
         with torch.random.fork_rng():
             torch.manual_seed(100 + seed)
             learner.target = QNetwork(3, SMALL.hidden, SMALL.dueling)

@@ -180,13 +180,15 @@ class Learner:
         later = torch.zeros(len(batch))
         if going_on:
             states, actions, there = self._stacked([batch[n].after or "" for n in going_on])
+            if self.settings.tried:
+                there &= self._tried([batch[n].after or "" for n in going_on], there)
             judged = self.target(states, actions).masked_fill(~there, -math.inf)
             if self.settings.double:  # one network chooses, the other says what it is worth
                 choosing = self.online(states, actions).masked_fill(~there, -math.inf)
                 best = judged.gather(1, choosing.argmax(1, keepdim=True))[:, 0]
             else:
                 best = judged.amax(1)
-            later[going_on] = self._outside(best)
+            later[going_on] = self._outside(best).where(there.any(1), 0.0)
         later = self.settings.gamma * later
         if not self.settings.max_bellman:
             found = rewards + later
@@ -204,6 +206,13 @@ class Learner:
         actions = nn.utils.rnn.pad_sequence(rows, batch_first=True)
         there = torch.arange(actions.shape[1])[None] < torch.tensor([len(r) for r in rows])[:, None]
         return actions[:, 0], actions, there
+
+    def _tried(self, keys: Sequence[str], there: Tensor) -> Tensor:
+        """Which actions of these positions were tried [rows, n]. The best of many guesses is too high, and
+        what one target takes from there the next takes again: what came of an action holds a guess down."""
+        reached = self.reached
+        rows = [[(key, n) in reached for n in range(there.shape[1])] for key in keys]
+        return torch.tensor(rows, dtype=torch.bool)
 
     def _scaled(self, embeddings: Tensor) -> Tensor:
         return (embeddings.float() - self.centre) / self.spread

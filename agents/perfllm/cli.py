@@ -53,6 +53,9 @@ def train(
     tightened: Annotated[
         bool, typer.Option(help="Targets are at least what moves already made have come to.")
     ] = True,
+    tried: Annotated[
+        bool, typer.Option(help="Targets look ahead through actions that were tried, not through guesses.")
+    ] = True,
     restarts: Annotated[
         float, typer.Option("--restarts", min=0.0, max=1.0, help="Share of episodes from a fast program met.")
     ] = Settings.restarts,
@@ -90,7 +93,7 @@ def train(
     """
     settings = Settings(
         max_bellman=not plain, double=double, dueling=dueling, replay=replay,
-        target_network=target_network, symlog=symlog, tightened=tightened, restarts=restarts,
+        target_network=target_network, symlog=symlog, tightened=tightened, tried=tried, restarts=restarts,
         novelty=novelty, epsilon_first=epsilon_first, epsilon_last=epsilon_last, gamma=gamma,
         episode_moves=moves, most_actions=actions,
         encoder=EncoderSettings(encoder, pooling, max_length, dtype),

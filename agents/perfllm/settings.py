@@ -32,6 +32,7 @@ class Settings:
     target_network: bool = True
     symlog: bool = True
     tightened: bool = True  # targets are at least what moves already made have come to
+    tried: bool = True  # targets look ahead through actions that were tried, not through guesses
     restarts: float = 0.9  # share of episodes that begin at a fast program met before; 0: always at the start
     novelty: float = 0.1  # so much more counts, in choosing, an action never tried in its position
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
@@ -57,7 +58,13 @@ class Settings:
 
 
 PAPER = Settings(
-    tightened=False, restarts=0.0, novelty=0.0, epsilon_share=0.6, epsilon_last=0.1, episode_moves=24
+    tightened=False,
+    tried=False,
+    restarts=0.0,
+    novelty=0.0,
+    epsilon_share=0.6,
+    epsilon_last=0.1,
+    episode_moves=24,
 )  # what the paper tells, on our encoder, our choice of actions and symlog
 
 VARIANTS: dict[str, tuple[str, Settings]] = {
