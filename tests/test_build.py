@@ -1,6 +1,7 @@
 """Batches of C files become shared objects; one that does not compile costs the others nothing."""
 
 import ctypes
+import math
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import dojo_core.targets.cpu.build as builder
 from dojo_core.targets.cpu.build import Built, CompileError, assembly, build, code_hash
 from dojo_core.targets.cpu.code import Code, Parameter
 from tests.waiting import wait_until
@@ -121,3 +123,20 @@ def compilers_in(folder: Path) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def test_the_objects_longest_unused_leave_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    def built(number: int) -> Path:
+        [found] = build([add(number)], preamble=PREAMBLE)
+        assert isinstance(found, Built)
+        return Path(found.library)
+
+    monkeypatch.setattr(builder._Pruned, "at", -math.inf)
+    first = built(1)
+    os.utime(first, (1, 1))
+    monkeypatch.setattr(builder, "CACHE_OBJECT_BYTES", first.stat().st_size * 3 // 2)
+    second = built(2)
+    assert first.exists(), "it looks at all files, so not at each build"
+    monkeypatch.setattr(builder._Pruned, "at", -math.inf)
+    third = built(3)
+    assert not first.exists() and not second.exists() and third.exists()

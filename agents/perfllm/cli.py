@@ -122,13 +122,13 @@ def train(
         except (RunBusy, ValueError) as fault:
             raise Failure(str(fault)) from None
         finals = _followed(training, as_json)
-        tried = []
+        attempted: list[dict[str, Any]] = []
         for entry in training.tried(others, timing):
-            tried.append(entry)
+            attempted.append(entry)
             if as_json:
                 out.print(json.dumps(entry), soft_wrap=True, markup=False)
     if not as_json:
-        _told(finals, tried, counting)
+        _told(finals, attempted, counting)
     err.print(f"The run is in {escape(str(training.folder))}.", style="dim", soft_wrap=True)
 
 

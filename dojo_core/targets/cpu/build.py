@@ -7,6 +7,7 @@ time, memory and file limits.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import select
@@ -129,8 +130,19 @@ def build(
                     results.update(part)
             else:
                 results.update({key: CompileError(_CANCELLED, key, False) for key in missing})
-        _prune(objects)
+        if time.monotonic() > _Pruned.at + PRUNE_SECONDS:  # it looks at tens of thousands of files
+            _prune(objects)
+            _Pruned.at = time.monotonic()
     return [results[key] for key in hashes]
+
+
+PRUNE_SECONDS = 300
+
+
+class _Pruned:
+    """When this process pruned the objects last."""
+
+    at = -math.inf
 
 
 _CANCELLED = "Not compiled: the request was cancelled."
@@ -240,7 +252,7 @@ def _ends_within(pid: int, seconds: float) -> bool:
 
 def _prune(objects: Path) -> None:
     """Remove the longest unused until the rest is within the limit; what a crash left goes too."""
-    entries: list[tuple[float, float, Path]] = []
+    entries: list[tuple[float, float, str]] = []
     for entry in os.scandir(objects):
         try:
             status = entry.stat()
@@ -250,12 +262,14 @@ def _prune(objects: Path) -> None:
             if status.st_mtime < _hour_ago():
                 shutil.rmtree(entry.path, ignore_errors=True)
         else:
-            entries.append((status.st_mtime, status.st_size / max(status.st_nlink, 1), Path(entry.path)))
+            entries.append((status.st_mtime, status.st_size / max(status.st_nlink, 1), entry.path))
     total = sum(size for _, size, _ in entries)
+    if total <= CACHE_OBJECT_BYTES:
+        return
     for _, size, path in sorted(entries):
         if total <= CACHE_OBJECT_BYTES:
             break
-        path.unlink(missing_ok=True)
+        Path(path).unlink(missing_ok=True)
         total -= size
 
 
