@@ -75,6 +75,10 @@ VARIANTS: dict[str, tuple[str, Settings]] = {
     ),
     "perfllm-single": ("the same without double DQN", Settings(double=False)),
     "perfllm-flat": ("the same without dueling heads", Settings(dueling=False)),
+    "perfllm-blind": (
+        "the same with moves at random throughout: what learning adds is the difference",
+        Settings(epsilon_first=1.0, epsilon_last=1.0),
+    ),
     "perfllm-paper": ("the same with the techniques of the paper alone", PAPER),
     "perfllm-paper-plain": ("these with plain Q-learning", replace(PAPER, max_bellman=False)),
     "perfllm-bag": ("the same reading a bag of tokens", Settings(encoder=EncoderSettings("bag"))),
