@@ -1,12 +1,14 @@
 """What the searches find: ``python -m benchmarks.search PART [--budget N] [--out FOLDER]``.
 
-    tune       one search on the 16 kernels of table 3, 1000 programs each, from the heuristic's line; the
-               records go to FOLDER/records.jsonl.gz. ``make bench`` then times the best of them beside the
-               lines and the baselines
+    tune       one search on the 16 kernels of table 3, 1000 programs each, from the heuristic's line.
+               ``make bench`` then times the best of them beside the lines and the baselines
     compare    figure 13: the searches over edges and over lines against uniform random play, 3 seeds,
                200 programs each, with Wilcoxon's test
     model      the same for the cost model: each of two searches with and without it
     plateaus   how many moves without a gain the best lines of a comparison crossed (--of compare.json)
+
+The logs of the runs of ``tune`` and ``compare``, every program that was measured with its moves and times,
+are packed into FOLDER/runs.jsonl.gz, one after another.
 
 Each part runs the commands that a person would, printed before they run. What was stopped goes on. Nothing
 else should run on the machine: an hour or more each. ``compare`` and ``model`` play the 16 kernels in shapes
@@ -17,10 +19,14 @@ programs, would spend nearly all of its time running them.
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import plateaus
 from benchmarks.commands import dojo
+from dojo_core.measure.places import data_directory
 
 ALGEBRAIC = "softmax"  # whose recorded line divides once for a row
 SMALL = (
@@ -59,8 +65,7 @@ def main() -> None:
         ask = ("--agent", options.agent, "--budget", str(budget))
         dojo("tune", "table3", *ask)
         dojo("tune", ALGEBRAIC, "--policy", "algebraic", *ask)
-        folder.mkdir(parents=True, exist_ok=True)
-        dojo("records-export", str(folder / "records.jsonl.gz"))
+        pack(folder, (options.agent,), budget)
         return
     if options.part == "plateaus":
         plateaus.main(options.of, folder)
@@ -72,6 +77,21 @@ def main() -> None:
     words = ("--agents", ",".join(agents), "--against", agents[0])
     words += ("--seeds", str(options.seeds), "--budget", str(budget), "--out", str(folder))
     dojo("compare", *options.kernels, *words)
+    pack(folder, agents, budget)
+
+
+def pack(folder: Path, agents: Sequence[str], budget: int) -> None:
+    """Put the logs of the runs that these agents ended with such a budget into one file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    packed = 0
+    with gzip.open(folder / "runs.jsonl.gz", "wt", compresslevel=9) as file:
+        for log in sorted((data_directory() / "runs").glob("*.jsonl")):
+            lines = log.read_text().splitlines()
+            head, last = json.loads(lines[0]), json.loads(lines[-1])
+            if head["agent"] in agents and head["evaluations"] == budget and last.get("done"):
+                file.write("\n".join(lines) + "\n")
+                packed += 1
+    print(f"Packed the logs of {packed} runs.")
 
 
 if __name__ == "__main__":
