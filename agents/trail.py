@@ -70,7 +70,8 @@ class Trail:
         result = outcome(here, move)
         if isinstance(result, Refusal):
             return None
-        made = Step(move, step.origin, anchors(here, move), self.program)
+        named = now if now and move is step.move else anchors(here, move)
+        made = Step(move, step.origin, named, self.program)
         return Trail((*self.programs, result), self.target, self.policy, (*self.steps, made))
 
     def played(self, moves: Iterable[Move]) -> Trail:

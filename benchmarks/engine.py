@@ -1,9 +1,9 @@
 """Where the time of a tuning goes: ``python -m benchmarks.engine [KERNEL] [--agent NAME] [--budget N]``.
 
 Tunes with empty records and caches, as ``dojo tune`` does, and prints candidates a second, and the shares of
-the wall-clock time: compiling; running and verifying (in the measuring process, inputs included); waiting for
-other processes of this user that measure or compile; proposing (the agent's own thinking); the rest
-(generating C, records, the run's log). The finalists are left out.
+the wall-clock time: generating and compiling C; running and verifying (in the measuring process, inputs
+included); waiting for other processes of this user that measure or compile; proposing (the agent's own
+thinking); the rest (records, the run's log). The finalists are left out.
 """
 
 from __future__ import annotations
@@ -101,6 +101,7 @@ def _run(options: argparse.Namespace) -> None:
             lock.__exit__(None, None, None)
 
     measuring_module.build = shares.timed("compiling", measuring_module.build)
+    Measurer._code = shares.timed("compiling", Measurer._code)  # type: ignore[method-assign]
     measuring_module.measuring = held
     Trials.run = shares.timed("running", Trials.run)  # type: ignore[method-assign]
     threading.Thread.join = shares.timed("running", threading.Thread.join)  # type: ignore[method-assign]

@@ -424,7 +424,7 @@ class Program:
     @derived
     def leaves(self) -> tuple[Leaf, ...]:
         """Every operation in tree order."""
-        return tuple(leaves(self.body))
+        return leaves(self.body)
 
     @derived
     def text(self) -> str:
@@ -506,13 +506,19 @@ def _without_prefetches(node: Node, arrays: frozenset[str]) -> Node:
     return replace(node, prefetches=tuple(a for a in node.prefetches if a.array not in arrays))
 
 
-def leaves(body: tuple[Node, ...], path: Path = (), scopes: tuple[Scope, ...] = ()) -> Iterator[Leaf]:
+def leaves(body: tuple[Node, ...], path: Path = (), scopes: tuple[Scope, ...] = ()) -> tuple[Leaf, ...]:
     """Every operation of a body in tree order."""
-    for number, node in enumerate(body):
-        if isinstance(node, Op):
-            yield Leaf(node, (*path, number), scopes)
-        else:
-            yield from leaves(node.body, (*path, number), (*scopes, node))
+    found: list[Leaf] = []
+
+    def gather(body: tuple[Node, ...], path: Path, scopes: tuple[Scope, ...]) -> None:
+        for number, node in enumerate(body):
+            if isinstance(node, Op):
+                found.append(Leaf(node, (*path, number), scopes))
+            else:
+                gather(node.body, (*path, number), (*scopes, node))
+
+    gather(body, path, scopes)
+    return tuple(found)
 
 
 def walk(
