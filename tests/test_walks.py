@@ -323,7 +323,7 @@ def test_a_walk_from_a_kernel_keeps_the_meaning(name):
 def test_a_walk_from_an_example_of_a_move_keeps_the_meaning(seed):
     rng = random.Random(f"example {seed}")
     program, rules = start_at_an_example(rng)
-    _, finding = walk_from(program, rules, rng, Tally(), 8, 3)
+    _, finding = walk_from(program, rules, rng, Tally(), 6, 2)
     assert finding is None, finding
 
 

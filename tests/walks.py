@@ -32,7 +32,7 @@ from tests.programs import SMALL, random_program
 
 ONE_PASS = ("expand_moment", "online_rescale")  # other terms, the same numbers
 ASKED = 6  # of a position's refusals of one transformation for one reason: would they have been right?
-FEW_INSTANCES = 3_000  # of an example: the oracle runs each
+FEW = 2_000, 50_000  # instances and cells of an example: the oracle runs each, and looks at each
 POLICIES = ("reassoc", "algebraic", "algebraic", "strict")
 KERNELS = {
     "softmax": (4, 8), "layernorm": (2, 4), "rmsnorm": (3, 4), "batchnorm": (2, 2, 2, 4), "matmul": (2, 4, 3),
@@ -281,7 +281,9 @@ def start_at_an_example(rng: random.Random) -> tuple[Program, Rules]:
     """The example of a move, with that move played: so the rare ones are met, and what comes after them."""
     while True:
         shown = example(rng.choice(list(REGISTRY)))
-        if sum(math.prod(s.size for s in leaf.scopes) for leaf in shown.program.leaves) <= FEW_INSTANCES:
+        instances = sum(math.prod(s.size for s in leaf.scopes) for leaf in shown.program.leaves)
+        cells = sum(math.prod(d.size for d in b.dims) for b in shown.program.buffers)
+        if instances <= FEW[0] and cells <= FEW[1]:
             rules = Rules(POLICY, shown.target)
             return apply(shown.program, shown.move, rules.target, rules.policy), rules
 
