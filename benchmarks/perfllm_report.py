@@ -25,6 +25,7 @@ from dojo_core.moves.notation import parse_move
 BEGIN, END = "<!-- evidence: python -m benchmarks.perfllm report -->", "<!-- end of evidence -->"
 NONE = "No run is in this repository yet, so nothing is claimed here about which is faster."
 RESAMPLED = 10_000
+LINES = 60  # of a listing
 SWITCHED = ("perfllm-plain", "perfllm-single", "perfllm-flat", "perfllm-bag", "perfllm-blind")
 PAPERS = ("perfllm-paper", "perfllm-paper-plain")
 RIVALS = ("random-edges", "sampling-edges", "annealing-edges")
@@ -281,14 +282,38 @@ def _found(run: Run, measurer: Measurer) -> str:
         rows.append(f"| {name} | {time} | {speed} | {len(trail.moves)} |")
     kinds = [sorted({move.name for move in trail.moves}) for trail in (ours, experts)]
     only = [name for name in kinds[0] if name not in kinds[1]]
-    told = f"Kinds of moves that the heuristic's line does not have: {', '.join(only)}." if only else ""
+    told = " ".join(filter(None, [_judged(measured[1].seconds, measured[2].seconds), _unknown(only)]))
     return "\n\n".join(filter(None, [
         f"## {game.title}", "\n".join(rows), told,
         "PerfLLM's line:", _fenced("\n".join(run["line"])),
         "The program it comes to:", _fenced(ours.program.text),
-        "Its code:", _fenced(measurer.code_text(ours.program, game.policy), "c"),
+        "Its code:", _fenced(_shortened(measurer.code_text(ours.program, game.policy)), "c"),
         "The heuristic's program:", _fenced(experts.program.text),
     ]))  # fmt: skip
+
+
+def _judged(ours: float | None, experts: float | None) -> str:
+    """What the two times say."""
+    if ours is None or experts is None:
+        return ""
+    if experts < ours / 1.05:
+        return (
+            f"The heuristic's program is {ours / experts:.1f} times as fast: nothing was found that it lacks."
+        )
+    if ours < experts / 1.05:
+        return f"PerfLLM's program is {experts / ours:.1f} times as fast as the heuristic's."
+    return "Both programs are as fast."
+
+
+def _unknown(kinds: Sequence[str]) -> str:
+    return f"Kinds of moves that the heuristic's line does not have: {', '.join(kinds)}." if kinds else ""
+
+
+def _shortened(code: str) -> str:
+    """The first lines of a long text, and how many more there are."""
+    lines = code.strip().splitlines()
+    left = len(lines) - LINES
+    return code if left <= 0 else "\n".join([*lines[:LINES], f"/* … and {left} lines more */"])
 
 
 def _fenced(text: str, language: str = "") -> str:

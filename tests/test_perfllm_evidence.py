@@ -88,3 +88,13 @@ def test_what_is_there_is_not_run_again(tmp_path, monkeypatch) -> None:
     began.clear()
     perfllm.search(file, agents, ["softmax"], 2, 300, None)
     assert began == [("perfllm", 1), ("random-edges", 1)]
+
+
+def test_what_was_found_is_judged_by_its_times():
+    assert "2.0 times as fast: nothing was found" in perfllm_report._judged(2e-3, 1e-3)
+    assert "PerfLLM's program is 2.0 times as fast" in perfllm_report._judged(1e-3, 2e-3)
+    assert perfllm_report._judged(1e-3, 1.01e-3) == "Both programs are as fast."
+    assert perfllm_report._judged(None, 1e-3) == ""
+    long = "\n".join(map(str, range(100)))
+    assert perfllm_report._shortened(long).splitlines()[-1] == "/* … and 40 lines more */"
+    assert perfllm_report._shortened("one\ntwo") == "one\ntwo"
