@@ -88,7 +88,8 @@ def tuned(job: Job) -> Variant:
     if not records.exists() or not records.read_text().strip():
         how = done.read_text()
         raise RuntimeError(
-            f"MetaSchedule found no candidate that runs {how}; its logs are in {folder / 'logs'}."
+            f"MetaSchedule found no candidate that runs {how}; "
+            f"its logs are in {folder.name}/logs of DOJO_TVM_LOGS."
         )
     goal = tvm_operators.target()
     module = lowered(job, goal)
