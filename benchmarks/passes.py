@@ -10,14 +10,11 @@ import time
 from dojo_core import kernels
 from dojo_core.cli.positions import TABLE_3
 
-ALONE = """
-import sys
-from benchmarks.passes import seconds
-print(*(f"{seconds(name, *sys.argv[1:]):.2f}" for name in sys.argv[3:]))
-"""
+ALONE = "import sys; from benchmarks.passes import seconds; print(f'{seconds(*sys.argv[1:]):.2f}')"
 
 
-def seconds(name: str, kernel: str, shape: str, *_: str) -> float:
+def seconds(name: str, kernel: str, shape: str) -> float:
+    """How long a pass plays here and now."""
     from agents.passes import play_pass
     from dojo_core.game import Game
 
@@ -35,7 +32,7 @@ def main() -> None:
             shape = "x".join(map(str, sizes))
             cells = []
             for name in ("naive", "greedy", "heuristic"):
-                words = [sys.executable, "-c", ALONE, kernel, shape, name]
+                words = [sys.executable, "-c", ALONE, name, kernel, shape]
                 cells.append(subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip())
             print(f"| {kernel} {shape} | " + " | ".join(f"{c} s" for c in cells) + " |", flush=True)
 
