@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dojo_core.moves.core import (
@@ -16,7 +16,7 @@ from dojo_core.moves.core import (
     register,
     structural,
 )
-from dojo_core.moves.nodes import births, without
+from dojo_core.moves.nodes import births, nest, without
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of, writers
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Touch, Witness, may_regroup
@@ -27,15 +27,18 @@ from dojo_core.program.flow import (
     definition,
     leaves_of,
     overwritten,
+    reduction,
     seen_by,
     touches_of,
 )
 from dojo_core.program.tables import Index, Indirect
 from dojo_core.program.tree import (
     Access,
+    Birth,
     Buffer,
     Dim,
     Leaf,
+    Node,
     Number,
     Op,
     Operand,
@@ -189,7 +192,8 @@ def _exact(number: Number, dtype: str, program: Program, op: Op) -> bool:
 class Recompute(_OnRead):
     """Compute a value again directly before it is used, in place of keeping it (rematerialisation).
 
-    ``recompute OP T NAME``: OP reads T; NAME gets the value, by the instruction that defines T.
+    ``recompute OP T NAME``: OP reads T; NAME gets the value, by the instruction that defines T, or by the two
+    that begin a reduction and carry it out.
 
     Before::
 
@@ -203,12 +207,28 @@ class Recompute(_OnRead):
         8 r[{0}] = exp(x[{0}])
         | y[{0}] = r[{0}]*2
 
+    Before, a reduction::
+
+        4 t[{0}] = 0
+        | 8 t[{0}] += x[{0},{1}]
+        4 8 y[{0},{1}] = x[{0},{1}]/t[{0}]
+
+    After ``recompute y t r``::
+
+        r f32 [4:N, 8:N] stack
+        4 t[{0}] = 0
+        | 8 t[{0}] += x[{0},{1}]
+        4 8 r[{0},{1}] = 0
+        | | 8 r[{0},{1}] += x[{0},{2}]
+        | | y[{0},{1}] = x[{0},{1}]/r[{0},{1}]
+
     NAME has a :N dimension for each scope around OP.
 
     Legal iff
       1. NAME is new, and OP reads T, with one index;
-      2. one write surely defines what it reads, and it does not accumulate;
-      3. nothing that this write reads is written by it, or between it and OP;
+      2. one write surely defines what it reads; where it accumulates, its terms surely are those of one nest
+         after another write that begins it, and of all iterations of that nest;
+      3. nothing that these writes read is written by them, or between them and OP;
       4. OP stands in no vectorised scope (which holds one operation).
     """
 
@@ -217,11 +237,7 @@ class Recompute(_OnRead):
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
         program = context.program
-        made = {
-            leaf.op.target.array
-            for leaf in program.leaves
-            if not leaf.op.accumulate and leaf.op.target.array not in program.inputs
-        }
+        made = {leaf.op.target.array for leaf in program.leaves} - set(program.inputs)
         for leaf in program.leaves:
             if any(s.mark == "v" for s in leaf.scopes):
                 continue
@@ -242,15 +258,14 @@ class Recompute(_OnRead):
         found = _defined(program, leaf, access)
         if isinstance(found, Refusal):  # 2
             return found
-        origin = found.write.leaf.op
-        if origin.accumulate:
-            return structural(
-                "accumulates", f"{array} is accumulated: one instruction does not make it again.", leaf.path
-            )
-        for operand in origin.reads:  # 3
-            witness = overwritten(program, found, operand)
-            if witness is not None:
-                return _changed(witness)
+        parts = _makers(program, found)
+        if isinstance(parts, Refusal):  # 2
+            return parts
+        for part, _ in parts:  # 3
+            for operand in part.write.leaf.op.reads:
+                witness = overwritten(program, part, operand)
+                if witness is not None:
+                    return _changed(witness)
         if any(s.mark == "v" for s in leaf.scopes):  # 4
             return structural("marked", f"{arguments[0]} is vectorised: clear that mark first.", leaf.path)
         fresh = births(context)
@@ -258,19 +273,36 @@ class Recompute(_OnRead):
         dims = tuple(Dim(s.size, False, next(fresh)) for s in leaf.scopes)
         location = context.target.temporary(leaf.scopes) if leaf.scopes else "heap"
         buffer = Buffer(name, program.buffer_of[array].dtype, dims, location, (name,), next(fresh))
-        again = Op(
-            here,
-            "",
-            origin.function,
-            tuple(substituted(o, found.images) for o in origin.operands),
-            leaf.op.guard,
-            birth=next(fresh),
-        )
-        body = splice(program.body, leaf.path, 1, (again, _replaced(leaf.op, access, here)))
+        again = [_again(part, over, here, leaf, fresh) for part, over in parts]
+        body = splice(program.body, leaf.path, 1, (*again, _replaced(leaf.op, access, here)))
         return program.edit(body=body, buffers=(*program.buffers, buffer))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         return Move("use_kept", (arguments[2], arguments[1]))
+
+
+def _makers(program: Program, found: Definition) -> list[tuple[Definition, tuple[int, ...]]] | Refusal:
+    """What makes a value, in order: definitions, and the depths of the scopes that each is repeated over."""
+    if found.write.kind != "a":
+        return [(found, ())]
+    whole = reduction(program, found)
+    if whole is None:
+        return Refusal(
+            "not-one-reduction",
+            f"What is added up in {found.read.access} is not surely one whole nest behind one start.",
+            (found.read.leaf.path, found.write.leaf.path),
+        )
+    return [(whole.start, ()), (whole.total, whole.over)]
+
+
+def _again(part: Definition, over: tuple[int, ...], target: Access, at: Leaf, fresh: Iterator[Birth]) -> Node:
+    """The defining operation once more before ``at``, under scopes of its own where it is repeated."""
+    origin = part.write.leaf
+    loops = {d: Affine.iterator(len(at.scopes) + k) for k, d in enumerate(over)}
+    images = part.images | loops
+    operands = tuple(substituted(o, images) for o in origin.op.operands)
+    op = Op(target, origin.op.accumulate, origin.op.function, operands, at.op.guard, birth=next(fresh))
+    return nest([origin.scopes[d].size for d in over], op, fresh)
 
 
 @register
@@ -292,7 +324,8 @@ class UseKept(Transformation):
         8 y[{0}] = t[{0}]*2
 
     Legal iff
-      1. NAME is a temporary alone in its buffer, written by one operation and read by the next one only;
+      1. NAME is a temporary alone in its buffer, written by one operation, or a start and a nest behind it, and
+         read by the next operation only;
       2. some write of T makes the same value, and recomputing the result gives this program back.
     """
 
@@ -302,45 +335,50 @@ class UseKept(Transformation):
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
         program = context.program
-        for name in _computed_before_use(program):
-            op = next(leaf.op for leaf in program.leaves if leaf.op.target.array == name)
-            for leaf in program.leaves:
-                other = leaf.op
-                if other.target.array != name and _alike(other, op):
-                    yield name, other.target.array
+        for buffer in program.buffers:
+            found = _made_before_use(program, buffer.name) if buffer.arrays == (buffer.name,) else None
+            if found is not None:
+                last = found[0][-1].op
+                for other in (leaf.op for leaf in program.leaves):
+                    if other.target.array != buffer.name and _alike(other, last):
+                        yield buffer.name, other.target.array
 
     def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
         program = context.program
         name, array = str(arguments[0]), str(arguments[1])
         if array not in program.buffer_of or name not in program.buffer_of:
             raise NoSuchPlace(f"There is no array {name if name not in program.buffer_of else array}.")
-        found = _pair(program, name)
+        found = _made_before_use(program, name)
         if found is None or program.buffer_of[name].arrays != (name,):  # 1
             return structural("not-recomputed", f"{name} is not computed directly before its one use.")
-        made, user = found
+        makers, user = found
         for leaf in program.leaves:  # 2
-            if leaf.op.target.array != array or not _alike(leaf.op, made.op):
+            if leaf.op.target.array != array or not _alike(leaf.op, makers[-1].op):
                 continue
-            result = self._with(context, leaf, made, user, name)
+            result = self._with(context, leaf, makers, user, name)
             if result is not None:
                 return result
-        return structural("not-the-same", f"No write of {array} surely makes the value of {name}.", made.path)
+        return structural(
+            "not-the-same", f"No write of {array} surely makes the value of {name}.", makers[-1].path
+        )
 
-    def _with(self, context: Context, kept: Leaf, made: Leaf, user: Leaf, name: str) -> Program | None:
+    def _with(
+        self, context: Context, kept: Leaf, makers: Sequence[Leaf], user: Leaf, name: str
+    ) -> Program | None:
         program = context.program
-        images = _match(kept.op, made.op)
+        images = _match(kept.op, makers[-1].op)
         if images is None:
             return None
         try:
             access = kept.op.target.substitute(images)
         except KeyError:
             return None
-        # implied: what makes the value and what uses it stand side by side
+        # A sum's own loops are none of those around its use; else implied: the two stand side by side.
         if any(d >= len(user.scopes) for form in access.index for d in form.depths):
             return None
         used = next(a for a in user.op.reads if a.array == name)
         body = splice(program.body, user.path, 1, (_replaced(user.op, used, access),))
-        body = splice(body, made.path, 1, ())
+        body = splice(body, makers[0].path, len(makers), ())
         result = program.edit(body=body, buffers=tuple(b for b in program.buffers if b.name != name))
         place = next((leaf for leaf in result.leaves if leaf.op == _replaced(user.op, used, access)), None)
         if place is None:  # implied: it has just been put there
@@ -354,30 +392,29 @@ class UseKept(Transformation):
         return result if replace(buffer, location=mine.location) == mine else None
 
 
-def _computed_before_use(program: Program) -> list[str]:
-    return [b.name for b in program.buffers if b.arrays == (b.name,) and _pair(program, b.name) is not None]
-
-
-def _pair(program: Program, name: str) -> tuple[Leaf, Leaf] | None:
-    """(what computes a temporary, what uses it), where these two stand side by side and are alone."""
-    found = leaves_of(program, name)
-    if len(found) != 2 or name in program.interface:
+def _made_before_use(program: Program, name: str) -> tuple[tuple[Leaf, ...], Leaf] | None:
+    """(what makes a temporary, what uses it), where these stand side by side and are alone: one operation
+    makes it, or a start and an accumulation, which may have scopes of its own."""
+    *makers, user = leaves_of(program, name) or (None,)
+    if len(makers) not in (1, 2) or name in program.interface:
         return None
-    made, user = found
+    first, last = makers[0], makers[-1]
+    *above, at = first.path
     fits = (
-        made.op.target.array == name
-        and not made.op.accumulate
-        and user.path == (*made.path[:-1], made.path[-1] + 1)
+        all(maker.op.target.array == name for maker in makers)
+        and [bool(maker.op.accumulate) for maker in makers] == [False, True][: len(makers)]
+        and last.path[: len(first.path)] == (*above, at + len(makers) - 1)
+        and user.path == (*above, at + len(makers))
         and user.op.target.array != name
         and len(set(_reads_of(user, name))) == 1
     )
-    return (made, user) if fits else None
+    return (tuple(makers), user) if fits else None
 
 
 def _alike(a: Op, b: Op) -> bool:
     """The same instruction on the same arrays, whatever the indices."""
     # implied: recomputing the result must give the program back; this is for the list, and quicker
-    if a.function != b.function or a.accumulate or b.accumulate or len(a.operands) != len(b.operands):
+    if (a.function, a.accumulate, len(a.operands)) != (b.function, b.accumulate, len(b.operands)):
         return False
     # implied: recomputing the result must give the program back; this is for the list, and quicker
     return all(

@@ -7,10 +7,10 @@ on coverage.py and on the integer solver, and are None where a question is not d
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.coverage import coverage, shared_depth
+from dojo_core.program.coverage import coverage, digits, shared_depth
 from dojo_core.program.dependence import Order, System, Touch, Witness, cell_text, meeting, touches
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import Access, Leaf, Path, Program
@@ -20,7 +20,8 @@ from dojo_core.program.tree import Access, Leaf, Path, Program
 class Definition:
     """``write`` defines every instance of ``read``, in the same iteration of the first ``depth`` scopes.
 
-    ``images`` gives the write's iterators as affine forms of the read's.
+    ``images`` gives the write's iterators as affine forms of the read's; one without an image may have any
+    value: each of these instances is meant.
     """
 
     read: Touch
@@ -31,6 +32,16 @@ class Definition:
     def here(self, access: Access) -> Access:
         """An access of the writing operation as the reading one would spell the same cell."""
         return access.substitute(self.images)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What every instance of a read finds was set by ``start``, then changed by ``total``, an accumulation, once
+    for each iteration of its scopes ``over``, in their order, and by nothing else."""
+
+    start: Definition
+    total: Definition
+    over: tuple[int, ...]  # depths; these have no images in ``total``
 
 
 def touches_of(program: Program, array: str) -> tuple[Touch, ...]:
@@ -60,10 +71,11 @@ def definition(program: Program, read: Touch) -> Definition | None:
     return kept[key]
 
 
-def _definition(program: Program, read: Touch) -> Definition | None:
+def _definition(program: Program, read: Touch, apart: Path | None = None) -> Definition | None:
+    """``apart``: an operation that counts as not there."""
     if read.access.indirect:  # which instance of the write it is depends on the table
         return None
-    found = touches_of(program, read.access.array)
+    found = [t for t in touches_of(program, read.access.array) if t.leaf.path != apart]
     near = coverage(read, found)
     if near is None or len(near[1]) != 1:
         return None
@@ -72,7 +84,27 @@ def _definition(program: Program, read: Touch) -> Definition | None:
     if images is None:
         return None
     result = Definition(read, write, depth, images)
-    return None if changed_since(program, result, write.access) else result
+    return None if changed_since(program, result, write.access, apart) else result
+
+
+def reduction(program: Program, found: Definition) -> Reduction | None:
+    """The nest that makes what a read finds, where its definition accumulates and this is certain."""
+    read, write, depth = found.read, found.write, found.depth
+    scopes, index = write.leaf.scopes, tuple(map(affine, write.access.index))
+    inside = {d for form in index for d in form.depths}
+    over = tuple(d for d in range(depth, len(scopes)) if d not in inside)
+    # Without it the read would find where the sums begin: what lies between these two is added up.
+    start = _definition(program, read, write.leaf.path)
+    if start is None or start.write.kind == "a" or start.depth != depth:
+        return None
+    # A loop over the terms that held the start would begin anew each time. (None holds the read: see depth.)
+    if over and over[0] < shared_depth(write, start.write):
+        return None
+    # Each cell belongs to one iteration of the other scopes.
+    if any(digits([(abs(c), scopes[d].size) for d, c in form.terms if d >= depth]) is None for form in index):
+        return None
+    images = {d: form for d, form in found.images.items() if d not in over}
+    return Reduction(start, replace(found, images=images), over)
 
 
 def _instance(write: Touch, read: Touch, depth: int) -> dict[int, Affine] | None:
@@ -104,13 +136,16 @@ def _instance(write: Touch, read: Touch, depth: int) -> dict[int, Affine] | None
     return images
 
 
-def changed_since(program: Program, found: Definition, source: Access) -> Witness | None:
+def changed_since(
+    program: Program, found: Definition, source: Access, apart: Path | None = None
+) -> Witness | None:
     """A write to a cell of ``source`` (an access of the defining operation) between definition and read.
 
-    The defining write itself counts where a later instance of it hits the cell again.
+    The defining write itself counts where a later instance of it hits the cell again. ``apart``: an operation
+    that counts as not there.
     """
     for write in touches_of(program, source.array):
-        if write.kind != "r":
+        if write.kind != "r" and write.leaf.path != apart:
             witness = _between(found, write, source)
             if witness is not None:
                 return witness
@@ -140,8 +175,8 @@ def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
             r = system.instance(read.leaf)
             share = r[:depth]
             d = system.instance(origin.leaf, share)
-            for k in range(depth, len(d)):
-                system.equal(Affine.iterator(k), d, found.images[k], r)
+            for k, image in found.images.items():
+                system.equal(Affine.iterator(k), d, image, r)
             w = system.instance(write.leaf, share)
             for ours, wanted in zip(write.access.index, source.index, strict=True):
                 system.equal(ours, w, wanted, d)
