@@ -8,7 +8,8 @@ A line file::
     policy reassoc
     target cpu
     let block = 32
-    let lanes = 16 8 4 dividing block
+    let lanes = 16 | 8 | 4
+    let part = 8 4 2 dividing block
     let half = N / 2
     # One pass: what this and the next moves gain
     1: join_scopes m@0 ; 0.0 0.3
@@ -20,6 +21,7 @@ The last one is a recipe: it is played as the moves that it comes to. The number
 (what the move named when it was recorded) are optional; where they stand, replay compares them. ``$name``
 stands for a parameter, which a caller may set. One may follow the kernel's sizes (by the names that ``dojo
 kernels`` gives them) or an earlier parameter: the first of some numbers that divides it, or a part of it.
+Where ``|`` stands, the first value is for vectors of 64 bytes, the next for 32, the last for less.
 """
 
 from __future__ import annotations
@@ -36,18 +38,21 @@ from dojo_core.moves.notation import MoveSyntax, parse_move
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.expressions import TextError
 from dojo_core.recipes import RECIPES, play
-from dojo_core.targets.target import TARGETS
+from dojo_core.targets.target import TARGETS, Target
+from dojo_core.targets.target import target as target_named
 
 LINES_FOLDER = Path(__file__).resolve().parent.parent / "lines"
 
 _SAME_MOVES = {"hip": "cuda"}  # targets with the moves of another, whose lines apply
 
 _MOVE = re.compile(r"(?:(\d{1,6}):)?\s*([^;]+?)\s*(?:;\s*([\d. ]*))?\Z", re.ASCII)
-_LET = re.compile(
-    r"let\s+(?P<name>[a-z][a-z0-9_]*)\s*=\s*(?:(?P<whole>[A-Za-z]\w*)\s*/\s*(?P<parts>[1-9]\d{0,8})|"
-    r"(?P<values>\d{1,9}(?:\s+\d{1,9}){0,15})(?:\s+dividing\s+(?P<divided>[A-Za-z]\w*))?)\Z",
+_LET = re.compile(r"let\s+([a-z][a-z0-9_]*)\s*=\s*(.+)\Z", re.ASCII)
+_VALUE = re.compile(
+    r"(?P<whole>[A-Za-z]\w*)\s*/\s*(?P<parts>[1-9]\d{0,8})|"
+    r"(?P<values>\d{1,9}(?:\s+\d{1,9}){0,15})(?:\s+dividing\s+(?P<divided>[A-Za-z]\w*))?",
     re.ASCII,
 )
+_VECTOR_BYTES = (64, 32)  # for which | gives values of their own
 _FACTS = {
     "kernel": (r"\w+", "kernel softmax"),
     "shape": (r"\d+(x\d+)*", "shape 24576x512"),
@@ -58,22 +63,33 @@ _PARAMETER = re.compile(r"\$([a-z][a-z0-9_]*)")
 
 
 @dataclass(frozen=True)
-class Let:
-    """A parameter: the first of ``values`` that divides ``of`` and is smaller, else the last; or, with
-    ``parts``, one of so many of it. ``of``: a size of the kernel or an earlier parameter; "" for none."""
+class Value:
+    """The first of ``choices`` that divides ``of`` and is smaller, else the last; or, with ``parts``, one of
+    so many of it. ``of``: a size of the kernel or an earlier parameter; "" for none."""
 
-    name: str
-    values: tuple[int, ...] = ()
+    choices: tuple[int, ...] = ()
     of: str = ""
     parts: int = 0
 
-    def value(self, known: Mapping[str, int]) -> int:
+    def at(self, known: Mapping[str, int]) -> int:
         if self.parts:
             return known[self.of] // self.parts
         if not self.of:
-            return self.values[0]
+            return self.choices[0]
         whole = known[self.of]
-        return next((v for v in self.values if 0 < v < whole and whole % v == 0), self.values[-1])
+        return next((v for v in self.choices if 0 < v < whole and whole % v == 0), self.choices[-1])
+
+
+@dataclass(frozen=True)
+class Let:
+    """A parameter. ``values``: for vectors of 64 bytes, of 32 and of less; the last serves the rest."""
+
+    name: str
+    values: tuple[Value, ...]
+
+    def value(self, known: Mapping[str, int], vector_bytes: int) -> int:
+        narrower = sum(vector_bytes < each for each in _VECTOR_BYTES)
+        return self.values[min(narrower, len(self.values) - 1)].at(known)
 
 
 @dataclass(frozen=True)
@@ -96,29 +112,46 @@ class RecordedLine:
         """The parameters' values at the line's own shape."""
         return self.values(self.shape)
 
-    def values(self, shape: str, settings: Mapping[str, int] | None = None) -> dict[str, int]:
-        """The parameters' values at a shape, those that a caller sets before all. Raises TextError for an
-        unknown one."""
+    def values(
+        self, shape: str, settings: Mapping[str, int] | None = None, on: Target | None = None
+    ) -> dict[str, int]:
+        """The parameters' values at a shape (and on a target: default this machine), those that a caller sets
+        before all. Raises TextError for an unknown one."""
         names = [each.name for each in self.lets]
         for name in settings or {}:
             if name not in names:
                 raise TextError(
                     f"the line has no parameter {name}", f"Its parameters: {', '.join(names) or 'none'}."
                 )
-        known = dict(zip(_sizes(self.kernel), map(int, shape.split("x")), strict=False)) if shape else {}
+        widths = (on or target_named(self.target)).vector_widths.get("f32", (1,))
+        known = self._sizes(shape)
         found: dict[str, int] = {}
         for each in self.lets:
             chosen = (settings or {}).get(each.name)
-            found[each.name] = each.value({**known, **found}) if chosen is None else chosen
+            for value in each.values:
+                if value.of and value.of not in {**known, **found}:
+                    raise TextError(
+                        f"the shape {shape} has no size {value.of}, which {each.name} follows",
+                        f"Write all sizes of {self.kernel}: {'x'.join(_sizes(self.kernel))}.",
+                    )
+            found[each.name] = each.value({**known, **found}, 4 * widths[0]) if chosen is None else chosen
         return found
 
-    def steps(self, settings: Mapping[str, int] | None = None, shape: str = "") -> list[Step | str]:
-        """The moves with parameters filled in, for a shape (default: the line's own), and recipes by their
-        text.
+    def _sizes(self, shape: str) -> dict[str, int]:
+        """The kernel's sizes by name at a shape; where none is told, at the kernel's first."""
+        if not shape and self.kernel in kernels.names():
+            shape = "x".join(map(str, kernels.get(self.kernel).shapes[0]))
+        return dict(zip(_sizes(self.kernel), map(int, shape.split("x")), strict=False)) if shape else {}
+
+    def steps(
+        self, settings: Mapping[str, int] | None = None, shape: str = "", on: Target | None = None
+    ) -> list[Step | str]:
+        """The moves with parameters filled in, for a shape (default: the line's own) on a target, and recipes
+        by their text.
 
         Raises TextError for a bad move or an unknown parameter.
         """
-        values = self.values(shape or self.shape, settings)
+        values = self.values(shape or self.shape, settings, on)
         found: list[Step | str] = []
         for origin, (number, words, births) in zip(self.numbers, self.moves, strict=True):
 
@@ -149,7 +182,8 @@ class RecordedLine:
 
     def play(self, game: Game, settings: Mapping[str, int] | None = None) -> Replay:
         """Play the line from the game's cursor on; stops at the first move that does not apply."""
-        calls = self.steps(settings, game.shape if game.kernel == self.kernel else "")
+        shape = game.shape if game.kernel == self.kernel else ""
+        calls = self.steps(settings, shape, game.context(game.cursor, 0).target)
         atomic = [call for call in calls if isinstance(call, Step)]
         if len(atomic) == len(calls):
             return game.replay(game.cursor, atomic)
@@ -218,18 +252,22 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
 
 def _let(match: re.Match[str], lets: Sequence[Let], kernel: str, number: int, raw: str) -> Let:
     """A parameter as written. Raises TextError where it follows what is not known."""
-    of = match["whole"] or match["divided"] or ""
     known = [*_sizes(kernel), *(each.name for each in lets)]
-    if of and of not in known:
-        remedy = f"Known are: {', '.join(known)}." if known else "Name the kernel in a line before it."
-        raise TextError(f"there is no size or earlier parameter {of}", remedy, number, 1, raw)
-    if match["parts"]:
-        return Let(match["name"], (), of, int(match["parts"]))
-    values = tuple(map(int, match["values"].split()))
-    if len(values) > 1 and not of:
-        raise TextError("several values need what they divide", "Write: let block = 64 32 dividing N",
-                        number, 1, raw)  # fmt: skip
-    return Let(match["name"], values, of)
+    values: list[Value] = []
+    for text in match[2].split("|"):
+        told = _VALUE.fullmatch(text.strip())
+        if told is None or len(values) > len(_VECTOR_BYTES):
+            raise TextError("a parameter reads: let block = 32", "Correct the line.", number, 1, raw)
+        of = told["whole"] or told["divided"] or ""
+        if of and of not in known:
+            remedy = f"Known are: {', '.join(known)}." if known else "Name the kernel in a line before it."
+            raise TextError(f"there is no size or earlier parameter {of}", remedy, number, 1, raw)
+        choices = tuple(map(int, (told["values"] or "").split()))
+        if len(choices) > 1 and not of:
+            raise TextError("several values need what they divide", "Write: let block = 64 32 dividing N",
+                            number, 1, raw)  # fmt: skip
+        values.append(Value(choices, of, int(told["parts"] or 0)))
+    return Let(match[1], tuple(values))
 
 
 def _sizes(kernel: str | None) -> tuple[str, ...]:

@@ -119,6 +119,10 @@ def exported(tmp_path) -> Path:
 def test_a_c_program_builds_with_it_and_gets_its_results(exported, tmp_path, compiler):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed (Debian: apt-get install {compiler})")
+    none = "int main(void) { return 0; }"
+    command = [compiler, "-fopenmp", "-x", "c", "-", "-o", tmp_path / "none"]
+    if subprocess.run(command, input=none, text=True, capture_output=True, check=False).returncode:
+        pytest.skip(f"{compiler} has no OpenMP here (Debian: apt-get install libomp-dev)")
     build, prefix, user = tmp_path / "build", tmp_path / "prefix", tmp_path / "user"
     done("cmake", "-S", exported, "-B", build, f"-DCMAKE_C_COMPILER={compiler}",
          "-DCMAKE_C_FLAGS=-Wall -Wextra", cwd=tmp_path)  # fmt: skip

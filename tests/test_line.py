@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from dojo_core import TextError, kernels
+from dojo_core.export.narrow import widest_vector
 from dojo_core.game import Game
 from dojo_core.line import line_for, read_line, recorded_lines, with_births
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.dtypes import INTEGERS
 from dojo_core.program.tree import walk
-from dojo_core.targets.cpu.limits import cpu
+from dojo_core.targets.cpu.limits import cpu, vector_bytes, vector_widths
 from dojo_core.targets.instructions import INSTRUCTIONS
 from tests.compiled import random_inputs, run_program
 
@@ -51,6 +52,27 @@ def test_each_line_replays_to_its_golden_end(wide_cpu, name):
     assert game.current.program.text == (GOLDEN / f"{name}.txt").read_text()
 
 
+WIDE_VECTORS = {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
+
+
+@pytest.mark.parametrize(
+    ("name", "features"),
+    [
+        (name, features)
+        for name in recorded_lines()
+        for features in (WIDE_VECTORS, {"avx2"}, set())
+        if features or name != "qmatmul"  # there is no vpdpbusd of 16 bytes
+    ],
+)
+def test_each_line_applies_whatever_the_width_of_vectors(monkeypatch, name, features):
+    every = frozenset((i.name, lanes) for i in INSTRUCTIONS.values() for lanes in i.needs)
+    machine = replace(cpu(), vector_widths=vector_widths(frozenset(features)), instructions=every)
+    monkeypatch.setattr("dojo_core.moves.legality.target_named", lambda name: machine)
+    line = recorded_lines()[name]
+    game = played(line.shape, name)
+    assert widest_vector(game.current.program) == max(vector_bytes(frozenset(features)))
+
+
 @pytest.fixture
 def any_instruction(monkeypatch):
     """This machine, with every instruction of the table: where it lacks one, plain loops stand in."""
@@ -64,7 +86,7 @@ def test_each_end_computes_what_its_kernel_is(any_instruction, name):
     line = recorded_lines()[name]
     kernel = kernels.get(line.kernel)
     shape = SMALLER.get(name, line.shape)
-    program = played(shape, name, lanes=LANES).current.program
+    program = played(shape, name).current.program
     inputs = random_inputs(program, full=True)
     (output,) = program.outputs
     got = run_program(program, inputs, line.policy)[output]
@@ -126,6 +148,10 @@ HEADER = "kernel softmax\nshape 4x8\n"
         (HEADER + "let block 32", 3, "a parameter reads: let block = 32", "Correct the line."),
         (HEADER + "let Block = 32", 3, "a parameter reads", "Correct the line."),
         (HEADER + "let block = 32 16", 3, "several values need what they divide", "dividing N"),
+        (HEADER + "let block = 32 | x", 3, "a parameter reads", "Correct the line."),
+        (HEADER + "let block = 32 | 16 | 8 | 4", 3, "a parameter reads", "Correct the line."),
+        (HEADER + "let block = 32 | 16 8", 3, "several values need what they divide", "dividing N"),
+        ("kernel softmax\nshape 4\nlet half = N / 2", 1, "4 has no size n", "Write all sizes of softmax: MxN."),
         (HEADER + "let block = 32 16 dividing Q", 3, "no size or earlier parameter q", "Known are: M, N."),
         ("shape 4x8\nlet half = K / 2", 2, "no size or earlier parameter k", "Name the kernel"),
         (HEADER + "split_scope m@0 $block", 3, "no parameter block", "Add a line: let block = 16"),
@@ -156,6 +182,22 @@ def test_parameters_follow_the_sizes_and_each_other():
     assert line.values("512x768x64", {"rows": 192})["group"] == 6, "what is set, the others follow"
     assert line.values("7x768x64")["rows"] == 256, "where none divides the move is refused"
     assert [str(step.move) for step in line.steps(shape="512x768x64")] == ["split_scope c@0 256"]
+
+
+def test_parameters_follow_the_width_of_vectors():
+    text = (
+        "kernel matmul\nshape 6x8x96\nlet lanes = 16 | 8\nlet panel = 64 48 dividing N | 16 | 8 dividing N\n"
+    )
+    line = read_line(text)
+    on = {width: replace(WIDE, vector_widths={"f32": (width,)}) for width in (16, 8, 4)}
+    assert line.values(line.shape, on=on[16]) == {"lanes": 16, "panel": 48}
+    assert line.values(line.shape, on=on[8]) == {"lanes": 8, "panel": 16}
+    assert line.values(line.shape, on=on[4]) == {"lanes": 8, "panel": 8}, "the last serves the rest"
+
+
+def test_where_a_line_tells_no_shape_its_parameters_follow_the_kernels_first():
+    line = read_line("kernel softmax\nlet half = N / 2\nsplit_scope m#1@1 $half\n")
+    assert line.settings == {"half": kernels.get("softmax").shapes[0][1] // 2}
 
 
 # Layers of ResNet-50, BERT-base and Llama 3 8B on which the line of a kernel is played as it stands.

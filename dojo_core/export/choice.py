@@ -13,7 +13,6 @@ from dojo_core.measure.records import Record, Records
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.limits import cpu
 
 TARGET = "cpu"
 _GAMES = 100  # saved games that are searched for the moves that led to a record's program
@@ -78,15 +77,10 @@ def of_line(
 ) -> Choice:
     """The end of a line, played at a shape (default: the line's own).
 
-    Where nobody set ``lanes`` and this machine has no vectors of the line's own, it takes the widest here.
     Raises NotExported where a move does not apply, ValueError and TextError for a bad shape or parameter.
     """
-    chosen = dict(settings or {})
-    widths = cpu().vector_widths["f32"]
-    if "lanes" not in chosen and line.values(shape or line.shape).get("lanes", widths[0]) not in widths:
-        chosen["lanes"] = widths[0]
     game = start_game(kernel, shape or line.shape or None, policy or line.policy)
-    report = line.play(game, chosen)
+    report = line.play(game, settings)
     for number, entry in enumerate(report.entries, 1):
         if not entry.applies:
             names = ", ".join(line.settings)

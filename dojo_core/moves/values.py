@@ -324,8 +324,8 @@ class UseKept(Transformation):
         8 y[{0}] = t[{0}]*2
 
     Legal iff
-      1. NAME is a temporary alone in its buffer, written by one operation, or a start and a nest behind it, and
-         read by the next operation only;
+      1. NAME is a temporary alone in its buffer, written by one operation, or a start and a nest behind it,
+         and read by the next operation only;
       2. some write of T makes the same value, and recomputing the result gives this program back.
     """
 
@@ -395,9 +395,10 @@ class UseKept(Transformation):
 def _made_before_use(program: Program, name: str) -> tuple[tuple[Leaf, ...], Leaf] | None:
     """(what makes a temporary, what uses it), where these stand side by side and are alone: one operation
     makes it, or a start and an accumulation, which may have scopes of its own."""
-    *makers, user = leaves_of(program, name) or (None,)
-    if len(makers) not in (1, 2) or name in program.interface:
+    found = leaves_of(program, name)
+    if len(found) not in (2, 3) or name in program.interface:
         return None
+    *makers, user = found
     first, last = makers[0], makers[-1]
     *above, at = first.path
     fits = (

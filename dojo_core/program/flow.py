@@ -36,8 +36,8 @@ class Definition:
 
 @dataclass(frozen=True)
 class Reduction:
-    """What every instance of a read finds was set by ``start``, then changed by ``total``, an accumulation, once
-    for each iteration of its scopes ``over``, in their order, and by nothing else."""
+    """What every instance of a read finds was set by ``start``, then changed by ``total``, an accumulation,
+    once for each iteration of its scopes ``over``, in their order, and by nothing else."""
 
     start: Definition
     total: Definition

@@ -14,9 +14,11 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from agents.jobs.recording import RECORDINGS, Recording
+from dojo_core import kernels
 from dojo_core.export import NotExported, library, zipped
 from dojo_core.export.choice import of_game
 from dojo_core.game import Game
+from dojo_core.line import recorded_lines
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.service import Refused
 from pages import shell
@@ -25,6 +27,7 @@ from pages.watch import replay
 from pages.watch.hand import sit
 
 STATIONS = ("The naive program", "Ten moves by hand", "An agent finishes", "Beside PyTorch", "In a model")
+KERNEL = "softmax"
 AGENTS_GAME = RECORDINGS / "softmax-agent.game"
 EXAMPLE = RECORDINGS.parent / "examples" / "softmax_in_a_model.py"
 
@@ -181,14 +184,32 @@ def _pytorch() -> None:
         st.caption(told["source"])
         if st.button("Measure it on this machine", key="tour_compare"):
             _compare()
-        st.caption("The agent's program comes onto your board; Compare then offers it beside PyTorch.")
+        st.caption(
+            "The agent's program (where its vectors are wider than this machine's, the recorded line's) "
+            "comes onto your board; Compare then offers it beside PyTorch."
+        )
+
+
+def _own_game() -> Game:
+    """The agent's game; where its vectors are wider than this machine's, the kernel's recorded line.
+
+    Raises OSError and ValueError where neither can be played.
+    """
+    try:
+        return Game.from_text(AGENTS_GAME.read_text(encoding="utf-8"))
+    except ValueError as fault:
+        line = recorded_lines()[KERNEL]
+        kernel = kernels.get(KERNEL)
+        game = Game.new(kernel.program(kernel.shape(line.shape)), KERNEL, line.shape, policy=line.policy)
+        if not all(entry.applies for entry in line.play(game).entries):
+            raise fault
+        return game
 
 
 def _compare() -> None:
     """Compare, with the agent's game on this tab's board: its program is the first that is offered there."""
     try:
-        game = Game.from_text(AGENTS_GAME.read_text(encoding="utf-8"))
-        sit(the_service().take_in(game, the_player().id))
+        sit(the_service().take_in(_own_game(), the_player().id))
     except (OSError, ValueError, Refused) as fault:
         st.error(f"The agent's program cannot be opened: {fault}")
     else:
@@ -222,7 +243,6 @@ def _model() -> None:
 def _exported() -> bytes | None:
     """The library of the agent's best, made now."""
     try:
-        game = Game.from_text(AGENTS_GAME.read_text(encoding="utf-8"))
-        return zipped(library([of_game(game, "the tour's agent")]))
-    except (OSError, ValueError, NotExported):  # its vectors may be wider than this machine's
+        return zipped(library([of_game(_own_game(), "the tour's agent")]))
+    except (OSError, ValueError, NotExported):
         return None
