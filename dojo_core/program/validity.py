@@ -32,7 +32,7 @@ from dojo_core.program.difference import Difference, on_heap
 from dojo_core.program.flow import orders, touches_of
 from dojo_core.program.gpu import UNORDERED, outside_phases
 from dojo_core.program.integers import Constraint
-from dojo_core.program.tree import Access, Birth, Buffer, Leaf, Node, Op, Path, Program, Scope
+from dojo_core.program.tree import Access, Birth, Buffer, Dim, Leaf, Node, Op, Path, Program, Scope
 
 
 @dataclass(frozen=True)
@@ -53,30 +53,26 @@ def storage_fault(program: Program, since: Difference | None = None) -> Fault | 
     ``since``, if given, is the difference from a valid program; only the buffers that it concerns are looked
     at: of all others the projections are the same.
     """
-    for buffer, verdict in _verdicts(program, Difference(program) if since is None else since):
-        if verdict is not None:
-            # The verdict is kept for the projection; its nodes and instances are told in the real tree.
-            told = _verdict(program, buffer, program.body)
-            assert told is not None
-            return _located(program, buffer, told)
-    return None
+    judged = _verdicts(program, Difference(program) if since is None else since)
+    return next((_fault(program, buffer) for buffer, sound in judged if not sound), None)
 
 
 def keeps_storage(program: Program, since: Difference) -> bool:
     """Is there no ``storage_fault``?"""
-    return all(verdict is None for _, verdict in _verdicts(program, since))
+    return all(sound for _, sound in _verdicts(program, since))
 
 
-def _verdicts(program: Program, since: Difference) -> Iterator[tuple[Buffer, Fault | None]]:
+def _verdicts(program: Program, since: Difference) -> Iterator[tuple[Buffer, bool]]:
+    """Each buffer that may have come to harm, and that it has not."""
     parallel = not UNORDERED.isdisjoint(since.before.summary.marks | since.made.marks)
     for buffer in since.concerned:
         if not on_heap(buffer):
-            yield buffer, _verdict(program, buffer, since.accessing(frozenset(buffer.arrays)))
+            yield buffer, _is_sound(program, buffer, since.accessing(frozenset(buffer.arrays)))
         elif parallel:
             # Only a race can be wrong with it, and that is between iterations of one child of the root.
             fresh = any(buffer is b for b in since.fresh)
             nodes = since.accessing(frozenset(buffer.arrays)) if fresh else since.new
-            yield buffer, _verdict(program, buffer, [n for n in nodes if _unordered(n)])
+            yield buffer, _is_sound(program, buffer, [n for n in nodes if _unordered(n)])
 
 
 def _unordered(node: Node) -> bool:
@@ -87,7 +83,7 @@ def _unordered(node: Node) -> bool:
 def definition_fault(program: Program) -> Fault | None:
     """A read before any write, or an output with an element never written, where decidable."""
     for buffer in program.buffers:
-        found = [t for leaf in program.leaves for t in touches(leaf) if t.access.array in buffer.arrays]
+        found = _touching(program, buffer)
         for touch in found:
             if touch.access.array in program.inputs or touch.kind == "w":
                 continue
@@ -153,8 +149,10 @@ class _View:
             yield touch, coverage(touch, self.touches)
 
 
-def _touches_any(leaf: Leaf, arrays: Sequence[str]) -> bool:
-    return leaf.op.target.array in arrays or any(a.array in arrays for a in leaf.op.reads)
+Names = tuple[str, ...]  # the arrays of a buffer
+
+
+_ELSEWHERE = Access("", ())  # the target of an operation that writes another buffer
 
 
 class _Projection:
@@ -176,21 +174,26 @@ class _Projection:
         )
 
 
-def _project(node: Node, arrays: frozenset[str]) -> _Projection | None:
+def _project(node: Node, names: Names) -> _Projection | None:
     """What of a subtree concerns these arrays; None if nothing does. Kept with the scope."""
     if isinstance(node, Op):
-        mine = tuple([a for a in node.reads if a.array in arrays])
-        target = node.target if node.target.array in arrays else None
+        mine = tuple([_named(a, names) for a in node.reads if a.array in names])
+        target = _named(node.target, names) if node.target.array in names else None
         if target is None and not mine:
             return None
         return _Projection(("op", target, node.accumulate if target else "", mine, node.guard))
-    if node.arrays.isdisjoint(arrays):
+    if node.arrays.isdisjoint(names):
         return None
-    kept: dict[frozenset[str], _Projection] = node.__dict__.setdefault("_projections", {})
-    if arrays not in kept:
-        children = tuple([p for p in [_project(c, arrays) for c in node.body] if p is not None])
-        kept[arrays] = _Projection((node.size, _order_mark(node), children))
-    return kept[arrays]
+    kept: dict[Names, _Projection] = node.__dict__.setdefault("_projections", {})
+    if names not in kept:
+        children = tuple([p for p in [_project(c, names) for c in node.body] if p is not None])
+        kept[names] = _Projection((node.size, _order_mark(node), children))
+    return kept[names]
+
+
+def _named(access: Access, names: Names) -> Access:
+    """An array of a buffer goes by its number there, so that like accesses to another share a verdict."""
+    return Access(str(names.index(access.array)), access.index)
 
 
 def _order_mark(scope: Scope) -> str:
@@ -198,22 +201,27 @@ def _order_mark(scope: Scope) -> str:
     reduction, is told apart: the projection may have lost the others."""
     if scope.mark == "w" and len(scope.body) == 1 and isinstance(scope.body[0], Op):
         return "W"
-    return scope.mark if scope.mark in UNORDERED else ""
+    return scope.mark if scope.mark in _UNORDERED_WORDS else ""
 
 
-def _projected(nodes: Iterable[Node], arrays: frozenset[str]) -> tuple[_Projection, ...]:
-    return tuple([p for p in [_project(n, arrays) for n in nodes] if p is not None])
-
-
-def _verdict(program: Program, buffer: Buffer, nodes: Iterable[Node]) -> Fault | None:
-    """What is wrong with a buffer, as far as these children of the root access it."""
-    outputs = tuple([a for a in buffer.arrays if a in program.outputs])
-    return _judge(_projected(nodes, frozenset(buffer.arrays)), buffer, outputs)
+def _is_sound(program: Program, buffer: Buffer, nodes: Iterable[Node]) -> bool:
+    """Is nothing wrong with a buffer, as far as these children of the root access it?"""
+    names = buffer.arrays
+    outputs = tuple([k for k, array in enumerate(names) if array in program.outputs])
+    projection = tuple([p for p in [_project(n, names) for n in nodes] if p is not None])
+    return _judge(projection, len(names), buffer.dims, buffer.location, outputs)
 
 
 @lru_cache(maxsize=4_000)  # some kilobytes each, also of a program that nobody has any more
-def _judge(projection: tuple[_Projection, ...], buffer: Buffer, outputs: tuple[str, ...]) -> Fault | None:
-    return _check(_viewed(projection), buffer, outputs)
+def _judge(
+    projection: tuple[_Projection, ...],
+    arrays: int,
+    dims: tuple[Dim, ...],
+    location: str,
+    outputs: tuple[int, ...],
+) -> bool:
+    buffer = Buffer("", "", dims, location, tuple(map(str, range(arrays))))
+    return _check(_viewed(projection), buffer, tuple(map(str, outputs))) is None
 
 
 @lru_cache(maxsize=1_000)  # moves on a buffer's line ask about the same accesses over and over
@@ -241,23 +249,17 @@ def _small_leaves(projection: Sequence[_Projection]) -> list[Leaf]:
     return found
 
 
-_ELSEWHERE = Access("", ())  # the target of an operation that writes another buffer
+def _fault(program: Program, buffer: Buffer) -> Fault:
+    """What is wrong with a buffer that is not sound, in the program's own names and places."""
+    outputs = [a for a in buffer.arrays if a in program.outputs]
+    fault = _check(_View(_touching(program, buffer)), buffer, outputs)
+    assert fault is not None
+    return fault
 
 
-def _located(program: Program, buffer: Buffer, fault: Fault) -> Fault:
-    """Move a verdict from the projection's tree to the program's own."""
-    real = [leaf for leaf in program.leaves if _touches_any(leaf, buffer.arrays)]
-    small = _small_leaves(_projected(program.body, frozenset(buffer.arrays)))
-    at = {s.path: r for s, r in zip(small, real, strict=True)}
-
-    def whole(leaf: Leaf) -> Leaf:
-        return at.get(leaf.path, leaf)
-
-    witness = fault.witness
-    if witness is not None:
-        witness = Witness(tuple((whole(leaf), v) for leaf, v in witness.instances), witness.cell)
-    nodes = tuple(at[p].path if p in at else p for p in fault.nodes)
-    return Fault(fault.code, fault.buffer, fault.array, fault.sentence, nodes, witness)
+def _touching(program: Program, buffer: Buffer) -> tuple[Touch, ...]:
+    """All accesses to a buffer, in tree order."""
+    return tuple(t for leaf in program.leaves for t in touches(leaf) if t.access.array in buffer.arrays)
 
 
 # ---------------------------------------------------------------------------- the check
@@ -345,14 +347,14 @@ _UNORDERED_WORDS = {"p": "parallel", "g": "grid", "b": "block", "w": "warp", "W"
 def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Fault | None:
     """Two unordered iterations of a parallel scope that touch one cell, one of them writing."""
     # implied: without a mark all iterations are in order, which the loops below find one pair at a time
-    if not any(scope.mark for touch in view.touches for scope in touch.leaf.scopes[owner:]):
+    if not any(_order_mark(scope) for touch in view.touches for scope in touch.leaf.scopes[owner:]):
         return None
     for n, a in enumerate(view.touches):
         for b in view.touches[n:]:
             if a.kind == "r" and b.kind == "r":
                 continue
             for depth in range(owner, shared_depth(a, b)):
-                mark = a.leaf.scopes[depth].mark
+                mark = _order_mark(a.leaf.scopes[depth])
                 if not mark or (mark == "W" and a.kind == "a" and is_reduction(a.leaf, depth)):
                     continue  # a warp's reduction counts as one operation (its target comes last: b is a)
                 for relation in ("<",) if a is b else ("<", ">"):
