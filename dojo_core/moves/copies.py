@@ -357,11 +357,12 @@ def _with_body(program: Program, path: Path, body: tuple[Node, ...], buffers: tu
 
 def _written_before(write: Touch, read: Touch, depth: int) -> Witness | None:
     """A write in the same iteration of the first ``depth`` scopes that comes before a read of its cell."""
-    for order in orders(write, read, depth):
+    cells = list(zip(write.access.index, read.access.index, strict=True))
+    for order in orders(write, read, depth, cells):
         system = System()
         w = system.instance(write.leaf)
         r = system.instance(read.leaf, share=w[:depth])
-        for a, b in zip(write.access.index, read.access.index, strict=True):
+        for a, b in cells:
             system.equal(a, w, b, r)
         for one in order:
             system.order(w, r, one)

@@ -22,7 +22,7 @@ from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, place_of, scope_
 from dojo_core.moves.places import fresh_name as fresh
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import is_reduction
-from dojo_core.program.expressions import TextError, parse_access
+from dojo_core.program.expressions import TextError, parse_access, reads_back
 from dojo_core.program.marks import mark_word
 from dojo_core.program.tree import Access, Leaf, Path, Program, Scope
 from dojo_core.targets.instructions import INSTRUCTIONS
@@ -239,11 +239,25 @@ class _PrefetchMove(Transformation):
     family = "marks"
     parameters = (Parameter("operation", "op"), Parameter("access", "access"))
 
+    def offers(self, program: Program, leaf: Leaf) -> dict[str, Access]:
+        """The candidates for an operation, by their text."""
+        raise NotImplementedError
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        for leaf in context.program.leaves:
+            place = place_of(context.program, leaf.path)
+            for text in self.offers(context.program, leaf):
+                yield place, text
+
     def read(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Leaf, Access] | Refusal:
         assert isinstance(arguments[0], Place)
         leaf = leaf_at(context.program, arguments[0])
+        text = str(arguments[1])
+        offered = self.offers(context.program, leaf).get(text)
+        if offered is not None and reads_back(offered, text):  # implied: only spares the parser
+            return leaf, offered
         try:
-            return leaf, parse_access(context.program, leaf, str(arguments[1]))
+            return leaf, parse_access(context.program, leaf, text)
         except TextError as error:
             return structural("bad-access", f"{arguments[1]}: {error.message}. {error.remedy}", leaf.path)
 
@@ -282,25 +296,12 @@ class Prefetch(_PrefetchMove):
 
     name = "prefetch"
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
-        program = context.program
-        for leaf in program.leaves:
-            offered: set[Access] = set()
-            for access in dict.fromkeys((*leaf.op.reads, leaf.op.target)):
-                if program.buffer_of[access.array].location != "heap":
-                    continue
-                used = sorted({d for form in access.index for d in form.depths})
-                plain = [d for d in used if leaf.scopes[d].mark in ("", "p")]
-                if not plain:
-                    continue
-                ahead = [(plain[0], 1)]
-                if len(plain) > 1:
-                    ahead.append((plain[-1], 16))
-                for depth, distance in ahead:
-                    moved = access.substitute({depth: Affine.iterator(depth) + distance})
-                    if moved not in offered and moved not in leaf.op.prefetches:
-                        offered.add(moved)
-                        yield place_of(program, leaf.path), str(moved)
+    def offers(self, program: Program, leaf: Leaf) -> dict[str, Access]:
+        kept: dict[Path, dict[str, Access]] = program.__dict__.setdefault("_ahead", {})
+        if leaf.path not in kept:
+            ahead = (a for a in _ahead(program, leaf) if a not in leaf.op.prefetches)
+            kept[leaf.path] = {str(access): access for access in ahead}
+        return kept[leaf.path]
 
     def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         found = self.read(context, arguments)
@@ -313,6 +314,17 @@ class Prefetch(_PrefetchMove):
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         return Move("clear_prefetch", arguments)
+
+
+def _ahead(program: Program, leaf: Leaf) -> Iterator[Access]:
+    """The accesses of an operation to the heap, some iterations on."""
+    for access in dict.fromkeys((*leaf.op.reads, leaf.op.target)):
+        if program.buffer_of[access.array].location != "heap":
+            continue
+        used = sorted({d for form in access.index for d in form.depths})
+        plain = [d for d in used if leaf.scopes[d].mark in ("", "p")]
+        for depth, distance in zip([*plain[:1], *plain[1:][-1:]], (1, 16), strict=False):
+            yield access.substitute({depth: Affine.iterator(depth) + distance})
 
 
 @register
@@ -335,10 +347,8 @@ class ClearPrefetch(_PrefetchMove):
 
     name = "clear_prefetch"
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
-        for leaf in context.program.leaves:
-            for access in leaf.op.prefetches:
-                yield place_of(context.program, leaf.path), str(access)
+    def offers(self, program: Program, leaf: Leaf) -> dict[str, Access]:
+        return {str(access): access for access in leaf.op.prefetches}
 
     def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
         found = self.read(context, arguments)

@@ -125,7 +125,7 @@ def meeting(
     pairs = list(zip(a.access.index, b.access.index, strict=True))
     if dims is not None:
         pairs = [pairs[k] for k in dims]
-    if _forced_equal(pairs, equal, orders):
+    if excluded(pairs, equal, orders):
         return None
     system = System()
     va = system.instance(a.leaf)
@@ -141,8 +141,10 @@ def meeting(
     return Witness(((a.leaf, values[0]), (b.leaf, values[1])), cell_text(a.access, values[0]))
 
 
-def _forced_equal(pairs: Sequence[tuple[Index, Index]], equal: int, orders: Sequence[Order]) -> bool:
-    """Quick answer for the usual case: an index that is the ordered iterator itself, alike in both."""
+def excluded(pairs: Sequence[tuple[Index, Index]], equal: int, orders: Sequence[Order]) -> bool:
+    """May no instances whose iterators of the first ``equal`` depths are the same, and the indices of each
+    pair, stand in this order? Quick answer for the usual case: an index that is the ordered iterator itself,
+    alike in both."""
     for order in orders:
         if order.relation == "=":
             continue
@@ -152,7 +154,7 @@ def _forced_equal(pairs: Sequence[tuple[Index, Index]], equal: int, orders: Sequ
                 # implied: two places of a table may hold one value, but nothing writes through a table
                 and isinstance(ia, Affine)
                 and ia.uses(order.depth)
-                and all(d < equal or d == order.depth for d, _ in ia.terms)
+                and all(d < equal or d == order.depth or Order(d, "=") in orders for d, _ in ia.terms)
             ):
                 return True
     return False
@@ -172,6 +174,12 @@ class System:
     def __init__(self) -> None:
         self.box: list[tuple[int, int]] = []
         self.constraints: list[Constraint] = []
+
+    def copy(self) -> System:
+        """What several systems have in common is built once."""
+        result = System()
+        result.box, result.constraints = [*self.box], [*self.constraints]
+        return result
 
     def instance(self, leaf: Leaf, share: Sequence[int] = (), pin: Sequence[int] = ()) -> list[int]:
         """Variables for an operation's iterators: outer ones shared, those in ``pin`` at their last value."""

@@ -338,3 +338,8 @@ def _access(text: str, array: str, dims: tuple[Dim, ...] | None, sizes: tuple[in
     reader.dims = {} if dims is None else {array: dims}
     reader.sizes = [*sizes]
     return reader.access(reader.read("access", reader.lines[0], 0), within_bounds=False)
+
+
+def reads_back(access: Access, text: str) -> bool:
+    """Does ``parse_access`` surely make this access of its text?"""
+    return len(text) <= DEEP and not access.indirect and not any(map(_too_large, access.index))

@@ -11,8 +11,17 @@ from dataclasses import dataclass, replace
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import coverage, digits, shared_depth
-from dojo_core.program.dependence import Order, System, Touch, Witness, cell_text, meeting, touches
-from dojo_core.program.tables import affine
+from dojo_core.program.dependence import (
+    Order,
+    System,
+    Touch,
+    Witness,
+    cell_text,
+    excluded,
+    meeting,
+    touches,
+)
+from dojo_core.program.tables import Index, affine
 from dojo_core.program.tree import Access, Leaf, Path, Program
 
 
@@ -169,17 +178,22 @@ def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
     # implied: the defining instance is the last that writes its cell; this only spares the solver
     if write == origin and source == origin.access and _once(origin, depth):
         return None
-    for before in orders(origin, write, depth):
+    cells = list(zip(source.index, write.access.index, strict=True))
+    before_write = list(orders(origin, write, depth, cells))
+    if not before_write:  # implied: none of them would be possible
+        return None
+    common = System()
+    r = common.instance(read.leaf)
+    share = r[:depth]
+    d = common.instance(origin.leaf, share)
+    for k, image in found.images.items():
+        common.equal(Affine.iterator(k), d, image, r)
+    w = common.instance(write.leaf, share)
+    for wanted, ours in cells:
+        common.equal(ours, w, wanted, d)
+    for before in before_write:
         for after in orders(write, read, depth):
-            system = System()
-            r = system.instance(read.leaf)
-            share = r[:depth]
-            d = system.instance(origin.leaf, share)
-            for k, image in found.images.items():
-                system.equal(Affine.iterator(k), d, image, r)
-            w = system.instance(write.leaf, share)
-            for ours, wanted in zip(write.access.index, source.index, strict=True):
-                system.equal(ours, w, wanted, d)
+            system = common.copy()
             for order in before:
                 system.order(d, w, order)
             for order in after:
@@ -200,11 +214,16 @@ def _once(write: Touch, depth: int) -> bool:
     return all(d in alone for d in range(depth, len(write.leaf.scopes)))
 
 
-def orders(a: Touch, b: Touch, depth: int) -> Iterator[list[Order]]:
-    """How an instance of ``a`` can come before one of ``b`` in one iteration of ``depth`` scopes."""
+def orders(
+    a: Touch, b: Touch, depth: int, cells: Sequence[tuple[Index, Index]] = ()
+) -> Iterator[list[Order]]:
+    """How an instance of ``a`` can come before one of ``b`` in one iteration of ``depth`` scopes. Ways that
+    are impossible at a glance, where the indices of each pair of ``cells`` are the same, are left out."""
     common = shared_depth(a, b)
     for level in range(depth, common):
-        yield [*(Order(d, "=") for d in range(depth, level)), Order(level, "<")]
+        order = [*(Order(d, "=") for d in range(depth, level)), Order(level, "<")]
+        if not excluded(cells, depth, order):  # implied: only spares the solver
+            yield order
     if not b.leaf.path or (a.leaf.path and a.leaf.path < b.leaf.path):
         yield [Order(d, "=") for d in range(depth, common)]
 

@@ -9,7 +9,7 @@ size of the ``:w`` scopes in it (1 without any); a thread's number is T*W plus t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dojo_core.program.affine import Affine
@@ -157,10 +157,7 @@ def thread_dims(buffer: Buffer, leaf: Leaf, index: tuple[Affine, ...]) -> tuple[
     )
 
 
-def shared_owner(program: Program, owner: Path) -> Path:
-    """The innermost scope at or above ``owner`` that is not in a phase: what a shared buffer lives in."""
-    scopes = program.scopes_above((*owner, 0))
-    for depth, scope in enumerate(scopes):
-        if scope.mark in ("b", "w", "W"):
-            return owner[:depth]
-    return owner
+def outside_phases(scopes: Sequence[Scope]) -> int:
+    """How many of these scopes, outermost first, are in no phase: what a shared buffer lives in."""
+    inside = (depth for depth, scope in enumerate(scopes) if scope.mark in ("b", "w", "W"))
+    return next(inside, len(scopes))

@@ -10,10 +10,10 @@ costs nothing there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import carried, coverage, shared_depth, unset
@@ -23,15 +23,16 @@ from dojo_core.program.dependence import (
     Touch,
     Witness,
     cell_text,
+    common_depth,
     is_reduction,
     meeting,
     touches,
 )
 from dojo_core.program.difference import Difference, on_heap
 from dojo_core.program.flow import orders, touches_of
-from dojo_core.program.gpu import UNORDERED, shared_owner
+from dojo_core.program.gpu import UNORDERED, outside_phases
 from dojo_core.program.integers import Constraint
-from dojo_core.program.tree import Access, Birth, Buffer, Leaf, Node, Op, Path, Program, Scope
+from dojo_core.program.tree import Access, Birth, Buffer, Dim, Leaf, Node, Op, Path, Program, Scope
 
 
 @dataclass(frozen=True)
@@ -52,33 +53,41 @@ def storage_fault(program: Program, since: Difference | None = None) -> Fault | 
     ``since``, if given, is the difference from a valid program; only the buffers that it concerns are looked
     at: of all others the projections are the same.
     """
-    for buffer, verdict in _verdicts(program, Difference(program) if since is None else since):
-        if verdict is not None:
-            # The verdict is kept for the projection; its nodes and instances are told in the real tree.
-            return _located(program, buffer, verdict)
-    return None
+    judged = _verdicts(program, Difference(program) if since is None else since)
+    return next((_fault(program, buffer) for buffer, sound in judged if not sound), None)
 
 
 def keeps_storage(program: Program, since: Difference) -> bool:
     """Is there no ``storage_fault``?"""
-    return all(verdict is None for _, verdict in _verdicts(program, since))
+    return all(sound for _, sound in _verdicts(program, since))
 
 
-def _verdicts(program: Program, since: Difference) -> Iterator[tuple[Buffer, Fault | None]]:
+def _verdicts(program: Program, since: Difference) -> Iterator[tuple[Buffer, bool]]:
+    """Each buffer that may have come to harm, and that it has not."""
     parallel = not UNORDERED.isdisjoint(since.before.summary.marks | since.made.marks)
     for buffer in since.concerned:
-        if parallel or not on_heap(buffer):
-            yield buffer, _verdict(program, buffer, since)
+        if not on_heap(buffer):
+            yield buffer, _is_sound(program, buffer, since.accessing(frozenset(buffer.arrays)))
+        elif parallel:
+            # Only a race can be wrong with it, and that is between iterations of one child of the root.
+            fresh = any(buffer is b for b in since.fresh)
+            nodes = since.accessing(frozenset(buffer.arrays)) if fresh else since.new
+            yield buffer, _is_sound(program, buffer, [n for n in nodes if _unordered(n)])
+
+
+def _unordered(node: Node) -> bool:
+    """Does a subtree hold scopes whose iterations may run in any order?"""
+    return isinstance(node, Scope) and not UNORDERED.isdisjoint(node.summary.marks)
 
 
 def definition_fault(program: Program) -> Fault | None:
     """A read before any write, or an output with an element never written, where decidable."""
     for buffer in program.buffers:
-        view = _view(program, buffer)
-        for touch in view.touches:
+        found = _touching(program, buffer)
+        for touch in found:
             if touch.access.array in program.inputs or touch.kind == "w":
                 continue
-            if coverage(touch, view.touches) is None:
+            if coverage(touch, found) is None:
                 return Fault(
                     "undefined",
                     buffer.name,
@@ -90,41 +99,60 @@ def definition_fault(program: Program) -> Fault | None:
         for array in buffer.arrays:
             if array in program.outputs:
                 touch = _exit_read(array, buffer)
-                if coverage(touch, view.touches) is None:
+                if coverage(touch, found) is None:
                     return Fault(
                         "unwritten",
                         buffer.name,
                         array,
                         f"Some element of the output {array} is never written. "
                         "Let the scopes around its writes run over all of it.",
-                        tuple(t.leaf.path for t in view.touches if t.access.array == array and t.kind != "r"),
+                        tuple(t.leaf.path for t in found if t.access.array == array and t.kind != "r"),
                     )
     return None
 
 
 def owner_path(program: Program, buffer: Buffer) -> Path:
     """The innermost scope that holds all accesses of a buffer (``shared``: outside phases); () the root."""
-    paths = [t.leaf.path[:-1] for array in buffer.arrays for t in touches_of(program, array)]
-    if not paths:
-        return ()
-    first = paths[0]
-    depth = min(len(p) for p in paths)
-    for path in paths[1:]:
-        while path[:depth] != first[:depth]:
-            depth -= 1
-    return shared_owner(program, first[:depth]) if buffer.location == "shared" else first[:depth]
+    found = [t for array in buffer.arrays for t in touches_of(program, array)]
+    return found[0].leaf.path[: _owner(found, buffer.location)] if found else ()
+
+
+def _owner(found: Sequence[Touch], location: str) -> int:
+    """How many scopes hold all these accesses, and a buffer at that location with them."""
+    if not found:
+        return 0
+    first = found[0].leaf
+    depth = len(first.scopes)
+    for touch in found:
+        depth = min(depth, common_depth(first, touch.leaf))
+    return outside_phases(first.scopes[:depth]) if location == "shared" else depth
 
 
 # ---------------------------------------------------------------------------- projections
 
 
-class _View(NamedTuple):
-    touches: tuple[Touch, ...]  # in tree order
-    owner: int  # depth of the owner: how many scopes hold all accesses
+class _View:
+    """All accesses to a buffer, and what covers each of them: asked of one projection for many a buffer."""
+
+    def __init__(self, touches: tuple[Touch, ...]) -> None:
+        self.touches = touches  # in tree order
+        self._covered: dict[int, tuple[int, tuple[Touch, ...]] | None] = {}
+
+    def reads(self, exits: Iterable[Touch]) -> Iterator[tuple[Touch, tuple[int, tuple[Touch, ...]] | None]]:
+        """Each read, those at exit last, with its ``coverage``."""
+        for number, touch in enumerate(self.touches):
+            if touch.kind != "w":
+                if number not in self._covered:
+                    self._covered[number] = coverage(touch, self.touches, any_value=True)
+                yield touch, self._covered[number]
+        for touch in exits:
+            yield touch, coverage(touch, self.touches)
 
 
-def _touches_any(leaf: Leaf, arrays: Sequence[str]) -> bool:
-    return leaf.op.target.array in arrays or any(a.array in arrays for a in leaf.op.reads)
+Names = tuple[str, ...]  # the arrays of a buffer
+
+
+_ELSEWHERE = Access("", ())  # the target of an operation that writes another buffer
 
 
 class _Projection:
@@ -146,21 +174,26 @@ class _Projection:
         )
 
 
-def _project(node: Node, arrays: frozenset[str]) -> _Projection | None:
+def _project(node: Node, names: Names) -> _Projection | None:
     """What of a subtree concerns these arrays; None if nothing does. Kept with the scope."""
     if isinstance(node, Op):
-        mine = tuple([a for a in node.reads if a.array in arrays])
-        target = node.target if node.target.array in arrays else None
+        mine = tuple([_named(a, names) for a in node.reads if a.array in names])
+        target = _named(node.target, names) if node.target.array in names else None
         if target is None and not mine:
             return None
         return _Projection(("op", target, node.accumulate if target else "", mine, node.guard))
-    if node.arrays.isdisjoint(arrays):
+    if node.arrays.isdisjoint(names):
         return None
-    kept: dict[frozenset[str], _Projection] = node.__dict__.setdefault("_projections", {})
-    if arrays not in kept:
-        children = tuple([p for p in [_project(c, arrays) for c in node.body] if p is not None])
-        kept[arrays] = _Projection((node.size, _order_mark(node), children))
-    return kept[arrays]
+    kept: dict[Names, _Projection] = node.__dict__.setdefault("_projections", {})
+    if names not in kept:
+        children = tuple([p for p in [_project(c, names) for c in node.body] if p is not None])
+        kept[names] = _Projection((node.size, _order_mark(node), children))
+    return kept[names]
+
+
+def _named(access: Access, names: Names) -> Access:
+    """An array of a buffer goes by its number there, so that like accesses to another share a verdict."""
+    return Access(str(names.index(access.array)), access.index)
 
 
 def _order_mark(scope: Scope) -> str:
@@ -168,87 +201,96 @@ def _order_mark(scope: Scope) -> str:
     reduction, is told apart: the projection may have lost the others."""
     if scope.mark == "w" and len(scope.body) == 1 and isinstance(scope.body[0], Op):
         return "W"
-    return scope.mark if scope.mark in UNORDERED else ""
+    return scope.mark if scope.mark in _UNORDERED_WORDS else ""
 
 
-def _verdict(program: Program, buffer: Buffer, since: Difference) -> Fault | None:
-    arrays = frozenset(buffer.arrays)
-    key = tuple([p for p in [_project(n, arrays) for n in since.accessing(arrays)] if p is not None])
-    outputs = tuple(a for a in buffer.arrays if a in program.outputs)
-    return _judge(key, buffer, outputs)
+def _is_sound(program: Program, buffer: Buffer, nodes: Iterable[Node]) -> bool:
+    """Is nothing wrong with a buffer, as far as these children of the root access it?"""
+    names = buffer.arrays
+    outputs = tuple([k for k, array in enumerate(names) if array in program.outputs])
+    projection = tuple([p for p in [_project(n, names) for n in nodes] if p is not None])
+    return _judge(projection, len(names), buffer.dims, buffer.location, outputs)
 
 
 @lru_cache(maxsize=4_000)  # some kilobytes each, also of a program that nobody has any more
-def _judge(projection: tuple[_Projection, ...], buffer: Buffer, outputs: tuple[str, ...]) -> Fault | None:
-    body = tuple(_rebuilt(p) for p in projection)
-    program = Program(buffer.name, (), outputs, (buffer,), body)
-    return _check(program, buffer)
+def _judge(
+    projection: tuple[_Projection, ...],
+    arrays: int,
+    dims: tuple[Dim, ...],
+    location: str,
+    outputs: tuple[int, ...],
+) -> bool:
+    buffer = Buffer("", "", dims, location, tuple(map(str, range(arrays))))
+    return _check(_viewed(projection), buffer, tuple(map(str, outputs))) is None
 
 
-def _rebuilt(projection: _Projection) -> Node:
-    """A small tree with the same accesses: operands of other buffers are left out."""
-    inside: Any = projection.inside
-    if inside[0] == "op":
-        _, target, accumulate, reads, guard = inside
-        return Op(target or Access("", ()), accumulate, "", reads, guard)
-    size, mark, children = inside
-    return Scope(size, tuple(_rebuilt(c) for c in children), mark)
+@lru_cache(maxsize=1_000)  # moves on a buffer's line ask about the same accesses over and over
+def _viewed(projection: tuple[_Projection, ...]) -> _View:
+    found = [t for leaf in _small_leaves(projection) for t in touches(leaf) if t.access.array]
+    return _View(tuple(found))
 
 
-def _view(program: Program, buffer: Buffer) -> _View:
-    found = tuple(t for leaf in program.leaves for t in touches(leaf) if t.access.array in buffer.arrays)
-    return _View(found, len(owner_path(program, buffer)))
+def _small_leaves(projection: Sequence[_Projection]) -> list[Leaf]:
+    """The operations of a small tree with the same accesses: operands of other buffers are left out."""
+    found: list[Leaf] = []
+
+    def gather(children: Sequence[_Projection], path: Path, scopes: tuple[Scope, ...]) -> None:
+        for number, child in enumerate(children):
+            inside: Any = child.inside
+            if inside[0] == "op":
+                _, target, accumulate, reads, guard = inside
+                op = Op(target or _ELSEWHERE, accumulate, "", reads, guard)
+                found.append(Leaf(op, (*path, number), scopes))
+            else:
+                size, mark, below = inside
+                gather(below, (*path, number), (*scopes, Scope(size, (), mark)))
+
+    gather(projection, (), ())
+    return found
 
 
-def _located(program: Program, buffer: Buffer, fault: Fault) -> Fault:
-    """Move a verdict from the projection's tree to the program's own."""
-    real = [leaf for leaf in program.leaves if _touches_any(leaf, buffer.arrays)]
-    projected = (_project(n, frozenset(buffer.arrays)) for n in program.body)
-    small = Program("", (), (), (), tuple(_rebuilt(p) for p in projected if p is not None)).leaves
-    at = {s.path: r for s, r in zip(small, real, strict=True)}
+def _fault(program: Program, buffer: Buffer) -> Fault:
+    """What is wrong with a buffer that is not sound, in the program's own names and places."""
+    outputs = [a for a in buffer.arrays if a in program.outputs]
+    fault = _check(_View(_touching(program, buffer)), buffer, outputs)
+    assert fault is not None
+    return fault
 
-    def whole(leaf: Leaf) -> Leaf:
-        return at.get(leaf.path, leaf)
 
-    witness = fault.witness
-    if witness is not None:
-        witness = Witness(tuple((whole(leaf), v) for leaf, v in witness.instances), witness.cell)
-    nodes = tuple(at[p].path if p in at else p for p in fault.nodes)
-    return Fault(fault.code, fault.buffer, fault.array, fault.sentence, nodes, witness)
+def _touching(program: Program, buffer: Buffer) -> tuple[Touch, ...]:
+    """All accesses to a buffer, in tree order."""
+    return tuple(t for leaf in program.leaves for t in touches(leaf) if t.access.array in buffer.arrays)
 
 
 # ---------------------------------------------------------------------------- the check
 
 
-def _check(program: Program, buffer: Buffer) -> Fault | None:
-    view = _view(program, buffer)
+def _check(view: _View, buffer: Buffer, outputs: Sequence[str]) -> Fault | None:
     private = buffer.location != "heap"
+    owner = _owner(view.touches, buffer.location) if private else 0
     materialised = [k for k, d in enumerate(buffer.dims) if d.materialised]
     collapsed = [k for k, d in enumerate(buffer.dims) if not d.materialised]
-    race = _race(view, buffer, view.owner if private else 0, materialised)
+    race = _race(view, buffer, owner, materialised)
     if race is not None:
         return race
     shared = len(buffer.arrays) > 1
     if not private and not shared and not collapsed:
         return None
-    reads = [t for t in view.touches if t.kind != "w"]
-    reads += [_exit_read(a, buffer) for a in buffer.arrays if a in program.outputs]
     writes = [t for t in view.touches if t.kind != "r"]
-    for read in reads:
-        covered = coverage(read, view.touches, any_value=bool(read.leaf.path))
+    for read, covered in view.reads([_exit_read(a, buffer) for a in outputs]):
         if covered is None:
-            return _undefined(view, read, buffer, view.owner if private else 0)
+            return _undefined(view, read, buffer, owner)
         depth, definitions = covered
         # implied: all accesses share the scopes of the owner, so coverage looks no further out
-        if private and depth < view.owner:
+        if depth < owner:
             return Fault(
                 "lifetime",
                 buffer.name,
                 read.access.array,
-                f"{buffer.name} would live in one iteration of the scope at depth {view.owner - 1}, "
+                f"{buffer.name} would live in one iteration of the scope at depth {owner - 1}, "
                 f"but {read.access} is read in another iteration than it is written.",
                 (read.leaf.path, *(d.leaf.path for d in definitions)),
-                carried(definitions, read, view.owner),
+                carried(definitions, read, owner),
             )
         for definition in definitions:
             for write in writes:
@@ -305,14 +347,14 @@ _UNORDERED_WORDS = {"p": "parallel", "g": "grid", "b": "block", "w": "warp", "W"
 def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Fault | None:
     """Two unordered iterations of a parallel scope that touch one cell, one of them writing."""
     # implied: without a mark all iterations are in order, which the loops below find one pair at a time
-    if not any(scope.mark for touch in view.touches for scope in touch.leaf.scopes[owner:]):
+    if not any(_order_mark(scope) for touch in view.touches for scope in touch.leaf.scopes[owner:]):
         return None
     for n, a in enumerate(view.touches):
         for b in view.touches[n:]:
             if a.kind == "r" and b.kind == "r":
                 continue
             for depth in range(owner, shared_depth(a, b)):
-                mark = a.leaf.scopes[depth].mark
+                mark = _order_mark(a.leaf.scopes[depth])
                 if not mark or (mark == "W" and a.kind == "a" and is_reduction(a.leaf, depth)):
                     continue  # a warp's reduction counts as one operation (its target comes last: b is a)
                 for relation in ("<",) if a is b else ("<", ">"):
@@ -366,18 +408,27 @@ def _clobber(
     used = {d for form in definition.access.index for d in form.depths}
     guarded = {d for c in definition.leaf.op.guard for d in c.form.depths}
     pinned = [d for d in range(depth, len(definition.leaf.scopes)) if d not in used | guarded]
-    for before in orders(definition, write, depth):
-        for after in orders(write, read, depth):
+    # All three have the same index in each materialised dimension.
+    defined, written, wanted = (
+        [touch.access.index[k] for k in materialised] for touch in (definition, write, read)
+    )
+    before_write = list(orders(definition, write, depth, list(zip(defined, written, strict=True))))
+    after_write = list(orders(write, read, depth, list(zip(written, wanted, strict=True))))
+    if not (before_write and after_write):  # implied: none of them would be possible
+        return None
+    common = System()
+    r = common.instance(read.leaf)
+    share = r[:depth]
+    d = common.instance(definition.leaf, share, pinned)
+    w = common.instance(write.leaf, share)
+    for ia, ib in zip(definition.access.index, read.access.index, strict=True):
+        common.equal(ia, d, ib, r)
+    for ours, index in zip(written, wanted, strict=True):
+        common.equal(ours, w, index, r)
+    for before in before_write:
+        for after in after_write:
             for gap in apart:
-                system = System()
-                r = system.instance(read.leaf)
-                share = r[:depth]
-                d = system.instance(definition.leaf, share, pinned)
-                w = system.instance(write.leaf, share)
-                for ia, ib in zip(definition.access.index, read.access.index, strict=True):
-                    system.equal(ia, d, ib, r)
-                for k in materialised:
-                    system.equal(write.access.index[k], w, read.access.index[k], r)
+                system = common.copy()
                 for order in before:
                     system.order(d, w, order)
                 for order in after:
