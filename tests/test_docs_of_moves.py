@@ -16,7 +16,7 @@ from dojo_core.moves.reference import FAMILIES, page
 # To undo them would take several moves, or a text that is lost.
 NO_INVERSE = {
     "unwrap", "drop_guard", "expand_dim", "drop_dim", "elide_copy", "forward", "use_kept", "contract",
-    "drop_dead", "merge_reduction", "divide_again", "expand_moment", "online_rescale",
+    "drop_dead", "merge_reduction", "divide_again",
 }  # fmt: skip
 
 

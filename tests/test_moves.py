@@ -3,11 +3,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from dojo_core import IllegalMove, MoveSyntax, apply, legal_moves, parse, why
+from dojo_core import IllegalMove, MoveSyntax, apply, kernels, legal_moves, parse, why
 from dojo_core.moves import REGISTRY, inverse, parse_move
 from dojo_core.moves.examples import WIDE
+from dojo_core.program.interpret import interpret
+from tests.compiled import random_inputs
 
 
 def kernel(body: str, buffers: str) -> str:
@@ -126,6 +129,76 @@ def test_reciprocal_needs_the_policy_algebraic():
     result = apply(program, "use_reciprocal y@1 r", WIDE, "algebraic")
     assert body_of(result) == ["8 r[{0}] = 1 / w[{0}]", "| 16 y[{0},{1}] = x[{0},{1}]*r[{0}]"]
     assert apply(result, "divide_again r", WIDE, "algebraic") == program
+
+
+@pytest.mark.parametrize(
+    ("kernel", "shape", "move", "back"),
+    [
+        ("layernorm", "4x8", "expand_moment v#1@1 o", "sum_squares_again o d"),
+        ("groupnorm", "2x2x2x2x4", "expand_moment v#1@2 o", "sum_squares_again o d"),
+        ("batchnorm", "2x3x4x4", "expand_moment q#1@3 o", "sum_squares_again o d"),
+        ("softmax", "4x8", "online_rescale s#1@1 o", "sum_exp_again o e"),
+        ("log_softmax", "4x8", "online_rescale s#1@1 o", "sum_exp_again o e"),
+        ("attention", "2x4x4x8", "online_rescale z#1@2 o", "sum_exp_again o e"),
+    ],
+)
+def test_a_one_pass_rewrite_of_a_kernel_is_taken_back(kernel, shape, move, back):
+    found = kernels.get(kernel)
+    program = found.program(found.shape(shape))
+    result = apply(program, move, WIDE, "algebraic")
+    assert str(inverse(program, move, WIDE, "algebraic")) == back
+    listed = [str(m) for m in legal_moves(result, WIDE, "algebraic") if m.name == back.split()[0]]
+    assert listed == [back]
+    again = apply(result, back, WIDE, "algebraic")
+    assert again == program and again.text == program.text
+    assert str(inverse(result, back, WIDE, "algebraic")) == move
+    inputs = random_inputs(program)
+    for name, value in interpret(program, inputs).items():
+        np.testing.assert_allclose(interpret(result, inputs)[name], value, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kept", "loops", "read"),
+    [
+        ("65, 8", "8 64 d[{1}+1,{0}] = x[{0},{1}] - w[{0}]", "64", "d[{1}+1,{0}]"),  # transposed, shifted
+        (
+            "8, 64",
+            "8 4 16 d[{0},{1}*16+{2}] = x[{0},{1}*16+{2}] - w[{0}]",
+            "4 16",
+            "d[{0},{1}*16+{2}]",
+        ),  # split
+        (
+            "8, 64",
+            "512 d[0,0] = 0\n64 8 d[{1},{0}] = x[{1},{0}] - w[{1}]",
+            "64",
+            "d[{0},{1}]",
+        ),  # the second write
+    ],
+)
+def test_the_sum_reads_differences_however_they_are_kept(sizes, kept, loops, read):
+    buffers = "x f32 [8, 64] heap\nw f32 [8] heap\ny f32 [8] heap"
+    body = f"{kept}\n8 y[{{0}}] = 0\n| {loops} y[{{0}}] += {read}*{read}"
+    program = parse(kernel(body, f"{buffers}\nd f32 [{sizes}] heap"))
+    result = apply(program, "expand_moment y#1@1 o", WIDE, "algebraic")
+    assert apply(result, "sum_squares_again o d", WIDE, "algebraic") == program
+
+
+def test_of_differences_kept_twice_the_inverse_reads_those_it_is_told():
+    program = parse(
+        kernel(
+            """8 64 d[{0},{1}] = x[{0}*64+{1}] - w[{0}]
+512 e[{0}] = 0
+8 64 e[{0}*64+{1}] = x[{0}*64+{1}] - w[{0}]
+8 y[{0}] = 0
+| 64 y[{0}] += d[{0},{1}]*d[{0},{1}]
+8 y[{0}] += e[{0}]""",
+            "x f32 [512] heap\nw f32 [8] heap\ny f32 [8] heap\nd f32 [8, 64] heap\ne f32 [512] heap",
+        )
+    )
+    result = apply(program, "expand_moment y#1@1 o", WIDE, "algebraic")
+    assert apply(result, "sum_squares_again o d", WIDE, "algebraic") == program
+    other = apply(result, "sum_squares_again o e", WIDE, "algebraic")
+    assert "| 64 y[{0}] += e[{0}*64+{1}]*e[{0}*64+{1}]" in body_of(other)
 
 
 def test_strict_keeps_the_order_of_a_sum():

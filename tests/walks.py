@@ -30,7 +30,8 @@ from tests.gpu import TINY, mapped
 from tests.lenient import forced
 from tests.programs import SMALL, random_program
 
-ONE_PASS = ("expand_moment", "online_rescale")  # other terms, the same numbers
+# Other terms, the same numbers.
+ONE_PASS = ("expand_moment", "sum_squares_again", "online_rescale", "sum_exp_again")
 ASKED = 6  # of a position's refusals of one transformation for one reason: would they have been right?
 FEW = 2_000, 50_000  # instances and cells of an example: the oracle runs each, and looks at each
 POLICIES = ("reassoc", "algebraic", "algebraic", "strict")
@@ -236,7 +237,9 @@ def off_the_grid(program: Program, target: Target, rng: random.Random) -> Iterat
                 if not parameter.optional or rng.random() < 0.4:
                     arguments.append(rng.choice(target.locations))
             elif kind == "name":
-                used = transformation.name in ("merge_reduction", "divide_again")
+                used = transformation.name in (
+                    "merge_reduction", "divide_again", "sum_squares_again", "sum_exp_again",
+                )  # fmt: skip
                 arguments.append(rng.choice(arrays) if used else fresh_name(program, "n"))
             elif kind == "instruction":
                 arguments.append("vpdpbusd")

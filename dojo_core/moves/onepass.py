@@ -1,18 +1,20 @@
 """Algebraic rewrites that need one pass over the data where the program takes two.
 
 Both are right for any value that the first pass leaves (a mean, a maximum), so they recognise no kernel: what
-they add corrects for the difference. They change rounding; the policy ``algebraic`` alone allows them.
+they add corrects for the difference. They change rounding; the policy ``algebraic`` alone allows them. Their
+inverses sum again what an earlier pass keeps.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from dojo_core.moves.core import (
     Argument,
     Context,
+    Move,
     Parameter,
     Refusal,
     Transformation,
@@ -20,11 +22,12 @@ from dojo_core.moves.core import (
     register,
     structural,
 )
-from dojo_core.moves.nodes import births
-from dojo_core.moves.places import Place, fresh_name, leaf_at, place_of, scope_at
+from dojo_core.moves.nodes import births, nest
+from dojo_core.moves.places import Place, fresh_name, leaf_at, place_of, scope_at, writers
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Touch
 from dojo_core.program.flow import Definition, changed_since, definition
+from dojo_core.program.tables import Index, affine
 from dojo_core.program.tree import (
     Access,
     Buffer,
@@ -37,6 +40,8 @@ from dojo_core.program.tree import (
     Path,
     Program,
     Scope,
+    leaves,
+    splice,
 )
 
 
@@ -84,6 +89,7 @@ class _OnePass(Transformation):
     family = "algebra"
     parameters = (Parameter("sum", "reduction"), Parameter("name", "name"))
     suffixes: tuple[str, ...]  # of the arrays that it makes: NAME and one of these
+    back: str  # its inverse
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
         if context.policy != "algebraic":
@@ -105,6 +111,11 @@ class _OnePass(Transformation):
         assert isinstance(arguments[0], Place)
         path, _, _ = scope_at(context.program, arguments[0])
         return leaf_at(context.program, arguments[0]).path, path
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        assert isinstance(arguments[0], Place)
+        (term, *_) = leaf_at(context.program, arguments[0]).op.reads
+        return Move(self.back, (arguments[1], term.array))
 
     def found(self, context: Context, arguments: tuple[Argument, ...]) -> _Sum | Refusal:
         """The conditions that both rewrites share."""
@@ -152,6 +163,14 @@ def _taken_apart(found: Definition) -> tuple[Access, Access] | Refusal:
             "other-form", "The difference is not one of two array elements.", found.read.leaf.path
         )
     return found.here(x), found.here(shift)
+
+
+def _exponent(program: Program, leaf: Leaf) -> tuple[Access, Access] | Refusal:
+    """(x, shift) of the difference whose exponential an instruction takes, as that one would read them."""
+    if not leaf.op.reads:
+        return structural("other-form", "The exponent is no array element.", leaf.path)
+    found = _source(program, leaf, leaf.op.reads[0], "-")
+    return found if isinstance(found, Refusal) else _taken_apart(found)
 
 
 class _Writer:
@@ -243,6 +262,7 @@ class ExpandMoment(_OnePass):
     """
 
     name = "expand_moment"
+    back = "sum_squares_again"
     suffixes = ("", "q", "t", "e", "w")
 
     def fits(self, op: Op) -> bool:
@@ -329,6 +349,7 @@ class OnlineRescale(_OnePass):
     """
 
     name = "online_rescale"
+    back = "sum_exp_again"
     suffixes = ("", "s", "n", "f")
 
     def fits(self, op: Op) -> bool:
@@ -338,13 +359,7 @@ class OnlineRescale(_OnePass):
         outer = _source(program, leaf, leaf.op.reads[0], "exp")
         if isinstance(outer, Refusal):
             return outer
-        exponent = outer.write.leaf
-        if not exponent.op.reads:
-            return structural("other-form", "The exponent is no array element.", leaf.path)
-        inner = _source(program, exponent, exponent.op.reads[0], "-")
-        if isinstance(inner, Refusal):
-            return inner
-        parts = _taken_apart(inner)
+        parts = _exponent(program, outer.write.leaf)
         if isinstance(parts, Refusal):
             return parts
         for part in parts:  # unchanged from the exponential on as well
@@ -384,3 +399,280 @@ class OnlineRescale(_OnePass):
             make.op(found.leaf.op.target, "*", s, o, accumulate="+"),
         )
         return make.program(context.program, nodes)
+
+
+@dataclass(frozen=True)
+class _Expansion:
+    """What a one-pass rewrite has put in the place of a sum."""
+
+    path: Path  # of its first node
+    scopes: tuple[Scope, ...]  # of the nest in it
+    x: Access  # what that goes over
+    shift: Access
+    target: Access  # of the sum
+
+
+def _reached(access: Access, pairs: Iterable[tuple[Index, Index]]) -> Access | None:
+    """An access in other iterators, where pairs of equal forms, theirs and ours, settle each of its indices.
+
+    Loops may have been split or dimensions merged since, so an index counts as settled where it is a sum of
+    multiples of their forms (Gaussian elimination), not of single iterators alone.
+    """
+    settled: list[tuple[int, Affine, Affine]] = []  # an iterator with what is left of a pair: it leads there
+
+    def reduced(theirs: Affine, ours: Affine) -> tuple[Affine, Affine]:
+        for depth, form, image in settled:
+            times = theirs.coefficient(depth) // form.coefficient(depth)
+            theirs, ours = theirs - form * times, ours - image * times
+        return theirs, ours
+
+    for theirs, ours in pairs:
+        if isinstance(theirs, Affine) and isinstance(ours, Affine):
+            form, image = reduced(theirs, ours)
+            if form.terms:
+                depth, _ = min(form.terms, key=lambda term: abs(term[1]))
+                settled.append((depth, form, image))
+    index = []
+    for form in map(affine, access.index):
+        rest, image = reduced(form, Affine())
+        if not rest.is_constant:
+            return None
+        index.append(rest - image)
+    return Access(access.array, tuple(index))
+
+
+_Parts = tuple[tuple[Scope, ...], Access, Access, Access]
+
+
+class _TwoPasses(Transformation):
+    """Takes a one-pass rewrite back."""
+
+    family = "algebra"
+    parameters = (Parameter("name", "name"), Parameter("array", "buffer"))
+    forward: _OnePass
+    nodes: int  # that the rewrite makes
+
+    def parts(self, made: tuple[Leaf, ...]) -> _Parts | None:
+        """(scopes, x, shift, target), where these operations look like those that the rewrite makes."""
+        raise NotImplementedError
+
+    def kept(self, program: Program, leaf: Leaf) -> tuple[Access, Access] | None:
+        """(x, shift) of the difference behind what an operation keeps, as that one would read them."""
+        raise NotImplementedError
+
+    def total(self, target: Access, term: Access) -> Op:
+        """The sum before the rewrite."""
+        raise NotImplementedError
+
+    def expansion(self, program: Program, name: str) -> _Expansion | None:
+        """The rewrite whose arrays bear this name; its first operation sets the one with no suffix."""
+        found = writers(program).get(name)
+        if found is None:
+            return None
+        path = found[0].path
+        parts = self.parts(leaves(program.siblings(path)[path[-1] : path[-1] + self.nodes]))
+        return None if parts is None else _Expansion(path, *parts)
+
+    def terms(self, program: Program, found: _Expansion, array: str) -> Iterator[Access]:
+        """Elements of an array made as what was summed, as the sum would read them."""
+        ours = (*found.x.index, *found.shift.index)
+        for leaf in writers(program).get(array, []):
+            parts = self.kept(program, leaf)
+            if parts is not None and [a.array for a in parts] == [found.x.array, found.shift.array]:
+                theirs = (index for access in parts for index in access.index)
+                term = _reached(leaf.op.target, zip(theirs, ours, strict=True))
+                if term is not None:
+                    yield term
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        if context.policy != "algebraic":
+            return
+        program = context.program
+        for name in writers(program):
+            found = self.expansion(program, name)
+            if found is not None:
+                for array in writers(program):
+                    if any(self.terms(program, found, array)):
+                        yield name, array
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        program = context.program
+        name, array = map(str, arguments)
+        found = self.expansion(program, name)
+        if found is None:  # 2
+            return structural("other-form", f"{name} is not set as {self.forward.name} sets it.")
+        if context.policy != "algebraic":  # 1
+            return Refusal("policy", "Only the policy algebraic lets a sum be rewritten.", (found.path,))
+        terms = list(self.terms(program, found, array))
+        if not terms:  # 3
+            return structural("not-the-same", f"No write of {array} makes what was summed there.", found.path)
+        made = {f"{name}{suffix}" for suffix in self.forward.suffixes}
+        buffers = tuple(b for b in program.buffers if not made.issuperset(b.arrays))
+        for term in terms:
+            loops = nest([s.size for s in found.scopes], self.total(found.target, term), births(context))
+            result = program.edit(splice(program.body, found.path, self.nodes, (loops,)), buffers)
+            if made & {*result.summary.first_accessed, *result.interface}:  # 2
+                return structural("used-elsewhere", f"An array of {name} is used elsewhere too.", found.path)
+            place = place_of(result, found.path)
+            if self.forward.plan(replace(context, program=result), (place, name)) == program:  # 4
+                return result
+        return structural(
+            "changed-since", f"{name} is no longer as {self.forward.name} makes it.", found.path
+        )
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        found = self.expansion(context.program, str(arguments[0]))
+        if found is None:
+            return ()
+        *above, first = found.path
+        kept = writers(context.program).get(str(arguments[1]), [])
+        return (*((*above, first + n) for n in range(self.nodes)), *(leaf.path for leaf in kept))
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+        found = self.expansion(context.program, str(arguments[0]))
+        assert found is not None
+        return Move(self.forward.name, (place_of(result, found.path), arguments[0]))
+
+
+@register
+class SumSquaresAgain(_TwoPasses):
+    """Sum the squares of kept differences, in a second pass: takes expand_moment back.
+
+    ``sum_squares_again NAME T``: NAME is the first of the arrays that expand_moment made; T holds the
+    differences.
+
+    Before::
+
+        d f32 [8, 64] heap
+        o f32 [8:N] stack
+        oq f32 [8:N] stack
+        ot f32 [8:N] stack
+        oe f32 [8:N, 64:N] stack
+        ow f32 [8:N] stack
+        8 64 d[{0},{1}] = x[{0},{1}] - u[{0}]
+        8 v[{0}] = 0
+        | o[{0}] = x[{0},0]
+        | oq[{0}] = 0
+        | ot[{0}] = 0
+        | 64 oe[{0},{1}] = x[{0},{1}] - o[{0}]
+        | | oq[{0}] += oe[{0},{1}]*oe[{0},{1}]
+        | | ot[{0}] += oe[{0},{1}]
+        | ow[{0}] = u[{0}] - o[{0}]
+        | ot[{0}] = ot[{0}]*(-2)
+        | oq[{0}] += ow[{0}]*ot[{0}]
+        | ow[{0}] = ow[{0}]*ow[{0}]
+        | oq[{0}] += ow[{0}]*64
+        | v[{0}] += oq[{0}]
+        8 y[{0}] = v[{0}]
+
+    After ``sum_squares_again o d``::
+
+        d f32 [8, 64] heap
+        8 64 d[{0},{1}] = x[{0},{1}] - u[{0}]
+        8 v[{0}] = 0
+        | 64 v[{0}] += d[{0},{1}]*d[{0},{1}]
+        8 y[{0}] = v[{0}]
+
+    Legal iff
+      1. the policy is algebraic;
+      2. NAME, NAMEq, NAMEt, NAMEe and NAMEw are used as expand_moment uses them, and nowhere else;
+      3. some write of T makes the differences;
+      4. expand_moment of the result gives this program back.
+
+    Source: T. F. Chan et al., The American Statistician 1983 (the two-pass algorithm).
+    """
+
+    name = "sum_squares_again"
+    forward = ExpandMoment()
+    nodes = 10
+
+    def parts(self, made: tuple[Leaf, ...]) -> _Parts | None:
+        match made:
+            case (
+                _, _, _, Leaf(Op(operands=(Access() as x, _)), scopes=(_, *_) as scopes), _, _,
+                Leaf(Op(operands=(Access() as shift, _))), _, _, _, _, Leaf(Op(target)),
+            ):  # fmt: skip
+                return scopes, x, shift, target
+        return None
+
+    def kept(self, program: Program, leaf: Leaf) -> tuple[Access, Access] | None:
+        match leaf.op:
+            case Op(function="-", operands=(Access() as x, Access() as shift)):
+                return x, shift
+        return None
+
+    def total(self, target: Access, term: Access) -> Op:
+        return Op(target, "+", "*", (term, term))
+
+
+@register
+class SumExpAgain(_TwoPasses):
+    """Sum kept exponentials, in a second pass: takes online_rescale back.
+
+    ``sum_exp_again NAME T``: NAME is the first of the arrays that online_rescale made; T holds the
+    exponentials.
+
+    Before::
+
+        d f32 [8, 64] heap
+        e f32 [8, 64] heap
+        o f32 [8:N] stack
+        os f32 [8:N] stack
+        on f32 [8:N, 64:N] stack
+        of f32 [8:N, 64:N] stack
+        8 64 d[{0},{1}] = x[{0},{1}] - m[{0}]
+        8 64 e[{0},{1}] = exp(d[{0},{1}])
+        8 s[{0}] = 0
+        | o[{0}] = x[{0},0]
+        | os[{0}] = 0
+        | 64 on[{0},{1}] = max(o[{0}],x[{0},{1}])
+        | | of[{0},{1}] = o[{0}] - on[{0},{1}]
+        | | of[{0},{1}] = exp(of[{0},{1}])
+        | | os[{0}] = os[{0}]*of[{0},{1}]
+        | | of[{0},{1}] = x[{0},{1}] - on[{0},{1}]
+        | | of[{0},{1}] = exp(of[{0},{1}])
+        | | os[{0}] = os[{0}] + of[{0},{1}]
+        | | o[{0}] = on[{0},{1}]
+        | o[{0}] = o[{0}] - m[{0}]
+        | o[{0}] = exp(o[{0}])
+        | s[{0}] += os[{0}]*o[{0}]
+        8 y[{0}] = s[{0}]
+
+    After ``sum_exp_again o e``::
+
+        d f32 [8, 64] heap
+        e f32 [8, 64] heap
+        8 64 d[{0},{1}] = x[{0},{1}] - m[{0}]
+        8 64 e[{0},{1}] = exp(d[{0},{1}])
+        8 s[{0}] = 0
+        | 64 s[{0}] += e[{0},{1}]
+        8 y[{0}] = s[{0}]
+
+    Legal iff
+      1. the policy is algebraic;
+      2. NAME, NAMEs, NAMEn and NAMEf are used as online_rescale uses them, and nowhere else;
+      3. some write of T makes the exponentials;
+      4. online_rescale of the result gives this program back.
+
+    Source: M. Milakov and N. Gimelshein, Online normalizer calculation for softmax, 2018 (safe softmax).
+    """
+
+    name = "sum_exp_again"
+    forward = OnlineRescale()
+    nodes = 6
+
+    def parts(self, made: tuple[Leaf, ...]) -> _Parts | None:
+        match made:
+            case (
+                _, _, Leaf(Op(operands=(_, Access() as x)), scopes=(_, *_) as scopes), _, _, _, _, _, _, _,
+                Leaf(Op(operands=(_, Access() as shift))), _, Leaf(Op(target)),
+            ):  # fmt: skip
+                return scopes, x, shift, target
+        return None
+
+    def kept(self, program: Program, leaf: Leaf) -> tuple[Access, Access] | None:
+        parts = _exponent(program, leaf)
+        return None if isinstance(parts, Refusal) or leaf.op.function != "exp" else parts
+
+    def total(self, target: Access, term: Access) -> Op:
+        return Op(target, "+", "", (term,))
