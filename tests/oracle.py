@@ -9,7 +9,8 @@ That is stricter than comparing values, which may be equal by chance, and says w
 
 Terms are hash-consed: two programs computed with one ``Terms`` agree where their terms are the same number.
 An accumulation is a sequence where the policy is ``strict`` and the operator rounds, else a multiset; under
-``algebraic`` a quotient is a product with the divisor's reciprocal. A read that no write defines is poison.
+``algebraic`` a quotient is a product with the divisor's reciprocal, and but under ``strict`` an ``fma`` a
+product and a sum. A read that no write defines is poison.
 
 The lanes of a vectorised scope read before any of them writes, as one instruction does.
 
@@ -88,6 +89,10 @@ class Terms:
         one = self.number(1)
         if function == "*" and one in operands:  # exact
             return operands[1] if operands[0] == one else operands[0]
+        if function == "fma" and policy != "strict":  # its one rounding is another's two
+            return self.call("+", [self.call("*", operands[:2], policy), operands[2]], policy)
+        if function in ("+", "*"):  # exactly commutative
+            operands = sorted(operands)
         if function == "/" and policy == "algebraic":
             inverse = self.make("reciprocal", operands[1])
             return inverse if operands[0] == one else self.make("*", operands[0], inverse)

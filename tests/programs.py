@@ -169,6 +169,8 @@ class _Writer:
             left = self.access(self.arrays[-1])
         if function in ("max", "min"):
             return f"{function}({left},{right})"
+        if function == "*" and self.rng.random() < 0.2:
+            return f"fma({left},{right},{self.operand()})"
         return f"{left} {function} {right}"
 
     def place(self, sizes: list[int]) -> None:

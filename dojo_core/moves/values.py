@@ -20,7 +20,7 @@ from dojo_core.moves.nodes import births, nest, without
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of, writers
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Touch, Witness, may_regroup
-from dojo_core.program.dtypes import COMPARISONS
+from dojo_core.program.dtypes import COMPARISONS, FLOATS
 from dojo_core.program.flow import (
     Definition,
     changed_since,
@@ -446,9 +446,9 @@ def _match(kept: Op, made: Op) -> dict[int, Affine] | None:
 
 @register
 class Contract(Transformation):
-    """Make a product part of the accumulation that uses it: one instruction, rounded once.
+    """Make a product part of the sum that uses it: one instruction, rounded once.
 
-    ``contract OP T``: OP is ``a += T``, T a product set directly before.
+    ``contract OP T``: OP is ``a += T``, ``a = T + b`` or ``a = b + T``; T holds a product.
 
     Before::
 
@@ -459,8 +459,10 @@ class Contract(Transformation):
 
         8 y[] += x[{0}]*w[{0}]
 
+    A sum of two becomes ``a = fma(x,w,b)``.
+
     Legal iff
-      1. OP accumulates T by +, and the policy is not strict;
+      1. OP adds T up, or is the floating-point sum of T and something else, and the policy is not strict;
       2. T is a temporary; one write surely defines what OP reads, and it is a product;
       3. nothing that the product reads is written by it, or between it and OP;
       4. nothing else reads T.
@@ -476,23 +478,24 @@ class Contract(Transformation):
             return
         products = {leaf.op.target.array for leaf in program.leaves if leaf.op.function == "*"}
         for leaf in program.leaves:
-            op = leaf.op
-            if op.accumulate == "+" and not op.function and op.reads and op.reads[0].array in products:
-                yield place_of(program, leaf.path), op.reads[0].array
+            for array in dict.fromkeys(read.array for read in leaf.op.reads):
+                if array in products and _addend(program, leaf, array) is not None:
+                    yield place_of(program, leaf.path), array
 
     def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
         program = context.program
         leaf, array = _op(program, arguments[0]), str(arguments[1])
         op = leaf.op
-        if op.accumulate != "+" or op.function or not _reads_of(leaf, array):  # 1
-            return structural("not-a-sum", f"{arguments[0]} does not add up {array}.", leaf.path)
+        access = _addend(program, leaf, array)
+        if access is None:  # 1
+            return structural("not-a-sum", f"{arguments[0]} does not add {array}.", leaf.path)
         if not may_regroup(program, leaf, context.policy):
             return Refusal(
                 "policy",
                 "The policy strict keeps every rounding: the product has one of its own.",
                 (leaf.path,),
             )
-        found = _defined(program, leaf, op.reads[0])
+        found = _defined(program, leaf, access)
         if isinstance(found, Refusal):  # 2
             return found
         origin = found.write.leaf
@@ -510,7 +513,8 @@ class Contract(Transformation):
                 "used-elsewhere", f"{array} is used elsewhere too.", *(t.leaf.path for t in others)
             )
         factors = tuple(substituted(o, found.images) for o in origin.op.operands)
-        folded = replace(op, function="*", operands=factors)
+        rest = tuple(o for o in op.operands if o != access)
+        folded = replace(op, function="fma" if rest else "*", operands=(*factors, *rest))
         body = splice(program.body, leaf.path, 1, (folded,))
         return program.edit(body=without(body, origin.path))
 
@@ -520,11 +524,23 @@ class Contract(Transformation):
         return tuple(dict.fromkeys([leaf.path, *found]))
 
 
+def _addend(program: Program, leaf: Leaf, array: str) -> Access | None:
+    """The read of an array whose value an operation adds, as an accumulation or to another floating-point
+    number."""
+    op, reads = leaf.op, _reads_of(leaf, array)
+    if len(reads) != 1:
+        return None
+    if op.accumulate:
+        return reads[0] if op.accumulate == "+" and not op.function else None
+    floating = program.buffer_of[op.target.array].dtype in FLOATS
+    return reads[0] if op.function == "+" and floating else None
+
+
 @register
 class Expand(Transformation):
-    """Give the product in an accumulation an instruction of its own: the inverse of contract.
+    """Give the product in a sum an instruction of its own: the inverse of contract.
 
-    ``expand OP NAME``
+    ``expand OP NAME``: OP is ``a += x*w`` or ``a = fma(x,w,b)``.
 
     Before::
 
@@ -537,7 +553,7 @@ class Expand(Transformation):
         | y[] += t[{0}]
 
     Legal iff
-      1. OP accumulates a product by +, and the policy is not strict;
+      1. OP accumulates a product by + or is a floating-point ``fma``, and the policy is not strict;
       2. NAME is new;
       3. OP stands in no vectorised scope.
     """
@@ -549,16 +565,15 @@ class Expand(Transformation):
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
         program = context.program
         for leaf in program.leaves:
-            op = leaf.op
-            if op.accumulate == "+" and op.function == "*" and not any(s.mark == "v" for s in leaf.scopes):
-                yield place_of(program, leaf.path), fresh_name(program, f"t{op.target.array}")
+            if _adds_product(program, leaf) and not any(s.mark == "v" for s in leaf.scopes):
+                yield place_of(program, leaf.path), fresh_name(program, f"t{leaf.op.target.array}")
 
     def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
         program = context.program
         leaf, name = _op(program, arguments[0]), str(arguments[1])
         op = leaf.op
-        if op.accumulate != "+" or op.function != "*":  # 1
-            return structural("not-a-product", f"{arguments[0]} does not add up a product.", leaf.path)
+        if not _adds_product(program, leaf):  # 1
+            return structural("not-a-product", f"{arguments[0]} does not add a product.", leaf.path)
         if not may_regroup(program, leaf, context.policy):
             return Refusal("policy", "The policy strict keeps this instruction's one rounding.", (leaf.path,))
         taken = name_fault(program, name)
@@ -572,8 +587,10 @@ class Expand(Transformation):
         location = context.target.temporary(leaf.scopes) if leaf.scopes else "heap"
         dtype = program.buffer_of[op.target.array].dtype
         buffer = Buffer(name, dtype, dims, location, (name,), next(fresh))
-        product = Op(here, "", "*", op.operands, op.guard, birth=next(fresh))
-        body = splice(program.body, leaf.path, 1, (product, replace(op, function="", operands=(here,))))
+        product = Op(here, "", "*", op.operands[:2], op.guard, birth=next(fresh))
+        function = "" if op.accumulate else "+"
+        added = replace(op, function=function, operands=(here, *op.operands[2:]))
+        body = splice(program.body, leaf.path, 1, (product, added))
         return program.edit(body=body, buffers=(*program.buffers, buffer))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
@@ -582,6 +599,13 @@ class Expand(Transformation):
             return None
         after = (*leaf.path[:-1], leaf.path[-1] + 1)
         return Move("contract", (place_of(result, after), arguments[1]))
+
+
+def _adds_product(program: Program, leaf: Leaf) -> bool:
+    op = leaf.op
+    if op.accumulate:
+        return op.accumulate == "+" and op.function == "*"
+    return op.function == "fma" and program.buffer_of[op.target.array].dtype in FLOATS
 
 
 @register
