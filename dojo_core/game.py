@@ -18,6 +18,7 @@ from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Birth, Program
+from dojo_core.targets.target import Target
 
 MAX_MOVES = 500  # of one game, variations included
 
@@ -99,6 +100,7 @@ class Game:
     policy: str
     positions: dict[int, Position]
     cursor: int = 0
+    limits: Target | None = None  # of another machine of that target; not kept in a game's text
 
     @staticmethod
     def new(
@@ -108,12 +110,14 @@ class Game:
         target: str = "cpu",
         policy: str = "reassoc",
         title: str | None = None,
+        limits: Target | None = None,
     ) -> Game:
-        context(program, target, policy)  # raises where target or policy is unknown
+        context(program, limits or target, policy)  # raises where target or policy is unknown
         name = title or (f"{kernel} {shape}".strip() if kernel else program.name)
         return Game(
-            secrets.token_hex(6), name, kernel, shape, target, policy, {0: Position(0, None, None, program)}
-        )
+            secrets.token_hex(6), name, kernel, shape, target, policy,
+            {0: Position(0, None, None, program)}, limits=limits,
+        )  # fmt: skip
 
     @property
     def start(self) -> Program:
@@ -125,7 +129,7 @@ class Game:
 
     def context(self, at: int, born: int) -> Context:
         """What legality is asked in at a position."""
-        return context(self.positions[at].program, self.target, self.policy, born)
+        return context(self.positions[at].program, self.limits or self.target, self.policy, born)
 
     # ---------------------------------------------------------------- playing
 

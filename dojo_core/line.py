@@ -38,6 +38,7 @@ from dojo_core.moves.notation import MoveSyntax, parse_move
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.expressions import TextError
 from dojo_core.recipes import RECIPES, play
+from dojo_core.targets.cpu.limits import VECTOR_BYTES
 from dojo_core.targets.target import TARGETS, Target
 from dojo_core.targets.target import target as target_named
 
@@ -52,7 +53,6 @@ _VALUE = re.compile(
     r"(?P<values>\d{1,9}(?:\s+\d{1,9}){0,15})(?:\s+dividing\s+(?P<divided>[A-Za-z]\w*))?",
     re.ASCII,
 )
-_VECTOR_BYTES = (64, 32)  # for which | gives values of their own
 _FACTS = {
     "kernel": (r"\w+", "kernel softmax"),
     "shape": (r"\d+(x\d+)*", "shape 24576x512"),
@@ -88,7 +88,7 @@ class Let:
     values: tuple[Value, ...]
 
     def value(self, known: Mapping[str, int], vector_bytes: int) -> int:
-        narrower = sum(vector_bytes < each for each in _VECTOR_BYTES)
+        narrower = sum(vector_bytes < each for each in VECTOR_BYTES[:-1])
         return self.values[min(narrower, len(self.values) - 1)].at(known)
 
 
@@ -256,7 +256,7 @@ def _let(match: re.Match[str], lets: Sequence[Let], kernel: str, number: int, ra
     values: list[Value] = []
     for text in match[2].split("|"):
         told = _VALUE.fullmatch(text.strip())
-        if told is None or len(values) > len(_VECTOR_BYTES):
+        if told is None or len(values) == len(VECTOR_BYTES):
             raise TextError("a parameter reads: let block = 32", "Correct the line.", number, 1, raw)
         of = told["whole"] or told["divided"] or ""
         if of and of not in known:

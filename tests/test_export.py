@@ -30,7 +30,7 @@ from dojo_core.export import (
 )
 from dojo_core.export.excerpt import declarations, needed
 from dojo_core.export.folder import MANIFEST
-from dojo_core.export.kernel import comment
+from dojo_core.export.kernel import comment, instance
 from dojo_core.export.names import argument, library_name
 from dojo_core.export.narrow import narrowed, widest_vector
 from dojo_core.game import Game
@@ -63,8 +63,7 @@ OWN = "kernel mine\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = x[{0
 
 def softmax(shape: str = "64x64"):
     """The recorded line with this machine's widest vectors."""
-    settings = {"lanes": LANES, "block": 2 * LANES}
-    return of_line(recorded_lines()["softmax"], "softmax", shape, settings=settings)
+    return of_line(recorded_lines()["softmax"], "softmax", shape)
 
 
 def own(text: str, policy: str = "reassoc"):
@@ -214,6 +213,21 @@ def test_narrower_vectors_compute_the_same(name):
     inputs = random_inputs(chosen.program)
     wide, small = (run_program(p, inputs, chosen.policy)["y"] for p in (chosen.program, narrow))
     np.testing.assert_allclose(small, wide, rtol=1e-5, atol=1e-6)
+
+
+def test_a_line_has_programs_of_its_own_for_narrower_vectors():
+    chosen = of_line(recorded_lines()["matmul"], "matmul", "64x64x64")
+    assert [widest_vector(p) for p in chosen.narrower.values()] == list(chosen.narrower)
+    assert {4 * LANES, *chosen.narrower} == set(vector_bytes(frozenset(this_machine().features.split())))
+    inputs = random_inputs(chosen.program)
+    wide, *narrow = (
+        run_program(p, inputs, chosen.policy)["c"] for p in (chosen.program, *chosen.narrower.values())
+    )
+    for each in narrow:
+        np.testing.assert_allclose(each, wide, rtol=1e-4, atol=1e-5)
+    codes = instance(chosen).codes
+    assert all(codes[width] == generate(p, chosen.policy) for width, p in chosen.narrower.items())
+    assert of_line(recorded_lines()["matmul"], "matmul", "64x64x64", settings={"lanes": 4}).narrower == {}
 
 
 def test_names_that_mean_something_in_c_or_python_get_an_underscore():

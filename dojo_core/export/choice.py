@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dojo_core import kernels
+from dojo_core.export.narrow import widest_vector
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, line_for
 from dojo_core.measure.machine import this_machine
@@ -13,6 +14,7 @@ from dojo_core.measure.records import Record, Records
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.limits import VECTOR_BYTES, narrower
 
 TARGET = "cpu"
 _GAMES = 100  # saved games that are searched for the moves that led to a record's program
@@ -27,7 +29,8 @@ class Choice:
     """One kernel to export. ``shape`` is empty for a text of one's own, which has its sizes in itself.
 
     ``source`` says in words where the program comes from. ``moves`` lead from ``start`` to ``program``;
-    None where they are not known. ``record`` is its best verified measurement on this machine.
+    None where they are not known. ``record`` is its best verified measurement on this machine. ``narrower``:
+    programs of its own for vector registers of fewer bytes; where there is none, ``program`` is narrowed.
     """
 
     kernel: str | None
@@ -38,6 +41,7 @@ class Choice:
     source: str
     moves: tuple[str, ...] | None
     record: Record | None = None
+    narrower: Mapping[int, Program] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -89,7 +93,21 @@ def of_line(
                 f"The line {line.title} does not apply to {kernel} {game.shape}. Move {number}, "
                 f"{entry.move}: {entry.reason.rstrip('.')}. {remedy} a game of your own, or --from start."
             )
-    return of_game(game, f"the line {line.title}")
+    made = of_game(game, f"the line {line.title}")
+    return made if settings else replace(made, narrower=_narrower(line, game))
+
+
+def _narrower(line: RecordedLine, game: Game) -> dict[int, Program]:
+    """The ends of a line for narrower vectors than a game's own end has, where it applies there too."""
+    found: dict[int, Program] = {}
+    for width in VECTOR_BYTES:
+        if width < widest_vector(game.current.program):
+            other = Game.new(
+                game.start, game.kernel, game.shape, game.target, game.policy, limits=narrower(width)
+            )
+            if all(entry.applies for entry in line.play(other).entries):
+                found[width] = other.current.program
+    return found
 
 
 def of_record(records: Records, start: Game, policy: str | None = None) -> Choice | None:

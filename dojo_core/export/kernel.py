@@ -21,10 +21,10 @@ from dojo_core.measure.records import Record
 from dojo_core.program.tree import DTYPE_BYTES, Program, Scope, walk
 from dojo_core.targets.cpu.code import Code, NotGeneratable
 from dojo_core.targets.cpu.codegen import PREAMBLE, STRICT, generate
+from dojo_core.targets.cpu.limits import VECTOR_BYTES
 from dojo_core.targets.instructions import INSTRUCTIONS
 
 WIDTH = 110  # columns of comments
-REGISTERS = (64, 32, 16)  # bytes of a vector register: AVX-512, AVX2, and what every x86-64 and AArch64 has
 
 C_TYPES = {
     "f64": "double", "f32": "float", "f16": "uint16_t", "bf16": "uint16_t",
@@ -110,17 +110,19 @@ def instance(choice: Choice) -> Instance:
                 f"{choice.title} uses the machine instruction {node.mark}, which not every processor has: "
                 "export a game that ends before use_instruction, or --from start."
             )
-    own = max(widest_vector(choice.program), min(REGISTERS))
+    own = max(widest_vector(choice.program), min(VECTOR_BYTES))
     codes = {own: generate(choice.program, choice.policy)}
-    for width in REGISTERS:
+    for width in VECTOR_BYTES:
         if width < own:
             try:
-                codes[width] = generate(narrowed(choice.program, width), choice.policy)
+                program = choice.narrower.get(width) or narrowed(choice.program, width)
+                codes[width] = generate(program, choice.policy)
             except NotGeneratable:  # too long, unrolled so far: the compiler then cuts the vectors itself
                 continue
     family = argument(choice.kernel or choice.start.name)
     name = f"{family}_{choice.shape}" if choice.shape else family
-    stack = sum(b.bytes for b in choice.program.buffers if b.location == "stack")
+    programs = (choice.program, *choice.narrower.values())
+    stack = max(sum(b.bytes for b in program.buffers if b.location == "stack") for program in programs)
     return Instance(name, family, choice, codes, _arrays(choice, codes[own]), stack)
 
 
@@ -161,6 +163,11 @@ def kernel_files(made: Instance, library: str) -> dict[str, str]:
             f"{made.name} for registers of {8 * width} bits: the program of {made.name}.c,",
             "whose wider vector loops are unrolled loops of narrower ones here.",
         ]
+        if width in made.choice.narrower:
+            told = [
+                f"{made.name} for registers of {8 * width} bits: {made.choice.source},",
+                "with the parameters that it has for these.",
+            ]
         files[made.file(width)] = _file(made, made.codes[width], told, library)
     return files
 

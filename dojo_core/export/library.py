@@ -9,7 +9,6 @@ from dojo_core.export.choice import Choice, NotExported
 from dojo_core.export.kernel import (
     C_TYPES,
     NUMPY_TYPES,
-    REGISTERS,
     Array,
     Instance,
     comment,
@@ -20,6 +19,7 @@ from dojo_core.export.kernel import (
 from dojo_core.export.names import library_name
 from dojo_core.export.templates import filled
 from dojo_core.measure.measurement import seconds_text
+from dojo_core.targets.cpu.limits import VECTOR_BYTES
 
 DEFAULT_NAME = "dojo_kernels"
 
@@ -50,7 +50,7 @@ def library(choices: Sequence[Choice], name: str = DEFAULT_NAME) -> Library:
         "README.md": _readme(instances, families, name),
         "CMakeLists.txt": filled(
             "CMakeLists.txt.in",
-            **{f"kernels_{8 * w}": "\n".join(f"  {e.file(w)}" for e in instances) for w in REGISTERS},
+            **{f"kernels_{8 * w}": "\n".join(f"  {e.file(w)}" for e in instances) for w in VECTOR_BYTES},
             **common,
         ),
         f"{name}.h": filled(

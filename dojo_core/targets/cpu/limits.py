@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -47,11 +48,14 @@ def features() -> frozenset[str]:
     return frozenset()
 
 
+VECTOR_BYTES = (64, 32, 16)  # of a vector register: AVX-512, AVX2, and what every x86-64 and AArch64 has
+
+
 def vector_bytes(known: frozenset[str]) -> tuple[int, ...]:
     """Register sizes in bytes, widest first. SSE2 is part of x86-64, Advanced SIMD of AArch64."""
     if "avx512f" in known and "avx512bw" in known and "avx512vl" in known and "avx512dq" in known:
-        return (64, 32, 16)
-    return (32, 16) if "avx2" in known else (16,)
+        return VECTOR_BYTES
+    return VECTOR_BYTES[1:] if "avx2" in known else VECTOR_BYTES[2:]
 
 
 def vector_widths(known: frozenset[str]) -> dict[str, tuple[int, ...]]:
@@ -97,3 +101,11 @@ def cpu() -> Target:
 
 
 target = cpu
+
+
+def narrower(vector_bytes: int) -> Target:
+    """This machine with vector registers of at most so many bytes, and 16 of them, as before AVX-512."""
+    widths = {dtype: tuple(n for n in each if n * DTYPE_BYTES[arithmetic(dtype)] <= vector_bytes)
+              for dtype, each in cpu().vector_widths.items()}  # fmt: skip
+    few = min(16, cpu().vector_registers) if vector_bytes < VECTOR_BYTES[0] else cpu().vector_registers
+    return replace(cpu(), vector_widths=widths, vector_registers=few, instructions=frozenset())
