@@ -1,4 +1,5 @@
-"""PerfLLM in one file, in reading order: settings, network, learner, player.
+"""PerfLLM in reading order: network, learner, actions, player. What can be switched off is in settings.py,
+the loop around it in training.py.
 
 State: the embedding of the program. Action: the embeddings before and after it; to stop is the same one
 twice. Reward: c/T after every move, the speed-up. Max Q-learning: the value of an action is the best reward

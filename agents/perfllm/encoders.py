@@ -160,8 +160,8 @@ class _Pretrained:
         except Exception as error:
             reason = str(error).strip().split("\n")[0]
             raise ValueError(
-                f"{name!r} is no model on this machine: give ir, bag, a folder with a model's safetensors, "
-                f"or the name of one that was downloaded before (hf download NAME). {reason}"
+                f"{name!r} is no model on this machine: give ir, bag, minilm, a folder with a model's "
+                f"safetensors, or the name of one that was downloaded before (hf download NAME). {reason}"
             ) from error
         decoder = not getattr(model.config, "is_encoder_decoder", False) and _causal(model)
         if getattr(model.config, "is_encoder_decoder", False):
