@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dojo_core import TextError, kernels
+from dojo_core import TextError, kernels, parse
 from dojo_core.export.narrow import widest_vector
 from dojo_core.game import Game
 from dojo_core.line import line_for, read_line, recorded_lines, with_births
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.dtypes import INTEGERS
+from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import walk
 from dojo_core.targets.cpu.limits import cpu, vector_bytes, vector_widths
 from dojo_core.targets.instructions import INSTRUCTIONS
@@ -120,6 +121,17 @@ def test_its_end_computes_softmax(shape, block):
     got = run_program(program, {"x": x}, "algebraic")["y"]
     expected = kernels.get("softmax").reference({"x": x}, x.shape)["y"]
     np.testing.assert_allclose(got, expected, rtol=2e-5, atol=1e-30)
+
+
+def test_the_maximum_of_its_end_is_the_rows_own():
+    """Softmax is the same whatever is subtracted; with tanh in place of exp a wrong maximum shows."""
+    start = parse(kernels.get("softmax").program((64, 64)).text.replace("exp(", "tanh("))
+    game = Game.new(start, "softmax", "64x64", policy="algebraic")
+    report = recorded_lines()["softmax"].play(game)
+    assert all(entry.applies for entry in report.entries)
+    x = random_inputs(start)["x"] + 2  # the sum of tanh(x - max x) is far from 0
+    got = run_program(game.current.program, {"x": x}, "algebraic")["y"]
+    np.testing.assert_allclose(got, interpret(start, {"x": x})["y"], rtol=1e-4)
 
 
 def test_recording_the_line_again_changes_nothing():
