@@ -87,9 +87,9 @@ class Let:
     name: str
     values: tuple[Value, ...]
 
-    def value(self, known: Mapping[str, int], vector_bytes: int) -> int:
+    def on(self, vector_bytes: int) -> Value:
         narrower = sum(vector_bytes < each for each in VECTOR_BYTES[:-1])
-        return self.values[min(narrower, len(self.values) - 1)].at(known)
+        return self.values[min(narrower, len(self.values) - 1)]
 
 
 @dataclass(frozen=True)
@@ -127,14 +127,16 @@ class RecordedLine:
         known = self._sizes(shape)
         found: dict[str, int] = {}
         for each in self.lets:
-            chosen = (settings or {}).get(each.name)
-            for value in each.values:
-                if value.of and value.of not in {**known, **found}:
-                    raise TextError(
-                        f"the shape {shape} has no size {value.of}, which {each.name} follows",
-                        f"Write all sizes of {self.kernel}: {'x'.join(_sizes(self.kernel))}.",
-                    )
-            found[each.name] = each.value({**known, **found}, 4 * widths[0]) if chosen is None else chosen
+            value, sizes = each.on(4 * widths[0]), {**known, **found}
+            if each.name in (settings or {}):
+                found[each.name] = (settings or {})[each.name]
+            elif value.of and value.of not in sizes:
+                raise TextError(
+                    f"the shape {shape} has no size {value.of}, which {each.name} follows",
+                    f"Write all sizes of {self.kernel}: {'x'.join(_sizes(self.kernel))}.",
+                )
+            else:
+                found[each.name] = value.at(sizes)
         return found
 
     def _sizes(self, shape: str) -> dict[str, int]:
@@ -256,7 +258,10 @@ def _let(match: re.Match[str], lets: Sequence[Let], kernel: str, number: int, ra
     values: list[Value] = []
     for text in match[2].split("|"):
         told = _VALUE.fullmatch(text.strip())
-        if told is None or len(values) == len(VECTOR_BYTES):
+        if len(values) == len(VECTOR_BYTES):
+            raise TextError("a parameter has at most three values by width of vectors",
+                            "Write: let lanes = 16 | 8 | 4", number, 1, raw)  # fmt: skip
+        if told is None:
             raise TextError("a parameter reads: let block = 32", "Correct the line.", number, 1, raw)
         of = told["whole"] or told["divided"] or ""
         if of and of not in known:

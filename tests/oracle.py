@@ -89,14 +89,16 @@ class Terms:
         one = self.number(1)
         if function == "*" and one in operands:  # exact
             return operands[1] if operands[0] == one else operands[0]
-        if function == "fma" and policy != "strict":  # its one rounding is another's two
-            return self.call("+", [self.call("*", operands[:2], policy), operands[2]], policy)
         if function in ("+", "*"):  # exactly commutative
             operands = sorted(operands)
         if function == "/" and policy == "algebraic":
             inverse = self.make("reciprocal", operands[1])
             return inverse if operands[0] == one else self.make("*", operands[0], inverse)
         return self.make(function, *operands)
+
+    def converted(self, term: int, kind: str, mixed: bool) -> int:
+        """What an operation on another dtype leaves in one."""
+        return self.make("as", kind, term) if mixed and term != POISON else term
 
     def accumulate(self, operator: str, before: int, term: int, kind: str, regroup: bool) -> int:
         if POISON in (before, term):
@@ -292,21 +294,26 @@ class _Run:
         values: list[int] = []
         target: Cell = op.target.array, _index(op.target.index)(iterators)
         kind = self.program.buffer_of[op.target.array].dtype
-        mixed = False
+        mixed: list[bool] = []
         for operand in op.operands:
             if isinstance(operand, Access):
                 cell = operand.array, _index(operand.index)(iterators)
                 write, term = self.logical.get(cell, (0, POISON))
                 reads.append((cell, write))
                 values.append(term)
-                mixed |= self.program.buffer_of[operand.array].dtype != kind
-            elif isinstance(operand, Number):
+                mixed.append(self.program.buffer_of[operand.array].dtype != kind)
+                continue
+            mixed.append(False)
+            if isinstance(operand, Number):
                 values.append(self.terms.number(operand.value, kind))
             else:
                 values.append(self.terms.number(operand.value(iterators)))
-        term = self.terms.call(op.function, values, self.policy)
-        if mixed and term != POISON:
-            term = self.terms.make("as", kind, term)
+        function = op.function
+        if function == "fma" and self.policy != "strict":  # its one rounding is another's two
+            factors = self.terms.call("*", values[:2], self.policy)
+            values = [self.terms.converted(factors, kind, any(mixed[:2])), values[2]]
+            function, mixed = "+", mixed[2:]
+        term = self.terms.converted(self.terms.call(function, values, self.policy), kind, any(mixed))
         before, held = self.logical.get(target, (0, POISON))
         if op.accumulate:
             regroup = self.policy != "strict" or op.accumulate in ("max", "min") or kind[0] not in "fb"

@@ -161,7 +161,7 @@ HEADER = "kernel softmax\nshape 4x8\n"
         (HEADER + "let Block = 32", 3, "a parameter reads", "Correct the line."),
         (HEADER + "let block = 32 16", 3, "several values need what they divide", "dividing N"),
         (HEADER + "let block = 32 | x", 3, "a parameter reads", "Correct the line."),
-        (HEADER + "let block = 32 | 16 | 8 | 4", 3, "a parameter reads", "Correct the line."),
+        (HEADER + "let block = 32 | 16 | 8 | 4", 3, "at most three values", "let lanes = 16 | 8 | 4"),
         (HEADER + "let block = 32 | 16 8", 3, "several values need what they divide", "dividing N"),
         ("kernel softmax\nshape 4\nlet half = N / 2", 1, "4 has no size n", "all sizes of softmax: MxN."),
         (HEADER + "let block = 32 16 dividing Q", 3, "no size or earlier parameter q", "Known are: M, N."),

@@ -306,7 +306,7 @@ class DropGuard(Transformation):
             return structural("no-guard", f"{arguments[0]} has no guard.", leaf.path)
         box = [(0, s.size - 1) for s in leaf.scopes]
         for comparison in leaf.op.guard:  # 2
-            for fails in _negations(comparison):
+            for fails in Constraint.against(comparison):
                 found = solve(box, [fails])
                 if found.possible:
                     where = f" at ({', '.join(map(str, found.point))})" if found.point else ""
@@ -328,11 +328,3 @@ class DropGuard(Transformation):
                 (depth, coefficient) = comparison.form.terms[0]
                 if coefficient == 1:
                     yield Move("cut_scope", (place_of(program, leaf.path[: depth + 1]), comparison.bound))
-
-
-def _negations(comparison: Comparison) -> list[Constraint]:
-    form = comparison.form - comparison.bound
-    below, above = Constraint.at_least(-form - 1), Constraint.at_least(form - 1)
-    if comparison.relation == "<":
-        return [Constraint.at_least(form)]
-    return [below] if comparison.relation == ">=" else [below, above]

@@ -107,6 +107,8 @@ class _OnRead(Transformation):
             found = definition(context.program, Touch(leaf, access, "r"))
             if found is not None:
                 paths.append(found.write.leaf.path)
+                whole = reduction(context.program, found) if found.write.kind == "a" else None
+                paths += [whole.start.write.leaf.path] if whole is not None else []
         return tuple(dict.fromkeys(paths))
 
 
@@ -130,7 +132,8 @@ class Forward(_OnRead):
       1. OP reads T, with one index;
       2. one write surely defines what it reads, and that is a plain copy of a number or an element of
          the same dtype;
-      3. the source is not written between the copy and OP.
+      3. the source is not written between the copy and OP;
+      4. some array is still read, where OP adds, subtracts or multiplies.
     """
 
     name = "forward"
@@ -172,6 +175,8 @@ class Forward(_OnRead):
         elif not _exact(source, program.buffer_of[array].dtype, program, leaf.op):
             return structural("inexact", f"{source} would be of another dtype than {array}.", leaf.path)
         changed = _replaced(leaf.op, access, new)
+        if changed.function in ("+", "-", "*") and not changed.reads:  # 4
+            return structural("no-array", "What is left reads no array: it would be an index.", leaf.path)
         return program.edit(body=splice(program.body, leaf.path, 1, (changed,)))
 
 
@@ -605,7 +610,9 @@ def _adds_product(program: Program, leaf: Leaf) -> bool:
     op = leaf.op
     if op.accumulate:
         return op.accumulate == "+" and op.function == "*"
-    return op.function == "fma" and program.buffer_of[op.target.array].dtype in FLOATS
+    floating = program.buffer_of[op.target.array].dtype in FLOATS
+    # without an array the product would be read back as an index
+    return op.function == "fma" and floating and any(isinstance(o, Access) for o in op.operands[:2])
 
 
 @register

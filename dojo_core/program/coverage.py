@@ -232,11 +232,13 @@ def is_dense(terms: Sequence[tuple[int, int]]) -> bool:
 def digits(terms: Sequence[tuple[int, int]]) -> dict[int, int] | None:
     """Mixed-radix digits coefficient -> size, neighbours merged; None where digits overlap."""
     result: list[tuple[int, int]] = []
+    reach = 0  # the largest value of the digits so far
     for coefficient, size in sorted(t for t in terms if t[1] > 1):
+        if coefficient <= reach:
+            return None
+        reach += coefficient * (size - 1)
         if result and result[-1][0] * result[-1][1] == coefficient:
             result[-1] = (result[-1][0], result[-1][1] * size)
-        elif result and result[-1][0] * (result[-1][1] - 1) >= coefficient:
-            return None
         else:
             result.append((coefficient, size))
     return dict(result)

@@ -21,6 +21,7 @@ from dojo_core.program.dependence import (
     meeting,
     touches,
 )
+from dojo_core.program.integers import Constraint, solve
 from dojo_core.program.tables import Index, affine
 from dojo_core.program.tree import Access, Leaf, Path, Program
 
@@ -106,7 +107,8 @@ def reduction(program: Program, found: Definition) -> Reduction | None:
     start = _definition(program, read, write.leaf.path)
     if start is None or start.write.kind == "a" or start.depth != depth:
         return None
-    # A loop over the terms that held the start would begin anew each time. (None holds the read: see depth.)
+    # A loop over the terms that held the start would begin anew each time. (None holds the read: the loops
+    # that the read shares with the sum are those up to ``depth``.)
     if over and over[0] < shared_depth(write, start.write):
         return None
     # Each cell belongs to one iteration of the other scopes.
@@ -142,7 +144,20 @@ def _instance(write: Touch, read: Touch, depth: int) -> dict[int, Affine] | None
             return None
         # The cell does not depend on this iterator: its last iteration is the one that stays.
         images.setdefault(d, Affine(const=write.leaf.scopes[d].size - 1))
-    return images
+    return images if _runs(write.leaf, images, read.leaf) else None
+
+
+def _runs(origin: Leaf, images: dict[int, Affine], read: Leaf) -> bool:
+    """Is there such an instance for each instance of the read: within its scopes, its guard held? Where the
+    digits of an index overlap, the cell may come from another one."""
+    sizes = [s.size for s in read.scopes]
+    box, held = [(0, n - 1) for n in sizes], [Constraint.of(c) for c in read.op.guard]
+    failing = [side for c in origin.op.guard for side in Constraint.against(c.substitute(images))]
+    for d, image in images.items():
+        low, high = image.bounds(sizes)
+        if low < 0 or high >= origin.scopes[d].size:
+            failing += [Constraint.at_least(-image - 1), Constraint.at_least(image - origin.scopes[d].size)]
+    return not any(solve(box, [*held, side]).possible for side in failing)
 
 
 def changed_since(

@@ -45,6 +45,15 @@ class Constraint:
             return Constraint(-form - 1)
         return Constraint(form, comparison.relation == "==")
 
+    @staticmethod
+    def against(comparison: Comparison) -> list[Constraint]:
+        """The ways in which it does not hold."""
+        form = comparison.form - comparison.bound
+        below, above = Constraint(-form - 1), Constraint(form - 1)
+        if comparison.relation == "<":
+            return [Constraint(form)]
+        return [below] if comparison.relation == ">=" else [below, above]
+
 
 @dataclass(frozen=True, slots=True)
 class Solution:

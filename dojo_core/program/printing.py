@@ -63,5 +63,5 @@ def _expression_text(function: str, operands: tuple[Operand, ...]) -> str:
 
 def _atom(operand: Operand) -> str:
     text = str(operand)
-    bare = isinstance(operand, Access) or (text[0] != "-" and not re.search(r"[+*]|-(?!\d+$)", text))
+    bare = isinstance(operand, Access) or (text[0] != "-" and not re.search(r"[-+*]", text))
     return text if bare or (isinstance(operand, Number) and text[0] != "-") else f"({text})"
