@@ -55,7 +55,7 @@ _VALUE = re.compile(
 )
 _FACTS = {
     "kernel": (r"\w+", "kernel softmax"),
-    "shape": (r"\d+(x\d+)*", "shape 24576x512"),
+    "shape": (r"\d{1,9}(x\d{1,9}){0,15}", "shape 24576x512"),
     "policy": ("|".join(POLICIES), f"policy {POLICIES[0]} (or {', '.join(POLICIES[1:])})"),
     "target": ("|".join(TARGETS), f"target cpu (of {', '.join(TARGETS)})"),
 }

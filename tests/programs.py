@@ -50,7 +50,7 @@ SMALL = Target(
 # What narrower dtypes may stand beside the one that a program computes in: it holds their values.
 NARROWER = {"f32": ("bf16", "f16", "i8", "u8"), "f64": ("f32", "i32", "u8"), "i32": ("i8", "u8", "i16")}
 
-EXTENTS = (2, 2, 3, 4, 4, 5, 6, 8)
+EXTENTS = (1, 2, 2, 3, 4, 4, 5, 6, 8)
 INSTANCES = 160  # of one operation
 UNARY = ("", "", "neg", "abs", "tanh")
 BINARY = ("+", "-", "*", "max", "min", "/")
@@ -210,10 +210,11 @@ class _Writer:
             self.line(f"{cell(*iterators(rank))} = {self.value()}")
         elif kind < 0.45 and rank:  # tiles
             axis, factor = rng.randrange(rank), rng.choice((2, 3, 4))
-            shape = [n * factor if d == axis else n for d, n in enumerate(sizes)]
+            step = factor if rng.random() < 0.75 else rng.randint(1, factor)  # tiles may overlap
+            shape = [(n - 1) * step + factor if d == axis else n for d, n in enumerate(sizes)]
             self.place([*sizes[: axis + 1], factor, *sizes[axis + 1 :]])
             index = [f"{{{base + (d if d <= axis else d + 1)}}}" for d in range(rank)]
-            index[axis] = f"{{{base + axis}}}*{factor}+{{{base + axis + 1}}}"
+            index[axis] = f"{{{base + axis}}}*{step}+{{{base + axis + 1}}}"
             self.line(f"{cell(*index)} = {self.value()}")
         elif kind < 0.52 and rank and sizes[-1] > 1:  # in two parts
             cut = rng.randint(1, sizes[-1] - 1)

@@ -172,6 +172,7 @@ HEADER = "kernel softmax\nshape 4x8\n"
         (HEADER + "join_scopes m@0\n\n# more\n3: !", 6, "no move", "Correct the move."),
         (HEADER + "policy fast", 3, "this is no policy", "The line reads: policy strict (or "),
         (HEADER + "shape 4 by 8", 3, "this is no shape", "The line reads: shape 24576x512"),
+        ("kernel softmax\nshape 4x" + "9" * 5000, 2, "this is no shape", "The line reads: shape 24576x512"),
         ("kernel\nshape 4x8", 1, "this is no kernel", "The line reads: kernel softmax"),
         (HEADER + "unroll m@0\n" * 501, 503, "more than 500 moves", "Split the line."),
     ],
