@@ -848,3 +848,14 @@ def test_an_operation_is_no_scope():
 )
 def test_the_sentence_says_which(move, buffers, body, told):
     assert told in why(program_of(body, buffers), move, WIDE).sentence
+
+
+def test_marks_are_judged_anew_where_only_a_buffer_differs():
+    program = program_of("8:v t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", XTY)
+    assert mark_fault(program, WIDE, "reassoc") is None
+    (dim,) = program.buffer_of["t"].dims
+    contracted = replace(program.buffer_of["t"], dims=(replace(dim, materialised=False),))
+    edited = program.edit(buffers=tuple(contracted if b.name == "t" else b for b in program.buffers))
+    assert all(a is b for a, b in zip(edited.body, program.body, strict=True)), "the scopes are the same"
+    fault = mark_fault(edited, WIDE, "reassoc")
+    assert fault is not None and fault.code == "vector-stride"

@@ -378,7 +378,7 @@ class UseKept(Transformation):
             access = kept.op.target.substitute(images)
         except KeyError:
             return None
-        # A sum's own loops are none of those around its use; else implied: the two stand side by side.
+        # implied: recomputing the result must give the program back, which has only the scopes around the use
         if any(d >= len(user.scopes) for form in access.index for d in form.depths):
             return None
         used = next(a for a in user.op.reads if a.array == name)
@@ -409,6 +409,7 @@ def _made_before_use(program: Program, name: str) -> tuple[tuple[Leaf, ...], Lea
     fits = (
         all(maker.op.target.array == name for maker in makers)
         and [bool(maker.op.accumulate) for maker in makers] == [False, True][: len(makers)]
+        # implied: recomputing the result must give the program back
         and last.path[: len(first.path)] == (*above, at + len(makers) - 1)
         and user.path == (*above, at + len(makers))
         and user.op.target.array != name

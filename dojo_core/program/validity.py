@@ -77,6 +77,7 @@ def _verdicts(program: Program, since: Difference) -> Iterator[tuple[Buffer, boo
 
 def _unordered(node: Node) -> bool:
     """Does a subtree hold scopes whose iterations may run in any order?"""
+    # implied: without such a mark no race is found; this only spares the search
     return isinstance(node, Scope) and not UNORDERED.isdisjoint(node.summary.marks)
 
 
