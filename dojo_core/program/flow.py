@@ -132,6 +132,7 @@ def _instance(write: Touch, read: Touch, depth: int) -> dict[int, Affine] | None
             whole = Affine(tuple((k, n // c) for k, n in rest.terms if n % c == 0), rest.const // c)
             rest = rest - whole * c
             low, high = rest.bounds(theirs)
+            # implied: the images have to lie in their scopes (see _runs), and nothing may be left over
             if low < 0 or high >= c:
                 return None
             images[d] = whole
