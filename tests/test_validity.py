@@ -59,6 +59,14 @@ def test_a_stack_buffer_lives_in_one_iteration_of_its_owner():
     assert why(heap, "join_scopes t@0", WIDE).legal
 
 
+def test_padding_that_nothing_writes_may_be_read_where_its_value_is_lost():
+    buffers = "x f32 [4, 8] heap\ny f32 [4, 8] heap\nt f32 [12] stack\nu f32 [4, 12] heap"
+    nest = "4 8 t[{1}] = x[{0},{1}]\n| 12 u[{0},{1}] = t[{1}]\n"
+    assert storage_fault(parse(kernel(nest + "4 8 y[{0},{1}] = u[{0},{1}]", buffers))) is None
+    once = nest.replace("\n|", "\n| 12 t[{1}] = 0 if {0} < 1\n|")  # written in one iteration, read in others
+    assert storage_fault(parse(kernel(once + "4 8 y[{0},{1}] = u[{0},{1}]", buffers))).code == "lifetime"
+
+
 @pytest.mark.parametrize("location", ["stack", "heap"])
 def test_contracted_storage_under_threads(location):
     apart = kernel(
