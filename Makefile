@@ -99,4 +99,4 @@ fuzz: setup
 	$(BIN)/python -m tests.fuzz $(SECONDS) $(SEED)
 
 mutate: setup
-	$(BIN)/python -m tests.mutate --write docs/mutation.md
+	$(BIN)/python -m tests.mutate --jobs 2 --write docs/mutation.md

@@ -11,7 +11,7 @@ A condition that others imply keeps its comment ``# implied: why`` in the code, 
     python -m tests.mutate                       all conditions
     python -m tests.mutate --sample 8 --seed 3   some of them
     python -m tests.mutate --only values.py      those of the files, or of file:line
-    python -m tests.mutate --write docs/mutation.md
+    python -m tests.mutate --jobs 2 --write docs/mutation.md
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ import re
 import select
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from types import ModuleType
 
@@ -65,6 +67,7 @@ TESTS = (
 # Each costs about half a second, for conditions that no test watches.
 WALKS, LENGTH, OTHERS = 20, 12, 4
 SECONDS = 90  # for one mutant
+FORKING = threading.Lock()
 
 # What lists, names or describes moves decides nothing about legality.
 ASIDE = {
@@ -439,8 +442,11 @@ def verdict(walks: int) -> dict[str, str]:
 
 def run(site: Site | None, walks: int, seconds: float) -> dict[str, str]:
     """The verdict on one mutant, from a child process; None is the program as it is."""
-    reader, writer = os.pipe()
-    child = os.fork()
+    with FORKING:  # a child that held another's pipe would keep it from ending
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child:
+            os.close(writer)
     if child == 0:
         try:
             os.close(reader)
@@ -452,7 +458,6 @@ def run(site: Site | None, walks: int, seconds: float) -> dict[str, str]:
                 json.dump(verdict(walks), out)
         finally:
             os._exit(0)
-    os.close(writer)
     with os.fdopen(reader) as answers:
         ready, _, _ = select.select([answers], [], [], seconds)
         if not ready:
@@ -509,6 +514,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--only", nargs="*", help="names of files, or file:line")
     parser.add_argument("--walks", type=int, default=WALKS)
     parser.add_argument("--write", type=Path, help="the table as a page")
+    parser.add_argument("--jobs", type=int, default=1, help="so many conditions at once")
     arguments = parser.parse_args(words)
     for name in TESTS:  # what they import from elsewhere need not be loaded again by each child
         importlib.import_module(f"tests.{name}")
@@ -521,11 +527,13 @@ def main(words: Sequence[str]) -> int:
     counts: Counter[str] = Counter()
     lines = [HEAD]
     print(HEAD, flush=True)
-    for site in chosen(arguments):
-        found = run(site, arguments.walks, SECONDS)
-        counts[found["by"] or ("implied" if site.implied else "survived")] += 1
-        lines.append(row(site, found))
-        print(lines[-1], flush=True)
+    wanted = chosen(arguments)
+    with ThreadPool(arguments.jobs) as pool:  # of children, each in a process of its own
+        verdicts = pool.imap(lambda site: run(site, arguments.walks, SECONDS), wanted)
+        for site, found in zip(wanted, verdicts, strict=True):
+            counts[found["by"] or ("implied" if site.implied else "survived")] += 1
+            lines.append(row(site, found))
+            print(lines[-1], flush=True)
     total = sum(counts.values())
     by = ", ".join(f"{counts[k]} {told}" for k, told in TOLD.items() if counts[k])
     summary = f"{total} conditions switched off one by one: {by}."

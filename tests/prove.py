@@ -68,7 +68,7 @@ def prove(seconds: float, seed: int) -> tuple[Tally, list[Finding]]:
         program, rules = STARTS[number % len(STARTS)](rng)
         first = program
         program, finding = walk_from(
-            program, rules, rng, tally, rng.randint(10, 40), None, caution=number % 4 == 0
+            program, rules, rng, tally, rng.randint(10, 40), None, caution=number % 4 == 0, until=end
         )
         if finding is None and rules.target is SMALL:
             ends.append((first, rules.policy, program))

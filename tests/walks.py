@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -299,9 +300,11 @@ def walk_from(
     length: int,
     others: int | None,
     caution: bool = False,
+    until: float = math.inf,
 ) -> tuple[Program, Finding | None]:
-    """Play ``length`` random legal moves. Other legal moves of each position are judged too: some of each
-    transformation, or ``others`` in all. Returns the last position and the first finding."""
+    """Play ``length`` random legal moves, or fewer where ``time.monotonic()`` passes ``until``. Other legal
+    moves of each position are judged too: some of each transformation, or ``others`` in all. Returns the
+    last position and the first finding."""
     terms = oracle.Terms()
     reference = list(oracle.run(program, rules.policy, terms).outputs.values())
     seen: set[str] = set()
@@ -336,6 +339,8 @@ def walk_from(
             if finding is not None:
                 return program, finding
         for move in tried:
+            if time.monotonic() > until:
+                return program, None
             key = f"{program.hash} {move}"
             if key not in seen:
                 seen.add(key)
