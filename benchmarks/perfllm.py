@@ -7,6 +7,8 @@
     found      the best lines found beside the heuristic's, timed side by side, with the code
     report     the page's section of evidence from the files, without running anything
 
+Runs are compared within a machine; those of several may stand in one file.
+
 Runs are kept in ``--out`` (runs.json, alike.json, transfer.json, found.md) as each ends. A part that was
 stopped goes on: a run that ended is not run again, one that was stopped takes its measurements from its log.
 A program that this machine has timed before, by whatever agent, is not compiled again: its recorded time
@@ -21,16 +23,20 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from agents.agent import Budget
+import numpy as np
+
+from agents.agent import Budget, Event
 from agents.comparison import Curve
 from agents.perfllm.settings import VARIANTS, Settings
 from agents.players import agent_named
+from agents.search.cost_model import rank_correlation
 from agents.timing import MachineTiming, Timing
 from agents.tuning import Tuning
 from benchmarks import perfllm_report
@@ -51,6 +57,7 @@ LEARNED_ON = {"softmax": "1024x512", "matmul": "128x128x128", "layernorm": "1024
 UNSEEN = {"rmsnorm": "1024x1024", "reducemean": "1024x2048", "bmm": "8x64x64x64", "swiglu": "1x32x128x128"}
 SEARCH = ("perfllm", "annealing-edges", "random-edges", "sampling-edges")
 ABLATIONS = ("perfllm", *perfllm_report.SWITCHED, *perfllm_report.PAPERS)
+QUARTER = 10  # moves of a quarter of a run, at least, for a rank correlation
 PAGE = Path("docs/perfllm.md")
 Run = dict[str, Any]
 
@@ -62,6 +69,7 @@ def main() -> None:
     parser.add_argument("part", choices=("search", "ablations", "alike", "transfer", "found", "report"))
     parser.add_argument("--budget", type=int, default=300)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0, help="of --seeds, one after the other")
     parser.add_argument("--kernels", nargs="+", choices=tuple(SHAPES), default=tuple(SHAPES))
     parser.add_argument("--agents", nargs="+", choices=(*SEARCH, *ABLATIONS[1:]), help="of the part, some")
     parser.add_argument("--minutes", type=float, help="begin no run after so many; the next call goes on")
@@ -70,14 +78,15 @@ def main() -> None:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60 * options.minutes if options.minutes else None
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
     if options.part in ("search", "ablations"):
         agents = options.agents or (SEARCH if options.part == "search" else ABLATIONS)
-        search(options.out / "runs.json", agents, options.kernels, options.seeds, options.budget, end)
+        search(options.out / "runs.json", agents, options.kernels, seeds, options.budget, end)
     elif options.part == "alike":
         agents = options.agents or ("perfllm", "perfllm-plain")
         keep_alike(options.out / "alike.json", agents, options.kernels, options.budget)
     elif options.part == "transfer":
-        transfer(options.out / "transfer.json", options.seeds, options.budget, end)
+        transfer(options.out / "transfer.json", seeds, options.budget, end)
     elif options.part == "found":
         with opened() as records, Measurer(records) as measurer:
             perfllm_report.write_found(options.out, measurer)
@@ -126,16 +135,23 @@ class Stopwatch:
 
 
 def search(
-    path: Path, agents: Sequence[str], names: Sequence[str], seeds: int, budget: int, end: float | None
+    path: Path,
+    agents: Sequence[str],
+    names: Sequence[str],
+    seeds: Sequence[int],
+    budget: int,
+    end: float | None,
 ) -> None:
     """Run what is not there yet, seed by seed and kernel by kernel: a slow hour meets all agents."""
     with opened() as records, Measurer(records) as measurer:
         machine = measurer.machine.fingerprint
-        runs: list[Run] = json.loads(path.read_text())["runs"] if path.exists() else []
+        told = json.loads(path.read_text()) if path.exists() else {"machines": {}, "runs": []}
+        machines: dict[str, str] = told["machines"] | {machine: measurer.machine.summary}
+        runs: list[Run] = told["runs"]
         kept = {identity(run) for run in runs}
         left = [
             wanted
-            for seed in range(seeds)
+            for seed in seeds
             for kernel in names
             for agent in agents
             if identity(wanted := _wanted(kernel, agent, seed, budget, machine)) not in kept
@@ -146,8 +162,7 @@ def search(
             began = time.monotonic()
             run = _run(wanted, measurer)
             runs.append(run)
-            told = {"dojo evidence": 1, "machine": measurer.machine.summary, "runs": runs}
-            _write(path, told)
+            _write(path, {"dojo evidence": 2, "machines": machines, "runs": runs})
             took = {
                 agent: [r["wall_seconds"] for r in runs if r["agent"] == agent and "wall_seconds" in r]
                 for agent in agents
@@ -197,7 +212,20 @@ def _run(wanted: Run, measurer: Measurer) -> Run:
         "evaluations": len(searched), "measured": timing.measured, "recorded": timing.recorded,
         "resumed": tuning.resumed, "measuring_seconds": round(timing.seconds, 3),
         "thinking_seconds": round(thinking, 3), "wall_seconds": round(wall, 3),
+        "expected": expected_well(searched),
     }  # fmt: skip
+
+
+def expected_well(events: Sequence[Event]) -> list[float]:
+    """Of each quarter of a run the rank correlation of the values that the agent expected of its moves with
+    the speed-ups measured behind them; nothing of an agent that tells no values."""
+    took = {each.measurement.program_hash: each.measurement.seconds or math.inf for each in events}
+    start = next((each.measurement.seconds for each in events if not each.line), None)
+    told = [t for each in events for t in each.thoughts if t.value is not None and t.program in took]
+    if start is None or len(told) < 4 * QUARTER:
+        return []
+    pairs = np.array([(t.value, start / took[t.program]) for t in told])
+    return [round(rank_correlation(*part.T), 3) for part in np.array_split(pairs, 4)]
 
 
 def keep_alike(path: Path, agents: Sequence[str], names: Sequence[str], budget: int) -> None:
@@ -212,13 +240,13 @@ def keep_alike(path: Path, agents: Sequence[str], names: Sequence[str], budget: 
     _write(path, {agent: asdict(alike(found)) for agent, found in logs.items() if found})
 
 
-def transfer(path: Path, seeds: int, budget: int, end: float | None) -> None:
+def transfer(path: Path, seeds: Sequence[int], budget: int, end: float | None) -> None:
     """Train on LEARNED_ON, play UNSEEN greedily; beside each line random moves, as many programs measured."""
     from agents.perfllm.training import Plan, Training  # with torch, whose import takes seconds
 
     rows: list[Run] = json.loads(path.read_text())["runs"] if path.exists() else []
     with opened() as records, Measurer(records) as measurer:
-        for seed in range(seeds):
+        for seed in seeds:
             wanted = {"seed": seed, "budget": budget, "settings": settings_digest("perfllm"),
                       "fingerprint": measurer.machine.fingerprint}  # fmt: skip
             if any(wanted.items() <= row.items() for row in rows):

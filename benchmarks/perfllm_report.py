@@ -16,7 +16,7 @@ from agents.passes import pass_moves
 from agents.plots import write_picture
 from agents.trail import Trail
 from dojo_core import kernels
-from dojo_core.cli.terminal import counted, seconds_text
+from dojo_core.cli.terminal import seconds_text
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.measurer import Measurer
@@ -50,11 +50,13 @@ def section(folder: Path, beside: Path) -> str:
     runs_file, alike_file, transfer_file, found_file = (folder / name for name in names)
     if runs_file.exists():
         told = json.loads(runs_file.read_text())
-        parts.append(_compared(told["runs"], told["machine"], folder, beside))
+        parts.append(_compared(told, folder, beside))
     if alike_file.exists():
         parts.append(_alike(json.loads(alike_file.read_text())))
     if transfer_file.exists():
-        parts.append(_transferred(json.loads(transfer_file.read_text())["runs"]))
+        rows = json.loads(transfer_file.read_text())["runs"]
+        last = {name: rows[-1][name] for name in ("settings", "fingerprint")}
+        parts.append(_transferred([row for row in rows if last.items() <= row.items()]))
     if found_file.exists():
         link = found_file.resolve().relative_to(beside.resolve())
         parts.append(f"What it found beside the heuristic's lines, with the code: [{link}]({link}).")
@@ -65,40 +67,34 @@ def section(folder: Path, beside: Path) -> str:
 
 
 def newest(runs: Sequence[Run]) -> list[Run]:
-    """Of each kernel, agent and seed the last run, and only those of the last machine and budget."""
-    last = (runs[-1]["fingerprint"], runs[-1]["budget"]) if runs else None
+    """Of each machine, kernel, agent and seed the last run, of those with the settings of the agent's last
+    run and the last run's budget."""
+    form = {run["agent"]: run["settings"] for run in runs}
     chosen = {
-        (r["kernel"], r["agent"], r["seed"]): r for r in runs if (r["fingerprint"], r["budget"]) == last
+        (r["fingerprint"], r["kernel"], r["agent"], r["seed"]): r
+        for r in runs
+        if (r["settings"], r["budget"]) == (form[r["agent"]], runs[-1]["budget"])
     }
     return list(chosen.values())
 
 
-def _compared(all_runs: Sequence[Run], machine: str, folder: Path, beside: Path) -> str:
-    runs = newest(all_runs)
+def _compared(told: dict[str, Any], folder: Path, beside: Path) -> str:
+    runs = newest(told["runs"])
     agents = list(dict.fromkeys(run["agent"] for run in runs))
-    shapes = {run["kernel"]: run["shape"] for run in runs}
-    curves = [_curve(run) for run in runs if run["agent"] in ("perfllm", *RIVALS)]
+    of_machine = {
+        summary: [run for run in runs if run["fingerprint"] == fingerprint]
+        for fingerprint, summary in told["machines"].items()
+    }
+    drawn = max(map(_rivals, of_machine.values()), key=len)
     picture = folder / "search.png"
-    write_picture(picture, curves, "Best so far: the median of the seeds, from the best to the worst")
-    seeds = {agent: len({run["seed"] for run in runs if run["agent"] == agent}) for agent in agents}
-    most = max(seeds.values())
-    heads = [a if seeds[a] == most else f"{a} ({counted(seeds[a], 'seed')})" for a in agents]
-    lines = [
-        f"{len(runs)} runs of {runs[0]['budget']} evaluations, {counted(most, 'seed')} where a column does "
-        f"not say otherwise, on {machine}. Times are those of the best finalist, timed anew after the "
-        "search; the median of the seeds.",
-        "",
-        f"| kernel | start | {' | '.join(heads)} |",
-        f"|---|---:|{'---:|' * len(agents)}",
+    title = "Best so far: the median of the seeds, from the best to the worst"
+    write_picture(picture, list(map(_curve, drawn)), title)
+    parts = [
+        f"{len(runs)} runs of {runs[0]['budget']} evaluations. Times are those of the best finalist, timed "
+        "anew after the search; the median of the seeds, whose number stands behind each agent."
     ]
-    for kernel, shape in shapes.items():
-        cells = [f"{kernel} {shape}", _time([r["start"] for r in runs if r["kernel"] == kernel])]
-        cells += [
-            _time([r["final"] for r in runs if (r["kernel"], r["agent"]) == (kernel, a)]) for a in agents
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    lines += [
-        "",
+    parts += [f"On {summary}:\n\n{_times(own)}" for summary, own in of_machine.items() if own]
+    lines = [
         "| | geometric mean of ratios | 95% interval | faster in | p | without seed 0 |",
         "|---|---:|---:|---:|---:|---:|",
     ]
@@ -107,22 +103,63 @@ def _compared(all_runs: Sequence[Run], machine: str, folder: Path, beside: Path)
     lines += _ratio_row(runs, *PAPERS)
     lines += [
         "",
-        "Ratio: the other's time over the first one's, over all pairs of kernel and seed; above 1 the first "
-        "is faster. Interval: kernels drawn with replacement, then seeds of each. p: one-sided Wilcoxon "
-        "signed-rank test. Without seed 0: the settings were chosen by runs of that seed.",
-        "",
+        "Ratio: the other's time over the first one's, over all pairs of kernel and seed on one machine; "
+        "above 1 the first is faster. Interval: kernels drawn with replacement, then pairs of each. p: "
+        "one-sided Wilcoxon signed-rank test. Without seed 0: the settings were chosen by runs of that seed.",
+    ]
+    parts.append("\n".join(lines))
+    parts.append("\n".join([
         "| agent | evaluations per second | of a run's time, thinking | recorded |",
         "|---|---:|---:|---:|",
-    ]
-    for agent in agents:
-        lines.append(_speed_row(agent, [run for run in runs if run["agent"] == agent]))
-    link = picture.resolve().relative_to(beside.resolve())
-    return "\n".join([
-        *lines, "",
+        *(_speed_row(agent, [run for run in runs if run["agent"] == agent]) for agent in agents),
+    ]))  # fmt: skip
+    parts.append(
         "A program that was timed before on the machine takes its recorded time; the rates are what a run "
-        "would have had if it had measured all of its programs itself.", "",
-        f"![best so far against evaluations and seconds]({link})",
-    ])  # fmt: skip
+        "would have had if it had measured all of its programs itself."
+    )
+    parts += _expected(runs, agents)
+    link = picture.resolve().relative_to(beside.resolve())
+    parts.append(f"![best so far against evaluations and seconds]({link})")
+    return "\n\n".join(parts)
+
+
+def _rivals(runs: Sequence[Run]) -> list[Run]:
+    """Those of the picture: on one machine, for seconds are compared too."""
+    return [run for run in runs if run["agent"] in ("perfllm", *RIVALS)]
+
+
+def _times(runs: Sequence[Run]) -> str:
+    """The table of one machine: a row for each kernel, a column for each agent."""
+    seeds: dict[str, set[int]] = defaultdict(set)
+    for run in runs:
+        seeds[run["agent"]].add(run["seed"])
+    heads = " | ".join(f"{agent} ({len(own)})" for agent, own in seeds.items())
+    lines = [f"| kernel | start | {heads} |", f"|---|---:|{'---:|' * len(seeds)}"]
+    for kernel, shape in {run["kernel"]: run["shape"] for run in runs}.items():
+        own = [run for run in runs if run["kernel"] == kernel]
+        cells = [f"{kernel} {shape}", _time([run["start"] for run in own])]
+        cells += [_time([run["final"] for run in own if run["agent"] == agent]) for agent in seeds]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _expected(runs: Sequence[Run], agents: Sequence[str]) -> list[str]:
+    """How well the values expected rank what was measured, where runs tell it."""
+    rows = []
+    for agent in agents:
+        told = [run["expected"] for run in runs if run["agent"] == agent and run.get("expected")]
+        if told:
+            means = " | ".join(f"{statistics.mean(each):.2f}" for each in zip(*told, strict=True))
+            rows.append(f"| {agent} | {len(told)} | {means} |")
+    if not rows:
+        return []
+    return [
+        "Do the values that the network expects of moves rank what is then measured? The rank correlation "
+        "(Spearman's) of both, in each quarter of a run, the mean over runs:",
+        "\n".join(
+            ["| agent | runs | first | second | third | last |", "|---|---:|---:|---:|---:|---:|", *rows]
+        ),
+    ]
 
 
 def _curve(run: Run) -> Curve:
@@ -147,12 +184,17 @@ def _time(found: Sequence[float | None]) -> str:
 
 
 def ratios(runs: Sequence[Run], agent: str, rival: str) -> dict[str, list[float]]:
-    """By kernel the logarithms of the rival's time over the agent's, of each seed that both finished."""
-    finals = {(r["kernel"], r["agent"], r["seed"]): r["final"] for r in runs if r["final"] is not None}
+    """By kernel the logarithms of the rival's time over the agent's, of each seed that both finished on one
+    machine."""
+    finals = {
+        (r["agent"], r["fingerprint"], r["kernel"], r["seed"]): r["final"]
+        for r in runs
+        if r["final"] is not None
+    }
     found: dict[str, list[float]] = defaultdict(list)
-    for (kernel, who, seed), seconds in finals.items():
-        if who == agent and (kernel, rival, seed) in finals:
-            found[kernel].append(math.log(finals[kernel, rival, seed] / seconds))
+    for (who, *pair), seconds in finals.items():
+        if who == agent and (rival, *pair) in finals:
+            found[pair[1]].append(math.log(finals[(rival, *pair)] / seconds))
     return found
 
 
@@ -251,11 +293,17 @@ def write_found(folder: Path, measurer: Measurer) -> None:
     path = folder / "runs.json"
     if not path.exists():
         raise SystemExit(f"There is no {path}: run python -m benchmarks.perfllm search first.")
-    runs = [run for run in newest(json.loads(path.read_text())["runs"]) if run["agent"] == "perfllm"]
+    here = ("perfllm", measurer.machine.fingerprint)
+    runs = [
+        run
+        for run in newest(json.loads(path.read_text())["runs"])
+        if (run["agent"], run["fingerprint"]) == here
+    ]
     parts = [
         "# What PerfLLM found",
         "Of each kernel the best line of all seeds beside that of the heuristic, which an expert wrote. Both "
-        "and the start were timed in one sitting by `python -m benchmarks.perfllm found`.",
+        "and the start were timed in one sitting by `python -m benchmarks.perfllm found` on "
+        f"{measurer.machine.summary}, where the runs were played.",
     ]
     for kernel in dict.fromkeys(run["kernel"] for run in runs):
         own = [run for run in runs if run["kernel"] == kernel and run["final"] is not None]

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
+from agents.agent import Event, Thought
 from benchmarks import perfllm, perfllm_report
 from benchmarks.perfllm_alike import alike
+from dojo_core import parse
+from dojo_core.measure.measurement import Measurement
+from dojo_core.moves import parse_move
 
 
 def run(agent: str, seed: int, final: float, kernel: str = "softmax", **more):
@@ -26,7 +31,19 @@ def run(agent: str, seed: int, final: float, kernel: str = "softmax", **more):
 
 def test_ratios_are_paired_by_kernel_and_seed() -> None:
     runs = [run("perfllm", 0, 1e-3), run("perfllm", 1, 2e-3), run("random-edges", 0, 3e-3)]
-    assert perfllm_report.ratios(runs, "perfllm", "random-edges") == {"softmax": [pytest.approx(math.log(3))]}
+    told = {"softmax": [pytest.approx(math.log(3))]}
+    assert perfllm_report.ratios(runs, "perfllm", "random-edges") == told
+    elsewhere = run("random-edges", 1, 4e-3, fingerprint="g")
+    assert perfllm_report.ratios([*runs, elsewhere], "perfllm", "random-edges") == told, (
+        "one machine, one pair"
+    )
+
+
+def test_of_an_agent_only_its_last_form_counts_on_any_machine() -> None:
+    old = [run("perfllm-flat", 0, 1e-3, settings="a"), run("perfllm-flat", 1, 1e-3, settings="a")]
+    new = run("perfllm-flat", 0, 2e-3, settings="b", fingerprint="g")
+    first = run("perfllm", 0, 1e-3)
+    assert perfllm_report.newest([*old, first, new]) == [first, new]
 
 
 def test_the_section_is_written_between_its_marks_and_says_what_the_files_say(tmp_path) -> None:
@@ -37,7 +54,7 @@ def test_the_section_is_written_between_its_marks_and_says_what_the_files_say(tm
     runs = [run("perfllm", 0, 9e-3)]  # replaced by a later run of the same
     runs += [run(a, s, t) for s in (0, 1) for a, t in (("perfllm", 1e-3), ("random-edges", 2e-3))]
     runs += [run("perfllm-plain", 0, 4e-3)]
-    (folder / "runs.json").write_text(json.dumps({"machine": "a machine", "runs": runs}))
+    (folder / "runs.json").write_text(json.dumps({"machines": {"f": "a machine"}, "runs": runs}))
     told = perfllm_report.write(folder, page)
     assert "| softmax 8x8 | 4 ms | 1 ms | 2 ms | 4 ms |" in told
     assert "| perfllm against random-edges | 2.00 | 2.00 to 2.00 | 2/2 | 0.25 |" in told
@@ -47,6 +64,19 @@ def test_the_section_is_written_between_its_marks_and_says_what_the_files_say(tm
     assert (folder / "search.png").exists() and "(evidence/search.png)" in told
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
+
+
+def test_how_well_expected_values_rank_what_is_measured():
+    """In the first half the values order the programs as their times do, in the second the other way."""
+    programs = [parse(f"kernel k\nout y\ny f32 [{n + 1}] heap\n{n + 1} y[{{0}}] = 1\n") for n in range(81)]
+    events = []
+    for n, program in enumerate(programs):
+        found = Measurement(program.hash, "", "ok", seconds=1 / (n + 1), median=1.0, verified=True)
+        told = Thought(program.hash, programs[0].hash, "tried", value=float(n if n <= 40 else -n))
+        line = (parse_move("parallelize y@0"),) if n else ()
+        events.append(Event(n + 1, float(n), line, program, found, None, thoughts=(told,) if n else ()))
+    assert perfllm.expected_well(events) == [1, 1, -1, -1]
+    assert perfllm.expected_well([replace(each, thoughts=()) for each in events]) == []
 
 
 def test_where_the_best_ahead_and_the_sum_ahead_ask_for_different_moves(tmp_path) -> None:
@@ -83,10 +113,10 @@ def test_what_is_there_is_not_run_again(tmp_path, monkeypatch) -> None:
     file = tmp_path / "runs.json"
     agents = ("perfllm", "random-edges")
     with pytest.raises(KeyboardInterrupt):
-        perfllm.search(file, agents, ["softmax"], 2, 300, None)
+        perfllm.search(file, agents, ["softmax"], range(2), 300, None)
     assert len(json.loads(file.read_text())["runs"]) == 2
     began.clear()
-    perfllm.search(file, agents, ["softmax"], 2, 300, None)
+    perfllm.search(file, agents, ["softmax"], range(2), 300, None)
     assert began == [("perfllm", 1), ("random-edges", 1)]
 
 

@@ -30,6 +30,10 @@ def compiler_flags() -> tuple[str, ...]:
     return ("-O2", "-march=native", *wide, "-fno-math-errno", "-fopenmp")
 
 
+# Of a core, widest first; the others have those that every core of their kind has.
+VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2"}
+
+
 @dataclass(frozen=True)
 class Machine:
     """A machine as records describe it. ``governor`` is empty where the system does not tell."""
@@ -52,9 +56,11 @@ class Machine:
 
     @property
     def summary(self) -> str:
-        """One line for people: ``AMD EPYC, 2 cores, 24 GB, gcc 12.2.0, -O2 -march=native …``."""
+        """One line: ``AMD EPYC, 2 cores with AVX2, 24 GB, gcc 12.2.0, -O2 -march=native …``."""
         cpu = re.sub(r"\((?:R|TM)\)", "", self.cpu)
         cores = f"{self.cores} core{'s' if self.cores > 1 else ''}"
+        known = self.features.split()
+        cores += next((f" with {told}" for name, told in VECTORS.items() if name in known), "")
         flags = self.flags.split()
         some = " ".join(flags[:2]) + (" …" if len(flags) > 2 else "")
         # "gcc (Debian 12.2.0-14) 12.2.0": the name and the last word
