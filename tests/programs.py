@@ -322,6 +322,52 @@ def random_plain(rng: random.Random) -> Program | None:
     return program if outcome.fault is None and outcome.defined else None
 
 
+def random_chain(rng: random.Random) -> Program:
+    """What the one-pass moves look for, or nearly: differences, exponentials and their sum by rows, in arrays
+    that are sometimes written over."""
+    while True:
+        try:
+            program = _live(parse(_chain(rng)))
+        except TextError:  # a read before any write
+            continue
+        outcome = oracle.run(program)
+        if outcome.fault is None and outcome.defined:
+            return program
+
+
+def _chain(rng: random.Random) -> str:
+    rows, columns = rng.choice((1, 2, 3)), rng.choice((2, 3, 4))
+    nest, whole, row = f"{rows} {columns} ", "[{0},{1}]", "[{0}]"
+    lines = [f"{rows} u{row} = w{row}"]
+    last = "x"
+
+    def step(*forms: str) -> None:
+        nonlocal last
+        into = rng.choice("dde")
+        reads = rng.choice((last, last, last, "x", "d"))
+        lines.append(nest + rng.choice(forms).format(into + whole, reads + whole, rng.choice("uuw") + row))
+        last = into
+
+    for _ in range(rng.choice((0, 1, 1))):
+        step("{0} = {1}")
+    for _ in range(rng.choice((1, 1, 2))):
+        step("{0} = {1} - {2}")
+    if rng.random() < 0.6:
+        step("{0} = exp({1})")
+        term = last + whole
+    else:
+        term = f"{last}{whole}*{last}{whole}"
+    if rng.random() < 0.3:  # something is written over before the sum
+        lines.append(rng.choice((f"{rows} u{row} = 2", f"{nest}d{whole} = x{whole}")))
+    lines += [f"{rows} s{row} = 0", f"{'| ' * (rng.random() < 0.5) or f'{rows} '}{columns} s{row} += {term}"]
+    lines.append(f"{rows} y{row} = s{row}" + rng.choice(("", f" + u{row}", f" + d{row[:-1]},0]")))
+    text = "\n".join(lines)
+    used = [name for name in "deus" if f"{name}[" in text]
+    shapes = {name: f"{rows}, {columns}" if name in "xde" else str(rows) for name in ["x", "w", *used, "y"]}
+    buffers = "\n".join(f"{name} f32 [{shape}] heap" for name, shape in shapes.items())
+    return f"kernel k\nin x, w\nout y\n{buffers}\n{text}\n"
+
+
 def _live(program: Program) -> Program:
     """Without operations whose result reaches no output."""
     while True:

@@ -23,6 +23,7 @@ from tests.walks import (
     compiled_ends,
     smallest,
     start,
+    start_at_a_chain,
     start_at_an_example,
     start_on_a_gpu,
     start_on_a_snitch,
@@ -30,8 +31,11 @@ from tests.walks import (
 )
 
 # A walk begins at a random program or a small kernel, some on a GPU or on a Snitch core, some behind the
-# example of a move.
-STARTS = (start, start, start_on_a_gpu, start_at_an_example, start, start_on_a_gpu, start_on_a_snitch)
+# example of a move, some where a sum may be taken in one pass.
+STARTS = (
+    start, start, start_on_a_gpu, start_at_an_example, start, start_on_a_gpu, start_on_a_snitch,
+    start_at_a_chain,
+)  # fmt: skip
 TOGETHER = 8  # ends of walks that are compiled as one file of C
 
 

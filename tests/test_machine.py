@@ -19,7 +19,10 @@ MACHINE = Machine(
 
 
 def test_a_machine_in_one_line() -> None:
-    assert MACHINE.summary == "Intel Xeon Processor, 2 cores with AVX-512, 24 GB, gcc 12.2.0, -O2 -march=native …"
+    assert (
+        MACHINE.summary
+        == "Intel Xeon Processor, 2 cores with AVX-512, 24 GB, gcc 12.2.0, -O2 -march=native …"
+    )
     alone = replace(MACHINE, cores=1, features="fma", flags="-O2 -march=native")
     assert alone.summary == "Intel Xeon Processor, 1 core, 24 GB, gcc 12.2.0, -O2 -march=native"
 

@@ -1,6 +1,7 @@
 # ruff: noqa: E501  (before and after stand side by side)
 """Each move: before, the move, after, and its inverse. Refusals stand in test_refusals.py."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -174,6 +175,18 @@ def test_a_one_pass_rewrite_of_a_kernel_is_taken_back(kernel, shape, move, back)
     inputs = random_inputs(program)
     for name, value in interpret(program, inputs).items():
         np.testing.assert_allclose(interpret(result, inputs)[name], value, rtol=1e-12, atol=1e-12)
+
+
+def test_the_online_sum_of_a_masked_row():
+    """Minus infinity, what a mask leaves of an element, may stand anywhere in a row, but not in all of it."""
+    found = kernels.get("softmax")
+    program = found.program(found.shape("3x4"))
+    result = apply(program, "online_rescale s#1@1 o", WIDE, "algebraic")
+    masked = -math.inf
+    x = np.array([[masked, 0, 1, 2], [masked, masked, 3, masked], [1, 2, masked, masked]], np.float32)
+    expected = interpret(program, {"x": x})["y"]
+    assert np.isfinite(expected).all()
+    np.testing.assert_allclose(interpret(result, {"x": x})["y"], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -321,6 +321,7 @@ VALUES = [
     Case(2, "forward y t", "x i8 [8] heap\ny f32 [8] heap\nt i8 [8] heap", "8 t[{0}] = 1\n8 y[{0}] = t[{0}]", "inexact"),
     Case(2, "forward y t", heap(x="8", y="8", t="8").replace("f32", "bf16"), "8 t[{0}] = 0.1\n8 y[{0}] = t[{0}]*x[{0}]", "inexact"),
     Case(2, "forward y t", "x f64 [8] heap\ny f32 [8] heap\nt f32 [8] heap", "8 t[{0}] = 0.1\n8 y[{0}] = t[{0}] < x[{0}]", "inexact"),
+    Case(2, "forward y t", heap(x="8", y="8", t="8"), "8 t[{0}] = 1e-50\n8 y[{0}] = select(t[{0}],x[{0}],2)", "inexact"),
     Case(3, "forward y t", XTUY, "8 u[{0}] = x[{0}]\n8 t[{0}] = u[{0}]\n8 u[{0}] = 2\n8 y[{0}] = t[{0}] + u[{0}]", "changed-between"),
     Case(0, "forward q t", XTY, APART, "no-such-place"),
     Case(1, "recompute y t x", XTY, APART, "name-taken"),
@@ -448,6 +449,7 @@ ALGEBRA = [
 
 MOMENT = heap(x="8,64", w="8", y="8", d="8,64", v="8")
 DIFFERENCE = "8 64 d[{0},{1}] = x[{0},{1}] - w[{0}]\n"
+SHIFTED = "8 64 d[{0},{1}] = x[{0},{1}]\n8 64 d[{0},{1}] = d[{0},{1}] - w[{0}]\n"
 SQUARES = "8 v[{0}] = 0\n| 64 v[{0}] += d[{0},{1}]*d[{0},{1}]\n8 y[{0}] = v[{0}]"
 MOMENTS = DIFFERENCE + SQUARES
 SOFT = heap(x="8,64", w="8", y="8", d="8,64", e="8,64", s="8")
@@ -480,6 +482,8 @@ ALGEBRA += [
     Case(4, "expand_moment v#1@1 o", MOMENT, "8 64 d[{0},{1}] = 0\n" + MOMENTS.replace("} = x", "} += x").replace("] = x", "] += x"), "other-form", policy="algebraic"),
     Case(4, "expand_moment v#1@1 o", MOMENT, MOMENTS.replace("w[{0}]\n", "w[{0}] if {0} >= 0\n"), "other-form", policy="algebraic"),
     Case(4, "expand_moment v#1@1 o", HELD.replace("s f32", "v f32"), HOLD + AFTER + SQUARES + USED, "changed-between", policy="algebraic"),
+    Case(4, "expand_moment v#1@1 o", MOMENT, SHIFTED + SQUARES, "changed-between", policy="algebraic"),
+    Case(4, "expand_moment v#1@0 o", heap(x="", w="", y="", d="", m="", v=""), "m[] = w[]\nm[] = x[] - m[]\nv[] = 0\n1 v[] += m[]*m[]\ny[] = v[]", "changed-between", policy="algebraic"),
     Case(5, "expand_moment v#1@1 o", MOMENT.replace("w f32 [8]", "w f32 [64]"), MOMENTS.replace("w[{0}]", "w[{1}]"), "not-invariant", policy="algebraic"),
     Case(6, "expand_moment v#1@1 x", MOMENT, MOMENTS, "name-taken", policy="algebraic"),
     Case(6, "expand_moment v#1@1 o", MOMENT + "\now f32 [8] heap", "8 ow[{0}] = 0\n" + MOMENTS + "\n8 y[{0}] += ow[{0}]", "name-taken", policy="algebraic"),
@@ -496,7 +500,8 @@ ALGEBRA += [
     Case(4, "online_rescale s#1@1 o", SOFT, DIFFERENCE.replace("64", "60") + "8 4 d[{0},{1}+60] = x[{0},{1}] - w[{0}]\n" + EXPONENTIAL + RISEN, "not-one-definition", policy="algebraic"),
     Case(4, "online_rescale s#1@1 o", HELD, HOLD + AFTER + EXPONENTIAL + RISEN + USED, "changed-between", policy="algebraic"),
     Case(4, "online_rescale s#1@1 o", HELD, HOLD + EXPONENTIAL + AFTER + RISEN + USED, "changed-between", policy="algebraic"),
-    Case(4, "online_rescale s#1@1 o", SOFT, DIFFERENCE + EXPONENTIAL + DIFFERENCE.replace("x[{0},{1}] -", "x[{0},{1}]*").replace("* w", "*w") + RISEN + "\n8 y[{0}] += d[{0},0]", "changed-between", policy="algebraic"),
+    Case(4, "online_rescale s#1@1 o", SOFT, SHIFTED + EXPONENTIAL + RISEN, "changed-between", policy="algebraic"),
+    Case(4, "online_rescale s#1@1 o", SOFT, "8 64 e[{0},{1}] = x[{0},{1}]\n" + DIFFERENCE.replace("x[", "e[") + EXPONENTIAL + RISEN, "changed-between", policy="algebraic"),
     Case(5, "online_rescale s#1@1 o", SOFT.replace("w f32 [8]", "w f32 [64]"), SOFTS.replace("w[{0}]", "w[{1}]"), "not-invariant", policy="algebraic"),
     Case(6, "online_rescale s#1@1 x", SOFT, SOFTS, "name-taken", policy="algebraic"),
 ]  # fmt: skip
@@ -781,6 +786,44 @@ def test_a_program_grows_only_to_the_limits_of_a_text():
     body = "\n".join(f"y{n}[{n}] = x[{n}]" for n in range(63))
     crowded = parse(f"kernel k\nin x\nout {', '.join(f'y{n}' for n in range(63))}\n{buffers}\n{body}\n")
     assert why(crowded, "stage_read x root p", WIDE).refusal.code == "too-large"
+
+
+def test_sizes_and_bytes_stay_within_what_a_text_may_have():
+    small = program_of("8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", heap(x="8", y="8", t="8"))
+    assert why(small, "pad_dim t 0 2000000000", WIDE).legal
+    wide = program_of("8 8 t[{0},{1}] = x[{0}]\n8 y[{0}] = t[{0},0]", heap(x="8", y="8", t="8,8"))
+    told = why(wide, "pad_dim t 0 2000000000", WIDE).refusal
+    assert told.code == "too-large" and "17,179,869,184 bytes" in told.sentence
+    assert why(small, "wrap y@0 2000000000", WIDE).legal
+    once = apply(small, "wrap y@0 2000000000", WIDE)
+    assert why(apply(once, "wrap y@0 400", WIDE), "merge_scopes y@0", WIDE).legal
+    twice = apply(once, "wrap y@0 2000000000", WIDE)
+    assert why(twice, "merge_scopes y@0", WIDE).refusal.code == "too-large"
+    assert "merge_scopes y@0" not in map(str, legal_moves(twice, WIDE))
+
+
+def test_a_text_stays_as_long_as_is_read():
+    for letters, fits in ((8_150, True), (8_175, False)):
+        name = "t" * letters
+        long = program_of(
+            f"8 {name}[{{0}}] = x[{{0}}]\n8 y[{{0}}] = {name}[{{0}}]+{name}[{{0}}]",
+            heap(x="8", y="8", **{name: "8"}),
+        )
+        verdict = why(long, "split_scope y@0 2", WIDE)
+        assert verdict.legal == fits and (fits or verdict.refusal.code == "too-large")
+        assert ("split_scope y@0 2" in map(str, legal_moves(long, WIDE))) == fits
+
+
+def test_an_iterator_stays_within_the_integers_it_is_computed_in():
+    """Iterations that are added would count further than an i8 does; where a guard keeps them idle they do not."""
+    buffers = "x i8 [200] heap\ny i8 [100] heap\nt i8 [200] heap"
+    program = program_of("100 t[{0}] = x[{0}] + {0}\n100 y[{0}] = t[{0}]", buffers)
+    assert why(program, "pad_scope t@0 128 free", WIDE).legal
+    assert why(program, "pad_scope t@0 129 free", WIDE).refusal.code == "beyond-dtype"
+    assert why(program, "pad_scope t@0 129 guard", WIDE).legal
+    listed = [str(m) for m in legal_moves(program, WIDE) if m.name == "pad_scope"]
+    assert {"pad_scope t@0 128 free", "pad_scope t@0 200 guard"} <= {*listed}
+    assert "pad_scope t@0 200 free" not in listed
 
 
 def test_a_read_through_a_table_is_not_taken_apart():

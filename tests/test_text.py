@@ -159,6 +159,9 @@ def test_an_error_names_line_column_and_remedy(line, message, marked):
         ("kernel k\nout y\ny f32 [4] heap\n" + "4 " * 17 + "y[{0}] = 1\n", "nested scopes"),
         ("kernel k\nout y\ny f32 [4] heap\n" + "4 y[{0}] = 1\n" * 300, "more than 500 nodes"),
         ("x" * 70000, "longer than"),
+        ("kernel k\nout y\ny i8 [4] heap\n4 y[{0}] = {0}+300\n", "goes beyond i8"),
+        ("kernel k\nout y\ny u8 [4] heap\n4 y[{0}] = {0}-3\n", "goes beyond u8"),
+        ("kernel k\nout y\ny f32 [4, 4] heap\n4 4 y[{0},{1}] = {0}*{1}\n", "no iterator expression"),
         ("kernel k\nout y\ny f32 [4] heap\n4 y[{0}] = 1\nt f32 [4] heap\n", "after the body"),
     ],
 )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from dojo_core import apply, kernels, parse, why
+from dojo_core import apply, kernels, legal_moves, parse, why
 from dojo_core.moves import inverse, parse_move
 from dojo_core.moves.examples import POLICY, example
 from dojo_core.program.interpret import interpret, interpret_physical
@@ -27,6 +27,7 @@ from tests.walks import (
     judge,
     numbers_differ,
     start,
+    start_at_a_chain,
     start_at_an_example,
     walk_from,
 )
@@ -326,6 +327,17 @@ def test_a_walk_from_an_example_of_a_move_keeps_the_meaning(seed):
     program, rules = start_at_an_example(rng)
     _, finding = walk_from(program, rules, rng, Tally(), 6, 2)
     assert finding is None, finding
+
+
+def test_a_one_pass_rewrite_of_chains_that_write_over_their_arrays_keeps_the_meaning():
+    tally = Tally()
+    for seed in range(120):
+        program, rules = start_at_a_chain(random.Random(f"chain {seed}"))
+        for move in legal_moves(program, rules.target, rules.policy):
+            if move.name in ONE_PASS:
+                finding = judge(program, move, rules, tally)
+                assert finding is None, finding
+    assert all(tally.judged[name] > 9 for name in ("expand_moment", "online_rescale")), tally.judged
 
 
 @pytest.mark.parametrize("name", ONE_PASS)

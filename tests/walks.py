@@ -29,7 +29,7 @@ from tests import compiled, oracle, snitch
 from tests.compiled import random_inputs
 from tests.gpu import TINY, mapped
 from tests.lenient import forced
-from tests.programs import SMALL, random_program
+from tests.programs import SMALL, random_chain, random_program
 
 # Other terms, the same numbers.
 ONE_PASS = ("expand_moment", "sum_squares_again", "online_rescale", "sum_exp_again")
@@ -290,6 +290,10 @@ def start_at_an_example(rng: random.Random) -> tuple[Program, Rules]:
         if instances <= FEW[0] and cells <= FEW[1]:
             rules = Rules(POLICY, shown.target)
             return apply(shown.program, shown.move, rules.target, rules.policy), rules
+
+
+def start_at_a_chain(rng: random.Random) -> tuple[Program, Rules]:
+    return random_chain(rng), Rules("algebraic")
 
 
 def walk_from(

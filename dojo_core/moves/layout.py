@@ -153,7 +153,7 @@ class PadDim(_LayoutMove):
                 for size in sorted(grid - {dim.size}):
                     yield buffer.name, k, size
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Program | Refusal:
         program = context.program
         buffer = buffer_named(program, arguments[0])
         k, size = arguments[1], arguments[2]
@@ -166,7 +166,8 @@ class PadDim(_LayoutMove):
                 "pad-size",
                 f"Dimension {k} of {buffer.name} has {buffer.dims[k].size} cells; {size} adds none.",
             )
-        return Edit(lambda: _resized(program, buffer, k, size), roots_of(program, buffer))
+        edit = Edit(lambda: _resized(program, buffer, k, size), roots_of(program, buffer))
+        return edit if size <= 2 * buffer.dims[k].size else edit.make()
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         k = arguments[1]

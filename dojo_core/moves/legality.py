@@ -13,8 +13,11 @@ from dojo_core.moves.core import REGISTRY, Context, Edit, IllegalMove, Move, Ref
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.reasons import met
-from dojo_core.program.dependence import POLICIES
+from dojo_core.program.affine import Affine
+from dojo_core.program.dependence import POLICIES, iterator_fault
 from dojo_core.program.difference import Difference, plain
+from dojo_core.program.dtypes import FLOATS, dtypes_of
+from dojo_core.program.expressions import LINE
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.tree import Path, Program, summary, walk
@@ -30,7 +33,7 @@ def outcome(context: Context, move: Move) -> Program | Refusal:
     a valid program."""
     planned = _planned(context, move)
     if isinstance(planned, Edit):
-        if planned.roots is None:
+        if planned.roots is None and not _long(context.program):
             return planned.make()
         planned = planned.make()
     if isinstance(planned, Refusal):
@@ -39,9 +42,7 @@ def outcome(context: Context, move: Move) -> Program | Refusal:
     fault = storage_fault(planned, change) or mark_fault(planned, context.target, context.policy, change)
     if fault is not None:
         return _refused(fault, context.program, planned)
-    if _too_large(change):
-        return structural("too-large", f"The program would grow beyond {KERNEL_LIMITS['nodes']} nodes.")
-    return planned
+    return _unreadable(change) or planned
 
 
 def is_legal(context: Context, move: Move) -> bool:
@@ -50,28 +51,36 @@ def is_legal(context: Context, move: Move) -> bool:
     if isinstance(planned, Refusal):
         return False
     if isinstance(planned, Edit):
-        if planned.roots is None or (plain(context.program, planned.roots) and _has_room(context, planned)):
+        if planned.roots is None:
+            if not _long(context.program):
+                return True
+        elif plain(context.program, planned.roots) and _has_room(context, planned):
             return True
         planned = planned.make()
     change = Difference(planned, context.program)
     return (
         keeps_storage(planned, change)
         and mark_fault(planned, context.target, context.policy, change) is None
-        and not _too_large(change)
+        and _unreadable(change) is None
     )
 
 
 def _has_room(context: Context, edit: Edit) -> bool:
-    """Could what the edit concerns have three times the operations, and the program some levels and a buffer
-    more? It adds no more than that; where there is less room the edit is made and looked at."""
-    now = context.program.summary
+    """Could what the edit concerns have three times the operations, and the program twice the bytes, some
+    levels and a buffer more? It adds no more than that; with less room the edit is made and looked at."""
+    program = context.program
+    now = program.summary
     few = 3 * now.nodes <= KERNEL_LIMITS["nodes"] and 3 * now.unrolled <= context.target.unrolled_ops
-    more = now if few else summary(tuple([context.program.body[n] for n in edit.roots or ()]))
+    more = now if few else summary(tuple([program.body[n] for n in edit.roots or ()]))
     return (
         now.nodes + 2 * more.nodes <= KERNEL_LIMITS["nodes"]
         and now.height + 4 <= KERNEL_LIMITS["depth"]
-        and len(context.program.buffers) < KERNEL_LIMITS["buffers"]
+        and len(program.buffers) < KERNEL_LIMITS["buffers"]
         and now.unrolled + 2 * more.unrolled <= context.target.unrolled_ops
+        and 2 * program.buffer_bytes <= KERNEL_LIMITS["buffer bytes"]
+        and now.largest**2 <= KERNEL_LIMITS["size"]  # two scopes may become one
+        and not _long(program)
+        and not _counts(program)
     )
 
 
@@ -104,12 +113,67 @@ def _refused(fault: Fault, before: Program, after: Program) -> Refusal:
     return Refusal(fault.code, fault.sentence, nodes, fault.witness, (), not semantic, fault)
 
 
-def _too_large(change: Difference) -> bool:
-    return (
-        change.before.summary.nodes - change.gone.nodes + change.made.nodes > KERNEL_LIMITS["nodes"]
-        or change.made.height > KERNEL_LIMITS["depth"] + 1
-        or len(change.after.buffers) > KERNEL_LIMITS["buffers"]
-    )
+def _unreadable(change: Difference) -> Refusal | None:
+    """Why the result's text would not be read again: a limit, or an iterator expression beyond its dtype."""
+    beyond = _beyond(change)
+    if beyond:
+        return structural("too-large", f"The program would grow beyond {beyond}.")
+    if _counts(change.before):
+        dtypes = dtypes_of(change.after)
+        for leaf in change.after.leaves:
+            wrong = iterator_fault(leaf.op, [scope.size for scope in leaf.scopes], dtypes)
+            if wrong is not None:
+                return structural("beyond-dtype", f"{wrong[0]}.")
+    return None
+
+
+def _beyond(change: Difference) -> str:
+    """Which limit of texts the result would leave; empty: none."""
+    before, after, limits = change.before, change.after, KERNEL_LIMITS
+    if before.summary.nodes - change.gone.nodes + change.made.nodes > limits["nodes"]:
+        return f"{limits['nodes']} nodes"
+    if change.made.height > limits["depth"] + 1:
+        return f"{limits['depth']} nested scopes"
+    if len(after.buffers) > limits["buffers"]:
+        return f"{limits['buffers']} buffers"
+    sizes = [change.made.largest, *(d.size for b in change.fresh for d in b.dims)]
+    if max(sizes) > limits["size"]:
+        return f"{limits['size']:,} iterations or elements of a dimension"
+    if change.fresh and after.buffer_bytes > limits["buffer bytes"]:
+        return f"{limits['buffer bytes']:,} bytes of buffers"
+    if _long(before):
+        if len(after.text) > limits["text bytes"]:
+            return f"{limits['text bytes']:,} bytes of text"
+        if _longest(after) > LINE:
+            return f"{LINE:,} characters of a line"
+    return ""
+
+
+def _long(program: Program) -> bool:
+    """Could one move make the text longer than what is read?"""
+    kept: bool | None = program.__dict__.get("_is_long")
+    if kept is None:
+        kept = 4 * len(program.text) > KERNEL_LIMITS["text bytes"] or 4 * _longest(program) > LINE
+        program.__dict__["_is_long"] = kept
+    return kept
+
+
+def _longest(program: Program) -> int:
+    """The characters of the longest line; a table's line may be of any length."""
+    return max(len(line) for line in program.text.splitlines() if not line.startswith("table "))
+
+
+def _counts(program: Program) -> bool:
+    """Does an operation compute with iterators in integers that may not hold them? Moves bring no others."""
+    kept: bool | None = program.__dict__.get("_counts")
+    if kept is None:
+        dtypes = dtypes_of(program)
+        kept = program.__dict__["_counts"] = any(
+            dtypes[leaf.op.target.array] not in (*FLOATS, "i64")
+            and any(isinstance(operand, Affine) for operand in leaf.op.operands)
+            for leaf in program.leaves
+        )
+    return kept
 
 
 def context(

@@ -26,7 +26,7 @@ from dojo_core.moves.nodes import births, nest
 from dojo_core.moves.places import Place, fresh_name, leaf_at, place_of, scope_at, writers
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Touch
-from dojo_core.program.flow import Definition, changed_since, definition
+from dojo_core.program.flow import Definition, definition, overwritten
 from dojo_core.program.tables import Index, affine
 from dojo_core.program.tree import (
     Access,
@@ -43,6 +43,9 @@ from dojo_core.program.tree import (
     leaves,
     splice,
 )
+
+# Finite, so that a row may begin with minus infinity, as a masked one does: its own difference is no number.
+LOWEST = {"f32": Number(-(2 - 2.0**-23) * 2.0**127), "f64": Number(-(2 - 2.0**-52) * 2.0**1023)}
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def _alone(program: Program, leaf: Leaf, depth: int) -> bool:
 
 
 def _source(program: Program, leaf: Leaf, access: Access, function: str) -> Definition | Refusal:
-    """The instruction ``access = function(...)`` that surely defines a read, its operands unchanged since."""
+    """The instruction ``access = function(...)`` that surely defines a read."""
     found = definition(program, Touch(leaf, access, "r"))
     if found is None:
         return Refusal("not-one-definition", f"No single write surely defines {access}.", (leaf.path,))
@@ -73,8 +76,13 @@ def _source(program: Program, leaf: Leaf, access: Access, function: str) -> Defi
             f"a difference {access.array} = x - u" if function == "-" else f"{access.array} = {function}(…)"
         )
         return structural("other-form", f"{access} is not made as {wanted}.", leaf.path, origin.path)
-    for operand in origin.op.reads:
-        witness = changed_since(program, found, operand)
+    return found
+
+
+def _unchanged(program: Program, found: Definition, operands: Iterable[Access]) -> Refusal | None:
+    """None where what the defining instruction reads is still there at the read, to be read again."""
+    for operand in operands:
+        witness = overwritten(program, found, operand)
         if witness is not None:
             return Refusal(
                 "changed-between",
@@ -82,7 +90,7 @@ def _source(program: Program, leaf: Leaf, access: Access, function: str) -> Defi
                 tuple(dict.fromkeys(leaf.path for leaf, _ in witness.instances)),
                 witness,
             )
-    return found
+    return None
 
 
 class _OnePass(Transformation):
@@ -156,21 +164,22 @@ class _OnePass(Transformation):
         raise NotImplementedError
 
 
-def _taken_apart(found: Definition) -> tuple[Access, Access] | Refusal:
+def _difference(program: Program, leaf: Leaf, access: Access) -> tuple[Access, Access] | Refusal:
+    """(x, shift) of the difference that an operation reads, to be read there in its place."""
+    found = _source(program, leaf, access, "-")
+    if isinstance(found, Refusal):
+        return found
     x, shift = found.write.leaf.op.operands
     if not isinstance(x, Access) or not isinstance(shift, Access):
-        return structural(
-            "other-form", "The difference is not one of two array elements.", found.read.leaf.path
-        )
-    return found.here(x), found.here(shift)
+        return structural("other-form", "The difference is not one of two array elements.", leaf.path)
+    return _unchanged(program, found, (x, shift)) or (found.here(x), found.here(shift))
 
 
 def _exponent(program: Program, leaf: Leaf) -> tuple[Access, Access] | Refusal:
-    """(x, shift) of the difference whose exponential an instruction takes, as that one would read them."""
+    """(x, shift) of the difference whose exponential an instruction takes."""
     if not leaf.op.reads:
         return structural("other-form", "The exponent is no array element.", leaf.path)
-    found = _source(program, leaf, leaf.op.reads[0], "-")
-    return found if isinstance(found, Refusal) else _taken_apart(found)
+    return _difference(program, leaf, leaf.op.reads[0])
 
 
 class _Writer:
@@ -270,8 +279,7 @@ class ExpandMoment(_OnePass):
         return op.accumulate == "+" and squared and isinstance(op.operands[0], Access)
 
     def difference(self, program: Program, leaf: Leaf) -> tuple[Access, Access] | Refusal:
-        found = _source(program, leaf, leaf.op.reads[0], "-")
-        return found if isinstance(found, Refusal) else _taken_apart(found)
+        return _difference(program, leaf, leaf.op.reads[0])
 
     def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
         found = self.found(context, arguments)
@@ -318,7 +326,7 @@ class OnlineRescale(_OnePass):
         8 64 d[{0},{1}] = x[{0},{1}] - m[{0}]
         8 64 e[{0},{1}] = exp(d[{0},{1}])
         8 s[{0}] = 0
-        | o[{0}] = x[{0},0]
+        | o[{0}] = -3.4028234663852886e+38
         | os[{0}] = 0
         | 64 on[{0},{1}] = max(o[{0}],x[{0},{1}])
         | | of[{0},{1}] = o[{0}] - on[{0},{1}]
@@ -334,7 +342,7 @@ class OnlineRescale(_OnePass):
         8 y[{0}] = s[{0}]
 
     The sum about the running maximum is scaled each time that it grows, and at the end from the maximum
-    found to m, whatever m is.
+    found to m, whatever m is. The maximum begins at the lowest finite number, so elements may be -inf.
 
     Legal iff
       1. the policy is algebraic;
@@ -362,15 +370,9 @@ class OnlineRescale(_OnePass):
         parts = _exponent(program, outer.write.leaf)
         if isinstance(parts, Refusal):
             return parts
-        for part in parts:  # unchanged from the exponential on as well
-            witness = changed_since(program, outer, part)
-            if witness is not None:
-                return Refusal(
-                    "changed-between",
-                    f"{witness.cell} is written again before it would be read.",
-                    tuple(dict.fromkeys(leaf.path for leaf, _ in witness.instances)),
-                    witness,
-                )
+        changed = _unchanged(program, outer, parts)  # from the exponential on as well
+        if changed is not None:
+            return changed
         x, shift = parts
         return outer.here(x), outer.here(shift)
 
@@ -382,7 +384,7 @@ class OnlineRescale(_OnePass):
         o, s = make.array(""), make.array("s")
         n, f = make.array("n", inner=True), make.array("f", inner=True)
         nodes = (
-            make.op(o, "", make.first()),
+            make.op(o, "", LOWEST[make.dtype]),
             make.op(s, "", Number(0)),
             make.nest(
                 make.op(n, "max", o, found.x),
@@ -623,7 +625,7 @@ class SumExpAgain(_TwoPasses):
         8 64 d[{0},{1}] = x[{0},{1}] - m[{0}]
         8 64 e[{0},{1}] = exp(d[{0},{1}])
         8 s[{0}] = 0
-        | o[{0}] = x[{0},0]
+        | o[{0}] = -3.4028234663852886e+38
         | os[{0}] = 0
         | 64 on[{0},{1}] = max(o[{0}],x[{0},{1}])
         | | of[{0},{1}] = o[{0}] - on[{0},{1}]

@@ -172,7 +172,7 @@ class Forward(_OnRead):
             if witness is not None:  # 3
                 return _changed(witness)
             new = found.here(source)
-        elif not _exact(source, program.buffer_of[array].dtype, program, leaf.op):
+        elif not _exact(source, access, program, leaf.op):
             return structural("inexact", f"{source} would be of another dtype than {array}.", leaf.path)
         changed = _replaced(leaf.op, access, new)
         if changed.function in ("+", "-", "*") and not changed.reads:  # 4
@@ -184,13 +184,14 @@ def _is_copy(op: Op) -> bool:
     return not op.accumulate and not op.function
 
 
-def _exact(number: Number, dtype: str, program: Program, op: Op) -> bool:
-    """Does a literal mean the same in an operation where it stands for an element of the dtype?"""
+def _exact(number: Number, access: Access, program: Program, op: Op) -> bool:
+    """Does a literal mean the same in an operation where it stands for what the operation reads?"""
+    dtype = program.buffer_of[access.array].dtype
     if dtype != program.buffer_of[op.target.array].dtype:
         return False
-    # What is compared may be computed in a wider dtype, f16 and bf16 are computed in f32.
-    unlike = dtype in ("f16", "bf16") or op.function in COMPARISONS
-    return not unlike or number.value in (0, 1)
+    # What is compared, be it with 0, may be computed in a wider dtype, f16 and bf16 are computed in f32.
+    tested = op.function in COMPARISONS or (op.function == "select" and op.operands[0] == access)
+    return not (tested or dtype in ("f16", "bf16")) or number.value in (0, 1)
 
 
 @register

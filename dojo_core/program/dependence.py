@@ -7,15 +7,16 @@ boxes, so the question is an integer system that ``integers.solve`` decides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from dojo_core.program.affine import Affine
+from dojo_core.program.dtypes import COMPARISONS, FLOATS, extremes
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.integers import Constraint, solve
 from dojo_core.program.tables import Index
-from dojo_core.program.tree import Access, Comparison, Leaf, Program
+from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Leaf, Op, Program
 
 POLICIES = ("strict", "reassoc", "algebraic")
 
@@ -256,6 +257,21 @@ def may_leave(form: Index, size: int, sizes: Sequence[int], guard: Sequence[Comp
     held = [*system.constraints, *map(Constraint.of, guard)]
     outside = (Constraint.at_least(-value - 1), Constraint.at_least(value - size))
     return any(solve(system.box, [*held, side]).possible for side in outside)
+
+
+def iterator_fault(op: Op, sizes: Sequence[int], dtypes: Mapping[str, str]) -> tuple[str, str] | None:
+    """An iterator expression with a value that the integers it is computed in do not hold, and what to do.
+
+    As the number that it becomes where its iterators are known it would be refused."""
+    target = dtypes[op.target.array]
+    if target in (*FLOATS, "i64", "bool") or op.function in (*DTYPE_BYTES, *COMPARISONS):
+        return None
+    least, most = extremes(target)
+    for operand in op.operands[1:] if op.function == "select" else op.operands:
+        if isinstance(operand, Affine) and may_leave(operand + -least, most - least + 1, sizes, op.guard):
+            told = f"{operand} goes beyond {target}, whose values are {least} to {most}"
+            return told, "Compute in a wider dtype, and convert the result in a line of its own."
+    return None
 
 
 def renamed(form: Affine, variables: Sequence[int]) -> Affine:

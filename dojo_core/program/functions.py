@@ -39,6 +39,7 @@ IDENTITY: dict[str, int | float] = {"+": 0, "*": 1, "max": float("-inf"), "min":
 KERNEL_LIMITS = {
     "text bytes": 64 * 1024,
     "nodes": 500,
+    "size": 2**40 - 1,  # of a scope or a dimension
     "depth": 16,
     "buffers": 64,
     "buffer bytes": 16 * 2**30,

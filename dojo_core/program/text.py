@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from lark import Token, Tree
 
+from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import dtype_fault
 from dojo_core.program.expressions import DIGITS, Call, LineReader, TextError
 from dojo_core.program.functions import KERNEL_LIMITS
@@ -343,6 +344,10 @@ class _Reader(LineReader):
         operands = tuple(substituted(o, {}) for o in value.operands)
         op = Op(target, accumulate, value.function, operands, guard, tuple(prefetches), stream)
         fault = dtype_fault(op, self.dtypes)
+        if fault is None and any(isinstance(o, Affine) for o in operands):
+            from dojo_core.program.dependence import iterator_fault
+
+            fault = iterator_fault(op, self.sizes, self.dtypes)
         if fault is not None:
             self.fail_at(value_tree, *fault)
         return op
@@ -413,7 +418,7 @@ class _Reader(LineReader):
 
 
 def _is_size(digits: str) -> bool:
-    return len(digits) <= 13 and 0 < int(digits) < 2**40
+    return len(digits) <= 13 and 0 < int(digits) <= KERNEL_LIMITS["size"]
 
 
 def _short(digits: str) -> str:

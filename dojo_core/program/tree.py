@@ -183,6 +183,7 @@ class Summary(NamedTuple):
     nodes: int
     height: int  # nodes on the longest path down
     unrolled: int  # operations of generated code: each once per iteration of the unrolled scopes around it
+    largest: int  # iterations of the largest scope
 
 
 @dataclass(frozen=True)
@@ -205,6 +206,7 @@ class Scope:
             below.nodes + 1,
             below.height + 1,
             below.unrolled * self.size if self.mark == "u" else below.unrolled,
+            max(below.largest, self.size),
         )
 
     @derived
@@ -222,7 +224,7 @@ def summary(body: tuple[Node, ...]) -> Summary:
         return body[0].summary
     names: dict[str, None] = {}
     prefetched = marks = NOTHING
-    nodes = height = unrolled = 0
+    nodes = height = unrolled = largest = 0
     for child in body:
         if isinstance(child, Scope):
             below = child.summary
@@ -235,6 +237,8 @@ def summary(body: tuple[Node, ...]) -> Summary:
             unrolled += below.unrolled
             if height < below.height:
                 height = below.height
+            if largest < below.largest:
+                largest = below.largest
             continue
         names[child.target.array] = None
         for operand in child.operands:
@@ -245,7 +249,7 @@ def summary(body: tuple[Node, ...]) -> Summary:
         nodes += 1
         unrolled += LONG_FUNCTIONS.get(child.function, 1)
         height = height or 1
-    return Summary(tuple(names), prefetched, marks, nodes, height, unrolled)
+    return Summary(tuple(names), prefetched, marks, nodes, height, unrolled, largest)
 
 
 def differing(
@@ -425,6 +429,11 @@ class Program:
     def leaves(self) -> tuple[Leaf, ...]:
         """Every operation in tree order."""
         return leaves(self.body)
+
+    @derived
+    def buffer_bytes(self) -> int:
+        """Of all buffers together."""
+        return sum(buffer.bytes for buffer in self.buffers)
 
     @derived
     def text(self) -> str:
