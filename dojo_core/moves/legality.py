@@ -20,6 +20,7 @@ from dojo_core.program.dtypes import FLOATS, dtypes_of
 from dojo_core.program.expressions import LINE
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
+from dojo_core.program.printing import extent
 from dojo_core.program.tree import Path, Program, summary, walk
 from dojo_core.program.validity import Fault, keeps_storage, storage_fault
 from dojo_core.targets.target import NO_TABLES, Target, UnknownTarget
@@ -153,7 +154,10 @@ def _long(program: Program) -> bool:
     """Could one move make the text longer than what is read?"""
     kept: bool | None = program.__dict__.get("_is_long")
     if kept is None:
-        kept = 4 * len(program.text) > KERNEL_LIMITS["text bytes"] or 4 * _longest(program) > LINE
+        _, characters, longest = extent(program.body)
+        characters += sum(len(str(buffer)) for buffer in program.buffers)
+        fixed = sum(len(str(table)) for table in program.tables.values())
+        kept = 4 * characters + fixed > KERNEL_LIMITS["text bytes"] or 4 * longest > LINE
         program.__dict__["_is_long"] = kept
     return kept
 

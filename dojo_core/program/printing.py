@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from dojo_core.program.functions import FUNCTIONS
-from dojo_core.program.tree import Access, Node, Number, Op, Operand, Program
+from dojo_core.program.tree import Access, Node, Number, Op, Operand, Program, Scope
 
 
 def print_program(program: Program) -> str:
@@ -37,6 +37,30 @@ def body_lines(body: Iterable[Node]) -> list[str]:
     for node in body:
         visit(node, 0, [])
     return lines
+
+
+def extent(body: Iterable[Node]) -> tuple[int, int, int]:
+    """Lines of a body, their characters, and those of the longest: at least what ``body_lines`` makes of it.
+
+    Kept by each scope, so that of a program with a few new nodes only these are printed.
+    """
+    lines = characters = longest = 0
+    for node in body:
+        if isinstance(node, Op):
+            found = 1, (length := len(op_text(node)) + 1), length
+        else:
+            found = node.__dict__.get("_extent") or _extent(node)
+        lines += found[0]
+        characters += found[1]
+        longest = max(longest, found[2])
+    return lines, characters, longest
+
+
+def _extent(scope: Scope) -> tuple[int, int, int]:
+    lines, characters, longest = extent(scope.body)
+    slot = len(f"{scope.size}:{scope.mark} ")
+    found = scope.__dict__["_extent"] = lines, characters + lines * slot, longest + slot
+    return found
 
 
 def op_text(op: Op) -> str:
