@@ -794,6 +794,9 @@ def test_sizes_and_bytes_stay_within_what_a_text_may_have():
     wide = program_of("8 8 t[{0},{1}] = x[{0}]\n8 y[{0}] = t[{0},0]", heap(x="8", y="8", t="8,8"))
     told = why(wide, "pad_dim t 0 2000000000", WIDE).refusal
     assert told.code == "too-large" and "17,179,869,184 bytes" in told.sentence
+    large = program_of("8 t[{0},0] = x[{0}]\n8 y[{0}] = t[{0},0]", heap(x="8", y="8", t="10,268435456"))
+    assert why(large, "pad_dim t 0 16", WIDE).refusal.code == "too-large"
+    assert "pad_dim t 0 16" not in map(str, legal_moves(large, WIDE))
     assert why(small, "wrap y@0 2000000000", WIDE).legal
     once = apply(small, "wrap y@0 2000000000", WIDE)
     assert why(apply(once, "wrap y@0 400", WIDE), "merge_scopes y@0", WIDE).legal
