@@ -67,6 +67,17 @@ def test_every_form_prints_canonically(written, canonical):
     assert parse(program.text) == program
 
 
+def test_iterators_may_go_beyond_where_no_number_of_the_dtype_is_made_of_them():
+    """In floating-point numbers they are rounded, a conversion wraps around, a comparison looks for a dtype."""
+    head = "kernel k\nin x\nout y\nx i8 [4] heap\n"
+    for line in ("y f32 [4] heap\n4 y[{0}] = {0}*3000000000", "y i8 [4] heap\n4 y[{0}] = i8({0}+300)"):
+        assert parse(f"{head}{line}\n").text.endswith(f"{line}\n")
+    compared = f"{head}y i8 [4] heap\n4 y[{{0}}] = x[{{0}}] < ({{0}}+300)\n"
+    assert parse(compared).text == compared
+    chosen = f"{head}y i8 [4] heap\n4 y[{{0}}] = select({{0}}+300,x[{{0}}],1)\n"
+    assert parse(chosen).text == chosen
+
+
 def test_rank_zero_and_shared_buffers_and_comments():
     text = """
     # a sum of squares
