@@ -66,7 +66,7 @@ TESTS = (
 )
 # Each costs about half a second, for conditions that no test watches.
 WALKS, LENGTH, OTHERS = 20, 12, 4
-SECONDS = 90  # for one mutant
+SECONDS = 240  # for one mutant; implied ones take all tests and walks
 FORKING = threading.Lock()
 
 # What lists, names or describes moves decides nothing about legality.

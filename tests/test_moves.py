@@ -177,6 +177,16 @@ def test_a_one_pass_rewrite_of_a_kernel_is_taken_back(kernel, shape, move, back)
         np.testing.assert_allclose(interpret(result, inputs)[name], value, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(("guard", "legal"), [("{1} >= 1", True), ("{1} == 3", True), ("{1} < 3", False)])
+def test_a_value_set_again_and_again_is_that_of_the_last_iteration_where_this_one_runs(guard, legal):
+    buffers = "x f32 [4, 4] heap\ny f32 [4] heap\nt f32 [4] heap"
+    body = f"4 t[{{0}}] = 0\n4 4 t[{{0}}] = x[{{0}},{{1}}] if {guard}\n4 y[{{0}}] = t[{{0}}]"
+    program = parse(kernel(body, buffers))
+    assert why(program, "recompute y t r", WIDE).legal == legal
+    if legal:
+        assert "r[{0}] = x[{0},3]" in apply(program, "recompute y t r", WIDE).text
+
+
 def test_the_online_sum_of_a_masked_row():
     """Minus infinity, what a mask leaves of an element, may stand anywhere in a row, but not in all of it."""
     found = kernels.get("softmax")

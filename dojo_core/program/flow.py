@@ -139,10 +139,7 @@ def _instance(write: Touch, read: Touch, depth: int) -> dict[int, Affine] | None
         # implied: coverage has shown that the cells are equal for some instance, so nothing is left over
         if rest.terms or rest.const:
             return None
-    guarded = {d for c in write.leaf.op.guard for d in c.form.depths}
     for d in range(depth, len(write.leaf.scopes)):
-        if d in guarded and d not in images:
-            return None
         # The cell does not depend on this iterator: its last iteration is the one that stays.
         images.setdefault(d, Affine(const=write.leaf.scopes[d].size - 1))
     return images if _runs(write.leaf, images, read.leaf) else None
