@@ -817,6 +817,17 @@ def test_a_text_stays_as_long_as_is_read():
         assert ("split_scope y@0 2" in map(str, legal_moves(long, WIDE))) == fits
 
 
+def test_a_text_of_many_lines_stays_as_long_as_is_read():
+    """200 lines of some 325 characters: a split writes its two iterators in the place of each."""
+    name = "t" * 305
+    lines = "".join(f"\n| y[{n}] = {name}[{{0}}]" for n in range(200))
+    long = program_of(f"8 {name}[{{0}}] = x[{{0}}]{lines}", heap(x="8", y="200", **{name: "8"}))
+    assert len(long.text) < KERNEL_LIMITS["text bytes"]
+    told = why(long, "split_scope y@0 2", WIDE).refusal
+    assert told.code == "too-large" and "65,536 bytes of text" in told.sentence
+    assert why(long, "clear_mark y@0", WIDE).refusal.code != "too-large"
+
+
 def test_an_iterator_stays_within_the_integers_it_is_computed_in():
     """Iterations that are added would count further than an i8 does; where a guard keeps them idle they do not."""
     buffers = "x i8 [200] heap\ny i8 [100] heap\nt i8 [200] heap"

@@ -81,7 +81,6 @@ def _has_room(context: Context, edit: Edit) -> bool:
         and 2 * program.buffer_bytes <= KERNEL_LIMITS["buffer bytes"]
         and now.largest**2 <= KERNEL_LIMITS["size"]  # two scopes may become one
         and not _long(program)
-        and not _counts(program)
     )
 
 
@@ -159,6 +158,7 @@ def _long(program: Program) -> bool:
         fixed = sum(len(str(table)) for table in program.tables.values())
         kept = 4 * characters + fixed > KERNEL_LIMITS["text bytes"] or 4 * longest > LINE
         program.__dict__["_is_long"] = kept
+    # implied: otherwise the text is printed and looked at, a longer way to the same answer
     return kept
 
 
@@ -177,6 +177,7 @@ def _counts(program: Program) -> bool:
             and any(isinstance(operand, Affine) for operand in leaf.op.operands)
             for leaf in program.leaves
         )
+    # implied: otherwise each operation is looked at, a longer way to the same answer
     return kept
 
 
