@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from dojo_core.measure.machine import compiler_flags
 from dojo_core.measure.pool import STORED, from_double, to_double
 from dojo_core.program.arithmetic import rounded
 from dojo_core.program.dtypes import FLOATS, INTEGERS, extremes
@@ -16,7 +17,7 @@ from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Code
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
 
-FLAGS = "-std=gnu11 -O2 -march=native -mprefer-vector-width=512 -fno-math-errno -fopenmp".split()  # noqa: SIM905
+FLAGS = ["-std=gnu11", *compiler_flags()]
 
 
 def load(text: str) -> ctypes.CDLL:

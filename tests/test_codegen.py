@@ -492,3 +492,16 @@ def test_what_has_no_c_is_a_sentence(buffers, body, sentence):
     with pytest.raises(NotGeneratable, match=re.escape(sentence)) as raised:
         generate(program(body, buffers))
     assert str(raised.value).endswith(".")
+
+
+def test_guarded_loops_that_the_compiler_vectorises():
+    """Found by a search: where gcc 12 gathered x under the guard, it loaded nothing, so rows had no maximum."""
+    buffers = "x f32 [64, 512] heap\ny f32 [64] heap\np f32 [64:N, 512] stack"
+    body = (
+        "4 64 512 p[{0}*64+{1},{2}] = -inf if {0} < 1\n| | y[{0}*64+{1}] = -inf if {0} < 1\n"
+        "| | 512 p[{0}*64+{1},{2}] max= x[{0}*64+{1},{2}] if {0} < 1\n"
+        "| | 512 y[{0}*64+{1}] max= p[{0}*64+{1},{2}] if {0} < 1"
+    )
+    guarded = program(body, buffers)
+    inputs = random_inputs(guarded)
+    np.testing.assert_array_equal(run_program(guarded, inputs)["y"], inputs["x"].max(1))
