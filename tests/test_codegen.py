@@ -505,3 +505,31 @@ def test_guarded_loops_that_the_compiler_vectorises():
     guarded = program(body, buffers)
     inputs = random_inputs(guarded)
     np.testing.assert_array_equal(run_program(guarded, inputs)["y"], inputs["x"].max(1))
+
+
+def test_an_iterator_as_a_truth_value():
+    """Any but 0 is true, also one whose last eight bits are 0."""
+    counted = parse(
+        "kernel k\nout y\ny i32 [300] heap\nb bool [300] heap\n300 b[{0}] = {0}\n300 y[{0}] = b[{0}]\n"
+    )
+    expected = [0] + [1] * 299
+    assert interpret(counted, {})["y"].tolist() == expected
+    assert run_program(counted, {})["y"].tolist() == expected
+
+
+def test_iterators_beyond_32_bits_in_lanes():
+    far = parse(
+        "kernel k\nout y, z\ny f64 [4] heap\nz f64 [4] heap\n2 2:v y[{0}*2+{1}] = {1}+2147483647\n"
+        "2 2:v z[{0}*2+{1}] = {0}*2147483640+{1}*3+5\n"
+    )
+    found = run_program(far, {})
+    assert found["y"].tolist() == [2147483647, 2147483648] * 2
+    assert found["z"].tolist() == [5, 8, 2147483645, 2147483648]
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_halves_stored_past_the_caches(dtype):
+    buffers = f"x {dtype} [16] heap\ny {dtype} [16] heap"
+    streamed = program("2 8:v y[{0}*8+{1}] = x[{0}*8+{1}] !stream", buffers)
+    x = np.arange(16, dtype=np.float32)
+    np.testing.assert_array_equal(run_program(streamed, {"x": x})["y"], x)

@@ -17,7 +17,7 @@ from dojo_core.targets.cpu.code import Parameter
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.limits import cpu
 from dojo_core.targets.target import lanes_of
-from tests.compiled import load, run
+from tests.compiled import load, run, run_program
 from tests.test_moves import kernel
 
 
@@ -257,3 +257,12 @@ def test_inputs_reach_the_extremes_of_their_dtype(dtype):
         assert np.isnan(x).any() and np.isinf(x).any() and (np.abs(x[np.isfinite(x)]) > 90).any()
     assert pool.inputs["x"].dtype == STORED[dtype]
     assert arithmetic(dtype) == ("f32" if dtype in ("f16", "bf16") else dtype)
+
+
+def test_a_literal_beside_what_becomes_an_integer_is_rounded_as_the_code_rounds_it():
+    text = (
+        "kernel k\nin x\nout y\nx u8 [120] heap\ny i8 [120] heap\nr f32 [120] heap\n"
+        "120 r[{0}] = x[{0}]*0.53\n120 y[{0}] = i8(r[{0}])\n"
+    )
+    program, inputs = parse(text), {"x": np.arange(120, dtype=np.uint8)}
+    np.testing.assert_array_equal(interpret(program, inputs)["y"], run_program(program, inputs)["y"])

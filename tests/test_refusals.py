@@ -10,9 +10,10 @@ import re
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
-from dojo_core import IllegalMove, Move, apply, legal_moves, parse, why
+from dojo_core import IllegalMove, Move, TextError, apply, legal_moves, parse, why
 from dojo_core.moves import REGISTRY
 from dojo_core.moves.examples import WIDE
 from dojo_core.moves.places import Place
@@ -20,6 +21,7 @@ from dojo_core.moves.reference import FAMILIES
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
 from dojo_core.targets.target import Target
+from tests.compiled import run_program
 
 
 class Case(NamedTuple):
@@ -321,6 +323,8 @@ VALUES = [
     Case(2, "forward y t", "x i8 [8] heap\ny f32 [8] heap\nt i8 [8] heap", "8 t[{0}] = 1\n8 y[{0}] = t[{0}]", "inexact"),
     Case(2, "forward y t", heap(x="8", y="8", t="8").replace("f32", "bf16"), "8 t[{0}] = 0.1\n8 y[{0}] = t[{0}]*x[{0}]", "inexact"),
     Case(2, "forward y t", "x f64 [8] heap\ny f32 [8] heap\nt f32 [8] heap", "8 t[{0}] = 0.1\n8 y[{0}] = t[{0}] < x[{0}]", "inexact"),
+    Case(2, "forward y t", "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap", "8 t[{0}] = 300\n8 y[{0}] = i8(t[{0}])", "inexact"),
+    Case(2, "forward y t", "x bool [8] heap\ny bool [8] heap\nt bool [8] heap", "8 t[{0}] = 2\n8 y[{0}] = t[{0}] - x[{0}]", "inexact"),
     Case(2, "forward y t", heap(x="8", y="8", t="8"), "8 t[{0}] = 1e-50\n8 y[{0}] = select(t[{0}],x[{0}],2)", "inexact"),
     Case(3, "forward y t", XTUY, "8 u[{0}] = x[{0}]\n8 t[{0}] = u[{0}]\n8 u[{0}] = 2\n8 y[{0}] = t[{0}] + u[{0}]", "changed-between"),
     Case(0, "forward q t", XTY, APART, "no-such-place"),
@@ -838,6 +842,30 @@ def test_an_iterator_stays_within_the_integers_it_is_computed_in():
     listed = [str(m) for m in legal_moves(program, WIDE) if m.name == "pad_scope"]
     assert {"pad_scope t@0 128 free", "pad_scope t@0 200 guard"} <= {*listed}
     assert "pad_scope t@0 200 free" not in listed
+
+
+def test_iterators_stay_within_64_bits():
+    buffers = "x f32 [8] heap\ny f32 [9] heap\nt f32 [9] heap"
+    program = program_of("8 t[{0}] = {0}*1000000000000000000\n8 y[{0}] = t[{0}]", buffers)
+    assert why(program, "pad_scope t@0 9 free", WIDE).legal
+    buffers = buffers.replace("9", "12")
+    program = program_of("8 t[{0}] = {0}*1000000000000000000\n8 y[{0}] = t[{0}]", buffers)
+    assert why(program, "pad_scope t@0 12 free", WIDE).refusal.code == "beyond-dtype"
+    with pytest.raises(TextError, match="64 bits"):
+        program_of("8 y[{0}] = {0}*9000000000000000000", heap(x="8", y="8"))
+    with pytest.raises(TextError, match="64 bits"):
+        program_of("8 y[{0}] = x[{0}] if {0}*9000000000000000000 >= 0", heap(x="8", y="8"))
+
+
+def test_iterations_that_a_guard_keeps_out_of_a_table():
+    text = "kernel k\nin x\nout y\ntable k u8 [3] = 2 0 1\nx f32 [4] heap\ny f32 [3] heap\n3 y[{0}] = x[k[{0}]]\n"
+    padded = apply(parse(text), "pad_scope y@0 4 guard", WIDE)
+    cut = apply(padded, "cut_scope y@0 3", WIDE)
+    assert "unwrap y#1@0" in map(str, legal_moves(cut, WIDE))
+    for program in (cut, apply(cut, "unwrap y#1@0", WIDE), apply(padded, "unroll y@0", WIDE)):
+        assert parse(program.text) == program
+        x = np.arange(4, dtype=np.float32)
+        np.testing.assert_array_equal(run_program(program, {"x": x})["y"], x[[2, 0, 1]])
 
 
 def test_a_read_through_a_table_is_not_taken_apart():

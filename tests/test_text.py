@@ -70,7 +70,7 @@ def test_every_form_prints_canonically(written, canonical):
 def test_iterators_may_go_beyond_where_no_number_of_the_dtype_is_made_of_them():
     """In floating-point numbers they are rounded, a conversion wraps around, a comparison looks for a dtype."""
     head = "kernel k\nin x\nout y\nx i8 [4] heap\n"
-    for line in ("y f32 [4] heap\n4 y[{0}] = {0}*3000000000", "y i8 [4] heap\n4 y[{0}] = i8({0}+300)"):
+    for line in ("y f32 [4] heap\n4 y[{0}] = {0}*3000000000", "y i8 [4] heap\n4 y[{0}] = i8({0}+120)"):
         assert parse(f"{head}{line}\n").text.endswith(f"{line}\n")
     compared = f"{head}y i8 [4] heap\n4 y[{{0}}] = x[{{0}}] < ({{0}}+300)\n"
     assert parse(compared).text == compared
@@ -172,6 +172,8 @@ def test_an_error_names_line_column_and_remedy(line, message, marked):
         ("x" * 70000, "longer than"),
         ("kernel k\nout y\ny i8 [4] heap\n4 y[{0}] = {0}+300\n", "goes beyond i8"),
         ("kernel k\nout y\ny u8 [4] heap\n4 y[{0}] = {0}-3\n", "goes beyond u8"),
+        ("kernel k\nout y\ny i32 [4] heap\n4 y[{0}] = i8({0}+300)\n", "goes beyond i8"),
+        ("kernel k\nout y\ny i8 [4] heap\n4 y[{0}] = i8(300)\n", "no value of i8"),
         ("kernel k\nout y\ny f32 [4, 4] heap\n4 4 y[{0},{1}] = {0}*{1}\n", "no iterator expression"),
         ("kernel k\nout y\ny f32 [4] heap\n4 y[{0}] = 1\nt f32 [4] heap\n", "after the body"),
     ],

@@ -27,9 +27,9 @@ def compiler() -> str:
 def compiler_flags() -> tuple[str, ...]:
     """No ``-ffast-math``: its reassociation undoes the order of operations that the moves chose."""
     wide = ("-mprefer-vector-width=512",) if platform.machine() in ("x86_64", "AMD64") else ()
-    # Where gcc 12 gathers by AVX2 under a condition, as for Haswell or Zen 3, its mask is 1 where all bits should
-    # be set, and nothing is loaded. With its costs of Zen 2 and 3 it also loads a vector again for each of
-    # several multiply-adds: a batched product took 1.3 times as long, a convolution 1.5 times.
+    # Where gcc 12 gathers by AVX2 under a condition, as for Haswell or Zen 3, its mask is 1 where all bits
+    # should be set, and nothing is loaded. With its costs of Zen 2 and 3 it also loads a vector again for
+    # each of several multiply-adds: a batched product took 1.3 times as long, a convolution 1.5 times.
     tuned = ("-mtune=generic",) if "avx2" in features() and "avx512f" not in features() else ()
     return ("-O2", "-march=native", *tuned, *wide, "-fno-math-errno", "-fopenmp")
 

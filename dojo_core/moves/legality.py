@@ -6,7 +6,7 @@ V2 and V3 (validity.py, marks.py) are checked here, on the result, for every tra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dojo_core.moves.core import REGISTRY, Context, Edit, IllegalMove, Move, Refusal, Verdict, structural
@@ -14,14 +14,14 @@ from dojo_core.moves.notation import parse_move
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.reasons import met
 from dojo_core.program.affine import Affine
-from dojo_core.program.dependence import POLICIES, iterator_fault
+from dojo_core.program.dependence import POLICIES, iterator_fault, reach
 from dojo_core.program.difference import Difference, plain
 from dojo_core.program.dtypes import FLOATS, dtypes_of
 from dojo_core.program.expressions import LINE
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.printing import extent
-from dojo_core.program.tree import Path, Program, summary, walk
+from dojo_core.program.tree import DTYPE_BYTES, Op, Path, Program, summary, walk
 from dojo_core.program.validity import Fault, keeps_storage, storage_fault
 from dojo_core.targets.target import NO_TABLES, Target, UnknownTarget
 from dojo_core.targets.target import target as target_named
@@ -150,13 +150,13 @@ def _beyond(change: Difference) -> str:
 
 
 def _long(program: Program) -> bool:
-    """Could one move make the text longer than what is read?"""
+    """Could one move make the text longer than what is read? It doubles the lines at most, and a few more."""
     kept: bool | None = program.__dict__.get("_is_long")
     if kept is None:
-        _, characters, longest = extent(program.body)
-        characters += sum(len(str(buffer)) for buffer in program.buffers)
-        fixed = sum(len(str(table)) for table in program.tables.values())
-        kept = 4 * characters + fixed > KERNEL_LIMITS["text bytes"] or 4 * longest > LINE
+        now = extent(program.body)
+        fixed = sum(len(str(each)) for each in (*program.tables.values(), *program.buffers))
+        most = 2 * now.characters + now.terms + fixed + 4096
+        kept = most > KERNEL_LIMITS["text bytes"] or now.longest > LINE
         program.__dict__["_is_long"] = kept
     # implied: otherwise the text is printed and looked at, a longer way to the same answer
     return kept
@@ -168,17 +168,24 @@ def _longest(program: Program) -> int:
 
 
 def _counts(program: Program) -> bool:
-    """Does an operation compute with iterators in integers that may not hold them? Moves bring no others."""
+    """Does an operation count with iterators beyond 32 bits, or in integers that may not hold them? Moves
+    bring no others."""
     kept: bool | None = program.__dict__.get("_counts")
     if kept is None:
-        dtypes = dtypes_of(program)
         kept = program.__dict__["_counts"] = any(
-            dtypes[leaf.op.target.array] not in (*FLOATS, "i64")
-            and any(isinstance(operand, Affine) for operand in leaf.op.operands)
+            _counts_far(leaf.op, [scope.size for scope in leaf.scopes], dtypes_of(program))
             for leaf in program.leaves
+            if leaf.op.guard or any(isinstance(operand, Affine) for operand in leaf.op.operands)
         )
     # implied: otherwise each operation is looked at, a longer way to the same answer
     return kept
+
+
+def _counts_far(op: Op, sizes: Sequence[int], dtypes: Mapping[str, str]) -> bool:
+    operands = [operand for operand in op.operands if isinstance(operand, Affine)]
+    dtype = op.function if op.function in DTYPE_BYTES else dtypes[op.target.array]
+    far = any(reach(form, sizes) >= 2**31 for form in (*operands, *[c.form for c in op.guard]))
+    return far or (bool(operands) and dtype not in (*FLOATS, "i64"))
 
 
 def context(

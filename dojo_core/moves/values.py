@@ -33,6 +33,7 @@ from dojo_core.program.flow import (
 )
 from dojo_core.program.tables import Index, Indirect
 from dojo_core.program.tree import (
+    DTYPE_BYTES,
     Access,
     Birth,
     Buffer,
@@ -191,7 +192,9 @@ def _exact(number: Number, access: Access, program: Program, op: Op) -> bool:
         return False
     # What is compared, be it with 0, may be computed in a wider dtype, f16 and bf16 are computed in f32.
     tested = op.function in COMPARISONS or (op.function == "select" and op.operands[0] == access)
-    return not (tested or dtype in ("f16", "bf16")) or number.value in (0, 1)
+    # A conversion takes a number as it is written, a bool holds 0 or 1 of it.
+    other = tested or op.function in DTYPE_BYTES or dtype in ("f16", "bf16", "bool")
+    return not other or number.value in (0, 1)
 
 
 @register

@@ -161,11 +161,12 @@ class Meaning:
                 operands = [np.asarray(o, np.float64) for o in operands]
         return np.asarray(FUNCTIONS[op.function](*operands))
 
-    @staticmethod
-    def _literal(op: Op, value: Array, dtype: str) -> Array:
-        if dtype in FLOATS:
-            return rounded(value, dtype) if op.function in COMPARISONS else value
-        return _wrap(value, dtype)
+    def _literal(self, op: Op, value: Array, dtype: str) -> Array:
+        if dtype not in FLOATS:
+            return _wrap(value, dtype)
+        array = op.target.array
+        exact = array in self.exact or self.dtypes[array] in ("f16", "bf16") or op.function in COMPARISONS
+        return rounded(value, dtype) if exact else value
 
     def stored(self, value: Array, array: str) -> Array:
         """A value as it is after a write to an array."""

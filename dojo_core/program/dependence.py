@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import COMPARISONS, FLOATS, extremes
-from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.integers import Constraint, solve
 from dojo_core.program.tables import Index
 from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Leaf, Op, Program
@@ -260,18 +260,26 @@ def may_leave(form: Index, size: int, sizes: Sequence[int], guard: Sequence[Comp
 
 
 def iterator_fault(op: Op, sizes: Sequence[int], dtypes: Mapping[str, str]) -> tuple[str, str] | None:
-    """An iterator expression with a value that the integers it is computed in do not hold, and what to do.
-
-    As the number that it becomes where its iterators are known it would be refused."""
-    target = dtypes[op.target.array]
-    if target in (*FLOATS, "i64", "bool") or op.function in (*DTYPE_BYTES, *COMPARISONS):
+    """An iterator expression of an operand or a guard with a value that the integers it is computed in do not
+    hold, and what to do. As the number that it becomes where its iterators are known it would be refused."""
+    operands = [o for o in op.operands if isinstance(o, Affine)]
+    for form in (*operands, *[c.form for c in op.guard]):
+        if reach(form, sizes) >= LARGEST:
+            return f"{form} goes beyond 64 bits", "Use smaller numbers."
+    dtype = op.function if op.function in DTYPE_BYTES else dtypes[op.target.array]
+    if dtype in (*FLOATS, "i64", "bool") or op.function in COMPARISONS:
         return None
-    least, most = extremes(target)
+    least, most = extremes(dtype)
     for operand in op.operands[1:] if op.function == "select" else op.operands:
         if isinstance(operand, Affine) and may_leave(operand + -least, most - least + 1, sizes, op.guard):
-            told = f"{operand} goes beyond {target}, whose values are {least} to {most}"
+            told = f"{operand} goes beyond {dtype}, whose values are {least} to {most}"
             return told, "Compute in a wider dtype, and convert the result in a line of its own."
     return None
+
+
+def reach(form: Affine, sizes: Sequence[int]) -> int:
+    """No partial sum of an iterator expression is further from 0."""
+    return abs(form.const) + sum(abs(c) * (sizes[d] - 1) for d, c in form.terms)
 
 
 def renamed(form: Affine, variables: Sequence[int]) -> Affine:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.tree import DTYPE_BYTES, Access, Number, Op, Program
+from dojo_core.program.tree import DTYPE_BYTES, Access, Number, Op, Operand, Program
 
 FLOATS = ("f64", "f32", "f16", "bf16")
 INTEGERS = ("i64", "i32", "i16", "i8", "u8")
@@ -97,7 +97,7 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
         if not holds(target, op.function):
             told = f"{op.target.array} is {target}, which does not hold every {op.function}"
             return told, f"Convert to {target}, or give {op.target.array} the dtype {op.function}."
-        return None
+        return _number_fault(op.operands[0], op.function)
     try:
         computed = compute_dtype(op, dtypes)
     except ValueError as error:
@@ -117,18 +117,23 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
                 f"Convert it: {op.target} = {target}({operand}), in a line of its own where there is "
                 "another function.",
             )
-        if isinstance(operand, Number) and target not in FLOATS and not _fits_target(operand, target):
-            least, most = extremes(target)
-            told = f"Write a whole number from {least} to {most}, or compute in f32."
-            return f"{operand} is no value of {target}", told
+        fault = _number_fault(operand, target)
+        if fault is not None:
+            return fault
     if op.function in OF_REALS and computed not in FLOATS:
         told = f"{op.function} is a function of floating-point numbers, and {op.target.array} is {target}"
         return told, "Compute it in f32, and convert the result in a line of its own."
     return None
 
 
-def _fits_target(number: Number, target: str) -> bool:
-    return _fits(number.value, "i64" if target == "bool" else target)
+def _number_fault(operand: Operand, dtype: str) -> tuple[str, str] | None:
+    if not isinstance(operand, Number) or dtype in FLOATS:
+        return None
+    if _fits(operand.value, "i64" if dtype == "bool" else dtype):
+        return None
+    least, most = extremes(dtype)
+    told = f"Write a whole number from {least} to {most}, or compute in f32."
+    return f"{operand} is no value of {dtype}", told
 
 
 def dtypes_of(program: Program) -> dict[str, str]:

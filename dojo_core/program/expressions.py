@@ -16,12 +16,11 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.tables import Index, Indirect, Lookup, Table, plus
 from dojo_core.program.tree import Access, Comparison, Dim, Leaf, Number, Operand, Program
 
 DIGITS = 40  # of a whole number: a longer one is written as 1e50
-LARGEST = 2**63  # what iterators are multiplied by stays below it: generated code counts in 64 bits
 LINE = 16384  # characters
 DEEP = 200  # expressions in one another
 

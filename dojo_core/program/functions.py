@@ -36,6 +36,7 @@ FUNCTIONS: dict[str, Function] = {f.name: f for f in _ARITHMETIC + _COMPARISONS 
 # Accumulations: associative, commutative, with a known identity.
 IDENTITY: dict[str, int | float] = {"+": 0, "*": 1, "max": float("-inf"), "min": float("inf")}
 
+LARGEST = 2**63  # what is counted with iterators stays below it: generated code counts in 64 bits
 KERNEL_LIMITS = {
     "text bytes": 64 * 1024,
     "nodes": 500,

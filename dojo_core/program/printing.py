@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.tree import Access, Node, Number, Op, Operand, Program, Scope
+
+TERM = len("*549755813888+{10}")  # what a split adds to an iterator, at most
 
 
 def print_program(program: Program) -> str:
@@ -39,27 +42,38 @@ def body_lines(body: Iterable[Node]) -> list[str]:
     return lines
 
 
-def extent(body: Iterable[Node]) -> tuple[int, int, int]:
-    """Lines of a body, their characters, and those of the longest: at least what ``body_lines`` makes of it.
+class Extent(NamedTuple):
+    """What the lines of a body take, at most: their number, all characters, what a move adds that gives each
+    iterator another term and each line another condition, and the longest line with that."""
 
-    Kept by each scope, so that of a program with a few new nodes only these are printed.
-    """
-    lines = characters = longest = 0
+    lines: int
+    characters: int
+    terms: int
+    longest: int
+
+
+def extent(body: Iterable[Node]) -> Extent:
+    """Kept by each scope, so that of a program with a few new nodes only these are printed."""
+    lines = characters = terms = longest = 0
     for node in body:
         if isinstance(node, Op):
-            found = 1, (length := len(op_text(node)) + 1), length
+            text = op_text(node)
+            more = TERM * (text.count("{") + 1)
+            below = Extent(1, len(text) + 1, more, len(text) + more)
         else:
-            found = node.__dict__.get("_extent") or _extent(node)
-        lines += found[0]
-        characters += found[1]
-        longest = max(longest, found[2])
-    return lines, characters, longest
+            below = node.__dict__.get("_extent") or _extent(node)
+        lines += below.lines
+        characters += below.characters
+        terms += below.terms
+        longest = max(longest, below.longest)
+    return Extent(lines, characters, terms, longest)
 
 
-def _extent(scope: Scope) -> tuple[int, int, int]:
-    lines, characters, longest = extent(scope.body)
+def _extent(scope: Scope) -> Extent:
+    lines, characters, terms, longest = extent(scope.body)
     slot = len(f"{scope.size}:{scope.mark} ")
-    found = scope.__dict__["_extent"] = lines, characters + lines * slot, longest + slot
+    found = Extent(lines, characters + lines * slot, terms, longest + slot)
+    scope.__dict__["_extent"] = found
     return found
 
 

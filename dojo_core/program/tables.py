@@ -70,6 +70,13 @@ class Lookup:
     def value(self, iterators: Sequence[int]) -> int:
         return self.table.values[self.table.flat(self.at).value(iterators)]
 
+    @property
+    def settled(self) -> int:
+        """The value at a place without iterators. Outside of the table, where only a guard that never holds
+        can leave it, any value will do."""
+        place = self.table.flat(self.at).const
+        return self.table.values[min(max(place, 0), len(self.table.values) - 1)]
+
     def __str__(self) -> str:
         return f"{self.table.name}[{','.join(map(str, self.at))}]"
 
@@ -87,7 +94,7 @@ class Indirect:
         total: dict[Lookup, int] = {}
         for lookup, coefficient in lookups:
             if all(form.is_constant for form in lookup.at):
-                rest = rest + lookup.value(()) * coefficient
+                rest = rest + lookup.settled * coefficient
             else:
                 total[lookup] = total.get(lookup, 0) + coefficient
         kept = sorted(((k, c) for k, c in total.items() if c), key=lambda term: str(term[0]))

@@ -344,7 +344,7 @@ class _Reader(LineReader):
         operands = tuple(substituted(o, {}) for o in value.operands)
         op = Op(target, accumulate, value.function, operands, guard, tuple(prefetches), stream)
         fault = dtype_fault(op, self.dtypes)
-        if fault is None and any(isinstance(o, Affine) for o in operands):
+        if fault is None and (guard or any(isinstance(o, Affine) for o in operands)):
             from dojo_core.program.dependence import iterator_fault
 
             fault = iterator_fault(op, self.sizes, self.dtypes)

@@ -44,7 +44,8 @@ class Scalars:
             if isinstance(value, Number):
                 return literal(value.value, wanted)
             if isinstance(value, Affine):
-                return f"({c_type(wanted)})({index_text(value, scopes)})"
+                text = f"({index_text(value, scopes)})"
+                return f"({text} != 0)" if wanted == "bool" else f"({c_type(wanted)}){text}"
             return scalar_conversion(self.place(value, scopes), self.dtypes[value.array], wanted)
 
         if op.accumulate == "+" and op.function == "*" and self.strict and dtype == compute in ("f32", "f64"):
@@ -170,7 +171,7 @@ def index_text(form: Affine, scopes: Sequence[Scope], wide: bool = False) -> str
     if form.const or not parts:
         number = abs(form.const)
         sign = (" - " if form.const < 0 else " + ") if parts else ("-" if form.const < 0 else "")
-        parts.append(f"{sign}{number}{'ll' if wide and number >= 2**31 else ''}")
+        parts.append(f"{sign}{number}{'ll' if wide and (number >= 2**31 or not parts) else ''}")
     return "".join(parts)
 
 

@@ -436,7 +436,8 @@ class _Generator:
                     return f"({c_type(compute)})({index_text(value, scopes)})", False
                 step = value.coefficient(lane)
                 base = Affine(tuple(t for t in value.terms if t[0] != lane), value.const)
-                start = index_text(base, scopes)
+                low, high = value.bounds([s.size for s in scopes])
+                start = index_text(base, scopes, wide=low < -(2**31) or high >= 2**31)
                 each = ", ".join(f"{start} + {k * step}" for k in range(width))
                 return f"({kind}){{{each}}}", True
             buffer = program.buffer_of[value.array]

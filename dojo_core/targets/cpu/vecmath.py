@@ -359,7 +359,8 @@ def _vector(element: str, lanes: int) -> str:
     bytes_ = DTYPE_BYTES[element]
     size = bytes_ * lanes
     if element in HALVES:
-        return _moves(element, lanes) + half_vectors(element, lanes)
+        stream = f"INLINE void {name}_stream({element} *p, {name} x) {{ {name}_store(p, x); }}\n"
+        return _moves(element, lanes) + half_vectors(element, lanes) + stream
     text = _moves(element, lanes)
     if element in FLOATS:
         if size < 16:
