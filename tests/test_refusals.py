@@ -334,6 +334,7 @@ VALUES = [
     Case(2, "recompute y t r", XTY, "8 t[{0}] = x[{0}]\n8 t[{0}] += x[{0}]\n8 t[{0}] += 2\n8 y[{0}] = t[{0}]", "not-one-reduction"),
     Case(2, "recompute y t r", XTY, "4 t[{0}] = 0\n4 t[{0}+4] = 0\n8 t[{0}] += x[{0}]\n8 y[{0}] = t[{0}]", "not-one-reduction"),
     Case(2, "recompute y t r", XTY, "t[0] = 0\n8 t[0] += x[{0}]\n| y[{0}] = t[0]", "not-one-reduction"),
+    Case(2, "recompute y t r", XTY, "t[0] = 0\n8 t[0] += x[{0}] if {0} >= 5\n8 y[{0}] = t[0]", "not-one-reduction"),
     Case(2, "recompute y t r", XTY, "8 t[0] = 0\n| t[0] += x[{0}]\n8 y[{0}] = t[0]", "not-one-reduction"),
     Case(2, "recompute y t r", heap(x="12", y="8", t="9"), "9 t[{0}] = 0\n4 3 t[{0}*2+{1}] += x[{0}*3+{1}]\n4 2 y[{0}*2+{1}] = t[{0}*2+{1}]", "not-one-reduction"),
     Case(2, "recompute y t r", heap(x="2,2,2", y="2", t="9"), "9 t[{0}] = 0\n2 2 2 t[{0}*4+{1}*3+{2}] += x[{0},{1},{2}]\n2 y[{0}] = t[{0}*4]*2", "not-one-definition"),

@@ -103,6 +103,9 @@ def reduction(program: Program, found: Definition) -> Reduction | None:
     scopes, index = write.leaf.scopes, tuple(map(affine, write.access.index))
     inside = {d for form in index for d in form.depths}
     over = tuple(d for d in range(depth, len(scopes)) if d not in inside)
+    # A guard that chooses among the terms is not carried along.
+    if any(d in over for c in write.leaf.op.guard for d in c.form.depths):
+        return None
     # Without it the read would find where the sums begin: what lies between these two is added up.
     start = _definition(program, read, write.leaf.path)
     if start is None or start.write.kind == "a" or start.depth != depth:
