@@ -158,7 +158,6 @@ def _long(program: Program) -> bool:
         most = 2 * now.characters + now.terms + fixed + 4096
         kept = most > KERNEL_LIMITS["text bytes"] or now.longest > LINE
         program.__dict__["_is_long"] = kept
-    # implied: otherwise the text is printed and looked at, a longer way to the same answer
     return kept
 
 
@@ -177,7 +176,6 @@ def _counts(program: Program) -> bool:
             for leaf in program.leaves
             if leaf.op.guard or any(isinstance(operand, Affine) for operand in leaf.op.operands)
         )
-    # implied: otherwise each operation is looked at, a longer way to the same answer
     return kept
 
 
