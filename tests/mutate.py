@@ -85,7 +85,7 @@ TRUE_OBJECTS = {
 }  # fmt: skip
 FILTERS = {"coverage", "_clobber"}  # whose comprehensions choose what is looked at
 SELECTS = {"_copies"}  # whose loops pass over what is not meant
-TOLD_AS = {"_nest": "instruction-shape", "_beyond": "too-large"}  # the code of whose sentence the caller gives
+TOLD_AS = {"_nest": "instruction-shape", "_beyond": "too-large"}  # their callers give the code
 NO_CONDITIONS = {"transformation.hint"}
 CHECKED_NAMES = {"fits", "right", "one"}  # a pattern's conditions, in one expression
 

@@ -22,7 +22,7 @@ from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.code import NotGeneratable, Parameter
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.limits import VECTOR_DTYPES
-from tests.compiled import load, random_inputs, run, run_program
+from tests.compiled import PREAMBLE, load, random_inputs, run, run_program
 from tests.test_moves import kernel
 from tests.tiny import TINY
 
@@ -281,6 +281,44 @@ def test_renaming_the_arrays_changes_nothing_but_names(end):
     after = parse(text)
     assert after.hash != before.hash
     assert without_names(generate(after).text, new) == without_names(generate(before).text, old)
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ("4 y[{0}] = {0}*1000000000 - 2000000000", "(i64)i0*1000000000 - 2000000000"),  # 3*10**9 on the way
+        ("4 y[{0}] = x[{0}]*1e-50", "x[i0] * 0.0f"),
+        ("4 y[{0}] = x[{0}]*-1e-50", "x[i0] * (-0.0f)"),
+        ("4 y[{0}] = x[{0}]*1e-45", "x[i0] * 1e-45f"),
+        ("4 y[{0}] = x[{0}] !prefetch(x[{0}+1000])", "prefetch(x, 4*((i64)i0 + 1000));"),
+    ],
+)
+def test_numbers_near_the_ends_of_their_types(body, shown):
+    """Compiled without a warning, and what the program says."""
+    program = parse(f"kernel k\nin x\nout y\nx f32 [4] heap\ny f32 [4] heap\n{body}\n")
+    assert shown in generate(program).text
+    inputs = random_inputs(program)
+    np.testing.assert_allclose(
+        run_program(program, inputs)["y"], interpret(program, inputs)["y"], 1e-6, 1e-44
+    )
+
+
+def test_a_prefetch_that_has_no_address_is_left_out():
+    """Moves may bring one: a scope that becomes longer, a padded dimension."""
+    head = "kernel k\nin x\nout y\nx f32 [4, 4] heap\ny f32 [4, 4] heap\n"
+    program = parse(head + "4 4 y[{0},{1}] = x[{0},{1}] !prefetch(x[{0}*80000000000000000,{1}])\n")
+    assert "prefetch(x, " in generate(program).text
+    x, rest = program.buffers[0], program.buffers[1:]
+    longer = replace(x, dims=(x.dims[0], replace(x.dims[1], size=16)))
+    assert "prefetch(x, " not in generate(program.edit(buffers=(longer, *rest))).text
+
+
+def test_shorts_are_multiplied_without_signs():
+    """As int their product would leave int, which C does not define."""
+    program = parse("kernel k\nin x\nout y\nx i16 [4] heap\ny i16 [4] heap\n4 y[{0}] = x[{0}]*x[{0}]\n")
+    x = np.array([-1, 32767, -32768, 255], np.int16)
+    assert "i16_multiply(i16 a, i16 b) { return (i16)((u32)a * (u32)b); }" in PREAMBLE
+    np.testing.assert_array_equal(run_program(program, {"x": x})["y"], x * x)
 
 
 def test_names_that_c_or_we_have_taken_are_changed():

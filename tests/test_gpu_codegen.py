@@ -51,6 +51,53 @@ def test_what_is_generated_computes_what_the_program_says(name, dialect):
         assert agree(program, got, inputs)
 
 
+FROM_SHARED = """kernel k
+in x
+out y
+x f32 [2, 32] heap
+y f32 [2, 32] heap
+t f32 [2, 32] heap
+2:g 32:b t[{0},{1}] = x[{0},{1}]*2
+| 32:b y[{0},{1}] = t[{0},-{1}+31] + 1
+"""
+
+
+@pytest.mark.parametrize("location", ["shared", "heap"])
+def test_only_stores_to_global_memory_go_past_the_caches(location):
+    """To an address of a block or a thread the instruction would be a fault; the emulator says so too."""
+    program = apply(parse(FROM_SHARED), "stream_store t", "cuda")
+    if location == "shared":
+        program = apply(program, "reuse_dims t 0 shared", "cuda")
+    code, inputs = code_of(program), random_inputs(program)
+    assert ("STREAM_STORE(&t_" in code.text) == (location == "heap")
+    got, fault = emulate(code, inputs)
+    assert not fault and agree(program, got, inputs)
+    if location == "shared":
+        line = next(n for n in code.text.splitlines() if n.lstrip().startswith("t_["))
+        place, value = line.strip().rstrip(";").split(" = ")
+        wrong = code.text.replace(line, f"    STREAM_STORE(&{place}, (f32)({value}));")
+        assert "not global memory" in emulate(code, inputs, text=wrong)[1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "64 y[{0}] = x[{0}]\n64 y[{0}] += x[{0}] !stream",
+        "64 y[{0}] = x[{0}] !prefetch(x[{0}+100000000000000000])",
+        "64 __LINE_[{0}] = x[{0}]\n64 y[{0}] = __LINE_[{0}]",
+        "64 y[{0}] = {0}*1000000000 - 2000000000",
+    ],
+)
+def test_the_texts_of_odd_programs_compile_and_compute(body):
+    """Parts of a sum in int, addresses in 64 bits, names that no compiler has."""
+    held = [f"{name} f64 [64] heap" for name in ("x", "y", "__LINE_") if name in body or name == "x"]
+    program = parse("\n".join(["kernel k", "in x", "out y", *held, body, ""]))
+    inputs = random_inputs(program)
+    for hip in (False, True):
+        got, fault = emulate(code_of(program, hip=hip), inputs)
+        assert not fault and agree(program, got, inputs)
+
+
 NEEDED = {"softmax": 0, "mul": 0, "rmsnorm": 1, "batchnorm": 1, "matmul": 2}
 
 

@@ -71,6 +71,7 @@ ONE_LANE = "4:g 8:b 32:w s[{0},{1}] = x[{0},{1},{2}] if {2} < 1\n| | 32:w y[{0},
 ONE_LANE_SUM = "4:g 8:b s[{0},{1}] = 0\n| | 32:w 4 s[{0},{1}] += x[{0},{1},{2},{3}] if {2} < 1\n| | 32:w y[{0},{1},{2}] = s[{0},{1}]"
 ONE_LANE_OF_TWO = "4:g 8:b s[{0},{1}] = 0\n| | 32:w s[{0},{1}] += x[{0},{1},{2}] if {2} < 1\n| | | t[{0},{1},{2}] = x[{0},{1},{2}]\n| | 32:w y[{0},{1},{2}] = s[{0},{1}]*t[{0},{1},{2}]"
 ONE_WARP = "4:g s[{0}] = 0\n| 1:b 32:w s[{0}] += x[{0},{2}]\n| 8:b y[{0},{1}] = s[{0}]"
+BOTH = "8:g 16384 t[{0},{1}] = x[{0},{1}]\n| 4 u[{0},{1}] = x[{0},{1}]\n| 4 y[{0},{1}] = u[{0},{1}]\n| 16384 y[{0},{1}] = t[{0},{1}]"
 OTHERS = [
     Case(0, "map_grid y@2", X3, "4:g 8 32 y[{0},{1},{2}] = x[{0},{1},{2}]", "grid-place", on=GPU),
     Case(0, "set_location t local", ROW, FIRST_LANE, "thread-number", on=GPU),
@@ -85,6 +86,7 @@ OTHERS = [
     Case(0, "set_location t local", heap(x="8,16,4", y="8,16,4", t="8:N,16:N,4 stack"), "8:g 16:b 4 t[{0},{1},{2}] = x[{0},{1},{2}]\n| | 4 y[{0},{1},{2}] = t[{0},{1},{2}]", "local-index", "unroll t@2", on=GPU),
     Case(0, "set_location t local", heap(x="8,300", y="8,300", t="8:N,300 stack"), "8:g 300:u t[{0},{1}] = x[{0},{1}]\n| 300:u y[{0},{1}] = t[{0},{1}]", "local-size", on=GPU),
     Case(0, "set_location t stack", heap(x="8,16385", y="8,16385", t="8:N,16385 shared"), "8:g 16385 t[{0},{1}] = x[{0},{1}]\n| 16385 y[{0},{1}] = t[{0},{1}]", "stack-size", on=GPU),
+    Case(0, "set_location t stack", heap(x="8,16384", y="8,16384", t="8:N,16384 shared", u="8:N,4 stack"), BOTH, "stack-size", on=GPU),
     Case(0, "set_location t local", KEPT.format("shared"), CROSSED, "thread-number", on=GPU),
     Case(0, "set_location s local", heap(x="8,16", y="8,16", s="8:N shared"), "8:g 1:b s[{0}] = x[{0},3]\n| 16:b y[{0},{1}] = s[{0}]", "thread-write", on=GPU),
     Case(0, "vectorize y@1", heap(x="8,6", y="8,6"), "8:g 4 y[{0},{1}] = x[{0},{1}]", "vector-alignment", on=GPU),

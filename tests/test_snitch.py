@@ -1,6 +1,7 @@
 """Snitch: what the generated code computes on the model, what the model says of it, and what it refuses."""
 
 import random
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -94,6 +95,27 @@ PROGRAMS = {
         "4:u c[{0}] = 0\n1:s 16:f 4:u c[{2}] += x[{1}*4+{2}]\n4:u y[{0}] = c[{0}]",
     ),
     "halves": text("x f64 [8] heap\ny f64 [8] heap", "8 y[{0}] = x[{0}] / 2\n8 y[{0}] += y[{0}] / -0.125"),
+    "staggered moves": text(  # each copy has the sign of its own source
+        "x f64 [4] heap\ny f64 [4] heap\na f64 [4] register\nb f64 [4] register",
+        "4:u a[{0}] = x[{0}]\n16:f 4:u b[{1}] = a[{1}]\n4:u y[{0}] = b[{0}]",
+    ),
+    "staggered moves to a stream": text(
+        "x f64 [4] heap\ny f64 [2, 4] heap\na f64 [4] register",
+        "4:u a[{0}] = x[{0}]\n1:s 2:f 4:u y[{1},{2}] = a[{2}]",
+    ),
+    "a number first met under a guard": text(  # and used where the guard does not hold
+        "x f64 [4, 2] heap\ny f64 [4, 2] heap\nz f64 [4, 2] heap",
+        "4 2:u y[{0},{1}] = x[{0},{1}]\n| | y[{0},{1}] += {1}*5+3 if {0} >= 2\n| | z[{0},{1}] = {1}*5+3",
+        "in x\nout y, z",
+    ),
+    "numbers in a hardware loop": text(
+        "x f64 [8] heap\ny f64 [8] heap\nt f64 [2] register",
+        "2:u t[{0}] = {0}+5\n8:f 2:u t[{1}] += {1}*3+1\n8 y[{0}] = x[{0}]*t[0]\n| y[{0}] += t[1]",
+    ),
+    "quotients at the ends": text(
+        "x f64 [8] heap\ny f64 [8] heap",
+        "8 y[{0}] = x[{0}] / 8.98846567431158e307\n8 y[{0}] += x[{0}] / 1.1125369292536007e-308",
+    ),
     "a scalar": text("x f64 [] heap\ny f64 [] heap", "y[] = x[]*x[]"),
 }  # fmt: skip
 
@@ -102,6 +124,20 @@ PROGRAMS = {
 def test_the_code_computes_what_the_program_says(name):
     verdict = judge(parse(PROGRAMS[name]))
     assert verdict.status == "ok", verdict.message
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("4 y[{0}] = x[{0}] + {0}*3000000000", "{0}*3000000000 goes beyond 32 bits"),
+        ("4 y[{0}] = x[{0}]\n4 y[{0}] = 1 if {0}*3000000000 < 4000000000", "beyond 32 bits"),
+        ("4 y[{0}] = x[{0}]\n4 y[{0}] = 1 if {0} < 4000000000", "asks beyond 32 bits"),
+        ("4 y[{0}] = x[{0}] / 5e-324", "no divider"),  # the product would be with infinity
+    ],
+)
+def test_what_the_core_has_no_code_for_is_refused(body, told):
+    with pytest.raises(NotGeneratable, match=re.escape(told)):
+        generate(parse(text("x f64 [4] heap\ny f64 [4] heap", body)))
 
 
 def test_a_loop_of_one_instruction_staggers_its_registers():

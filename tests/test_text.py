@@ -132,6 +132,7 @@ NINES = "9" * 5000  # more digits than Python converts
         ("4 8 y[{0},{1}] = " + "-" * 900 + "1", "an expression of too many parts", None),
         ("4 8 y[{0},{1}] = " + "(" * 9000 + "1" + ")" * 9000, "characters", None),
         (f"{NINES} 8 y[{{0}},{{1}}] = 1", "a scope of 99999999... iterations", "99"),
+        ("4 8 y[{0},{1}] = 1 !prefetch(x[{0}+1000000000000000000,{1}])", "beyond 64 bits of addresses", "x["),
         ("4 8 y[{0},{1}] = {0}*" + "*".join(["9" * 40] * 20), "a number beyond 64 bits", "{0}"),
     ],
 )
@@ -174,6 +175,11 @@ def test_an_error_names_line_column_and_remedy(line, message, marked):
         ("kernel k\nout y\ny u8 [4] heap\n4 y[{0}] = {0}-3\n", "goes beyond u8"),
         ("kernel k\nout y\ny i32 [4] heap\n4 y[{0}] = i8({0}+300)\n", "goes beyond i8"),
         ("kernel k\nout y\ny i8 [4] heap\n4 y[{0}] = i8(300)\n", "no value of i8"),
+        ("kernel k\nout y\ny f32 [4] heap\n4 y[{0}] = -1e300\n", "-1e+300 goes beyond f32"),
+        (
+            "kernel k\nin x\nout y\nx f32 [4] heap\ny bool [4] heap\n4 y[{0}] = x[{0}] < 1e39\n",
+            "goes beyond f32",
+        ),
         ("kernel k\nout y\ny f32 [4, 4] heap\n4 4 y[{0},{1}] = {0}*{1}\n", "no iterator expression"),
         ("kernel k\nout y\ny f32 [4] heap\n4 y[{0}] = 1\nt f32 [4] heap\n", "after the body"),
     ],

@@ -14,7 +14,7 @@ from dojo_core.moves.notation import parse_move
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.reasons import met
 from dojo_core.program.affine import Affine
-from dojo_core.program.dependence import POLICIES, iterator_fault, reach
+from dojo_core.program.dependence import POLICIES, iterator_fault
 from dojo_core.program.difference import Difference, plain
 from dojo_core.program.dtypes import FLOATS, dtypes_of
 from dojo_core.program.expressions import LINE
@@ -182,7 +182,7 @@ def _counts(program: Program) -> bool:
 def _counts_far(op: Op, sizes: Sequence[int], dtypes: Mapping[str, str]) -> bool:
     operands = [operand for operand in op.operands if isinstance(operand, Affine)]
     dtype = op.function if op.function in DTYPE_BYTES else dtypes[op.target.array]
-    far = any(reach(form, sizes) >= 2**31 for form in (*operands, *[c.form for c in op.guard]))
+    far = any(form.reach(sizes) >= 2**31 for form in (*operands, *[c.form for c in op.guard]))
     return far or (bool(operands) and dtype not in (*FLOATS, "i64"))
 
 

@@ -101,6 +101,10 @@ class Affine:
                 low += reach
         return low, high
 
+    def reach(self, sizes: Sequence[int]) -> int:
+        """No partial sum over that box is further from 0."""
+        return abs(self.const) + sum(abs(c) * (sizes[d] - 1) for d, c in self.terms)
+
     def value(self, iterators: Sequence[int]) -> int:
         return self.const + sum(c * iterators[d] for d, c in self.terms)
 

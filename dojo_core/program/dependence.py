@@ -264,7 +264,7 @@ def iterator_fault(op: Op, sizes: Sequence[int], dtypes: Mapping[str, str]) -> t
     hold, and what to do. As the number that it becomes where its iterators are known it would be refused."""
     operands = [o for o in op.operands if isinstance(o, Affine)]
     for form in (*operands, *[c.form for c in op.guard]):
-        if reach(form, sizes) >= LARGEST:
+        if form.reach(sizes) >= LARGEST:
             return f"{form} goes beyond 64 bits", "Use smaller numbers."
     dtype = op.function if op.function in DTYPE_BYTES else dtypes[op.target.array]
     if dtype in (*FLOATS, "i64", "bool") or op.function in COMPARISONS:
@@ -275,11 +275,6 @@ def iterator_fault(op: Op, sizes: Sequence[int], dtypes: Mapping[str, str]) -> t
             told = f"{operand} goes beyond {dtype}, whose values are {least} to {most}"
             return told, "Compute in a wider dtype, and convert the result in a line of its own."
     return None
-
-
-def reach(form: Affine, sizes: Sequence[int]) -> int:
-    """No partial sum of an iterator expression is further from 0."""
-    return abs(form.const) + sum(abs(c) * (sizes[d] - 1) for d, c in form.terms)
 
 
 def renamed(form: Affine, variables: Sequence[int]) -> Affine:

@@ -24,6 +24,8 @@ _SETTLED = {"", "*", "neg", "abs", "floor", "round", "max", "min", "select", "sq
 
 # Bits of the numbers that a dtype holds without rounding: whole numbers up to 2**bits.
 _WHOLE_BITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
+# Numbers from here on are infinite once rounded to the dtype.
+BEYOND = {"f64": math.inf, "f32": 3.4028235677973366e38}
 # Dtypes that C has arithmetic in, from narrow to wide.
 _COMMON = ("bool", "u8", "i8", "i16", "i32", "f32", "i64", "f64")
 
@@ -102,6 +104,11 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
         computed = compute_dtype(op, dtypes)
     except ValueError as error:
         return str(error), "Convert one operand in a line of its own, such as: t[{0}] = f64(x[{0}])"
+    if computed in FLOATS:
+        for operand in op.operands:
+            fault = _number_fault(operand, computed)
+            if fault is not None:
+                return fault
     if op.function in COMPARISONS:
         return None
     operands = op.operands[1:] if op.function == "select" else op.operands
@@ -127,8 +134,13 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def _number_fault(operand: Operand, dtype: str) -> tuple[str, str] | None:
-    if not isinstance(operand, Number) or dtype in FLOATS:
+    if not isinstance(operand, Number):
         return None
+    if dtype in FLOATS:
+        if not math.isfinite(operand.value) or abs(operand.value) < BEYOND[arithmetic(dtype)]:
+            return None
+        told = "-inf" if operand.value < 0 else "inf"
+        return f"{operand} goes beyond f32", f"Write {told}, or compute in f64."
     if _fits(operand.value, "i64" if dtype == "bool" else dtype):
         return None
     least, most = extremes(dtype)

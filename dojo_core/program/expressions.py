@@ -184,6 +184,10 @@ class LineReader:
         index = tuple(self.index(child, within_bounds) for child in rest)
         if within_bounds:
             self.check_bounds(str(name), index, [d.size for d in dims], rest)
+        elif _far(index, dims, self.sizes):
+            self.fail_at(
+                name, f"this place of {name} lies beyond 64 bits of addresses", "Use smaller numbers."
+            )
         return Access(str(name), index)
 
     def check_bounds(self, name: str, index: Sequence[Index], dims: Sequence[int], where: list[Any]) -> None:
@@ -292,6 +296,14 @@ def _too_large(form: Index) -> bool:
     numbers = [c for _, c in form.lookups] if isinstance(form, Indirect) else []
     rest = form.rest if isinstance(form, Indirect) else form
     return max(map(abs, [rest.const, *numbers, *(c for _, c in rest.terms)])) >= LARGEST
+
+
+def _far(index: Sequence[Index], dims: Sequence[Dim], sizes: Sequence[int]) -> bool:
+    """May the address of a place, if all of its buffer is stored, be beyond 64 bits?"""
+    reach = 0
+    for form, dim in zip(index, dims, strict=True):
+        reach = reach * dim.size + (form.rest if isinstance(form, Indirect) else form).reach(sizes)
+    return 8 * reach >= LARGEST
 
 
 def _float(text: str) -> int | float:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import (
+    BEYOND,
     COMPARISONS,
     FLOATS,
     arithmetic,
@@ -141,8 +142,10 @@ def literal(value: int | float, dtype: str) -> str:
         suffix = "f" if dtype == "f32" else ""
         if math.isnan(value):
             return f'__builtin_nan{suffix}("")'
-        if math.isinf(value) or (dtype == "f32" and abs(value) > 3.4028235677973366e38):
+        if math.isinf(value) or (dtype == "f32" and abs(value) >= BEYOND["f32"]):
             return f"{'-' if value < 0 else ''}__builtin_inf{suffix}()"
+        if dtype == "f32" and abs(value) <= 2**-150:  # rounds to 0, of which compilers warn
+            value = math.copysign(0.0, value)
         return f"{float(value)!r}{suffix}"
     low, high = extremes(dtype)
     # The identity of max is -inf: the least value of an integer type.
@@ -157,9 +160,9 @@ def literal(value: int | float, dtype: str) -> str:
 
 
 def index_text(form: Affine, scopes: Sequence[Scope], wide: bool = False) -> str:
-    """A C expression of an affine form, 64-bit where it may exceed 2**31 or ``wide`` asks for it."""
-    low, high = form.bounds([s.size for s in scopes]) if form.terms else (form.const, form.const)
-    wide = wide or low < -(2**31) or high >= 2**31
+    """A C expression of an affine form, 64-bit where a part of its sum may exceed 2**31 or ``wide`` asks for
+    it."""
+    wide = wide or form.reach([s.size for s in scopes]) >= 2**31
     parts: list[str] = []
     for depth, coefficient in form.terms:
         size = scopes[depth].size

@@ -18,7 +18,7 @@ from dojo_core.program.dtypes import (
     arithmetic,
     dtypes_of,
 )
-from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.printing import op_text
 from dojo_core.program.tables import Index, Indirect, Table, affine, plus
 from dojo_core.program.tree import (
@@ -400,6 +400,8 @@ class _Generator:
             flat = Affine(tuple(t for t in flat.terms if t[0] != depth), flat.const)
         function = "prefetch" if all(a in self.program.inputs for a in buffer.arrays) else "prefetch_write"
         name, line = self.names[buffer.name], ALIGNMENT // size
+        if size * (flat + count * line).reach([s.size for s in scopes]) >= LARGEST:
+            return []  # no address
         cells = [index_text(flat + k * line, scopes, wide=True) for k in range(count)]
         return [f"{function}({name}, {size}*({cell}));" for cell in cells]
 

@@ -56,10 +56,12 @@ def scalar_integer(element: str) -> dict[str, str]:
         "min": f"{head}_min({element} a, {element} b) {{ return a < b ? a : b; }}\n",
         "negate": f"{head}_negate({element} x) {{ return ({element})(0 - ({twin})x); }}\n",
     }
+    # Unsigned integers shorter than int are multiplied as int, beyond which 16 bits would go.
+    wide = "u32" if DTYPE_BYTES[element] < 4 else twin
     for function, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*")):
         found[function] = (
             f"{head}_{function}({element} a, {element} b) "
-            f"{{ return ({element})(({twin})a {sign} ({twin})b); }}\n"
+            f"{{ return ({element})(({wide})a {sign} ({wide})b); }}\n"
         )
     magnitude = f"x < 0 ? {element}_negate(x) : x" if least else "x"
     found["abs"] = f"{head}_abs({element} x) {{ return {magnitude}; }}\n"

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import FLOATS
-from dojo_core.program.functions import IDENTITY
+from dojo_core.program.functions import IDENTITY, LARGEST
 from dojo_core.program.gpu import (
     PRIVATE,
     Kernel,
@@ -67,7 +67,7 @@ class _Generator:
         self.loaded: dict[Access, str] = {}  # cells that stand in a variable of the statement being written
         self.scalars = Scalars(program, self.strict, self._place)
         self.bounds: dict[Path, float] = {}
-        self.names = {b.name: f"{b.name}_" for b in program.buffers}
+        self.names = _names(program)
         self.stored: dict[str, Buffer] = {}  # what a thread stores of its own buffers
         self.owned: dict[Path, list[Buffer]] = {}
         self.kernel: Kernel
@@ -384,17 +384,24 @@ class _Generator:
         flat = self._flat(access)
         if scopes and scopes[-1].mark == "v":  # one line holds all lanes
             flat = Affine(tuple(t for t in flat.terms if t[0] != len(scopes) - 1), flat.const)
-        cell = index_text(flat, scopes, wide=True)
         size = DTYPE_BYTES[buffer.dtype]
+        if size * flat.reach([s.size for s in scopes]) >= LARGEST:
+            return  # no address
+        cell = index_text(flat, scopes, wide=True)
         call = f"prefetch({self.names[buffer.name]}, {size}*({cell}));"
         self._guarded_lines(self._executes(op, scopes), [call], path, indent)
 
     def _scalar(self, op: Op, scopes: tuple[Scope, ...]) -> str:
         statement = self.scalars.statement(op, scopes)
-        if not op.stream:
+        if not self._streams(op):
             return statement
         place, _, value = statement.partition(" = ")
         return f"STREAM_STORE(&{place}, ({c_type(self._dtype(op))})({value[:-1]}));"
+
+    def _streams(self, op: Op) -> bool:
+        """Stored past the caches? Such a store takes an address of global memory for granted."""
+        stored = self.program.buffer_of[op.target.array].location == "heap"
+        return op.stream and stored and not op.accumulate
 
     def _dtype(self, op: Op) -> str:
         return self.program.buffer_of[op.target.array].dtype
@@ -441,7 +448,7 @@ class _Generator:
                 statements.append(self.scalars.statement(one, scopes))
         self.loaded = {}
         if stores:
-            if op.stream:
+            if self._streams(op):
                 statements.append(f"STREAM_STORE(({kind(target)} *)&{memory(target)}, r);")
             else:
                 statements.append(f"*({kind(target)} *)&{memory(target)} = r;")
@@ -530,6 +537,18 @@ class _Generator:
 
     def _array(self, name: str) -> str:
         return next(b.arrays[0] for b in self.program.buffers if b.name == name)
+
+
+def _names(program: Program) -> dict[str, str]:
+    """An identifier for each buffer: its name and ``_``, which no name of ours ends with. What begins with
+    ``_`` is the compiler's (``__LINE_`` would be its ``__LINE__``) and gets a ``v`` in front."""
+    names: dict[str, str] = {}
+    for given in (b.name for b in program.buffers):
+        name = f"v{given}__" if given.startswith("_") else f"{given}_"
+        while name in names.values():
+            name += "_"
+        names[given] = name
+    return names
 
 
 def _steps(launches: list[Launch], program: Program) -> tuple[Step, ...]:

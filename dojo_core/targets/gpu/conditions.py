@@ -58,6 +58,7 @@ def _faults(program: Program, target: GpuTarget, policy: str) -> Iterator[Fault]
             yield from _thread_rule(program, buffer)
             yield from _own_cells(program, buffer, target)
     yield from _shared_sizes(program, target)
+    yield from _stack_sizes(program, target)
 
 
 def direct(access: Access) -> tuple[Affine, ...]:
@@ -324,19 +325,32 @@ def _is_whole(buffer: Buffer, touch: Touch, dims: tuple[int, ...], owner: int) -
     return _number(buffer, touch, dims, owner) == _inner(thread_number(touch.leaf), owner)
 
 
+def _stored(program: Program, buffer: Buffer) -> Buffer:
+    """What one thread stores of its own buffer."""
+    first = _mine(program, buffer)[0]
+    return without_thread_dims(buffer, thread_dims(buffer, first.leaf, direct(first.access)))
+
+
+def _stack_sizes(program: Program, target: GpuTarget) -> Iterator[Fault]:
+    taken: dict[Kernel, int] = {}
+    for buffer in program.buffers:
+        if buffer.location == "stack":
+            kernel = _kernel_of(program, _mine(program, buffer)[0].leaf.path)
+            taken[kernel] = taken.get(kernel, 0) + _stored(program, buffer).bytes
+            if taken[kernel] > target.stack_bytes:
+                yield _fault(
+                    "stack-size",
+                    f"The stack buffers of this launch would take {taken[kernel]:,} bytes of each thread; "
+                    f"the limit is {target.stack_bytes:,}.",
+                    (),
+                    buffer.name,
+                )
+
+
 def _own_cells(program: Program, buffer: Buffer, target: GpuTarget) -> Iterator[Fault]:
-    found = _mine(program, buffer)
-    mine = without_thread_dims(buffer, thread_dims(buffer, found[0].leaf, direct(found[0].access)))
     if buffer.location == "stack":
-        if mine.bytes > target.stack_bytes:
-            yield _fault(
-                "stack-size",
-                f"{buffer.name} would take {mine.bytes:,} bytes of each thread; the limit is "
-                f"{target.stack_bytes:,}.",
-                (),
-                buffer.name,
-            )
         return
+    mine = _stored(program, buffer)
     if mine.cells * DTYPE_BYTES[buffer.dtype] > 4 * target.register_cells:
         yield _fault(
             "local-size",

@@ -21,7 +21,7 @@
 #define __launch_bounds__(n)
 #define __align__(n) __attribute__((aligned(n)))
 #define __shared__ static __attribute__((section("dojo_shared")))
-#define __stcs(place, value) (*(place) = (value))
+#define __stcs(place, value) dojo::stream(place, value, __LINE__)
 #define __syncthreads() dojo::wait(dojo::BLOCK, __LINE__)
 #define __syncwarp() dojo::wait(dojo::WARP, __LINE__)
 #define __shfl_xor_sync(mask, value, lanes) dojo::shuffle(value, lanes, __LINE__)
@@ -76,6 +76,14 @@ static void fault(const char *form, ...) {
     va_start(rest, form);
     vsnprintf(dojo_fault, sizeof dojo_fault, form, rest);
     va_end(rest);
+}
+
+// A store to global memory: an address of the block's or of the thread's own memory is a fault.
+template <class T> static void stream(T *place, T value, int line) {
+    char *at = (char *)place;
+    if ((at >= __start_dojo_shared && at < __stop_dojo_shared) || (at >= stacks && at < stacks + MOST * STACK))
+        fault("Line %d stores past the caches to what is not global memory.", line);
+    *place = value;
 }
 
 static void wait(State what, int line) {

@@ -48,6 +48,8 @@ from dojo_core.targets.snitch.streams import (
 )
 
 BYTES = {"f64": 8, "f32": 4}
+_EXPONENTS = {"f64": 1023, "f32": 127}
+_WORD = range(-(2**31), 2**31)
 _MISSING = {
     "/": "The FPU of Snitch has no divider in its default configuration",
     "sqrt": "The FPU of Snitch has no square root in its default configuration",
@@ -77,12 +79,19 @@ def generate(program: Program) -> SnitchCode:
     Raises NotGeneratable, with a sentence, for dtypes, functions and marks that Snitch has no code for, and
     where there are too few registers or the arrays do not fit the memory.
     """
-    return _Generator(program, target()).code()
+    first = _Generator(program, target(), ())
+    code = first.code()
+    if not first.out.numbers:
+        return code
+    # Which numbers it needs is known once it is written: again, with these in registers from the start.
+    return _Generator(program, target(), tuple(first.out.numbers)).code()
 
 
 class _Generator:
-    def __init__(self, program: Program, limits: SnitchTarget) -> None:
-        self.program, self.limits = program, limits
+    """``numbers``: constants, by their text and dtype, that go into registers before all else."""
+
+    def __init__(self, program: Program, limits: SnitchTarget, numbers: tuple[tuple[str, str], ...]) -> None:
+        self.program, self.limits, self.numbers = program, limits, numbers
         self.dtypes = dtypes_of(program)
         self.out = Listing()
         self.images: dict[
@@ -124,8 +133,8 @@ class _Generator:
         for buffer in program.buffers:
             if buffer.location == "register":
                 self.cells[buffer.name] = [self.out.float_register(buffer.name) for _ in range(buffer.cells)]
-        for leaf in program.leaves:
-            self._constants(leaf)
+        for value, dtype in self.numbers:
+            self.out.constant(float(value), dtype)
         for number, node in enumerate(program.body):
             self._nest(node, (number,))
         self.out.emit("ret")
@@ -158,21 +167,6 @@ class _Generator:
             )
         self.out.reserve({register for register, _ in self.bases.values()})
         return tuple(parameters.values())
-
-    # ------------------------------------------------------------------ constants
-
-    def _constants(self, leaf: Leaf) -> None:
-        """Put an operation's numbers into registers, once for the whole kernel."""
-        op, dtype = _multiplied(leaf.op), self._dtype(leaf.op)
-        streamed = any(s.mark == "s" for s in leaf.scopes)
-        for operand in op.operands:
-            if isinstance(operand, Number):
-                self.out.constant(operand.value, dtype)
-        slots = {slot for slot, _ in memory_slots(self.program, op)} if streamed else set()
-        if 0 in slots and op.function in ("", "abs") and not op.accumulate:
-            self.out.constant(-0.0, dtype)
-        if 0 in slots and op.function == "neg" and op.accumulate != "+":
-            self.out.constant(-1, dtype)
 
     # ------------------------------------------------------------------ nests and loops
 
@@ -370,7 +364,7 @@ class _Generator:
         return self.dtypes[op.target.array]
 
     def _operation(self, written: Op, path: Path, above: tuple[Scope, ...]) -> None:
-        op = _multiplied(written.substitute(self.images) if self.images else written)
+        op = _multiplied(written.substitute(self.images) if self.images else written, self._dtype(written))
         if path not in self.explained:
             self.explained.add(path)
             self.out.comment(op_text(written), path)
@@ -380,7 +374,9 @@ class _Generator:
         skip = self.out.label() if held else None
         for comparison in held:
             assert skip is not None
-            self._value(comparison.form, "t1", path)
+            self._value(comparison.form, "t1", path, above)
+            if comparison.bound not in _WORD:
+                raise NotGeneratable(f"{comparison} asks beyond 32 bits: the integers of Snitch have 32.")
             self.out.emit("li", "t2", comparison.bound, path=path)
             unless = {"<": "bge", ">=": "blt", "==": "bne"}[comparison.relation]
             self.out.emit(unless, "t1", "t2", skip.name, path=path)
@@ -503,7 +499,7 @@ class _Generator:
             return self.out.constant(operand.value, dtype)
         if isinstance(operand, Affine):
             register = free()
-            self._value(operand, "t1", path)
+            self._value(operand, "t1", path, above)
             self.out.emit(f"fcvt{SUFFIX[dtype]}.w", register, "t1", path=path)
             return register
         return self._loaded(operand, slot, free, path, above)
@@ -553,8 +549,10 @@ class _Generator:
             self.out.emit("li", "t0", distance, path=path)
             self.out.emit("add", into, base, "t0", path=path)
 
-    def _value(self, form: Affine, into: str, path: Path) -> None:
+    def _value(self, form: Affine, into: str, path: Path, above: Sequence[Scope]) -> None:
         """The value of an affine form in an integer register."""
+        if form.reach([s.size for s in above]) not in _WORD:
+            raise NotGeneratable(f"{form} goes beyond 32 bits: the integers of Snitch have 32.")
         self.out.emit("li", into, form.const, path=path)
         for depth, coefficient in form.terms:
             source = self.iterators[depth]
@@ -565,12 +563,13 @@ class _Generator:
             self.out.emit("sub" if coefficient == -1 else "add", into, into, source, path=path)
 
 
-def _multiplied(op: Op) -> Op:
-    """A division by a power of two as the product that it is exactly equal to."""
+def _multiplied(op: Op, dtype: str) -> Op:
+    """A division by a power of two as the product that it is exactly equal to, where the dtype has both."""
     divisor = op.operands[-1]
     if op.function != "/" or not isinstance(divisor, Number):
         return op
-    if divisor.value == 0 or not math.isfinite(divisor.value) or abs(math.frexp(divisor.value)[0]) != 0.5:
+    fraction, exponent = math.frexp(divisor.value)  # of a half: 2**(exponent - 1)
+    if abs(fraction) != 0.5 or abs(exponent - 1) > _EXPONENTS[dtype]:
         return op
     return replace(op, function="*", operands=(op.operands[0], Number(1 / divisor.value)))
 
@@ -604,4 +603,5 @@ def _staggered(made: Sequence[Instruction]) -> int:
             mask |= 1 << bit
         elif len(set(numbers)) > 1:
             return 0
-    return mask
+    # fmv rd, rs is fsgnj rd, rs, rs: it takes the sign from an operand that is not written.
+    return mask | mask << 1 & 4 if made[0].name.startswith("fmv.") else mask

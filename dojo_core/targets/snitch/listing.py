@@ -37,6 +37,7 @@ class Listing:
     """Lines in order, each with the node that it comes from; registers are handed out while there are any."""
 
     def __init__(self) -> None:
+        self.constants: list[tuple[Line, Path | None]] = []  # lines that stand before all others
         self.lines: list[tuple[Line, Path | None]] = []
         self.floats = deque(n for n, k in F.items() if k > 2)
         self.integers = deque(n for n in X if n[0] in "tsa" and n not in ("sp", "tp", *_SCRATCH))
@@ -66,10 +67,11 @@ class Listing:
         return found
 
     def finished(self, symbol: str, parameters: tuple[Parameter, ...], workspace_bytes: int) -> SnitchCode:
-        made = [one for one, _ in self.lines if not isinstance(one, str)]
+        lines = [*self.constants, *self.lines]
+        made = [one for one, _ in lines if not isinstance(one, str)]
         words = encode(made, self.pool)
         head = [("    .text", None), (f"    .globl {symbol}", None), (f"{symbol}:", None)]
-        shown = [(_shown(one), path) for one, path in self.lines]
+        shown = [(_shown(one), path) for one, path in lines]
         tail = []
         if self.pool:
             tail = ["    .balign 8", "constants:"]
@@ -128,6 +130,8 @@ class Listing:
     # ------------------------------------------------------------------ constants
 
     def constant(self, value: float, dtype: str) -> str:
+        """The register that holds a number, from the kernel's first line on: what borrowed it before it was
+        asked for would write over it, so all are to be asked for before the first line."""
         bits = float(value)
         key = (repr(bits), dtype)
         known = self.numbers.get(key)
@@ -138,16 +142,16 @@ class Listing:
         whole = bits.is_integer() and abs(bits) < 2**31 and not (bits == 0 and math.copysign(1, bits) < 0)
         suffix = SUFFIX[dtype]
         if whole and bits == 0:
-            self.emit(f"fcvt{suffix}.w", register, "zero")
+            made = [instruction(f"fcvt{suffix}.w", register, "zero")]
         elif whole:
-            self.emit("li", "t0", int(bits))
-            self.emit(f"fcvt{suffix}.w", register, "t0")
+            made = [instruction("li", "t0", int(bits)), instruction(f"fcvt{suffix}.w", register, "t0")]
         else:
-            self.emit("la", "t0", "constants")
-            self.emit("fld", register, 8 * len(self.pool), "t0")
+            made = [instruction("la", "t0", "constants")]
+            made += [instruction("fld", register, 8 * len(self.pool), "t0")]
             self.pool.append(struct.unpack("<Q", struct.pack("<d", bits))[0])
             if dtype == "f32":
-                self.emit("fcvt.s.d", register, register)
+                made += [instruction("fcvt.s.d", register, register)]
+        self.constants += [(one, None) for one in made]
         return register
 
 
