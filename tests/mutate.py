@@ -63,6 +63,7 @@ TESTS = (
     "test_docs_of_moves",
     "test_validity",
     "test_walks",
+    "test_text",
 )
 # Each costs about half a second, for conditions that no test watches.
 WALKS, LENGTH, OTHERS = 20, 12, 4
