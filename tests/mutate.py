@@ -394,7 +394,7 @@ def checks(module: ModuleType) -> Iterator[tuple[str, Callable[[], object]]]:
             words = argument.replace(" ", "").split(",") if isinstance(argument, str) else list(argument)
             names += words
             rows.append([tuple(r) if len(words) > 1 else (r,) for r in mark.args[1]])
-        slow = hasattr(function, "hypothesis") or "walk" in name
+        slow = hasattr(function, "hypothesis") or "walk" in name or "damaged" in name
         if slow or set(inspect.signature(function).parameters) - set(names):
             continue
         for choice in itertools.product(*rows):
