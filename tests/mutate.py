@@ -86,7 +86,9 @@ TRUE_OBJECTS = {
 }  # fmt: skip
 FILTERS = {"coverage", "_clobber"}  # whose comprehensions choose what is looked at
 SELECTS = {"_copies"}  # whose loops pass over what is not meant
-TOLD_AS = {"_nest": "instruction-shape", "_beyond": "too-large"}  # their callers give the code
+TOLD_AS = {  # their callers give the code
+    "_nest": "instruction-shape", "_beyond": "too-large", "_sizes": "shared-size, stack-size",
+}  # fmt: skip
 NO_CONDITIONS = {"transformation.hint"}
 CHECKED_NAMES = {"fits", "right", "one"}  # a pattern's conditions, in one expression
 
@@ -191,7 +193,7 @@ class _Finder(ast.NodeVisitor):
         last = node.body[-1]
         yields = [s for s in node.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Yield)]
         if yields and self.objecting:
-            self.off(node, "test", False, _code(yields[0]))
+            self.off(node, "test", False, TOLD_AS.get(self.function) or _code(yields[0]))
         elif isinstance(last, ast.Raise) and "NoSuchPlace" in ast.unparse(last):
             self.off(node, "test", False, _code(last))
         elif isinstance(last, ast.Return):

@@ -6,7 +6,7 @@ The numbered conditions are those of moves.md ("Marks" and the thread rule); eac
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -56,9 +56,10 @@ def _faults(program: Program, target: GpuTarget, policy: str) -> Iterator[Fault]
             yield from _under_grid(program, buffer)
         else:
             yield from _thread_rule(program, buffer)
-            yield from _own_cells(program, buffer, target)
-    yield from _shared_sizes(program, target)
-    yield from _stack_sizes(program, target)
+            if buffer.location == "local":
+                yield from _registers(program, buffer, target)
+    yield from _sizes(program, "shared", lambda _, b: -(-b.bytes // 16) * 16, target.shared_bytes, "a block")
+    yield from _sizes(program, "stack", lambda p, b: _stored(p, b).bytes, target.stack_bytes, "each thread")
 
 
 def direct(access: Access) -> tuple[Affine, ...]:
@@ -233,22 +234,6 @@ def _under_grid(program: Program, buffer: Buffer) -> Iterator[Fault]:
             )
 
 
-def _shared_sizes(program: Program, target: GpuTarget) -> Iterator[Fault]:
-    taken: dict[Kernel, int] = {}
-    for buffer in program.buffers:
-        if buffer.location == "shared":
-            kernel = _kernel_of(program, _mine(program, buffer)[0].leaf.path)
-            taken[kernel] = taken.get(kernel, 0) + -(-buffer.bytes // 16) * 16
-            if taken[kernel] > target.shared_bytes:
-                yield _fault(
-                    "shared-size",
-                    f"The shared buffers of this launch would take {taken[kernel]:,} bytes; a block has "
-                    f"{target.shared_bytes:,}.",
-                    (),
-                    buffer.name,
-                )
-
-
 def without_thread_dims(buffer: Buffer, dims: tuple[int, ...]) -> Buffer:
     """What one thread stores of a private buffer: the thread dimensions take no storage."""
     kept = (replace(d, materialised=d.materialised and k not in dims) for k, d in enumerate(buffer.dims))
@@ -331,25 +316,26 @@ def _stored(program: Program, buffer: Buffer) -> Buffer:
     return without_thread_dims(buffer, thread_dims(buffer, first.leaf, direct(first.access)))
 
 
-def _stack_sizes(program: Program, target: GpuTarget) -> Iterator[Fault]:
-    taken: dict[Kernel, int] = {}
+def _sizes(
+    program: Program, location: str, taken: Callable[[Program, Buffer], int], limit: int, whose: str
+) -> Iterator[Fault]:
+    """What all buffers of a launch in one location take of a block or a thread."""
+    sums: dict[Kernel, int] = {}
     for buffer in program.buffers:
-        if buffer.location == "stack":
+        if buffer.location == location:
             kernel = _kernel_of(program, _mine(program, buffer)[0].leaf.path)
-            taken[kernel] = taken.get(kernel, 0) + _stored(program, buffer).bytes
-            if taken[kernel] > target.stack_bytes:
+            sums[kernel] = sums.get(kernel, 0) + taken(program, buffer)
+            if sums[kernel] > limit:
                 yield _fault(
-                    "stack-size",
-                    f"The stack buffers of this launch would take {taken[kernel]:,} bytes of each thread; "
-                    f"the limit is {target.stack_bytes:,}.",
+                    f"{location}-size",
+                    f"The {location} buffers of this launch would take {sums[kernel]:,} bytes of {whose}; "
+                    f"the limit is {limit:,}.",
                     (),
                     buffer.name,
                 )
 
 
-def _own_cells(program: Program, buffer: Buffer, target: GpuTarget) -> Iterator[Fault]:
-    if buffer.location == "stack":
-        return
+def _registers(program: Program, buffer: Buffer, target: GpuTarget) -> Iterator[Fault]:
     mine = _stored(program, buffer)
     if mine.cells * DTYPE_BYTES[buffer.dtype] > 4 * target.register_cells:
         yield _fault(
