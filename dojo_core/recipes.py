@@ -364,9 +364,8 @@ def known_recipes(faults: Callable[[pathlib.Path, TextError], None] | None = Non
     found = dict(RECIPES)
     for file in sorted((data_directory() / "recipes").glob("*.recipe")):
         try:
-            own = read_recipe(file.read_text(encoding="utf-8", errors="replace"))
-            if own.name in RECIPES or own.name in REGISTRY:
-                raise TextError(f"there is a move or recipe {own.name} already", "Choose another name.")
+            with file.open(encoding="utf-8-sig", errors="replace") as text:
+                own = read_recipe(text.read(LARGEST + 1))
         except TextError as fault:
             if faults is None:
                 raise
@@ -376,6 +375,7 @@ def known_recipes(faults: Callable[[pathlib.Path, TextError], None] | None = Non
     return found
 
 
+LARGEST = 16 * 1024  # characters of a file
 _HEAD = re.compile(r"recipe\s+([a-z][a-z0-9_]*)((?:\s+[A-Za-z][A-Za-z0-9_]*)*)\s*\Z")
 _USE = re.compile(r"\$([A-Za-z][A-Za-z0-9_]*)")
 
@@ -392,8 +392,8 @@ def read_recipe(text: str) -> Recipe:
 
     Raises TextError with the line and what to do.
     """
-    if len(text) > 16 * 1024:
-        raise TextError("the recipe is longer than 16 KiB", "Split it.")
+    if len(text) > LARGEST:
+        raise TextError(f"the recipe is longer than {LARGEST // 1024} KiB", "Split it.")
     lines = [(n, raw.strip()) for n, raw in enumerate(text.splitlines(), 1)]
     lines = [(n, line) for n, line in lines if line and not line.startswith("#")]
     head = _HEAD.match(lines[0][1]) if lines else None
@@ -403,6 +403,10 @@ def read_recipe(text: str) -> Recipe:
             "a recipe begins: recipe NAME PARAMETER…", "For example: recipe row A S", number, 1, found
         )
     name, names = head.group(1), head.group(2).split()
+    if name in RECIPES or name in REGISTRY:
+        raise TextError(
+            f"there is a move or recipe {name} already", "Choose another name.", lines[0][0], 1, lines[0][1]
+        )
     for number, line in lines[1:]:
         for used in _USE.findall(line):
             if used not in names:

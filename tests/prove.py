@@ -94,18 +94,24 @@ def prove(seconds: float, seed: int) -> tuple[Tally, list[Finding]]:
 
 def table(tally: Tally) -> str:
     """Rows per transformation: moves played, results judged, inverses that restore the program and that do
-    not, refusals for reasons of meaning, and needless ones."""
-    rows = [("transformation", "played", "judged", "inverted", "not", "refused", "needlessly")]
+    not, refusals for reasons of meaning, needless ones, and their share."""
+    rows = [("transformation", "played", "judged", "inverted", "not", "refused", "needlessly", "%")]
     for name in (*REGISTRY, "(storage of random programs)"):
         counts = tally.played, tally.judged, tally.inverted, tally.lost, tally.refused, tally.cautious
-        rows.append((name, *(str(c[name]) for c in counts)))
+        share = _share(tally.cautious[name], tally.refused[name])
+        rows.append((name, *(str(c[name]) for c in counts), share))
     totals = tally.played, tally.judged, tally.inverted, tally.lost, tally.refused, tally.cautious
-    rows.append(("all", *(str(sum(c.values())) for c in totals)))
+    sums = [sum(c.values()) for c in totals]
+    rows.append(("all", *map(str, sums), _share(sums[-1], sums[-2])))
     widths = [max(len(r[k]) for r in rows) for k in range(len(rows[0]))]
     return "\n".join(
         "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
         for row in rows
     )
+
+
+def _share(needless: int, refused: int) -> str:
+    return f"{100 * needless / refused:.0f}" if refused else ""
 
 
 def main(arguments: list[str]) -> int:

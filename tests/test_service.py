@@ -82,7 +82,8 @@ def test_a_blocked_move_names_its_reason_and_its_enabler(service: Service) -> No
     page.start()
     page.until(lambda: page.board["blocked"] is not None)
     blocked = next(b for b in page.board["blocked"] if b["text"] == "reuse_dims t 0")
-    assert blocked["enablers"] == ["join_scopes t@0"] and blocked["witness"]
+    way = {"moves": ("join_scopes t@0",), "then": "reuse_dims t 0", "told": "join_scopes t@0"}
+    assert blocked["ways"] == [way] and blocked["witness"]
     opener = next(m for m in page.board["moves"] if m["text"] == "join_scopes t@0")
     assert "reuse_dims t 0" in opener["opens"]
 

@@ -46,7 +46,7 @@ STREAMING = [
     Case(5, "ssr y@0", f64(x="4", y="4") + "\ntable k i32 [4] = 2 0 3 1", "4 y[{0}] = x[k[{0}]]", "stream-index", on=SNITCH),
     Case(5, "ssr y@0", DEEP, TURNED, "stream-dims", "ssr y@1", on=SNITCH),
     Case(6, "ssr y@0", XY, "64 y[{0}] = x[{0}] if {0} < 64", "stream-guard", on=SNITCH),
-    Case(7, "ssr y#1@1", SUM, ROWSUM, "stream-order", "stage_write y y#1@1 cy", on=SNITCH),
+    Case(7, "ssr y#1@1", SUM, ROWSUM, "stream-order", "stage_write y y#1@0 cy", on=SNITCH),
     Case(7, "ssr y@0", XY, "64 y[{0}] = 1\n| y[-{0}+63] = 2\n64 y[{0}] = x[{0}]", "stream-order", on=SNITCH),
     Case(1, "frep y@1", X2, "8:s 16:f y[{0},{1}] = x[{0},{1}]", "marked", "clear_mark y@1", on=SNITCH),
     Case(1, "frep y@0", XY, COPY, "mark-unknown", on=WIDE),

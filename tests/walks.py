@@ -353,7 +353,10 @@ def walk_from(
                     return program, finding
         if not by_name:
             break
-        move = rng.choice(by_name[rng.choice(list(by_name))])
+        # What is seldom legal would be played seldom: every third move is of a kind played least so far.
+        often = min(tally.played[name] for name in by_name) if number % 3 == 2 else None
+        names = [name for name in by_name if often is None or tally.played[name] == often]
+        move = rng.choice(by_name[rng.choice(names)])
         finding = judge(program, move, rules, tally, terms)
         if finding is not None:
             return program, finding

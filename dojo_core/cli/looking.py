@@ -26,9 +26,10 @@ from dojo_core.game import Game
 from dojo_core.line import read_line
 from dojo_core.moves import blocked_moves, legal_moves
 from dojo_core.moves.core import REGISTRY, Verdict
-from dojo_core.moves.legality import places, why
+from dojo_core.moves.legality import context, places, why, with_enablers
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
+from dojo_core.recipes import RECIPES
 
 
 def show_kernels(
@@ -123,6 +124,7 @@ def moves(
     program = game.current.program
     if blocked:
         refused = blocked_moves(program, game.target, game.policy)
+        here = context(program, game.target, game.policy)
         if as_json:
             out.print_json(
                 data=[
@@ -131,6 +133,7 @@ def moves(
                         "code": r.code,
                         "sentence": r.sentence,
                         "witness": str(r.witness) if r.witness else None,
+                        "ways": [{"moves": w.moves, "then": w.then} for w in with_enablers(here, m, r).ways],
                     }
                     for m, r in refused
                 ]
@@ -166,25 +169,29 @@ def explain(
     policy: PolicyOption = None,
     line: LineOption = None,
     target: TargetOption = None,
-    enable: Annotated[
-        bool, typer.Option("--try", help="Play the first move that would enable it, and ask again.")
-    ] = False,
+    enable: Annotated[bool, typer.Option("--try", help="Play what would enable it, and ask again.")] = False,
 ) -> None:
     """Explain why a move is legal or not, with the places it is about.
 
     Example: [bold]dojo why softmax 'reuse_dims d 0' --try[/bold]
     """
     game = played(kernel, shape, policy, line, target=target)
+    name = move.split()[0] if move.split() else ""
+    if name in RECIPES and name not in REGISTRY:
+        told = f"dojo play {kernel} --do {move!r} plays them and says which is in the way."
+        raise Failure(f"{name} is a recipe, which plays several moves: {told}")
     verdict = why(game.current.program, move, game.target, game.policy)
     _tell(game.current.program, move, verdict)
     if not enable or verdict.refusal is None:
         return
-    if not verdict.refusal.enablers:
-        raise Failure("No single move is known to enable it.")
-    first = verdict.refusal.enablers[0]
-    position = game.play(first)
-    out.print(f"\nAfter [bold]{escape(first)}[/bold]:")
-    _tell(position.program, move, why(position.program, move, game.target, game.policy))
+    if not verdict.refusal.ways:
+        raise Failure("No few moves are known to enable it.")
+    way = verdict.refusal.ways[0]
+    for first in way.moves if way.then else ():
+        game.play(first)
+    then, program = way.then or way.moves[0], game.current.program
+    out.print(f"\nAfter [bold]{escape(', '.join(way.moves))}[/bold]:" if way.then else "\nInstead:")
+    _tell(program, then, why(program, then, game.target, game.policy))
 
 
 def _tell(program: Program, move: str, verdict: Verdict) -> None:
@@ -194,11 +201,18 @@ def _tell(program: Program, move: str, verdict: Verdict) -> None:
     if refusal is not None and refusal.witness is not None:
         out.print(f"For instance {escape(str(refusal.witness))}.", style="dim", soft_wrap=True)
     nodes = places(program, move) if refusal is None else refusal.nodes
-    if not nodes:
+    named = {buffer.name for buffer in program.buffers} & set(move.split()[1:])
+    buffers = [buffer for buffer in program.buffers if buffer.name in named and not nodes]
+    if not nodes and not buffers:
         return
+    # A move of storage names no node: its buffer is shown, and what accesses it.
+    for buffer in buffers:
+        out.print(f"→ {escape(str(buffer))}", soft_wrap=True)
+    arrays = {array for buffer in buffers for array in buffer.arrays}
     lines = program.text.splitlines()[-len(program.leaves) :]
     for leaf, text in zip(program.leaves, lines, strict=True):
         meant = any(leaf.path[: len(node)] == node for node in nodes)
+        meant = meant or any(a.array in arrays for a in (leaf.op.target, *leaf.op.reads))
         out.print(f"{'→' if meant else ' '} {escape(text)}", style=None if meant else "dim", soft_wrap=True)
 
 

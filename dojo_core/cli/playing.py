@@ -15,6 +15,7 @@ from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_ta
 from dojo_core.line import with_births
 from dojo_core.moves import IllegalMove, MoveSyntax
 from dojo_core.moves.notation import form
+from dojo_core.program.expressions import TextError
 from dojo_core.recipes import known_recipes, read_recipe
 from dojo_core.recipes import play as play_call
 
@@ -56,7 +57,7 @@ def play(
     if line is None and not calls:
         raise Failure("Nothing to play: give --line, or --do with a move or a recipe (see: dojo recipes).")
     game = played(kernel, shape, policy, line, settings, target)
-    recipes = {**known_recipes(), **{r.name: r for r in (read_recipe(read_file(p)) for p in own or [])}}
+    recipes = {**known_recipes(_told), **{r.name: r for r in (read_recipe(read_file(p)) for p in own or [])}}
     for call in calls or []:
         try:
             moves = play_call(game, call, recipes)
@@ -85,13 +86,18 @@ def play(
     err.print(f"{counted(len(game.line()) - 1, 'move')}.", style="dim")
 
 
+def _told(file: Path, fault: TextError) -> None:
+    """Of a file in the data directory that is no recipe; the others are there."""
+    err.print(escape(f"{file} is left out. {fault}"), style="yellow", soft_wrap=True)
+
+
 def show_recipes() -> None:
     """List the recipes: named ways of making several moves.
 
     Example: [bold]dojo recipes[/bold]
     """
     table = columns("recipe", "what it does")
-    for each in known_recipes().values():
+    for each in known_recipes(_told).values():
         about = re.sub(r"``(.+?)``", r"[bold]\1[/bold]", escape(each.about))
         table.add_row(f"[bold]{escape(form(each))}[/bold]", about)
     print_table(table)

@@ -42,6 +42,9 @@ out = Output(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 
+LARGEST_FILE = 512 * 1024  # characters: a game, the longest of what is read
+
+
 class Failure(Exception):
     """A sentence for the person at the terminal; the command ends with code 1."""
 
@@ -83,12 +86,21 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_file(path: Path) -> str:
+    """A program, line, game or recipe as text; no more of a file is read than such a text may have."""
     try:
-        return path.read_text()
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         raise Failure(f"There is no file {path}.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise Failure(f"{path} cannot be read as text: {error}.") from None
+    except IsADirectoryError:
+        raise Failure(f"{path} is a folder: name a file in it.") from None
+    except UnicodeDecodeError as error:
+        raise Failure(f"{path} is no text: its byte {error.start + 1} is not UTF-8.") from None
+    except OSError as error:
+        raise Failure(f"{path} cannot be read: {error.strerror}.") from None
+    if len(text) > LARGEST_FILE:
+        raise Failure(f"{path} is longer than {LARGEST_FILE // 1024} KiB: no program, line or game is.")
+    return text
 
 
 def write_file(path: Path, text: str) -> None:

@@ -7,6 +7,8 @@ Adding one takes a ``Kernel`` in a group's file; a new group takes one line here
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from dojo_core.kernels import (
     contractions,
     convolutions,
@@ -36,5 +38,7 @@ def names() -> tuple[str, ...]:
 def get(name: str) -> Kernel:
     """The kernel of that name. Raises ValueError with a sentence that lists the known ones."""
     if name not in _KERNELS:
-        raise ValueError(f"There is no kernel {name!r}. The kernels are: {', '.join(_KERNELS)}.")
+        near = get_close_matches(name.lower(), _KERNELS, 1)
+        told = f"Did you mean {near[0]}? " if near else ""
+        raise ValueError(f"There is no kernel {name!r}. {told}The kernels are: {', '.join(_KERNELS)}.")
     return _KERNELS[name]

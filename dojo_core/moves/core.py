@@ -32,24 +32,42 @@ class Move:
 
 
 @dataclass(frozen=True)
+class Way:
+    """Moves after which a refused move is legal, and what that is called then; one of its kind to play in its
+    place has no ``then``."""
+
+    moves: tuple[str, ...]
+    then: str
+    renamed: bool = False
+
+    def __str__(self) -> str:
+        return ", then ".join([*self.moves, self.then] if self.renamed else self.moves)
+
+
+@dataclass(frozen=True)
 class Refusal:
     """Why a move is not legal: a code, a sentence, the nodes involved, a witness where there is one,
-    and moves that would enable it. ``structural`` refusals concern form (sizes, marks, names), the
-    others meaning."""
+    and ways to make it legal, which were tried out. ``structural`` refusals concern form (sizes, marks,
+    names), the others meaning."""
 
     code: str
     sentence: str
     nodes: tuple[Path, ...] = ()
     witness: Witness | None = None
-    enablers: tuple[str, ...] = ()
+    ways: tuple[Way, ...] = ()
     structural: bool = False
     fault: Fault | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        told = self.sentence
-        if self.enablers:
-            told += f" Try first: {', '.join(self.enablers)}."
-        return told
+        first = "; or ".join(str(way) for way in self.ways if way.then)
+        instead = "; or ".join(str(way) for way in self.ways if not way.then)
+        told = [f"Try first: {first}."] * bool(first) + [f"Try instead: {instead}."] * bool(instead)
+        return " ".join([self.sentence, *told])
+
+    @property
+    def enablers(self) -> tuple[str, ...]:
+        """The first move of each way."""
+        return tuple(way.moves[0] for way in self.ways)
 
 
 class IllegalMove(ValueError):

@@ -15,6 +15,7 @@ from dojo_core.moves.core import (
     register,
     structural,
 )
+from dojo_core.moves.marks import layouts
 from dojo_core.moves.places import fresh_name, place_of, scope_at, scopes
 from dojo_core.program.marks import mark_word
 from dojo_core.program.tree import Op, Path, Program, Scope
@@ -106,13 +107,18 @@ class UseInstruction(Transformation):
             if isinstance(inside[1], Scope) and inside[1].mark:
                 yield Move("clear_mark", (place_of(program, inside[0]),))
             above = program.scopes_above(path)
+            if isinstance(inside[1], Scope) and isinstance(inside[1].body[0], Scope):
+                yield Move("interchange", (place_of(program, path),))
             if isinstance(scope.body[0], Op) and above:
                 yield Move("interchange", (place_of(program, path[:-1]),))
         if refusal.code == "instruction-access":
-            # The layout that it takes is one of a copy.
+            yield from layouts(program, path)
+            # The layout that it takes is one of a copy, where an input has another.
             for read in program.leaves:
                 if read.path[: len(path)] == path:
                     for access in read.op.reads:
+                        if access.array not in program.interface:
+                            continue
                         copy = fresh_name(program, f"p{access.array}")
                         yield Move("stage_read", (access.array, place_of(program, path[:1]), copy))
 

@@ -8,10 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
-from dojo_core.moves.core import REGISTRY, Context, Edit, IllegalMove, Move, Refusal, Verdict, structural
+from dojo_core.moves.anchors import anchors, readdress
+from dojo_core.moves.core import (
+    REGISTRY,
+    Context,
+    Edit,
+    IllegalMove,
+    Move,
+    Refusal,
+    Verdict,
+    Way,
+    structural,
+)
 from dojo_core.moves.notation import parse_move
-from dojo_core.moves.places import NoSuchPlace
+from dojo_core.moves.places import NoSuchPlace, Place, place_of, resolve
 from dojo_core.moves.reasons import met
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import POLICIES, iterator_fault
@@ -21,12 +33,12 @@ from dojo_core.program.expressions import LINE
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.printing import extent
-from dojo_core.program.tree import DTYPE_BYTES, Op, Path, Program, summary, walk
+from dojo_core.program.tree import DTYPE_BYTES, Op, Path, Program, Scope, summary, walk
 from dojo_core.program.validity import Fault, keeps_storage, storage_fault
 from dojo_core.targets.target import NO_TABLES, Target, UnknownTarget
 from dojo_core.targets.target import target as target_named
 
-ENABLERS_TRIED, ENABLERS_TOLD = 6, 3  # of a refused move
+ENABLERS_TRIED, WAYS_TOLD = 8, 3  # of a refused move
 
 
 def outcome(context: Context, move: Move) -> Program | Refusal:
@@ -261,44 +273,83 @@ def why(program: Program, move: Move | str, target: str | Target = "cpu", policy
     return Verdict(True, f"{played} is legal: {met(played)}. {read}")
 
 
-def with_enablers(context: Context, move: Move, refusal: Refusal) -> Refusal:
-    """The refusal with the moves that are legal now and would help; where one of those that leave the tree
-    as it is makes the move legal, without the others of them that do not."""
+def with_enablers(context: Context, move: Move, refusal: Refusal, longest: int = 3) -> Refusal:
+    """The refusal with ways to make the move legal: the shortest, of ``longest`` moves at most."""
+    for length in range(1, longest + 1):
+        found = list(islice(_ways(context, move, refusal, length), WAYS_TOLD if length == 1 else 1))
+        if found:
+            return replace(refusal, ways=tuple(_way(move, moves) for moves in found))
+    return refusal
+
+
+def _way(move: Move, moves: tuple[Move, ...]) -> Way:
+    *firsts, then = map(str, moves)
+    return Way(tuple(firsts), then, then != str(move)) if firsts else Way((then,), "")
+
+
+def _ways(context: Context, move: Move, refusal: Refusal, length: int) -> Iterator[tuple[Move, ...]]:
+    """Lines of so many moves after which it is legal; it stands last, under the name that it has then. A move
+    of its own kind that would do stands alone."""
+    for first in _helping(context, move, refusal):
+        if first.name == move.name:
+            if length == 1:
+                yield (first,)
+            continue
+        after = _after(context, first)
+        for again in _carried(context, after, move):
+            if length == 1:
+                if is_legal(after, again):
+                    yield first, again
+                    break
+            else:
+                refused = outcome(after, again)
+                if isinstance(refused, Refusal):
+                    yield from ((first, *rest) for rest in _ways(after, again, refused, length - 1))
+
+
+def _helping(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]:
+    """Legal moves that the transformation thinks of, each once."""
+    seen: set[str] = set()
     transformation = REGISTRY.get(move.name)
     if transformation is None:
-        return refusal
-    helping: dict[str, Move] = {}
+        return
     try:
         for candidate in transformation.enablers(context, move.arguments, refusal):
-            if len(helping) == ENABLERS_TRIED:
-                break
-            if str(candidate) not in helping and is_legal(context, candidate):
-                helping[str(candidate)] = candidate
+            if str(candidate) not in seen and is_legal(context, candidate):
+                seen.add(str(candidate))
+                yield candidate
+            if len(seen) == ENABLERS_TRIED:
+                return
     except NoSuchPlace:
-        pass
-    opens = {text: _opens(context, candidate, move) for text, candidate in helping.items()}
-    if True in opens.values():
-        opens = {text: each for text, each in opens.items() if each is not False}
-    told = [*opens][:ENABLERS_TOLD]
-    return Refusal(
-        refusal.code,
-        refusal.sentence,
-        refusal.nodes,
-        refusal.witness,
-        tuple(told),
-        refusal.structural,
-        refusal.fault,
-    )
+        return
 
 
-def _opens(context: Context, first: Move, then: Move) -> bool | None:
-    """Is a move legal after a legal one? None where that changes the tree, in which the places of the other
-    may name something else."""
+def _after(context: Context, first: Move) -> Context:
     after = outcome(context, first)
     assert isinstance(after, Program)
-    if after.body != context.program.body:
-        return None
-    return is_legal(replace(context, program=after), then)
+    return replace(context, program=after, born=context.born + 1)
+
+
+def _carried(before: Context, after: Context, move: Move) -> Iterator[Move]:
+    """The move under the names that its nodes have after another; of a split scope, at either half."""
+    try:
+        same = readdress(after, move, anchors(before, move), before.program)
+    except NoSuchPlace:
+        return
+    if same is not None:
+        yield same
+        return
+    place = move.arguments[0]
+    if not isinstance(place, Place):
+        return
+    path = resolve(before.program, place)
+    for here in ((*path, 0), path):
+        try:
+            node = after.program.node(here)
+        except IndexError:
+            continue
+        if isinstance(node, Scope) and node.birth.move == before.born:
+            yield Move(move.name, (place_of(after.program, here), *move.arguments[1:]))
 
 
 def places(program: Program, move: Move | str) -> tuple[Path, ...]:

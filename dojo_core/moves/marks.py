@@ -18,7 +18,7 @@ from dojo_core.moves.core import (
     register,
     structural,
 )
-from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, place_of, scope_at, scopes
+from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, leaves_under, place_of, scope_at, scopes
 from dojo_core.moves.places import fresh_name as fresh
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import is_reduction
@@ -173,8 +173,7 @@ class Vectorize(MarkMove):
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
         if refusal.code == "vector-width":
-            widths = sorted({w for ws in context.target.vector_widths.values() for w in ws}, reverse=True)
-            for width in widths:
+            for width in sorted(context.widths, reverse=True):
                 if scope.size % width == 0 and scope.size > width:
                     yield Move("split_scope", (place_of(program, path), width))
         if refusal.code == "vector-body":
@@ -182,6 +181,18 @@ class Vectorize(MarkMove):
                 yield Move("fission_scope", (place_of(program, path), place_of(program, (*path, number))))
             if len(scope.body) == 1:
                 yield Move("interchange", (place_of(program, path),))
+        if refusal.code == "vector-stride":
+            yield from layouts(program, path)
+
+
+def layouts(program: Program, under: Path) -> Iterator[Move]:
+    """Other layouts of the temporaries that the operations under a node access."""
+    for leaf in leaves_under(program, under):
+        for array in dict.fromkeys(a.array for a in (*leaf.op.reads, leaf.op.target)):
+            if array not in program.interface:
+                buffer = program.buffer_of[array]
+                for k in range(len(buffer.dims) - 1):
+                    yield Move("swap_dims", (buffer.name, k, k + 1))
 
 
 @register

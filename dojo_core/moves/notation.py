@@ -40,7 +40,7 @@ def parse_move(text: str, others: Iterable[str] = ()) -> Move:
     transformation = REGISTRY.get(name)
     if transformation is None:
         known = [*REGISTRY, *others]
-        near = get_close_matches(name, known, 1)
+        near = get_close_matches(name.lower(), known, 1)
         told = f"Did you mean {near[0]}?" if near else f"The moves are: {', '.join(known)}."
         raise MoveSyntax(f"There is no move {name!r}. {told}")
     return Move(name, read_arguments(transformation, words[1:]))
@@ -63,9 +63,9 @@ def read_arguments(transformation: Described, words: Sequence[str]) -> tuple[Arg
     for parameter in transformation.parameters:
         if parameter.kind == "numbers":
             if not rest or not _DIGITS.match(rest[0]):
-                raise MoveSyntax(usage(transformation))
+                raise MoveSyntax(usage(transformation, rest[0] if rest else "", parameter))
             while rest and _DIGITS.match(rest[0]):
-                arguments.append(_number(rest.pop(0), transformation))
+                arguments.append(_number(rest.pop(0), parameter, transformation))
             continue
         if not rest:
             if parameter.optional:
@@ -73,25 +73,25 @@ def read_arguments(transformation: Described, words: Sequence[str]) -> tuple[Arg
             raise MoveSyntax(usage(transformation))
         word = rest.pop(0)
         if parameter.kind == "number":
-            arguments.append(_number(word, transformation))
+            arguments.append(_number(word, parameter, transformation))
         elif parameter.kind in ("scope", "op", "reduction", "node"):
-            arguments.append(_place(word, parameter.kind, transformation))
+            arguments.append(_place(word, parameter.kind, parameter, transformation))
         elif parameter.kind == "region":
-            arguments.append(word if word == "root" else _place(word, "scope", transformation))
+            arguments.append(word if word == "root" else _place(word, "scope", parameter, transformation))
         elif parameter.kind == "mode":
             if word not in ("guard", "free"):
-                raise MoveSyntax(usage(transformation))
+                raise MoveSyntax(usage(transformation, word, parameter))
             arguments.append(word)
         elif parameter.kind == "word":
             if not _WORD.match(word):
-                raise MoveSyntax(usage(transformation))
+                raise MoveSyntax(usage(transformation, word, parameter))
             arguments.append(word)
         elif parameter.kind == "access":
             arguments.append("".join([word, *rest]))
             rest = []
         else:
             if not _NAME.match(word):
-                raise MoveSyntax(usage(transformation))
+                raise MoveSyntax(usage(transformation, word, parameter))
             arguments.append(word)
     if rest:
         raise MoveSyntax(f"{usage(transformation)} {rest[0]!r} is too much.")
@@ -104,19 +104,22 @@ def form(described: Described) -> str:
     return " ".join([described.name, *shown])
 
 
-def usage(described: Described) -> str:
-    """One sentence on how the move or recipe is written."""
+def usage(described: Described, wrong: str = "", parameter: Parameter | None = None) -> str:
+    """One sentence on how the move or recipe is written; before it, which word is no value of a parameter."""
+    if wrong and parameter is not None:
+        shown = wrong if len(wrong) <= 24 else f"{wrong[:21]}..."
+        return f"{shown!r} is no {parameter.name.upper()}. {usage(described)}"
     words = "; ".join(f"{p.name.upper()} is {_KIND_WORDS[p.kind]}" for p in described.parameters)
     return f"It is written: {form(described)} ({words})."
 
 
-def _number(word: str, transformation: Described) -> int:
+def _number(word: str, parameter: Parameter, transformation: Described) -> int:
     if not _DIGITS.match(word) or len(word) > 12:
-        raise MoveSyntax(usage(transformation))
+        raise MoveSyntax(usage(transformation, word, parameter))
     return int(word)
 
 
-def _place(word: str, kind: str, transformation: Described) -> Place:
+def _place(word: str, kind: str, parameter: Parameter, transformation: Described) -> Place:
     match = _PLACE.match(word)
     wrong = (
         match is None
@@ -124,6 +127,6 @@ def _place(word: str, kind: str, transformation: Described) -> Place:
         or (kind == "op" and match.group(3))
     )
     if match is None or wrong:
-        raise MoveSyntax(usage(transformation))
+        raise MoveSyntax(usage(transformation, word, parameter))
     array, number, depth = match.groups()
     return Place(array, int(number or 0), int(depth) if depth is not None else None)

@@ -66,9 +66,9 @@ class Ssr(MarkMove):
                 if leaf.op.accumulate and array not in program.interface:
                     yield Move("set_location", (program.buffer_of[array].name, "register"))
                 elif leaf.op.accumulate:
-                    yield Move(
-                        "stage_write", (array, place_of(program, path), fresh_name(program, f"c{array}"))
-                    )
+                    copy = fresh_name(program, f"c{array}")
+                    for depth in range(len(path) - 1, 0, -1):
+                        yield Move("stage_write", (array, place_of(program, path[:depth]), copy))
         if refusal.code in ("stream-dims", "stream-count", "stream-order", "stream-guard"):
             for number, child in enumerate(scope.body):
                 if isinstance(child, Scope):

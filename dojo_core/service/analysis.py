@@ -170,8 +170,9 @@ class Analysis:
             opens: dict[str, list[str]] = {}
             for move, found in blocked_moves(self.program, self.target, self.policy):
                 refusal = why(self.program, move, self.target, self.policy).refusal or found
-                for enabler in refusal.enablers:
-                    opens.setdefault(str(enabler), []).append(str(move))
+                for way in refusal.ways:
+                    if way.then and len(way.moves) == 1:
+                        opens.setdefault(way.moves[0], []).append(str(move))
                 if len(blocked) < BLOCKED_SHOWN:
                     blocked.append(
                         {
@@ -180,12 +181,14 @@ class Analysis:
                             "sentence": refusal.sentence,
                             "witness": None if refusal.witness is None else str(refusal.witness),
                             "paths": paths_text(refusal.nodes),
-                            "enablers": [str(e) for e in refusal.enablers],
+                            "ways": [
+                                {"moves": w.moves, "then": w.then, "told": str(w)} for w in refusal.ways
+                            ],
                         }
                     )
             with self._lock:
                 # what a player can do something about stands first
-                blocked.sort(key=lambda row: not row["enablers"])
+                blocked.sort(key=lambda row: not row["ways"])
                 self._opens = opens
                 self._blocked = blocked
                 self._mark_openers()

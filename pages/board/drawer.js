@@ -71,7 +71,7 @@ class Drawer {
     const measured = Array.isArray(result) && typeof result[0] === "number";
     const gain = measured ? pane.gain(text) : null;
     this.put(key, () => [
-      news ? el("p", { class: "news" }, el("strong", {}, `${text} is legal now.`)) : null,
+      news ? el("p", { class: "news" }, el("strong", {}, pane.plan.length > 1 ? `Next on the way to ${pane.plan.at(-1)}.` : `${text} is legal now.`)) : null,
       el("div", { class: "drawer-head" }, el("code", {}, text),
         measured ? el("span", { class: "quiet" }, gain ? el("span", { class: tone(gain) }, `${sign(gain)} ${ratio(gain)}  `) : "",
           `${duration(result[0])}, median ${duration(result[1])}`) : "",
@@ -111,18 +111,22 @@ class Drawer {
       el("p", {}, el("strong", {}, "Blocked: "), refusal.sentence),
       refusal.witness ? el("p", {}, el("strong", {}, "For instance: "), refusal.witness) : null,
       refusal.paths.length ? el("p", { class: "quiet" }, `${plural(refusal.paths.length, "place")} marked in the program on the left.`) : null,
-      ...(refusal.enablers.length ? this.enablers(text, refusal.enablers, look) : [el("p", { class: "quiet" }, "No single move is known to unblock it.")]),
+      ...(refusal.ways.length ? this.enablers(refusal.ways, look) : [el("p", { class: "quiet" }, "No few moves are known to unblock it.")]),
       el("p", { class: "quiet" }, ...prose(pane.summary(text.split(" ")[0]))),
     ]);
   }
 
-  /** What would unblock a move: each can be looked at, then played. */
-  enablers(text, moves, diff) {
+  /** What would unblock a move: the first step of each way can be looked at, then played. */
+  enablers(ways, diff) {
     const pane = this.pane;
-    return [el("div", { class: "enablers" }, el("strong", {}, "What would unblock it: "), ...moves.map((move) => el("span", { class: "enabler" },
-      el("button", { class: "small", type: "button", "aria-pressed": String(pane.previewed === move), title: "Show what this move would change",
-        onclick: () => pane.preview(pane.previewed === move ? null : move) }, move),
-      el("button", { class: "small primary", type: "button", "aria-label": `Play ${move}`, onclick: () => pane.unblock(text, move) }, "Play"))) ),
-      this.preview(diff)];
+    const shown = ways.map((way) => {
+      const [move] = way.moves, rest = way.then ? way.told.slice(move.length) : " instead";
+      return [el("span", { class: "enabler" },
+        el("button", { class: "small", type: "button", "aria-pressed": String(pane.previewed === move), title: "Show what this move would change",
+          onclick: () => pane.preview(pane.previewed === move ? null : move) }, move),
+        el("button", { class: "small primary", type: "button", "aria-label": `Play ${move}`, onclick: () => pane.unblock(way) }, "Play")),
+      rest ? el("span", { class: "quiet" }, rest) : null];
+    });
+    return [el("div", { class: "enablers" }, el("strong", {}, "What would unblock it: "), ...shown.flat()), this.preview(diff)];
   }
 }

@@ -10,8 +10,8 @@ class MovesPane {
     this.chosen = null;
     this.playing = null;
     this.typed = null;
-    this.unblocking = null; // the blocked move whose enabler is being played
-    this.unblocked = null; // it is legal now
+    this.plan = []; // what follows the move that is being played, on the way to one that was blocked
+    this.unblocked = null; // the first of these, once it can be played
     this.previewed = null; // the enabler whose effect is shown
     this.tabs = tabBar("Groups of moves",
       [["all", "All"], ["selection", "At the selection"], ["enablers", "Enablers"], ["blocked", "Blocked"]],
@@ -66,22 +66,21 @@ class MovesPane {
     this.moves = new Map(moves.map((move, index) => [move.text, { ...move, index }]));
     if (changed) this.order.update();
     else this.arrange();
-    if (changed && this.unblocking !== null) this.afterUnblocking();
+    if (changed && this.plan.length) this.afterUnblocking();
     this.draw();
   }
 
-  /** The enabler has been played: the move that it should open stands ready, or its next reason. */
+  /** A step has been played: the next one stands ready, last the move that was blocked. */
   afterUnblocking() {
-    const text = this.unblocking;
-    this.unblocking = null;
-    if (!this.moves.has(text)) return;
-    this.find("all", text);
-    this.unblocked = text;
+    const next = this.plan[0];
+    if (!this.moves.has(next)) return void (this.plan = []);
+    this.find("all", next);
+    this.unblocked = next;
   }
 
-  unblock(text, enabler) {
-    this.play(enabler);
-    this.unblocking = text;
+  unblock(way) {
+    this.play(way.moves[0]);
+    this.plan = way.then ? [...way.moves.slice(1), way.then] : [];
   }
 
   /** Show a move in a group, chosen. */
@@ -278,7 +277,8 @@ class MovesPane {
     if (text !== null && this.group !== "blocked") this.board.send("look", { move: text });
     if (text !== null && this.group === "blocked") {
       this.board.send("why", { move: text }); // that its reason was asked for; a lesson may want that
-      this.preview(this.blockedMove(text).enablers[0] ?? null);
+      const [way] = this.blockedMove(text).ways;
+      this.preview(way ? way.moves[0] : null);
     }
     this.draw();
     this.keepInSight(); // the drawer below has opened
@@ -292,7 +292,7 @@ class MovesPane {
   }
 
   blockedMove(text) {
-    return (this.board.data.blocked || []).find((b) => b.text === text) || { paths: [], enablers: [] };
+    return (this.board.data.blocked || []).find((b) => b.text === text) || { paths: [], ways: [] };
   }
 
   keepInSight() {
@@ -324,7 +324,7 @@ class MovesPane {
     // Until the next position is drawn a second click plays nothing; the server checks besides.
     if (this.playing !== null) return;
     this.playing = text;
-    this.unblocking = null;
+    this.plan = text === this.unblocked ? this.plan.slice(1) : [];
     this.root.classList.add("busy");
     const row = this.rows.get(text);
     if (row) row.root.classList.add("playing");

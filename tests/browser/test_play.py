@@ -160,6 +160,19 @@ def test_a_blocked_move_explains_itself_and_offers_its_enabler(page: Any) -> Non
     wait_for_entries(page, 3)
 
 
+def test_a_blocked_move_is_reached_in_two_steps(page: Any) -> None:
+    open_softmax(page)
+    page.click("[data-tab=blocked]")
+    page.click('.row.blocked[data-move="reuse_dims d 1"]')
+    assert ", then join_scopes d@1" in page.inner_text(".drawer .enablers")
+    page.click(".drawer .enablers button.primary >> nth=0")
+    wait_for_entries(page, 2)
+    page.wait_for_selector(".drawer >> text=Next on the way to reuse_dims d 1.")
+    page.click(".drawer >> text=Play it")
+    wait_for_entries(page, 3)
+    page.wait_for_selector(".drawer >> text=reuse_dims d 1 is legal now.")
+
+
 def test_a_wrong_text_is_shown_with_its_place_and_kept(page: Any) -> None:
     text = "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = z[{0}]*2\n"
     page.fill("textarea", text)

@@ -1,0 +1,51 @@
+"""The moves that a refusal tells to play first: tried out, so that they make the move legal."""
+
+import pytest
+
+from dojo_core import apply, blocked_moves, kernels, parse, why
+from dojo_core.moves.examples import GPU, SNITCH, WIDE
+from dojo_core.moves.legality import context, with_enablers
+from tests.test_moves import kernel
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "move", "told"),
+    [
+        ("softmax", (64, 512), "vectorize y@1", "Try first: split_scope y@1 16, then vectorize y@2; or "),
+        ("softmax", (64, 512), "parallelize s#1@1", "split_reduction s#1@1 ps, then parallelize ps#1@1."),
+        ("softmax", (64, 512), "reuse_dims d 0", "Try first: join_scopes d@0."),
+        ("softmax", (64, 512), "reuse_dims d 1", "Try first: join_scopes d@0, then join_scopes d@1."),
+        ("matmul", (64, 64, 64), "vectorize c#1@1", "split_scope c#1@2 16, then vectorize c#1@3."),
+    ],
+)  # fmt: skip
+def test_the_way_is_told_with_the_names_that_things_have_then(name, shape, move, told):
+    assert told in str(why(kernels.get(name).program(shape), move, WIDE))
+
+
+def test_where_nothing_helps_nothing_is_told():
+    """Interchanging the scopes of an outer vector makes lanes that are rows apart: no advice."""
+    verdict = why(kernels.get("relu").program((64, 64)), "vectorize y@0", WIDE)
+    assert verdict.refusal.ways == () and "Try" not in verdict.sentence
+
+
+def test_another_move_of_the_kind_is_told_as_such():
+    text = kernel("8:p t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap")
+    verdict = why(parse(text), "reuse_dims t 0")
+    assert verdict.sentence.endswith("Try instead: reuse_dims t 0 stack.")
+
+
+@pytest.mark.parametrize("target", [WIDE, GPU, SNITCH], ids=lambda t: t.name)
+@pytest.mark.parametrize("name", ["softmax", "layernorm", "batchnorm", "swiglu"])
+def test_every_way_makes_its_move_legal(name, target):
+    found = kernels.get(name)
+    program = found.program(found.shapes[0])
+    here, ways = context(program, target), 0
+    for move, refusal in blocked_moves(program, target):
+        for way in with_enablers(here, move, refusal).ways:
+            after = program
+            for first in way.moves:
+                after = apply(after, first, target)
+            if way.then:
+                apply(after, way.then, target)
+            ways += 1
+    assert ways
