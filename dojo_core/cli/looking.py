@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,7 @@ from dojo_core.line import read_line
 from dojo_core.moves import blocked_moves, legal_moves
 from dojo_core.moves.core import REGISTRY, Verdict
 from dojo_core.moves.legality import context, places, why, with_enablers
+from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.recipes import RECIPES
@@ -200,7 +202,9 @@ def _tell(program: Program, move: str, verdict: Verdict) -> None:
     refusal = verdict.refusal
     if refusal is not None and refusal.witness is not None:
         out.print(f"For instance {escape(str(refusal.witness))}.", style="dim", soft_wrap=True)
-    nodes = places(program, move) if refusal is None else refusal.nodes
+    nodes = refusal.nodes if refusal is not None else ()
+    with suppress(NoSuchPlace):
+        nodes = nodes or places(program, move)
     named = {buffer.name for buffer in program.buffers} & set(move.split()[1:])
     buffers = [buffer for buffer in program.buffers if buffer.name in named and not nodes]
     if not nodes and not buffers:

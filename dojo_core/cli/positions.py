@@ -66,8 +66,7 @@ def start_of(kernel: str, shape: str | None) -> tuple[Program, str | None, str]:
         if shape:
             raise Failure("A text of your own has its sizes in the text: leave --shape out.")
         return _own_program(path), None, ""
-    near = ", ".join(kernels.names())
-    raise Failure(f"There is no kernel {kernel!r}. The kernels: {near}. Or give the path of a text file.")
+    raise Failure(f"{kernels.unknown(kernel)} Or give the path of a text file.")
 
 
 def kernel_and_shape(wanted: str, shape: str | None) -> tuple[str, str | None]:

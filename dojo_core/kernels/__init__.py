@@ -24,7 +24,7 @@ from dojo_core.kernels.kernel import Kernel, Shape
 from dojo_core.kernels.networks import Layer, layers_of, networks
 from dojo_core.kernels.networks import layers as named_layers
 
-__all__ = ["Kernel", "Layer", "Shape", "get", "layers_of", "named_layers", "names", "networks"]
+__all__ = ["Kernel", "Layer", "Shape", "get", "layers_of", "named_layers", "names", "networks", "unknown"]
 
 _GROUPS = (elementwise, reductions, normalisation, contractions, convolutions, sparse, layers, micro, narrow)
 _KERNELS: dict[str, Kernel] = {kernel.name: kernel for group in _GROUPS for kernel in group.KERNELS}
@@ -38,7 +38,12 @@ def names() -> tuple[str, ...]:
 def get(name: str) -> Kernel:
     """The kernel of that name. Raises ValueError with a sentence that lists the known ones."""
     if name not in _KERNELS:
-        near = get_close_matches(name.lower(), _KERNELS, 1)
-        told = f"Did you mean {near[0]}? " if near else ""
-        raise ValueError(f"There is no kernel {name!r}. {told}The kernels are: {', '.join(_KERNELS)}.")
+        raise ValueError(unknown(name))
     return _KERNELS[name]
+
+
+def unknown(name: str) -> str:
+    """Two sentences about a name that no kernel has."""
+    near = get_close_matches(name.lower(), _KERNELS, 1)
+    told = f"Did you mean {near[0]}? " if near else ""
+    return f"There is no kernel {name!r}. {told}The kernels are: {', '.join(_KERNELS)}."

@@ -336,6 +336,9 @@ class SetLocation(BufferMove):
             for k, dim in enumerate(buffer.dims):
                 if dim.materialised:
                     yield Move("reuse_dims", (buffer.name, k))
+            # Which joining may make possible.
+            using = tuple(t.leaf.path for array in buffer.arrays for t in touches_of(program, array))
+            yield from _joins(context, replace(refusal, nodes=using))
 
 
 @register
