@@ -139,6 +139,45 @@ def test_why():
     tried = dojo("why", "softmax", "reuse_dims d 0", "--try").stdout
     assert "After join_scopes d@0:\nreuse_dims d 0 is legal" in tried
     dojo("why", "softmax", "split_scope m@0 7", "--try", code=1)
+    stored = dojo("why", "softmax", "set_location d stack", "--try").stdout
+    assert "Try first: join_scopes d@0, then reuse_dims d 0." in stored
+    assert "After join_scopes d@0, reuse_dims d 0:\nset_location d stack is legal" in stored
+    assert stored.count("→ d f32 [24576") == 2, "the buffer's line is shown"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ("why", "softmax", "tile d@1 32 16"),
+            "tile is a recipe, which plays several moves",
+        ),
+        (
+            ("why", "softmax", "split_scope d@1 -4"),
+            "'-4' is no FACTOR. It is written: split_scope",
+        ),
+        (("why", "softmax", "JOIN_SCOPES d@0"), "Did you mean join_scopes?"),
+        (("moves", "Softmx"), "Did you mean softmax?"),
+        (("check", "/dev/zero"), "/dev/zero is longer than 512 KiB"),
+        (("check", "."), ". is a folder"),
+        (("check", "no.txt"), "There is no file no.txt."),
+    ],
+)
+def test_what_is_mistyped_is_named(words, told):
+    assert told in said(dojo(*words, code=1).stderr)
+
+
+def test_a_file_is_read_no_further_than_a_text_may_go(tmp_path):
+    """Three gigabytes without a line, and a text as Windows saves it."""
+    long = tmp_path / "long.txt"
+    with long.open("wb") as file:
+        file.truncate(3 << 30)
+    assert "longer than 512 KiB" in said(dojo("moves", str(long), code=1).stderr)
+    marked = tmp_path / "marked.txt"
+    marked.write_bytes(b"\xef\xbb\xbf" + OWN.encode())
+    dojo("check", str(marked))
+    (tmp_path / "odd.txt").write_bytes(b"kernel k\xff")
+    assert "its byte 9 is not UTF-8" in said(dojo("check", str(tmp_path / "odd.txt"), code=1).stderr)
 
 
 def test_play_prints_the_end_its_c_and_its_assembly():

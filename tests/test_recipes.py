@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from dojo_core import IllegalMove, MoveSyntax, TextError, kernels, parse
+from dojo_core.cli import app
 from dojo_core.game import Game
 from dojo_core.line import read_line, recorded_lines
 from dojo_core.moves.examples import WIDE
@@ -181,3 +183,12 @@ def test_the_page_about_recipes_is_true():
     start = kernels.get("softmax").program((64, 512))
     moves = expand(start, "rows m#1 32", recipes={**RECIPES, own.name: own})
     assert [str(m) for m in moves] == [*["join_scopes m#1@0"] * 4, "split_scope m#1@1 32"]
+
+
+def test_a_bad_recipe_is_named_and_the_others_are_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "bad.recipe").write_text("recipe bad A\nunroll $B@0\n")
+    shown = CliRunner().invoke(app, ["recipes"])
+    assert shown.exit_code == 0 and "vectorize_all" in shown.stdout
+    assert "bad.recipe is left out. line 2, column 1: no parameter B" in shown.stderr.replace("\n", " ")
