@@ -109,7 +109,7 @@ class Parallelize(MarkMove):
     Legal iff
       1. S is unmarked;
       2. no two iterations touch one cell of a buffer that they share, one of them writing (V2 with the
-         iterations unordered); a reduction over S is such a race: split_reduction enables it;
+         iterations unordered; a reduction over S is such a race, which split_reduction takes away);
       3. no scope around or in S is parallel, none around it is unrolled (V3).
     """
 

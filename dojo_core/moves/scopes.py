@@ -215,8 +215,8 @@ class JoinScopes(Transformation):
     Legal iff
       1. the next sibling of S is a scope;
       2. it has the same size and the same mark;
-      3. no conflict between an iteration i of S and an earlier iteration j < i of the sibling (V1);
-         where they are parallel: none between different iterations.
+      3. no conflict between an iteration i of S and an earlier iteration j < i of the sibling (V1;
+         where they are parallel: none between different iterations).
 
     Source: PerfDojo, SC '25, section 2.3 (join_scopes).
     """

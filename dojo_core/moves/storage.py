@@ -158,7 +158,7 @@ class ReuseDims(BufferMove):
 
     Legal iff
       1. B holds no input or output;
-      2. each K is a dimension of B and materialised;
+      2. B has the dimensions K, materialised;
       3. every read still finds the value that was written for it (V2).
 
     Source: PerfDojo, SC '25, figures 5 and 6 (reuse_dims).
@@ -236,7 +236,7 @@ class MaterialiseDims(BufferMove):
         | y[{0}] = t[{0}]
 
     Legal iff
-      1. each K is a dimension of B and not materialised;
+      1. B has the dimensions K, not materialised;
       2. V2 and V3 hold (a register's index must be constant).
     """
 

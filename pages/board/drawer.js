@@ -120,7 +120,7 @@ class Drawer {
   enablers(ways, diff) {
     const pane = this.pane;
     const shown = ways.map((way) => {
-      const [move] = way.moves, rest = way.then ? way.told.slice(move.length) : " instead";
+      const [move] = way.moves, rest = way.then ? way.told.slice(move.length).replace(/^, /, "") : "instead";
       return [el("span", { class: "enabler" },
         el("button", { class: "small", type: "button", "aria-pressed": String(pane.previewed === move), title: "Show what this move would change",
           onclick: () => pane.preview(pane.previewed === move ? null : move) }, move),

@@ -164,7 +164,7 @@ def test_a_blocked_move_is_reached_in_two_steps(page: Any) -> None:
     open_softmax(page)
     page.click("[data-tab=blocked]")
     page.click('.row.blocked[data-move="reuse_dims d 1"]')
-    assert ", then join_scopes d@1" in page.inner_text(".drawer .enablers")
+    assert "then join_scopes d@1" in page.inner_text(".drawer .enablers")
     page.click(".drawer .enablers button.primary >> nth=0")
     wait_for_entries(page, 2)
     page.wait_for_selector(".drawer >> text=Next on the way to reuse_dims d 1.")
