@@ -167,6 +167,20 @@ def test_what_is_mistyped_is_named(words, told):
     assert told in said(dojo(*words, code=1).stderr)
 
 
+def test_why_takes_a_move_without_quotes_and_prints_data():
+    told = json.loads(dojo("why", "softmax", "reuse_dims", "d", "0", "--json").stdout)
+    assert (told["move"], told["legal"], told["code"]) == ("reuse_dims d 0", False, "clobber")
+    assert told["ways"] == [{"moves": ["join_scopes d@0"], "then": "reuse_dims d 0"}]
+    assert json.loads(dojo("why", "softmax", "join_scopes m@0", "--json").stdout)["legal"]
+
+
+def test_moves_of_one_name_or_place():
+    joins = dojo("moves", "softmax", "join_scopes").stdout.splitlines()
+    assert joins and all(line.startswith("join_scopes ") for line in joins)
+    refused = json.loads(dojo("moves", "softmax", "reuse_dims d", "--blocked", "--json").stdout)
+    assert [r["move"] for r in refused] == ["reuse_dims d 0", "reuse_dims d 1"] and refused[0]["ways"]
+
+
 def test_a_file_is_read_no_further_than_a_text_may_go(tmp_path):
     """Three gigabytes without a line, and a text as Windows saves it."""
     long = tmp_path / "long.txt"

@@ -111,6 +111,9 @@ def show(
 
 def moves(
     kernel: KernelArgument,
+    only: Annotated[
+        str | None, typer.Argument(metavar="WORD", help="Only those with this in their text: vectorize, y@1.")
+    ] = None,
     shape: ShapeOption = None,
     policy: PolicyOption = None,
     line: LineOption = None,
@@ -120,23 +123,18 @@ def moves(
 ) -> None:
     """List the legal moves of a position.
 
-    Example: [bold]dojo moves softmax --json[/bold]
+    Example: [bold]dojo moves softmax[/bold] or [bold]dojo moves softmax vectorize --json[/bold]
     """
     game = played(kernel, shape, policy, line, target=target)
     program = game.current.program
     if blocked:
-        refused = blocked_moves(program, game.target, game.policy)
+        known = blocked_moves(program, game.target, game.policy)
+        refused = [(m, r) for m, r in known if only is None or only in str(m)]
         here = context(program, game.target, game.policy)
         if as_json:
             out.print_json(
                 data=[
-                    {
-                        "move": str(m),
-                        "code": r.code,
-                        "sentence": r.sentence,
-                        "witness": str(r.witness) if r.witness else None,
-                        "ways": [{"moves": w.moves, "then": w.then} for w in with_enablers(here, m, r).ways],
-                    }
+                    {"move": str(m), **_told(Verdict(False, "", with_enablers(here, m, r)))}
                     for m, r in refused
                 ]
             )
@@ -145,7 +143,8 @@ def moves(
             out.print(f"[bold]{escape(str(move))}[/bold]  {escape(refusal.sentence)}", soft_wrap=True)
         out.print(f"{len(refused)} refused. dojo why {escape(kernel)} 'MOVE' tells more.", style="dim")
         return
-    found = legal_moves(program, game.target, game.policy)
+    legal = legal_moves(program, game.target, game.policy)
+    found = [m for m in legal if only is None or only in str(m)]
     if as_json:
         out.print_json(
             data=[
@@ -166,23 +165,28 @@ def moves(
 
 def explain(
     kernel: KernelArgument,
-    move: Annotated[str, typer.Argument(help="A move, in quotes.")],
+    words: Annotated[list[str], typer.Argument(metavar="MOVE", help="A move.")],
     shape: ShapeOption = None,
     policy: PolicyOption = None,
     line: LineOption = None,
     target: TargetOption = None,
     enable: Annotated[bool, typer.Option("--try", help="Play what would enable it, and ask again.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Explain why a move is legal or not, with the places it is about.
 
     Example: [bold]dojo why softmax 'reuse_dims d 0' --try[/bold]
     """
     game = played(kernel, shape, policy, line, target=target)
+    move = " ".join(words)
     name = move.split()[0] if move.split() else ""
     if name in RECIPES and name not in REGISTRY:
         told = f"dojo play {kernel} --do {move!r} plays them and says which is in the way."
         raise Failure(f"{name} is a recipe, which plays several moves: {told}")
     verdict = why(game.current.program, move, game.target, game.policy)
+    if as_json:
+        out.print_json(data={"move": move, "legal": verdict.legal, **_told(verdict)})
+        return
     _tell(game.current.program, move, verdict)
     if not enable or verdict.refusal is None:
         return
@@ -194,6 +198,20 @@ def explain(
     then, program = way.then or way.moves[0], game.current.program
     out.print(f"\nAfter [bold]{escape(', '.join(way.moves))}[/bold]:" if way.then else "\nInstead:")
     _tell(program, then, why(program, then, game.target, game.policy))
+
+
+def _told(verdict: Verdict) -> dict[str, object]:
+    """What a verdict says, as data."""
+    refusal = verdict.refusal
+    if refusal is None:
+        return {"sentence": verdict.sentence}
+    return {
+        "code": refusal.code,
+        "sentence": refusal.sentence,
+        "nodes": refusal.nodes,
+        "witness": str(refusal.witness) if refusal.witness else None,
+        "ways": [{"moves": way.moves, "then": way.then} for way in refusal.ways],
+    }
 
 
 def _tell(program: Program, move: str, verdict: Verdict) -> None:
