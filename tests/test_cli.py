@@ -265,13 +265,13 @@ def test_bench_takes_our_line_and_a_baseline_in_rounds():
 # ------------------------------------------------------------------------------- what they refuse
 
 REFUSED = [
-    (("show", "softmx"), "There is no kernel 'softmx'. The kernels: add,"),
+    (("show", "softmx"), "There is no kernel 'softmx'. Did you mean softmax?"),
     (("show", "softmax", "--shape", "12"), "softmax takes 2 sizes, MxN, for example 24576x512; 12 has 1."),
     (("show", "softmax", "--shape", "big"), "'big' is no shape"),
     (("show", "softmax", "--shape", "900000x900000"), "Use a smaller shape."),
     (("show", "gone.txt"), "There is no file gone.txt."),
     (("show", "own.txt", "--shape", "4x4"), "leave --shape out."),
-    (("show", "."), ". cannot be read as text"),
+    (("show", "."), ". is a folder"),
     (("moves", "softmax", "--policy", "fast"), "There is no policy 'fast'. The policies: strict,"),
     (("moves", "softmax", "--line", "gone.line"), "There is no file gone.line."),
     (("moves", "softmax", "--line", "nope"), "There is no file nope. The recorded lines: add, "),
@@ -291,7 +291,7 @@ REFUSED = [
     (("check", "bad.txt"), "line 6, column 14: index 0 of x runs from 1 to 8"),
     (("check", "clobbered.txt"), "line 8: 8 y[{0}] = t[{0}]"),
     (("check", "unset.txt"), "line 6: 8 y[{0}] = y[{0}]*2"),
-    (("check", "binary.txt"), "binary.txt cannot be read as text"),
+    (("check", "binary.txt"), "binary.txt is no text"),
     (("time", "shared.txt"), "t lies in shared"),
     (("bench", "softmax", "--against", "abacus"), "There is no baseline 'abacus'. The baselines: torch"),
     (("bench", "softmx"), "There is no kernel 'softmx'."),

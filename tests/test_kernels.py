@@ -172,5 +172,6 @@ def test_sizes_may_stand_apart_and_be_multiplied_by_hand():
 
 
 def test_an_unknown_kernel_is_a_sentence_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"There is no kernel 'softmx'\. The kernels are: add, .*softmax"):
+    told = r"There is no kernel 'softmx'\. Did you mean softmax\? The kernels are: add, .*softmax"
+    with pytest.raises(ValueError, match=told):
         kernels.get("softmx")
