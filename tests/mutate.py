@@ -76,6 +76,7 @@ ASIDE = {
     "context", "with_enablers", "blocked_moves", "fresh_name", "owner_path", "definition_fault", "__str__",
     "_indexed", "_reused", "_end", "_joins", "_kept", "_project", "_exit_read", "_exit", "_located",
     "_copy_buffer", "_computed_before_use", "holds", "mapped",
+    "_ways", "_helping", "_carried", "_way", "_after", "layouts",
 }  # fmt: skip
 # Functions whose answer, other than None or False, is the objection itself.
 OBJECTIONS = ("Refusal", "Fault", "Witness", "Mismatch")
