@@ -25,10 +25,11 @@ from dojo_core.moves.core import (
     Refusal,
     structural,
 )
-from dojo_core.moves.legality import context, outcome, with_enablers
+from dojo_core.moves.legality import context, outcome
 from dojo_core.moves.notation import MoveSyntax, parse_move, read_arguments
 from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, place_of, resolve, scope_at
 from dojo_core.moves.storage import buffer_named
+from dojo_core.moves.ways import with_enablers
 from dojo_core.program.expressions import TextError
 from dojo_core.program.tree import Birth, Op, Path, Program, Scope, walk
 from dojo_core.targets.target import Target

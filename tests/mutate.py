@@ -43,7 +43,7 @@ from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 # These write and remember moves, and decide nothing.
-NO_JUDGES = {"__init__", "anchors", "examples", "nodes", "notation", "reasons", "reference"}
+NO_JUDGES = {"__init__", "anchors", "door", "examples", "nodes", "notation", "reasons", "reference", "ways"}
 FAMILIES = [p for p in sorted((ROOT / "dojo_core/moves").glob("*.py")) if p.stem not in NO_JUDGES]
 FILES = [
     *(f"dojo_core/moves/{p.name}" for p in FAMILIES),
@@ -72,11 +72,11 @@ FORKING = threading.Lock()
 
 # What lists, names or describes moves decides nothing about legality.
 ASIDE = {
-    "candidates", "all_candidates", "offered", "concerns", "places", "inverse", "enablers", "apply", "why",
-    "context", "with_enablers", "blocked_moves", "fresh_name", "owner_path", "definition_fault", "__str__",
+    "candidates", "all_candidates", "offered", "concerns", "places", "inverse", "enablers", "context",
+    "fresh_name", "owner_path", "definition_fault", "__str__",
     "_indexed", "_reused", "_end", "_joins", "_kept", "_project", "_exit_read", "_exit", "_located",
     "_copy_buffer", "_computed_before_use", "holds", "mapped",
-    "_ways", "_helping", "_carried", "_way", "_after", "layouts",
+    "_after", "layouts",
 }  # fmt: skip
 # Functions whose answer, other than None or False, is the objection itself.
 OBJECTIONS = ("Refusal", "Fault", "Witness", "Mismatch")

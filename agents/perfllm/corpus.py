@@ -20,7 +20,7 @@ from agents.trail import Trail
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.moves.core import REGISTRY
-from dojo_core.moves.legality import legal_moves
+from dojo_core.moves.door import legal_moves
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.tree import DTYPE_BYTES, Access, Program, Scope, walk
 

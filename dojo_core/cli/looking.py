@@ -27,8 +27,10 @@ from dojo_core.game import Game
 from dojo_core.line import read_line
 from dojo_core.moves import blocked_moves, legal_moves
 from dojo_core.moves.core import REGISTRY, Verdict
-from dojo_core.moves.legality import context, places, why, with_enablers
+from dojo_core.moves.door import places, why
+from dojo_core.moves.legality import context
 from dojo_core.moves.places import NoSuchPlace
+from dojo_core.moves.ways import with_enablers
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.recipes import RECIPES

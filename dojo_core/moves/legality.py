@@ -1,4 +1,4 @@
-"""The one door: which moves are legal, what they make of a program, and why others are refused.
+"""Where legality is decided: which moves are well formed, what they make of a program, why they are refused.
 
 V2 and V3 (validity.py, marks.py) are checked here, on the result, for every transformation alike; V1 by
 ``dependence.conflict_between`` in those that reorder.
@@ -7,24 +7,9 @@ V2 and V3 (validity.py, marks.py) are checked here, on the result, for every tra
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import islice
 
-from dojo_core.moves.anchors import anchors, readdress
-from dojo_core.moves.core import (
-    REGISTRY,
-    Context,
-    Edit,
-    IllegalMove,
-    Move,
-    Refusal,
-    Verdict,
-    Way,
-    structural,
-)
-from dojo_core.moves.notation import parse_move
-from dojo_core.moves.places import NoSuchPlace, Place, place_of, resolve
-from dojo_core.moves.reasons import met
+from dojo_core.moves.core import REGISTRY, Context, Edit, Move, Refusal, structural
+from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import POLICIES, iterator_fault
 from dojo_core.program.difference import Difference, plain
@@ -33,12 +18,10 @@ from dojo_core.program.expressions import LINE
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.printing import extent
-from dojo_core.program.tree import DTYPE_BYTES, Op, Path, Program, Scope, summary, walk
+from dojo_core.program.tree import DTYPE_BYTES, Op, Program, summary, walk
 from dojo_core.program.validity import Fault, keeps_storage, storage_fault
 from dojo_core.targets.target import NO_TABLES, Target, UnknownTarget
 from dojo_core.targets.target import target as target_named
-
-ENABLERS_TRIED, WAYS_TOLD = 8, 3  # of a refused move
 
 
 def outcome(context: Context, move: Move) -> Program | Refusal:
@@ -217,162 +200,3 @@ def all_candidates(context: Context, names: Iterable[str] | None = None) -> Iter
             continue  # the target lacks it: outcome would refuse each
         for arguments in transformation.candidates(context):
             yield Move(transformation.name, arguments)
-
-
-def legal_moves(program: Program, target: str | Target = "cpu", policy: str = "reassoc") -> tuple[Move, ...]:
-    """All legal moves of a position, numbers from the documented grids."""
-    here = context(program, target, policy)
-    return tuple(m for m in all_candidates(here) if is_legal(here, m))
-
-
-def blocked_moves(
-    program: Program, target: str | Target = "cpu", policy: str = "reassoc"
-) -> tuple[tuple[Move, Refusal], ...]:
-    """Well-formed moves that are refused, each with its reason (``why`` adds the enabling moves)."""
-    here = context(program, target, policy)
-    found = []
-    for move in all_candidates(here):
-        result = outcome(here, move)
-        if isinstance(result, Refusal):
-            found.append((move, result))
-    return tuple(found)
-
-
-def as_move(move: Move | str) -> Move:
-    return parse_move(move) if isinstance(move, str) else move
-
-
-def apply(
-    program: Program,
-    move: Move | str,
-    target: str | Target = "cpu",
-    policy: str = "reassoc",
-    born: int | None = None,
-) -> Program:
-    """The program after a move (a Move or its text).
-
-    Raises IllegalMove with the refusal where the move is not legal, MoveSyntax where a text is no move.
-    """
-    here = context(program, target, policy, born)
-    played = as_move(move)
-    result = outcome(here, played)
-    if isinstance(result, Refusal):
-        raise IllegalMove(str(played), with_enablers(here, played, result))
-    return replace(result, age=max(program.age + 1, here.born))
-
-
-def why(program: Program, move: Move | str, target: str | Target = "cpu", policy: str = "reassoc") -> Verdict:
-    """Why a move is legal or not, with the places, a witness and the moves that would enable it."""
-    here = context(program, target, policy)
-    played = as_move(move)
-    result = outcome(here, played)
-    if isinstance(result, Refusal):
-        refusal = with_enablers(here, played, result)
-        return Verdict(False, f"{played} is not legal. {refusal}", refusal)
-    read = "Every value is still read where and when it was written for."
-    return Verdict(True, f"{played} is legal: {met(played)}. {read}")
-
-
-def with_enablers(context: Context, move: Move, refusal: Refusal, longest: int = 3) -> Refusal:
-    """The refusal with ways to make the move legal: the shortest, of ``longest`` moves at most."""
-    for length in range(1, longest + 1):
-        found = list(islice(_ways(context, move, refusal, length), WAYS_TOLD if length == 1 else 1))
-        if found:
-            return replace(refusal, ways=tuple(_way(move, moves) for moves in found))
-    return refusal
-
-
-def _way(move: Move, moves: tuple[Move, ...]) -> Way:
-    *firsts, then = map(str, moves)
-    return Way(tuple(firsts), then, then != str(move)) if firsts else Way((then,), "")
-
-
-def _ways(context: Context, move: Move, refusal: Refusal, length: int) -> Iterator[tuple[Move, ...]]:
-    """Lines of so many moves after which it is legal; it stands last, under the name that it has then. A move
-    of its own kind that would do stands alone."""
-    for first in _helping(context, move, refusal):
-        if first.name == move.name:
-            if length == 1:
-                yield (first,)
-            continue
-        after = _after(context, first)
-        for again in _carried(context, after, move):
-            if length == 1:
-                if is_legal(after, again):
-                    yield first, again
-                    break
-            else:
-                refused = outcome(after, again)
-                if isinstance(refused, Refusal):
-                    yield from ((first, *rest) for rest in _ways(after, again, refused, length - 1))
-
-
-def _helping(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]:
-    """Legal moves that the transformation thinks of, each once."""
-    seen: set[str] = set()
-    transformation = REGISTRY.get(move.name)
-    if transformation is None:
-        return
-    try:
-        for candidate in transformation.enablers(context, move.arguments, refusal):
-            if str(candidate) not in seen and is_legal(context, candidate):
-                seen.add(str(candidate))
-                yield candidate
-            if len(seen) == ENABLERS_TRIED:
-                return
-    except NoSuchPlace:
-        return
-
-
-def _after(context: Context, first: Move) -> Context:
-    after = outcome(context, first)
-    assert isinstance(after, Program)
-    return replace(context, program=after, born=context.born + 1)
-
-
-def _carried(before: Context, after: Context, move: Move) -> Iterator[Move]:
-    """The move under the names that its nodes have after another; of a split scope, at either half."""
-    try:
-        same = readdress(after, move, anchors(before, move), before.program)
-    except NoSuchPlace:
-        return
-    if same is not None:
-        yield same
-        return
-    place = move.arguments[0]
-    if not isinstance(place, Place):
-        return
-    path = resolve(before.program, place)
-    for here in ((*path, 0), path):
-        try:
-            node = after.program.node(here)
-        except IndexError:
-            continue
-        if isinstance(node, Scope) and node.birth.move == before.born:
-            yield Move(move.name, (place_of(after.program, here), *move.arguments[1:]))
-
-
-def places(program: Program, move: Move | str) -> tuple[Path, ...]:
-    """Every node that a move names or implies. Raises NoSuchPlace."""
-    played = as_move(move)
-    here = context(program)
-    return REGISTRY[played.name].places(here, played.arguments)
-
-
-def inverse(
-    program: Program, move: Move | str, target: str | Target = "cpu", policy: str = "reassoc"
-) -> Move | None:
-    """The move that undoes a legal move: legal at once on its result, and gives the program back exactly.
-
-    None where there is none: the table of moves has none, or the text has lost what would be needed (an
-    iterator of one iteration, say).
-    """
-    here = context(program, target, policy)
-    played = as_move(move)
-    result = outcome(here, played)
-    if isinstance(result, Refusal):
-        raise IllegalMove(str(played), result)
-    back = REGISTRY[played.name].inverse(here, played.arguments, result)
-    if back is None or outcome(replace(here, program=result), back) != program:
-        return None
-    return back
