@@ -159,6 +159,8 @@ def expand(
         sketch.do(text)
     except NoSuchPlace as missing:
         raise IllegalMove(text, structural("no-such-place", str(missing))) from missing
+    if not sketch.moves:
+        raise IllegalMove(text, structural("no-moves", "There is nothing to do: it would make no move here."))
     return tuple(sketch.moves)
 
 

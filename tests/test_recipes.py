@@ -145,6 +145,13 @@ def test_a_recipe_is_played_whole_or_not_at_all():
         play(game, "permute y 1 1")
 
 
+@pytest.mark.parametrize("call", ["fuse y@0 0", "permute y 0 1"])
+def test_a_recipe_that_makes_no_move_says_so(call):
+    game = Game.new(parse(COPY))
+    with pytest.raises(IllegalMove, match="nothing to do"):
+        play(game, call)
+
+
 def test_a_recipe_finds_its_nodes_whatever_was_played_before():
     """Its moves are numbered on from the game's: were they not, old and new nodes would share a birth."""
     game = Game.new(parse(COPY))
