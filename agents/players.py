@@ -83,7 +83,7 @@ AGENTS: dict[str, Agent] = {
     for agent in (
         *(Agent(each.name, each.about, _of_pass(each.name)) for each in PASSES.values()),
         *(search.agent() for search in SEARCHES.values()),
-        *(Agent(name, about, _learning(settings)) for name, (about, settings) in VARIANTS.items()),
+        *(Agent(name, about, _learning(s), version=s.digest) for name, (about, s) in VARIANTS.items()),
     )
 }
 

@@ -21,7 +21,6 @@ about as long as its compilation: 300 of them for each of 18 runs of an agent is
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import math
 import time
@@ -100,10 +99,7 @@ def game_of(kernel: str, shape: str) -> Game:
 
 def settings_digest(agent: str) -> str:
     """Differs where an agent that learns would learn in another way; empty for the others."""
-    if agent not in VARIANTS:
-        return ""
-    told = json.dumps(asdict(VARIANTS[agent][1]), sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+    return VARIANTS[agent][1].digest if agent in VARIANTS else ""
 
 
 class Stopwatch:
@@ -229,14 +225,15 @@ def expected_well(events: Sequence[Event]) -> list[float]:
 
 
 def keep_alike(path: Path, agents: Sequence[str], names: Sequence[str], budget: int) -> None:
-    """What perfllm_alike finds in the logs of this machine's runs that ended, by agent."""
+    """What perfllm_alike finds in the logs of this machine's runs that ended, of each agent as it is now."""
     logs: dict[str, list[Path]] = {agent: [] for agent in agents}
+    spelled = {f"{agent}-{settings_digest(agent)}": agent for agent in agents}  # as logs name their last form
     shapes = {kernel: SHAPES[kernel] for kernel in names}
     for log in sorted((data_directory() / "runs").glob("*.jsonl")):
         head, *entries = map(json.loads, log.read_text().splitlines())
         ended = any(entry.get("effort") == "final" for entry in entries)  # finalists are timed last
         if ended and head["evaluations"] == budget and shapes.get(head["kernel"]) == head["shape"]:
-            logs.get(head["agent"], []).append(log)
+            logs.get(spelled.get(head["agent"], ""), []).append(log)
     _write(path, {agent: asdict(alike(found)) for agent, found in logs.items() if found})
 
 

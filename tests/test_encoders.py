@@ -111,6 +111,8 @@ def test_pretraining_goes_on_as_if_it_had_not_been_killed(tmp_path):
     assert [entry["step"] for entry in later] == [3, 4]
     for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
         assert torch.equal(one, other)
+    with pytest.raises(ValueError, match="another corpus"):
+        pretraining.pretrain(walks[:1], settings, tmp_path / "whole", losses.append)
 
 
 def test_a_corpus_is_written_and_read(tmp_path):
@@ -147,11 +149,17 @@ def made(folder, kind: str):
         tokenizer_object=inner, unk_token="[UNK]", eos_token="[PAD]"
     ).save_pretrained(folder)
     torch.manual_seed(0)
-    if kind == "decoder":
+    if kind.startswith("decoder"):
         config = transformers.GPT2Config(
             vocab_size=len(pieces), n_embd=16, n_layer=1, n_head=2, n_positions=128
         )
-        model = transformers.GPT2LMHeadModel(config)
+        model = transformers.GPT2LMHeadModel(config) if kind == "decoder" else transformers.GPT2Model(config)
+    elif kind == "roberta":  # whose positions are counted from behind that of padding, id 1 here
+        config = transformers.RobertaConfig(
+            vocab_size=len(pieces), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+            intermediate_size=32, max_position_embeddings=130, pad_token_id=1,
+        )  # fmt: skip
+        model = transformers.RobertaModel(config)
     else:
         config = transformers.BertConfig(
             vocab_size=len(pieces), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
@@ -162,7 +170,10 @@ def made(folder, kind: str):
     return str(folder)
 
 
-@pytest.mark.parametrize(("kind", "pooling"), [("encoder", "mean"), ("decoder", "last")])
+@pytest.mark.parametrize(
+    ("kind", "pooling"),
+    [("encoder", "mean"), ("roberta", "mean"), ("decoder", "last"), ("decoder without a head", "last")],
+)
 def test_any_model_of_transformers_reads_programs(tmp_path, monkeypatch, kind, pooling):
     monkeypatch.setenv("DOJO_HOME", str(tmp_path))
     folder = made(tmp_path / kind, kind)

@@ -111,11 +111,14 @@ def test_plain_q_learning_takes_the_stop_action_with_the_higher_sum():
 @pytest.mark.parametrize(
     "off",
     [{"double": False}, {"dueling": False}, {"target_network": False}, {"symlog": False},
-     {"replay": False, "environments": 7}],
-    ids=lambda off: next(iter(off)),
+     {"replay": False, "environments": 7}, {"tightened": False}, {"tried": False},
+     {"tightened": False, "tried": False}],
+    ids=lambda off: " ".join(name for name in off if name != "environments"),
 )  # fmt: skip
 def test_each_technique_can_be_switched_off(off):
     assert way(learned(replace(KNOWN, **off))) == ["start", "poor", "best"]
+    plain = learned(replace(KNOWN, max_bellman=False, **off), steps=400)
+    assert way(plain) == ["start", "near", "stop"]
 
 
 def one_step(settings: Settings, reward: float, after: str | None) -> tuple[Learner, float]:
@@ -146,6 +149,8 @@ def test_a_target_looks_ahead_through_actions_that_were_tried(double):
     settings = replace(SMALL, symlog=False, double=double, tightened=False)
     here = Transition("a", 1, -100.0, "b")
     assert one_step(settings, 2.0, "b")[1] == 2.0, "nothing was tried there"
+    plain = replace(settings, max_bellman=False)
+    assert one_step(plain, 2.0, "b")[1] == pytest.approx(2.0 + settings.gamma * 2.0), "to stop is known"
     learner, _ = one_step(settings, 2.0, "b")
     learner.remember(Transition("b", 2, 1.0, None))
     there = learner._scaled(learner.choices["b"].embeddings)[None]
@@ -203,6 +208,13 @@ def test_in_a_dueling_network_the_value_is_that_of_stopping():
     state = torch.randn(3, 4)
     actions = torch.cat([state[:, None], torch.randn(3, 5, 4)], dim=1)
     assert torch.allclose(network(state, actions)[:, STOP], network.value(state)[:, 0], atol=1e-6)
+
+
+def test_without_replay_only_the_last_moves_are_known():
+    learner = Learner(3, replace(SMALL, replay=False, environments=2), seed=0)
+    for n in range(5):
+        learner.remember(Transition("a", n, 1.0, None))
+    assert {action for _, action in learner.reached} == {3, 4}
 
 
 def test_memory_forgets_the_oldest():
@@ -320,6 +332,24 @@ def test_an_action_never_tried_counts_for_a_little_more():
     assert player._chosen(position, values) == untried
     values[untried] = 0.85
     assert player._chosen(position, values) == tried
+
+
+def test_a_player_that_would_always_stop_plays_on():
+    settings = replace(SMALL, epsilon_first=0.0, epsilon_last=0.0, restarts=0.0, updates=0)
+    player = Player([Task(game())], encoder(SMALL.encoder), settings, 0, 10)
+    player._chosen = lambda position, values: STOP
+    while proposed := player.propose():
+        player.hear([1.0] * len(proposed))
+    assert len(player.times) == 10
+
+
+def test_a_player_that_goes_only_ways_it_knows_ends():
+    settings = replace(SMALL, epsilon_first=0.0, epsilon_last=0.0, restarts=0.0, updates=0)
+    player = Player([Task(game())], encoder(SMALL.encoder), settings, 0, 40)
+    player._chosen = lambda position, values: 1
+    while proposed := player.propose():
+        player.hear([1.0] * len(proposed))
+    assert len(player.times) < 10
 
 
 def test_it_ends_where_the_start_cannot_be_measured():
@@ -463,6 +493,48 @@ def test_training_on_this_machine_fills_its_memory_from_records(home):
     more = [json.loads(line) for line in dojo(*words, "--recorded", "--seed", "1").stdout.splitlines()]
     (recorded,) = [e for e in more if e["event"] == "recorded"]
     assert recorded["transitions"] >= 1
+
+
+QUICK = ("--encoder", "bag", "--actions", "8")
+
+
+def test_a_finished_run_tells_its_events_again(home):
+    words = (
+        "train",
+        "relu",
+        "--shape",
+        "8x32",
+        "--count",
+        "--budget",
+        "5",
+        "--encoder",
+        "bag",
+        "--actions",
+        "8",
+    )
+    first = dojo(*words, "--json").stdout
+    assert json.loads(first.splitlines()[-1])["event"] == "done"
+    assert dojo(*words, "--json").stdout == first
+
+
+@pytest.mark.parametrize("switch", ["plain", "no-double", "no-replay", "no-tried"])
+def test_a_switch_reaches_the_run(home, switch):
+    words = (
+        "train",
+        "relu",
+        "--shape",
+        "8x32",
+        "--count",
+        "--budget",
+        "4",
+        "--encoder",
+        "bag",
+        "--actions",
+        "8",
+    )
+    name = {"plain": "max_bellman"}.get(switch, switch.removeprefix("no-"))
+    told = json.loads(dojo(*words, f"--{switch}", "--json").stdout.splitlines()[0])
+    assert told["settings"][name] is False
 
 
 def test_training_ends_with_a_table(home):

@@ -30,6 +30,8 @@ from dojo_core.moves.legality import all_candidates, outcome
 from dojo_core.moves.notation import parse_move
 
 STOP = 0  # the number of this action in every position
+MOST_STOPS = 7  # in a row, of one episode after the other
+MOST_STALE = 500  # rounds in which nothing new is met
 ELITISM = 3.0  # an episode begins 8 times less often at a program twice as slow
 
 # ---------------------------------------------------------------------------- the network
@@ -124,7 +126,8 @@ class Learner:
     def remember(self, transition: Transition) -> None:
         self.memory.append(transition)
         self._reached = None
-        if len(self.memory) > self.settings.capacity:
+        kept = self.settings.capacity if self.settings.replay else self.settings.environments
+        if len(self.memory) > kept:
             del self.memory[0]
 
     @property
@@ -142,7 +145,8 @@ class Learner:
                 before = found
                 found = {}
                 for key, (reward, after) in edges.items():
-                    later = s.gamma * best.get(after, 0.0) if after is not None else 0.0
+                    # To stop there gives the reward once more.
+                    later = s.gamma * max(reward, best.get(after, 0.0)) if after is not None else 0.0
                     found[key] = max(reward, later) if s.max_bellman else reward + later
                 if found == before:
                     break
@@ -156,8 +160,8 @@ class Learner:
             if len(self.memory) < settings.warmup:
                 return None
             batch = rng.choices(self.memory, k=settings.batch)
-        else:  # the last ones only, as they came
-            batch = self.memory[-settings.environments :]
+        else:  # the last ones, as they came
+            batch = self.memory
         states, actions, _ = self._stacked([t.position for t in batch])
         chosen = torch.tensor([t.action for t in batch])
         after = actions[torch.arange(len(batch)), chosen]
@@ -190,6 +194,8 @@ class Learner:
             else:
                 best = judged.amax(1)
             later[going_on] = self._outside(best).where(there.any(1), 0.0)
+            if self.settings.tried:  # to stop there gives the reward once more: that is known, and no guess
+                later[going_on] = later[going_on].maximum(rewards[going_on])
         later = self.settings.gamma * later
         if not self.settings.max_bellman:
             found = rewards + later
@@ -341,6 +347,7 @@ class Player:
     elite: dict[int, list[tuple[float, Trail]]] = field(default_factory=dict)  # the fastest of each task
     _episodes: list[Episode] = field(default_factory=list)
     _begun: int = 0
+    _fresh: int = 0  # the last round in which a new program was met
     _pending: list[_Pending] = field(default_factory=list)
     _stopped: list[Played] = field(default_factory=list)
 
@@ -362,18 +369,21 @@ class Player:
         if not self._episodes:
             if self._dead():
                 return []
+            self._fresh = self.rounds
             self.learner.set_scale(
                 [self._look(start) for n, start in enumerate(self.starts) if self._runs(n)]
             )
             self._episodes = [self._next() for _ in range(self.settings.environments)]
+        if self.rounds - self._fresh > MOST_STALE:
+            return []  # it goes the ways that it knows
         rng = random.Random(f"{self.seed} {self.rounds} play")
         self._pending, self._stopped = [], []
         new: set[str] = set()
         for place in range(len(self._episodes)):
             if len(self.times) + len(new) >= self.evaluations:
                 break  # the budget is spent
-            for _ in range(8):  # who stops begins again at once, but not for ever
-                pending = self._act(self._episodes[place], rng)
+            for stops in range(MOST_STOPS + 1):  # who stops begins again at once, but not for ever
+                pending = self._act(self._episodes[place], rng, stops < MOST_STOPS)
                 if pending is not None:
                     self._pending.append(pending)
                     new |= {pending.there.program.hash} - self.times.keys()
@@ -399,6 +409,7 @@ class Player:
             known = pending.there.program.hash in self.times
             self.times.setdefault(pending.there.program.hash, took)
             fresh += not known
+            self._fresh = self._fresh if known else self.rounds
             told.append(self._result(pending, known))
         rng = random.Random(f"{self.seed} {self.rounds} learn")
         steps = self.settings.updates * max(1, fresh)  # a way that is known teaches little
@@ -434,6 +445,8 @@ class Player:
     def recall(self, task: int, trail: Trail, times: Mapping[str, float]) -> int:
         """Remember a recorded line's moves whose programs have recorded times; how many they were."""
         start = self.times[self.starts[task].program.hash]
+        if not math.isfinite(start):
+            return 0
         found = 0
         for at, step in enumerate(trail.steps):
             before, after = trail.upto(at), trail.upto(at + 1)
@@ -484,13 +497,14 @@ class Player:
             self.learner.choices[key] = look(trail, self.embed, self.settings.most_actions, self.seed)
         return self.learner.choices[key]
 
-    def _act(self, episode: Episode, rng: random.Random) -> _Pending | None:
-        """The ε-greedy action as a program to be timed; None where the episode ends here."""
+    def _act(self, episode: Episode, rng: random.Random, may_stop: bool) -> _Pending | None:
+        """The ε-greedy action as a program to be timed; None where the episode ends here, which without
+        ``may_stop`` is only where there is no move."""
         trail, epsilon = episode.trail, self.epsilon
         choice, key = self._look(trail), trail.program.hash
         values = self.learner.values(choice)
-        explored = rng.random() < epsilon
-        action = self._drawn(choice, rng) if explored else self._chosen(key, values)
+        explored = rng.random() < epsilon or not may_stop
+        action = self._drawn(choice, rng, may_stop) if explored else self._chosen(key, values)
         q, best_q = float(values[action]), float(values.max())
         there = self._moved(trail, choice.moves[action - 1]) if action != STOP else None
         if there is not None:
@@ -511,9 +525,9 @@ class Player:
         extra[[n for n in range(len(values)) if n == STOP or (position, n) in reached]] = 0.0
         return int((values + extra).argmax())
 
-    def _drawn(self, choice: Choice, rng: random.Random) -> int:
+    def _drawn(self, choice: Choice, rng: random.Random, may_stop: bool) -> int:
         """A random action; each kind of move, and to stop, equally likely."""
-        kinds: dict[str, list[int]] = {"": [STOP]}
+        kinds: dict[str, list[int]] = {"": [STOP]} if may_stop or not choice.moves else {}
         for number, text in enumerate(choice.moves, 1):
             kinds.setdefault(text.split(" ", 1)[0], []).append(number)
         return rng.choice(kinds[rng.choice(sorted(kinds))])
@@ -551,13 +565,19 @@ class Player:
             str(task): [[reward, list(map(str, trail.moves))] for reward, trail in kept]
             for task, kept in self.elite.items()
         }
-        data = {"rounds": self.rounds, "times": times, "begun": self._begun, "episodes": episodes}
+        data = {
+            "rounds": self.rounds,
+            "times": times,
+            "begun": self._begun,
+            "fresh": self._fresh,
+            "episodes": episodes,
+        }
         return tensors, data | {"elite": elite, "learner": learned}
 
     def restore(self, tensors: Mapping[str, Tensor], data: Mapping[str, Any]) -> None:
         """Put ``state`` back."""
         self.learner.restore(tensors, data["learner"])
-        self.rounds, self._begun = data["rounds"], data["begun"]
+        self.rounds, self._begun, self._fresh = data["rounds"], data["begun"], data["fresh"]
         self.times = {key: math.inf if took is None else took for key, took in data["times"].items()}
         self._episodes = [
             Episode(number, task, self._replayed(task, moves), until)

@@ -145,9 +145,12 @@ def _followed(training: Any, as_json: bool) -> list[dict[str, Any]]:
         TextColumn("{task.fields[best]}"), TextColumn("[dim]{task.fields[learning]}"),
     )  # fmt: skip
     if training.finished:
-        return [
-            e for e in map(json.loads, (training.folder / "events.jsonl").open()) if e["event"] == "final"
-        ]
+        for line in (training.folder / "events.jsonl").open():
+            if as_json:
+                out.print(line.rstrip(), soft_wrap=True, markup=False)
+            if (entry := json.loads(line))["event"] == "final":
+                finals.append(entry)
+        return finals
     with Progress(*shown, console=err, disable=as_json) as bar:
         task = bar.add_task(
             "training", total=training.player.evaluations, completed=training.resumed, best="", learning=""
@@ -198,7 +201,7 @@ def train_encoder(
     steps: Annotated[int, typer.Option("--steps", min=1, help="Of gradient descent.")] = 1000,
     seed: Annotated[int, typer.Option("--seed")] = 0,
     threads: Annotated[int, typer.Option("--threads", min=1)] = 1,
-    again: Annotated[bool, typer.Option("--again", help="Begin anew, with another corpus.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Begin anew, the corpus too.")] = False,
 ) -> None:
     """Pretrain our own encoder on random legal walks. What was stopped goes on.
 

@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 import math
 import sqlite3
+import sys
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -163,18 +164,19 @@ class _Pretrained:
                 f"{name!r} is no model on this machine: give ir, bag, minilm, a folder with a model's "
                 f"safetensors, or the name of one that was downloaded before (hf download NAME). {reason}"
             ) from error
-        decoder = not getattr(model.config, "is_encoder_decoder", False) and _causal(model)
         if getattr(model.config, "is_encoder_decoder", False):
             model = model.get_encoder()
         self.model = model.eval()
-        self.pooling = settings.pooling if settings.pooling != "auto" else "last" if decoder else "mean"
-        most = getattr(model.config, "max_position_embeddings", None) or settings.max_length
-        self.max_length, self.batch = min(settings.max_length, most), settings.batch
+        self.pooling = settings.pooling
+        if self.pooling == "auto":
+            self.pooling = "last" if _causal(model) else "mean"
+        self.max_length = min(settings.max_length, _longest(model), self.tokenizer.model_max_length)
+        self.batch = settings.batch
         self.size = int(model.config.hidden_size)
         if self.tokenizer.pad_token is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token or self.tokenizer.unk_token
         self.tokenizer.padding_side = "right"
-        self.identity = f"{_version(name)} {self.pooling} {self.max_length} {settings.dtype}"
+        self.identity = f"{_version(name, model)} {self.pooling} {self.max_length} {settings.dtype}"
 
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> Tensor:
@@ -198,21 +200,26 @@ class _Pretrained:
         return found
 
 
+@torch.inference_mode()
 def _causal(model: Any) -> bool:
-    """Does each token see only those before it?"""
-    architectures = " ".join(getattr(model.config, "architectures", None) or ())
-    return (
-        "CausalLM" in architectures
-        or "LMHead" in architectures
-        or bool(model.config.__dict__.get("is_decoder"))
-    )
+    """Does each token see only those before it? Asked of the model itself: names of classes do not tell."""
+    one, other = (model(input_ids=torch.tensor([[1, last]])).last_hidden_state[0, 0] for last in (1, 2))
+    return torch.allclose(one, other, atol=1e-6)
 
 
-def _version(name: str) -> str:
+def _longest(model: Any) -> int:
+    """The most tokens that a model has positions for; some begin to count behind the one of padding."""
+    most = getattr(model.config, "max_position_embeddings", None) or sys.maxsize
+    tables = [each for name, each in model.named_modules() if name.endswith("position_embeddings")]
+    padding = [each.padding_idx for each in tables if getattr(each, "padding_idx", None) is not None]
+    return int(most) - (padding[0] + 1 if padding else 0)
+
+
+def _version(name: str, model: Any) -> str:
     """The name of a model with what tells one state of it from another."""
     folder = Path(name)
     if not folder.is_dir():
-        return name
+        return f"{name} {getattr(model.config, '_commit_hash', None)}"
     files = [*sorted(folder.glob("*.safetensors")), folder / "config.json"]
     told = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.exists()]
     return f"{folder.resolve()} {told}"

@@ -10,6 +10,7 @@ Arrays' numbers are shifted at random, so that no number means anything.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import random
@@ -33,7 +34,7 @@ Line = tuple[int, ...]
 class Settings:
     """How long and how fast. ``span``: neighbouring positions of one walk in a batch."""
 
-    steps: int = 2000
+    steps: int = 1000
     seed: int = 0
     walks: int = 6
     span: int = 4
@@ -76,6 +77,7 @@ def pretrain(
     """Train, or go on from the checkpoint in ``folder``; kept ``every`` so many
     steps; ``told`` hears the losses of each."""
     torch.manual_seed(settings.seed)
+    corpus = hashlib.sha256("".join(text for walk in walks for text in walk.texts).encode()).hexdigest()
     config = IRConfig()
     model, heads = IRModel(config), Heads(config)
     parameters = [*model.parameters(), *heads.parameters()]
@@ -86,8 +88,10 @@ def pretrain(
     saved = checkpoint.read(folder / "checkpoint")
     if saved is not None:
         tensors, data = saved
-        if data["settings"] != asdict(settings):
-            raise ValueError(f"{folder} has a run with other settings: give another folder, or --again.")
+        if (data["settings"], data.get("corpus")) != (asdict(settings), corpus):
+            raise ValueError(
+                f"{folder} has a run with other settings or another corpus: give another folder, or --again."
+            )
         checkpoint.restore_module("model", model, tensors)
         checkpoint.restore_module("heads", heads, tensors)
         checkpoint.restore_optimizer("optimizer", optimizer, tensors)
@@ -112,7 +116,8 @@ def pretrain(
         if (step + 1) % every == 0 or step + 1 == settings.steps:
             tensors = checkpoint.module_tensors("model", model) | checkpoint.module_tensors("heads", heads)
             tensors |= checkpoint.optimizer_tensors("optimizer", optimizer)
-            checkpoint.write(folder / "checkpoint", tensors, {"settings": asdict(settings), "step": step + 1})
+            data = {"settings": asdict(settings), "corpus": corpus, "step": step + 1}
+            checkpoint.write(folder / "checkpoint", tensors, data)
     return model
 
 

@@ -107,8 +107,8 @@ def probe(task: str, name: str, embed: Encoder, labelled: Labelled) -> Score:
     aside = set(seen[::5])
     checked = torch.tensor([k in aside for k in names])
     fitted = ~test & ~checked
-    best = max(RIDGES, key=lambda ridge: _r2(_fit(x[fitted], y[fitted], ridge, x[checked]), y[checked]))
-    guessed, wanted = _fit(x[~test], y[~test], best, x[test]), y[test]
+    best = max(RIDGES, key=lambda ridge: _r2(ridge_fit(x[fitted], y[fitted], ridge, x[checked]), y[checked]))
+    guessed, wanted = ridge_fit(x[~test], y[~test], best, x[test]), y[test]
     groups = [k for k in names if k in HELD_OUT]
     return Score(
         task,
@@ -119,7 +119,7 @@ def probe(task: str, name: str, embed: Encoder, labelled: Labelled) -> Score:
     )
 
 
-def _fit(x: Tensor, y: Tensor, ridge: float, new: Tensor) -> Tensor:
+def ridge_fit(x: Tensor, y: Tensor, ridge: float, new: Tensor) -> Tensor:
     centre, spread = x.mean(0), x.std(0) + 1e-6
     scaled, level = (x - centre) / spread, y.mean(0)
     gram = scaled.T @ scaled + ridge * len(x) * torch.eye(x.shape[1], dtype=x.dtype)

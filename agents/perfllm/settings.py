@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ class Settings:
     capacity: int = 20_000  # transitions
     warmup: int = 16  # transitions before the first update
     threads: int = 1  # of torch
+
+    @property
+    def digest(self) -> str:
+        """Differs where an agent would learn in another way."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
 
 
 PAPER = Settings(
