@@ -21,7 +21,7 @@ from agents.jobs.journal import Writer, told
 from agents.jobs.spec import MOST_SECONDS, JobSpec
 from agents.modelling import fit_cost_model
 from agents.passes import PASSES, play_pass
-from agents.perfllm.cli import probe_encoder, train, train_encoder
+from agents.perfllm.cli import probe_encoder, train, train_encoder, try_policy
 from agents.players import AGENTS, MODEL, NoAgent, agent_named
 from agents.run_log import RunBusy, run_file
 from agents.scale import commands as scale
@@ -345,6 +345,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "scheduler": scale.scheduler,
     "worker": scale.worker,
     "train": train,
+    "try": try_policy,
     "train-encoder": train_encoder,
     "probe-encoder": probe_encoder,
 }

@@ -3,14 +3,15 @@
     search     against uniform random, random sampling and annealing over edges, at equal evaluations
     ablations  max against plain Q-learning, then double DQN, dueling heads, the encoder, the paper's form
     alike      in the runs of these, how often the best reward ahead and the sum ask for the same move
+    learnable  how well some moves of those runs tell what the others bring, and how far times vary
     transfer   one policy trained on several kernels, played greedily on kernels that it has not seen
     found      the best lines found beside the heuristic's, timed side by side, with the code
     report     the page's section of evidence from the files, without running anything
 
 Runs are compared within a machine; those of several may stand in one file.
 
-Runs are kept in ``--out`` (runs.json, alike.json, transfer.json, found.md) as each ends. A part that was
-stopped goes on: a run that ended is not run again, one that was stopped takes its measurements from its log.
+Runs are kept in ``--out`` (found.md and a .json for each part) as each ends. A part that was stopped goes on:
+a run that ended is not run again, one that was stopped takes its measurements from its log.
 A program that this machine has timed before, by whatever agent, is not compiled again: its recorded time
 is used and counted as recorded. The finalists of every run are timed anew.
 
@@ -40,6 +41,7 @@ from agents.timing import MachineTiming, Timing
 from agents.tuning import Tuning
 from benchmarks import perfllm_report
 from benchmarks.perfllm_alike import alike
+from benchmarks.perfllm_learnable import TAUGHT, learnable, moves_between
 from dojo_core import kernels
 from dojo_core.cli.records import opened
 from dojo_core.game import Game
@@ -65,7 +67,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=("search", "ablations", "alike", "transfer", "found", "report"))
+    parser.add_argument(
+        "part", choices=("search", "ablations", "alike", "learnable", "transfer", "found", "report")
+    )
     parser.add_argument("--budget", type=int, default=300)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0, help="of --seeds, one after the other")
@@ -84,6 +88,8 @@ def main() -> None:
     elif options.part == "alike":
         agents = options.agents or ("perfllm", "perfllm-plain")
         keep_alike(options.out / "alike.json", agents, options.kernels, options.budget)
+    elif options.part == "learnable":
+        keep_learnable(options.out / "learnable.json", options.kernels)
     elif options.part == "transfer":
         transfer(options.out / "transfer.json", seeds, options.budget, end)
     elif options.part == "found":
@@ -235,6 +241,20 @@ def keep_alike(path: Path, agents: Sequence[str], names: Sequence[str], budget: 
         if ended and head["evaluations"] == budget and shapes.get(head["kernel"]) == head["shape"]:
             logs.get(spelled.get(head["agent"], ""), []).append(log)
     _write(path, {agent: asdict(alike(found)) for agent, found in logs.items() if found})
+
+
+def keep_learnable(path: Path, names: Sequence[str]) -> None:
+    """What perfllm_learnable finds in this machine's records of the kernels that have enough of them."""
+    with opened() as records, Measurer(records) as measurer:
+        own = [r for _, r in records.measurements() if r.fingerprint == measurer.machine.fingerprint]
+        found = []
+        for name in names:
+            game = game_of(name, SHAPES[name])
+            known = [record for record in own if record.start_hash == game.start.hash]
+            if len(moves_between(known)[0]) >= 2 * TAUGHT:
+                found.append(asdict(learnable(game, SHAPES[name], known, measurer)))
+                print(found[-1], flush=True)
+        _write(path, {"machine": measurer.machine.summary, "taught": TAUGHT, "kernels": found})
 
 
 def transfer(path: Path, seeds: Sequence[int], budget: int, end: float | None) -> None:

@@ -46,13 +46,15 @@ def write(folder: Path, page: Path) -> str:
 def section(folder: Path, beside: Path) -> str:
     """The evidence as Markdown, its links from ``beside``; the pictures are drawn anew."""
     parts = []
-    names = ("runs.json", "alike.json", "transfer.json", "found.md")
-    runs_file, alike_file, transfer_file, found_file = (folder / name for name in names)
+    names = ("runs.json", "alike.json", "learnable.json", "transfer.json", "found.md")
+    runs_file, alike_file, learnable_file, transfer_file, found_file = (folder / name for name in names)
     if runs_file.exists():
         told = json.loads(runs_file.read_text())
         parts.append(_compared(told, folder, beside))
     if alike_file.exists():
         parts.append(_alike(json.loads(alike_file.read_text())))
+    if learnable_file.exists():
+        parts.append(_learnable(json.loads(learnable_file.read_text())))
     if transfer_file.exists():
         rows = json.loads(transfer_file.read_text())["runs"]
         last = {name: rows[-1][name] for name in ("settings", "fingerprint")}
@@ -257,6 +259,29 @@ def _alike(told: dict[str, Run]) -> str:
     for agent, each in told.items():
         share = each["same"] / each["positions"]
         lines.append(f"| {agent} | {each['positions']} | {share:.0%} | {each['lost']:.1%} |")
+    return "\n".join(lines)
+
+
+def _learnable(told: dict[str, Any]) -> str:
+    """How far moves tell of other moves."""
+    rows = told["kernels"]
+    features = list(rows[0]["correlation"])
+    taught = told["taught"]
+    heads = ["kernel", "moves", "faster by 5%", "by 30%", "slower by 5%", "a time varies by", *features]
+    lines = [
+        f"What do {taught} moves teach about others of the same kernel? Of all moves that any of the agents "
+        f"measured on {told['machine']}: how many changed the time; by how much a time varies when it is "
+        "taken again (the standard deviation of its logarithm); and the rank correlation (Spearman's) of "
+        f"what ridge regression on {taught} of the moves expects the others to gain with what was measured, "
+        "by what it is told of a move:",
+        "",
+        f"| {' | '.join(heads)} |",
+        f"|---|{'---:|' * (len(heads) - 1)}",
+    ]
+    for row in rows:
+        shares = " | ".join(f"{row[name]:.0%}" for name in ("faster", "much_faster", "slower", "noise"))
+        ranked = " | ".join(f"{row['correlation'][name]:.2f}" for name in features)
+        lines.append(f"| {row['kernel']} {row['shape']} | {row['moves']} | {shares} | {ranked} |")
     return "\n".join(lines)
 
 

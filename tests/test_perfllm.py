@@ -343,15 +343,6 @@ def test_a_player_that_would_always_stop_plays_on():
     assert len(player.times) == 10
 
 
-def test_a_player_that_goes_only_ways_it_knows_ends():
-    settings = replace(SMALL, epsilon_first=0.0, epsilon_last=0.0, restarts=0.0, updates=0)
-    player = Player([Task(game())], encoder(SMALL.encoder), settings, 0, 40)
-    player._chosen = lambda position, values: 1
-    while proposed := player.propose():
-        player.hear([1.0] * len(proposed))
-    assert len(player.times) < 10
-
-
 def test_it_ends_where_the_start_cannot_be_measured():
     player = Player([Task(game())], encoder(SMALL.encoder), SMALL, 0, 40)
     player.propose()
@@ -493,6 +484,18 @@ def test_training_on_this_machine_fills_its_memory_from_records(home):
     more = [json.loads(line) for line in dojo(*words, "--recorded", "--seed", "1").stdout.splitlines()]
     (recorded,) = [e for e in more if e["event"] == "recorded"]
     assert recorded["transitions"] >= 1
+
+
+def test_what_was_learned_plays_other_kernels(home):
+    run = str(home / "run")
+    dojo("train", "softmax", "--shape", "8x32", "--count", "--budget", "12", *QUICK, "--out", run)
+    told = json.loads(dojo("try", run, "rmsnorm:8x32", "--count", "--json").stdout)
+    assert told["kernel"] == "rmsnorm 8x32" and len(told["expected"]) == len(told["line"])
+    assert len(told["seconds"]) == len(told["line"]) + 1
+    table = dojo("try", run, "rmsnorm:8x32", "relu:8x32", "--count").stdout
+    assert "relu 8x32" in table and all(move in table for move in told["line"])
+    wrong = dojo("try", str(home), "relu", code=1).stderr
+    assert "holds no checkpoint of a training run" in " ".join(wrong.split())
 
 
 QUICK = ("--encoder", "bag", "--actions", "8")

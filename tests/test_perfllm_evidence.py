@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,10 @@ import pytest
 from agents.agent import Event, Thought
 from benchmarks import perfllm, perfllm_report
 from benchmarks.perfllm_alike import alike
+from benchmarks.perfllm_learnable import KIND, TAUGHT, correlations, moves_between
 from dojo_core import parse
 from dojo_core.measure.measurement import Measurement
+from dojo_core.measure.records import Record
 from dojo_core.moves import parse_move
 
 
@@ -97,6 +100,31 @@ def test_where_the_best_ahead_and_the_sum_ahead_ask_for_different_moves(tmp_path
     found = alike([log("one", *apart), log("other", *alike_too)], gamma=1.0)
     assert (found.runs, found.positions, found.same) == (2, 2, 1)
     assert found.lost == pytest.approx(math.sqrt(2) - 1)
+
+
+def test_what_some_moves_teach_about_others():
+    """Each move of one kind halves the time, each of the other doubles it: the kind tells all."""
+    texts = {n: f"kernel k\nout y\ny f32 [{n}] heap\n{n} y[{{0}}] = 1\n" for n in range(1, 2 * TAUGHT + 42)}
+    first = Record(
+        "1", texts[1], "s", "k", "", "f32", "reassoc", "", "cpu", "f", "", "", "ok", True, 1.0, effort="quick"
+    )
+    rng = random.Random(0)
+    records = [first]
+    for n in range(2, len(texts) + 1):
+        kind, took = rng.choice([("unroll", 0.5), ("reorder", 2.0)])
+        records.append(
+            replace(first, program_hash=str(n), program_text=texts[n], line=f"{kind} y@{n}", seconds=took)
+        )
+    records.append(replace(records[5], program_hash="final", line="reorder y", effort="final"))
+    found, programs = moves_between(records)
+    assert len(found) == len(texts) - 1 and set(programs) == {str(n) for n in texts}
+    assert all(move.gain == pytest.approx(math.log(2 if move.kind == "unroll" else 0.5)) for move in found)
+    ranked = correlations(found, programs)
+    assert ranked[KIND] == pytest.approx(1) and ranked["bag of tokens"] < 0.5
+    row = {"kernel": "k", "shape": "8", "moves": 9, "faster": 0.5, "much_faster": 0.25, "slower": 0.5,
+           "noise": 0.1, "correlation": ranked}  # fmt: skip
+    told = perfllm_report._learnable({"machine": "a machine", "taught": TAUGHT, "kernels": [row]})
+    assert "| k 8 | 9 | 50% | 25% | 50% | 10% | 1.00 |" in told
 
 
 def test_what_is_there_is_not_run_again(tmp_path, monkeypatch) -> None:

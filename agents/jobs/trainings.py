@@ -43,7 +43,7 @@ class TrainingSpec:
     budget: int
     seed: int
     counting: bool = False
-    encoder: str = "bag"
+    encoder: str = "ir"
     settings: Mapping[str, Any] = field(default_factory=dict)
     created: float = 0.0
 

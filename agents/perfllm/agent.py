@@ -31,7 +31,6 @@ from dojo_core.moves.notation import parse_move
 
 STOP = 0  # the number of this action in every position
 MOST_STOPS = 7  # in a row, of one episode after the other
-MOST_STALE = 500  # rounds in which nothing new is met
 ELITISM = 3.0  # an episode begins 8 times less often at a program twice as slow
 
 # ---------------------------------------------------------------------------- the network
@@ -347,7 +346,6 @@ class Player:
     elite: dict[int, list[tuple[float, Trail]]] = field(default_factory=dict)  # the fastest of each task
     _episodes: list[Episode] = field(default_factory=list)
     _begun: int = 0
-    _fresh: int = 0  # the last round in which a new program was met
     _pending: list[_Pending] = field(default_factory=list)
     _stopped: list[Played] = field(default_factory=list)
 
@@ -369,13 +367,10 @@ class Player:
         if not self._episodes:
             if self._dead():
                 return []
-            self._fresh = self.rounds
             self.learner.set_scale(
                 [self._look(start) for n, start in enumerate(self.starts) if self._runs(n)]
             )
             self._episodes = [self._next() for _ in range(self.settings.environments)]
-        if self.rounds - self._fresh > MOST_STALE:
-            return []  # it goes the ways that it knows
         rng = random.Random(f"{self.seed} {self.rounds} play")
         self._pending, self._stopped = [], []
         new: set[str] = set()
@@ -409,7 +404,6 @@ class Player:
             known = pending.there.program.hash in self.times
             self.times.setdefault(pending.there.program.hash, took)
             fresh += not known
-            self._fresh = self._fresh if known else self.rounds
             told.append(self._result(pending, known))
         rng = random.Random(f"{self.seed} {self.rounds} learn")
         steps = self.settings.updates * max(1, fresh)  # a way that is known teaches little
@@ -565,19 +559,13 @@ class Player:
             str(task): [[reward, list(map(str, trail.moves))] for reward, trail in kept]
             for task, kept in self.elite.items()
         }
-        data = {
-            "rounds": self.rounds,
-            "times": times,
-            "begun": self._begun,
-            "fresh": self._fresh,
-            "episodes": episodes,
-        }
+        data = {"rounds": self.rounds, "times": times, "begun": self._begun, "episodes": episodes}
         return tensors, data | {"elite": elite, "learner": learned}
 
     def restore(self, tensors: Mapping[str, Tensor], data: Mapping[str, Any]) -> None:
         """Put ``state`` back."""
         self.learner.restore(tensors, data["learner"])
-        self.rounds, self._begun, self._fresh = data["rounds"], data["begun"], data["fresh"]
+        self.rounds, self._begun = data["rounds"], data["begun"]
         self.times = {key: math.inf if took is None else took for key, took in data["times"].items()}
         self._episodes = [
             Episode(number, task, self._replayed(task, moves), until)

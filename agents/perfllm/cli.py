@@ -132,6 +132,41 @@ def train(
     err.print(f"The run is in {escape(str(training.folder))}.", style="dim", soft_wrap=True)
 
 
+def try_policy(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a run, as dojo train names it.")],
+    names: Annotated[list[str], typer.Argument(metavar="KERNEL…", help="Kernels or text files.")],
+    policy: PolicyOption = None,
+    target: TargetOption = None,
+    counting: Annotated[bool, typer.Option("--count", help="Count operations instead of measuring.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each line as a line of JSON.")] = False,
+) -> None:
+    """Let what PerfLLM has learned play kernels, greedily and without learning more.
+
+    Example: [bold]dojo try runs/mine layernorm bmm:8x64x64x64[/bold]
+    """
+    games = [played(name, None, policy, target=target) for name in names]
+    untimed = "" if counting else no_clock(games[0].target, "count operations instead (--count)")
+    if untimed:
+        raise Failure(untimed)
+    from agents.perfllm.training import played_greedily, trained  # with torch, whose import takes seconds
+
+    try:
+        player = trained(folder, games)
+    except ValueError as fault:
+        raise Failure(str(fault)) from None
+    with opened() as records, Measurer(records) as measurer:
+        timing: Timing = CountTiming() if counting else MachineTiming(measurer, "perfllm")
+        attempted = []
+        for entry in played_greedily(player, games, timing, lambda: False):
+            attempted.append(entry)
+            if as_json:
+                out.print(json.dumps(entry), soft_wrap=True, markup=False)
+    if not as_json:
+        _told([], attempted, counting)
+        for entry in attempted:
+            out.print("\n".join([f"\n{entry['kernel']}:", *entry["line"]]), markup=False)
+
+
 def _followed(training: Any, as_json: bool) -> list[dict[str, Any]]:
     """Run it, shown as it goes; the events that tell how it ended."""
     if training.finished and not as_json:
@@ -177,12 +212,12 @@ def _followed(training: Any, as_json: bool) -> list[dict[str, Any]]:
 
 
 def _told(finals: list[dict[str, Any]], tried: list[dict[str, Any]], counting: bool) -> None:
-    if not finals:
+    if not finals and not tried:
         raise Failure("Nothing was measured that works: try another kernel, or see dojo check.")
     table = columns("kernel", "start", "best", "faster", "moves", right=("start", "best", "faster", "moves"))
     for entry in [*finals, *tried]:
         start, best = entry["start"], entry["best"]
-        name = escape(entry["kernel"]) + (" (tried, not learned on)" if entry["event"] == "tried" else "")
+        name = escape(entry["kernel"]) + (" (tried, not learned on)" if entry in tried and finals else "")
         if start is None or best is None:
             table.add_row(name, "–", "–", "", str(len(entry["line"])), style="red")
             continue

@@ -13,7 +13,7 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from agents.agent import FINALISTS, IDLE, Control, Task
 from agents.perfllm import checkpoint
 from agents.perfllm.agent import Choice, Played, Player
 from agents.perfllm.encoders import Encoder, encoder
-from agents.perfllm.settings import Settings
+from agents.perfllm.settings import EncoderSettings, Settings
 from agents.run_log import LoggedTiming, RunKey, RunLog
 from agents.timing import Timing
 from agents.trail import Trail
@@ -265,23 +265,8 @@ class Training:
         })  # fmt: skip
 
     def tried(self, games: Sequence[Game], timing: Timing) -> Iterator[Entry]:
-        """The network as it is, played greedily on other kernels; every position is measured."""
-        for game in games:
-            task = Task(game)
-            start = Trail.at(game)
-            line = self.player.play_greedily(task)
-            trails = [start, *(trail for trail, _ in line)]
-            texts = {t.program.hash: "\n".join(map(str, (*task.before, *t.moves))) for t in trails}
-            measured = timing.measure(
-                task.workload, [t.program for t in trails], texts, Effort.NORMAL, lambda: self.control.stopped
-            )
-            seconds = [m.seconds if m.verified else None for m in measured]
-            worked = [took for took in seconds if took is not None]
-            yield {
-                "event": "tried", "kernel": game.title, "line": list(map(str, trails[-1].moves)),
-                "expected": [round(value, 4) for _, value in line], "seconds": seconds,
-                "start": seconds[0], "best": min(worked) if worked else None,
-            }  # fmt: skip
+        """The network as it is, played greedily on other kernels."""
+        return played_greedily(self.player, games, timing, lambda: self.control.stopped)
 
     # ------------------------------------------------------------------ what is told
 
@@ -412,6 +397,48 @@ class Training:
 
     def _played(self, told: Mapping[str, Any]) -> Played:
         return Played(**{**told, "trail": self._replayed(told["task"], told["trail"])})
+
+
+def played_greedily(
+    player: Player, games: Sequence[Game], timing: Timing, stopped: Callable[[], bool]
+) -> Iterator[Entry]:
+    """What the player's network holds best on kernels, without learning; every position is measured."""
+    for game in games:
+        task = Task(game)
+        start = Trail.at(game)
+        line = player.play_greedily(task)
+        trails = [start, *(trail for trail, _ in line)]
+        texts = {t.program.hash: "\n".join(map(str, (*task.before, *t.moves))) for t in trails}
+        measured = timing.measure(task.workload, [t.program for t in trails], texts, Effort.NORMAL, stopped)
+        seconds = [m.seconds if m.verified else None for m in measured]
+        worked = [took for took in seconds if took is not None]
+        yield {
+            "event": "tried", "kernel": game.title, "line": list(map(str, trails[-1].moves)),
+            "expected": [round(value, 4) for _, value in line], "seconds": seconds,
+            "start": seconds[0], "best": min(worked) if worked else None,
+        }  # fmt: skip
+
+
+def trained(folder: Path, games: Sequence[Game]) -> Player:
+    """A player of these kernels with the network of a run's last checkpoint. Raises ValueError with a
+    sentence where the folder has none, or its encoder cannot be had."""
+    saved, events = checkpoint.read(folder / "checkpoint"), folder / "events.jsonl"
+    if saved is None or not events.exists():
+        raise ValueError(f"{folder} holds no checkpoint of a training run: dojo train names its folder.")
+    tensors, data = saved
+    with events.open() as lines:
+        told = json.loads(next(lines))
+    try:
+        settings = Settings(**told["settings"] | {"encoder": EncoderSettings(**told["settings"]["encoder"])})
+    except TypeError:
+        raise ValueError(f"{folder} was trained with settings of another version: train anew.") from None
+    embed = encoder(settings.encoder)
+    if embed.identity != data["encoder"]:
+        raise ValueError(f"{folder} read with another encoder than there is now: train anew.")
+    torch.set_num_threads(settings.threads)
+    player = Player([Task(game) for game in games], embed, settings, told["seed"], 0)
+    player.learner.restore(tensors, data["player"]["learner"])
+    return player
 
 
 def asdict_played(played: Played) -> dict[str, Any]:

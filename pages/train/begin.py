@@ -14,7 +14,7 @@ from dojo_core import kernels
 from pages import runs
 from pages.jobs import the_trainings
 
-ENCODERS = {"bag": "a bag of tokens, quick", "ir": "our own, which reads programs line by line"}
+ENCODERS = {"ir": "our own, which reads programs line by line", "bag": "a bag of tokens, quick"}
 SWITCHES = {
     "max_bellman": ("Max Q-learning", "The target is the best reward to come; off: the sum of rewards."),
     "double": ("Double DQN", "One network chooses, the other values."),
@@ -23,6 +23,7 @@ SWITCHES = {
     "target_network": ("Target network", "Targets from a copy that follows slowly."),
     "symlog": ("Logarithm of speed-ups", "2× to 4× counts as much as 10× to 20×."),
     "tightened": ("Tightened targets", "No target is below what moves already made have come to."),
+    "tried": ("Tried actions only", "Targets look ahead through moves that were tried, not through guesses."),
 }
 
 
