@@ -264,4 +264,7 @@ def test_the_encoder_is_trained_and_probed_from_the_command_line(tmp_path, monke
         (task, name) for task in ("structure", "legal moves") for name in ("ir", "bag")
     }
     assert all(s["positions"] and math.isfinite(s["everywhere"]) for s in scores)
+    for score in scores:
+        low, high = score["within_interval"]
+        assert low <= score["within"] <= high and low < high
     assert "no model on this machine" in dojo("probe-encoder --encoder nowhere").stderr

@@ -318,7 +318,7 @@ def probe_encoder(
     if times is not None:
         if not times.exists():
             with err.status("Measuring positions"):
-                measured = sum(seconds is not None for _, seconds in probing.measure(times, 2, 3))
+                measured = sum(seconds is not None for _, seconds in probing.measure(times, walks, 3))
                 err.print(f"Measured {counted(measured, 'position')}.", style="dim")
         tasks["log run time"] = probing.times_of(times)
     scores = [
@@ -327,11 +327,16 @@ def probe_encoder(
     if as_json:
         out.print(json.dumps([score.__dict__ for score in scores]), soft_wrap=True, markup=False)
         return
-    table = columns("predicts", "encoder", "R²", "within kernels", "positions",
-                    right=("R²", "within kernels", "positions"))  # fmt: skip
+    numbers = ("R²", "95%", "within kernels", "95% ", "positions")
+    table = columns("predicts", "encoder", *numbers, right=numbers)
     for score in scores:
-        cells = f"{score.everywhere:.3f}", f"{score.within:.3f}", str(score.positions)
-        table.add_row(score.task, escape(score.encoder), *cells)
+        told = []
+        for value, (low, high) in (
+            (score.everywhere, score.everywhere_interval),
+            (score.within, score.within_interval),
+        ):
+            told += [f"{value:.2f}", f"{low:.2f} to {high:.2f}"]
+        table.add_row(score.task, escape(score.encoder), *told, str(score.positions))
     print_table(table)
     out.print(
         "Ridge regression on frozen embeddings, fitted on other kernels, judged on "

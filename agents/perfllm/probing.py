@@ -26,6 +26,7 @@ from dojo_core.measure.measurer import Measurer
 from dojo_core.program.text import parse
 
 RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
+RESAMPLED = 1_000
 MOST_ITERATIONS = 24.0  # log2, of programs that are measured
 
 
@@ -40,13 +41,16 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Score:
-    """R² on held-out kernels, the mean over targets that vary there: over all, and within kernels."""
+    """R² on held-out kernels, the mean over targets that vary there: over all, and within kernels, with the
+    95% intervals that drawing kernels, and positions of each, with replacement gives."""
 
     task: str
     encoder: str
     everywhere: float
     within: float
     positions: int  # that it was judged on
+    everywhere_interval: tuple[float, float]
+    within_interval: tuple[float, float]
 
 
 def structure_of(found: Sequence[Walk], each: int, seed: int) -> Labelled:
@@ -69,9 +73,11 @@ def legal_of(found: Sequence[Walk]) -> Labelled:
 
 
 def measure(path: Path, count: int, seed: int, length: int = 12) -> Iterator[tuple[str, float | None]]:
-    """Measure positions of small walks over all kernels, and append them to a file as JSON lines."""
+    """Measure positions of ``count`` small walks over each kernel, into a file of JSON lines that is there
+    when all are in it."""
     iterations = STRUCTURE.index("iterations")
-    with path.open("a") as file, Measurer() as measurer:
+    new = path.with_suffix(".new")
+    with new.open("w") as file, Measurer() as measurer:
         for walk in walks(seed, count, length, kernels.names()):
             if max(row[iterations] for row in walk.structure) > MOST_ITERATIONS:
                 continue
@@ -85,6 +91,7 @@ def measure(path: Path, count: int, seed: int, length: int = 12) -> Iterator[tup
                     entry = {"kernel": walk.kernel, "text": program.text, "seconds": found.seconds}
                     file.write(json.dumps(entry) + "\n")
                 yield walk.kernel, found.seconds
+    new.replace(path)
 
 
 def times_of(path: Path) -> Labelled:
@@ -110,13 +117,22 @@ def probe(task: str, name: str, embed: Encoder, labelled: Labelled) -> Score:
     best = max(RIDGES, key=lambda ridge: _r2(ridge_fit(x[fitted], y[fitted], ridge, x[checked]), y[checked]))
     guessed, wanted = ridge_fit(x[~test], y[~test], best, x[test]), y[test]
     groups = [k for k in names if k in HELD_OUT]
+    within = _centred(guessed, groups), _centred(wanted, groups)
     return Score(
-        task,
-        name,
-        _r2(guessed, wanted),
-        _r2(_centred(guessed, groups), _centred(wanted, groups)),
-        len(groups),
-    )
+        task, name, _r2(guessed, wanted), _r2(*within), len(groups), _interval(guessed, wanted, groups),
+        _interval(*within, groups),
+    )  # fmt: skip
+
+
+def _interval(guessed: Tensor, wanted: Tensor, groups: Sequence[str]) -> tuple[float, float]:
+    rng = random.Random(0)
+    rows = [[n for n, g in enumerate(groups) if g == group] for group in dict.fromkeys(groups)]
+    found = []
+    for _ in range(RESAMPLED):
+        drawn = [n for own in rng.choices(rows, k=len(rows)) for n in rng.choices(own, k=len(own))]
+        found.append(_r2(guessed[drawn], wanted[drawn]))
+    found.sort()
+    return found[int(0.025 * RESAMPLED)], found[int(0.975 * RESAMPLED)]
 
 
 def ridge_fit(x: Tensor, y: Tensor, ridge: float, new: Tensor) -> Tensor:
