@@ -301,12 +301,45 @@ def test_a_bench_with_baselines_that_hang_and_crash(scripts, monkeypatch):
 
     again = bench("--from", "b.json", "--html", "again.html").stdout  # measures nothing
     assert "ours: line" in again and Path("again.html").read_text() == html
+    long = Path("b.json").read_text().replace('"remarks"', f'"_": "{"x" * 600_000}", "remarks"')
+    Path("long.json").write_text(long)  # ten rounds of 16 kernels are longer than any program
+    assert bench("--from", "long.json").stdout == again
     shape = report["shape"]
     Path("notes.txt").write_text(f"# why\nsoftmax {shape}: It is <small>.\nsoftmax 1x1: Not this.\n")
     for _ in range(2):  # a second time adds nothing
         bench("--from", "b.json", "--notes", "notes.txt", "--html", "noted.html", "--json", "b.json")
     noted = Path("noted.html").read_text()
     assert noted.count("It is &lt;small&gt;.") == 1 and "Not this" not in noted
+
+
+def test_baselines_that_do_not_fit_the_memory_together_have_rounds_of_their_own(scripts, monkeypatch):
+    """A ratio is of runs of one round: what ours did beside one group is not compared with another."""
+    monkeypatch.setattr(rounds, "_available", lambda: rounds.PROCESS_BYTES)
+    monkeypatch.setitem(BASELINES, "twin", BASELINES["right"])
+    told: list[tuple[int, int]] = []
+    game = Game.new(kernels.get("softmax").program((8, 16)), "softmax", "8x16")
+    report = rounds.run_bench(
+        game, [ours.Entry("start", game.start)], ["right", "twin"], 2, lambda *round_: told.append(round_)
+    )
+    mine, right, twin = (each["samples_ns"] for each in report["entries"])
+    assert [len(each) for each in right] == [10, 10]
+    assert [len(each) for each in twin] == [0, 0, 10, 10] and len(mine) == 4
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)] and report["rounds"] == 2
+    ratios = report["entries"][2]["ratio"]["rounds"]
+    assert ratios == pytest.approx([min(t) / min(m) for t, m in zip(twin[2:], mine[2:], strict=True)])
+
+
+def test_a_library_that_is_not_there_is_missing_wherever_it_is_imported(scripts, tmp_path, monkeypatch):
+    (tmp_path / "early.py").write_text("import no_such_library.core\n")
+    monkeypatch.setitem(BASELINES, "early", Baseline("early", "", str(tmp_path / "early.py"), prepare=60.0))
+    row = rounds.Row("early", "early", False)
+    assert rounds._start(row, ["softmax", "8x16", "2", str(scripts)]) is None
+    assert row.status == "missing" and "no_such_library is not installed" in row.message
+    assert "make bench" in row.message
+    monkeypatch.setenv("DOJO_BENCH_PYTHON", "/no/python")
+    row = rounds.Row("early", "early", False)
+    assert rounds._start(row, ["softmax", "8x16", "2", str(scripts)]) is None
+    assert row.status == "missing" and "DOJO_BENCH_PYTHON" in row.message
 
 
 def test_a_baseline_that_hangs_in_a_round_keeps_the_rest(scripts, monkeypatch):
@@ -398,12 +431,16 @@ def test_the_heuristic_stands_in_where_a_layer_has_no_line_that_applies():
         (("--from", "text.json"), "text.json is no JSON."),
         (("--from", "old.json"), "old.json is no bench of this version"),
         (("softmax", "--from", "old.json"), "leave the kernels out"),
+        (("--from", "damaged.json"), "damaged.json is damaged"),
+        (("softmax", "--json", "none/b.json"), "There is no folder none: make it first."),
+        (("softmax", "--html", "/"), "/ is a folder: name a file in it."),
         (("softmax", "--notes", "text.json"), "text.json, line 1: a remark reads: softmax 24576x512: words"),
     ],
 )
 def test_what_cannot_be_benched_is_a_sentence(words, sentence):
     Path("text.json").write_text("hello")
     Path("old.json").write_text('{"reports": []}')
+    Path("damaged.json").write_text('{"format": 2}')
     assert sentence in " ".join(bench(*words, code=1).output.split())
 
 

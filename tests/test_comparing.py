@@ -109,7 +109,7 @@ stop = []
 signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
 def say(**event): print(json.dumps(event), flush=True)
 for n in range(job["rounds"]):
-    say(step="timing"), say(round=n + 1)
+    say(step="timing"), say(round=n + 1, rounds=job["rounds"])
     while HOLD and not stop: time.sleep(0.01)
     if stop: break
 if job["policy"] == "bad": say(failed="It cannot be measured: why."); sys.exit()

@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dojo_core import kernels, parse
+from dojo_core.bench import ours
 from dojo_core.cli import app
 from dojo_core.export import (
     NotExported,
@@ -260,11 +261,14 @@ def test_what_cannot_stand_in_one_library_is_refused():
 # ------------------------------------------------------------------------- which program
 
 
-def test_the_best_record_is_taken_then_the_line_then_the_start(records):
+def test_the_best_record_is_taken_then_the_line_then_the_heuristic_then_the_start(records, monkeypatch):
     start = start_game("softmax", "64x64", "algebraic")
-    assert best("gelu", "8x64", records).source == "the start program"
+    assert best("gelu", "8x64", records).source == "the heuristic pass"
+    assert best("softmax", "8x100", records).source == "the heuristic pass", "no line applies"
     with pytest.raises(NotExported, match=r"Set its parameters \(block, lanes\) with --set"):
-        best("softmax", "8x100", records)
+        of_line(recorded_lines()["softmax"], "softmax", "8x100")
+    monkeypatch.setattr(ours, "heuristics", dict)
+    assert best("gelu", "8x64", records).source == "the start program"
     line = best("softmax", None, records)
     assert (line.source, line.shape, line.record) == ("the line softmax", "24576x512", None)
 
@@ -407,6 +411,13 @@ def test_kernels_shapes_games_lines_and_texts_go_into_one_library(home):
     assert zipfile.is_zipfile("a.zip")
 
 
+def test_a_kernel_without_a_line_is_not_exported_naive(home):
+    assert "gelu_8x64 the heuristic pass" in dojo("gelu:8x64", "--to", "a", "--no-measure")
+    assert "relu_8x64 the heuristic pass" in dojo(
+        "relu:8x64", "--from", "heuristic", "--to", "b", "--no-measure"
+    )
+
+
 def test_what_is_exported_is_verified_and_timed_first(home):
     assert "Measuring mine" in (told := dojo("own.txt", "--to", "a")) and "not measured" not in told
     assert "Verified (every element" in Path("a/kernels/mine.c").read_text()
@@ -419,8 +430,9 @@ def test_what_is_exported_is_verified_and_timed_first(home):
         (("softmx", "--to", "b"), "There is no kernel 'softmx'."),
         (("softmax:12", "--to", "b"), "softmax takes 2 sizes"),
         (("gone.game", "--to", "b"), "There is no file gone.game."),
-        (("relu", "--from", "afar", "--to", "b"), "--from takes best, line, start, not 'afar'."),
+        (("relu", "--from", "afar", "--to", "b"), "--from takes best, line, heuristic, start, not 'afar'."),
         (("gelu", "--from", "line", "--to", "b"), "There is no recorded line of gelu"),
+        (("relu", "--from", "heuristic", "--set", "a=1", "--to", "b"), "--set is of a line"),
         (("relu", "--name", "My Kernels", "--to", "b", "--no-measure"), "'My Kernels' cannot name a library"),
         (("own.txt", "--to", "there", "--no-measure"), "holds files that no export wrote"),
         (("own.txt", "--to", "there.zip"), "there.zip is there already"),

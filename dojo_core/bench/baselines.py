@@ -25,6 +25,7 @@ from dojo_core.measure.pool import EPSILON, STORED, Array, from_double, to_doubl
 from dojo_core.program.dtypes import extremes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+PYTHON_VARIABLE = "DOJO_BENCH_PYTHON"
 PREPARE_SECONDS = 600.0  # to start, compile, prove its answer, choose among variants
 ROUND_SECONDS = 120.0  # one round's samples
 STATUSES = ("ok", "missing", "unsupported", "wrong_result", "failed", "timeout")
@@ -74,7 +75,7 @@ BASELINES: dict[str, Baseline] = {
 def interpreter() -> str:
     """The baselines' Python: ``$DOJO_BENCH_PYTHON``, else ``.venv-bench``'s where there is one, else ours."""
     own = ROOT / ".venv-bench" / "bin" / "python"
-    return os.environ.get("DOJO_BENCH_PYTHON") or (str(own) if own.exists() else sys.executable)
+    return os.environ.get(PYTHON_VARIABLE) or (str(own) if own.exists() else sys.executable)
 
 
 def pinned_environment(reuse: bool = True) -> dict[str, str]:

@@ -84,15 +84,9 @@ def run(job: dict[str, Any], say: Any, stopped: threading.Event) -> None:
     # The loosest policy among them: the tolerance that all of their results are judged by.
     policy = max((each.policy for each in found), key=_looseness, default=game.policy)
     game = Game.new(game.start, game.kernel, game.shape, "cpu", policy)
-    rounds = 0
-
-    def on_round() -> None:
-        nonlocal rounds
-        rounds += 1
-        say({"round": rounds})
-
     report = run_bench(
-        game, [each.entry for each in found], job["against"], job["rounds"], on_round,
+        game, [each.entry for each in found], job["against"], job["rounds"],
+        lambda done, of: say({"round": done, "rounds": of}),
         lambda words: say({"step": words}), stopped.is_set, tolerant=True,
     )  # fmt: skip
     report["entries"] = report["entries"][: len(found)] + failed + report["entries"][len(found) :]

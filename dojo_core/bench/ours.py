@@ -32,19 +32,26 @@ def heuristics() -> dict[str, Callable[[Game], object]]:
     return {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
 
 
-def heuristic_entries(game: Game) -> tuple[list[Entry], list[str]]:
-    """What each heuristic makes of a game's start, and remarks on those that fail."""
-    entries, remarks = [], []
+def heuristic_games(game: Game) -> tuple[dict[str, Game], list[str]]:
+    """What each heuristic plays from a game's start, by its name, and remarks on those that fail."""
+    games, remarks = {}, []
     for name, play in heuristics().items():
         own = Game.new(game.start, game.kernel, game.shape, game.target, game.policy)
         try:
             play(own)
-        except Exception as fault:  # an agent's fault is a remark, not the end of the bench
+        except Exception as fault:  # an agent's fault is a remark, not the end of who asks
             log.exception("%s on %s", name, game.title)
             remarks.append(f"{name} failed: {fault}")
-            continue
-        entries.append(Entry(name, own.current.program, f"{len(own.line()) - 1} moves"))
-    return entries, remarks
+        else:
+            games[name] = own
+    return games, remarks
+
+
+def heuristic_entries(game: Game) -> tuple[list[Entry], list[str]]:
+    """The ends of these games, and the remarks."""
+    games, remarks = heuristic_games(game)
+    made = [Entry(name, own.current.program, f"{len(own.line()) - 1} moves") for name, own in games.items()]
+    return made, remarks
 
 
 def best_record(records: Records, game: Game) -> Entry | None:

@@ -2,12 +2,13 @@
 
 In every round each entry runs ``SAMPLES`` times; a ratio is taken within a round, best run against best run,
 so that the machine's slow periods cancel. Where not all baselines fit the memory beside each other they take
-turns in groups; ours run along with each group.
+turns in groups; ours run along with each group, in rounds of its own.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import statistics
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from typing import Any
 from dojo_core import kernels
 from dojo_core.bench.baselines import (
     BASELINES,
+    PYTHON_VARIABLE,
     ROUND_SECONDS,
     Process,
     Silent,
@@ -169,7 +171,7 @@ def run_bench(
     ours: Sequence[Entry],
     against: Sequence[str],
     rounds: int,
-    on_round: Callable[[], None] = lambda: None,
+    on_round: Callable[[int, int], None] = lambda done, of: None,
     on_step: Callable[[str], None] = lambda words: None,
     stopped: Callable[[], bool] = lambda: False,
     tolerant: bool = False,
@@ -210,10 +212,13 @@ def run_bench(
                 for row in others:
                     row.fail("unsupported", str(error))
         started = bool(game.kernel) and not limits.message
-        for group in _groups(runnable, game):
+        groups = _groups(runnable, game)
+        total = rounds * len(groups)
+        for first, group in zip(range(0, total, rounds), groups, strict=True):
             _run_group(
-                game, workload, measurer, ours, rows, group, folder if started else None, limits, rounds,
-                on_round, on_step, stopped, tolerant, ready_within,
+                game, workload, measurer, ours, rows, group, folder if started else None, limits,
+                range(first, first + rounds), lambda done: on_round(done, total), on_step, stopped, tolerant,
+                ready_within,
             )  # fmt: skip
     reference = next((row for row in reversed(rows) if row.entry != "record"), None)
     told_limits = limits.told()
@@ -246,9 +251,14 @@ def _groups(rows: list[Row], game: Game) -> list[list[Row]]:
     arrays = sum(
         b.bytes for b in game.start.buffers if {*b.arrays} & {*game.start.inputs, *game.start.outputs}
     )
-    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    together = max(1, int(GROUP_MEMORY * free / (PROCESS_BYTES + COPIES * arrays)))
+    together = max(1, int(GROUP_MEMORY * _available() / (PROCESS_BYTES + COPIES * arrays)))
     return [rows[i : i + together] for i in range(0, len(rows), together)] or [[]]
+
+
+def _available() -> int:
+    """Bytes that processes may take: free, or the cache of files."""
+    told = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return 1024 * int(told[1]) if told else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
 
 
 def _run_group(
@@ -260,14 +270,14 @@ def _run_group(
     group: list[Row],
     folder: Path | None,
     limits: _Limits,
-    rounds: int,
-    on_round: Callable[[], None],
+    numbers: range,
+    on_round: Callable[[int], None],
     on_step: Callable[[str], None],
     stopped: Callable[[], bool],
     tolerant: bool,
     ready_within: float | None,
 ) -> None:
-    """All rounds of a group of baselines, ours and the limits among them."""
+    """The rounds of a group of baselines, by their numbers, with ours and the limits in each."""
     arguments = [game.kernel or "", game.shape, str(measurer.input_sets), str(folder)]
     processes: list[tuple[Row, Process]] = []
     probe: Process | None = None
@@ -290,15 +300,15 @@ def _run_group(
             if process is not None:
                 processes.append((row, process))
         on_step("")
-        every = max(1, -(-rounds // START_ROUNDS))
-        for number in range(rounds):
+        every = max(1, -(-len(numbers) // START_ROUNDS))
+        for turn, number in enumerate(numbers):
             if stopped():
                 break
             for entry, row in zip(ours, rows, strict=True):
                 if row.status != "ok":
                     continue
                 naive = entry.program is game.start
-                if naive and len(ours) > 1 and number % every:
+                if naive and len(ours) > 1 and turn % every:
                     continue
                 effort = Effort.NORMAL if naive else Effort.ROUND
                 again = measurer.measure(workload, [entry.program], effort, fresh=True)[0]
@@ -310,7 +320,7 @@ def _run_group(
                 row.add(number, list(again.samples))
             fastest = min((min(row.rounds[number]) for row in rows if _ran(row, number)), default=0.0)
             for row, process in processes:
-                if row.status != "ok" or (number % every and _slow(row, fastest)):
+                if row.status != "ok" or (turn % every and _slow(row, fastest)):
                     continue
                 try:
                     with measuring():
@@ -325,7 +335,7 @@ def _run_group(
                         limits.add(number, probe.ask(SAMPLES, ROUND_SECONDS))
                 except Silent as silent:
                     limits.message, probe = f"The machine's limits are not known: {silent}", None
-            on_round()
+            on_round(number + 1)
     finally:
         for _, process in processes:
             process.close()
@@ -347,12 +357,23 @@ def _start(row: Row, arguments: list[str], ready_within: float | None = None) ->
     """The baseline's process, ready; None, and the row says why, where it does not come to that."""
     baseline = BASELINES[row.entry]
     environment = {**pinned_environment(baseline.reuse), **baseline.environment}
-    process = Process([interpreter(), str(Path(baseline.script)), *arguments], environment)
+    try:
+        process = Process([interpreter(), str(Path(baseline.script)), *arguments], environment)
+    except OSError as fault:
+        row.fail(
+            "missing",
+            f"{interpreter()} does not start ({fault.strerror}): {PYTHON_VARIABLE} names its Python.",
+        )
+        return None
     try:
         with measuring():  # it times its variants, and some libraries tune
             ready = process.read(min(baseline.prepare, ready_within or baseline.prepare))
     except Silent as silent:
-        row.fail(silent.status, str(silent))
+        absent = re.search(r"No module named '(\w+)", str(silent))
+        if absent:
+            row.fail("missing", f"{absent[1]} is not installed for {interpreter()}: make bench installs it.")
+        else:
+            row.fail(silent.status, str(silent))
         return None
     row.variants = dict(ready.get("variants") or {})
     if ready.get("status") != "ok":

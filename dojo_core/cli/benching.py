@@ -19,6 +19,7 @@ from dojo_core.cli.positions import ShapeOption, TargetOption, kernels_and_shape
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import (
     Failure,
+    check_writable,
     columns,
     counted,
     err,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from dojo_core.bench import Entry
 
 FORMAT = 2  # of the JSON
+LARGEST_BENCH = 256 * 1024 * 1024  # characters of it
 
 
 def bench(
@@ -84,17 +86,25 @@ def bench(
     """
     from dojo_core.bench.summary import summary
 
+    for path in (json_file, html_file):
+        if path is not None:
+            check_writable(path)
     remarks = _notes(notes) if notes is not None else {}
     if stored is not None:
         if names or everything:
             raise Failure("--from shows what was measured: leave the kernels out.")
         document = _document(stored)
-        for report in document["reports"]:
-            _remark(report, remarks)
-        for report in document["reports"]:
-            _report_table(report)
-        _summary_table(document)
-        _write(document, json_file, html_file)
+        try:
+            for report in document["reports"]:
+                _remark(report, remarks)
+            for report in document["reports"]:
+                _report_table(report)
+            _summary_table(document)
+            _write(document, json_file, html_file)
+        except (KeyError, TypeError, AttributeError) as fault:
+            raise Failure(
+                f"{stored} is damaged ({fault}): measure it again with dojo bench --json."
+            ) from None
         return
     jobs = _jobs(names or [], everything, shape)
     if target not in (None, "cpu", "cuda"):
@@ -316,7 +326,7 @@ def _watched(description: str, total: int) -> Any:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     @contextmanager
-    def watched() -> Iterator[tuple[Callable[[], None], Callable[[str], None]]]:
+    def watched() -> Iterator[tuple[Callable[[int, int], None], Callable[[str], None]]]:
         shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*shown, console=err) as bar:
             task = bar.add_task(description, total=total)
@@ -324,14 +334,14 @@ def _watched(description: str, total: int) -> Any:
             def step(words: str) -> None:
                 bar.update(task, description=f"{description}: {words}" if words else description)
 
-            yield lambda: bar.advance(task), step
+            yield lambda done, of: bar.update(task, completed=done, total=of), step
 
     return watched()
 
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(read_file(path))
+        found = json.loads(read_file(path, LARGEST_BENCH))
     except ValueError:
         raise Failure(f"{path} is no JSON. Give a file that dojo bench --json wrote.") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:

@@ -19,6 +19,7 @@ from dojo_core.export import (
     best,
     library,
     of_game,
+    of_heuristic,
     of_line,
     start_game,
     verified,
@@ -33,7 +34,7 @@ from dojo_core.measure.measurer import Effort, Measurer, Workload
 from dojo_core.measure.records import Records
 from dojo_core.program.text import parse
 
-SOURCES = ("best", "line", "start")
+SOURCES = ("best", "line", "heuristic", "start")
 
 
 def export(
@@ -52,7 +53,10 @@ def export(
     shape: ShapeOption = None,
     source: Annotated[
         str,
-        typer.Option("--from", help="best (records of this machine, else the line), line, or start."),
+        typer.Option(
+            "--from",
+            help="best (this machine's record, the line, or the heuristic), line, heuristic, or start.",
+        ),
     ] = "best",
     policy: PolicyOption = None,
     settings: Annotated[
@@ -135,15 +139,17 @@ def _choice(
     at = own_shape or shape
     if kernel not in kernels.names():
         return verified(_from_file(wanted, shape, policy, settings), records, measure)
-    if source == "start":
-        return verified(
-            of_game(start_game(kernel, at, policy or "reassoc"), "the start program"), records, measure
-        )
+    if source in ("heuristic", "start"):
+        if settings:
+            raise Failure(f"--set is of a line: leave it out with --from {source}.")
+        game = start_game(kernel, at, policy or "reassoc")
+        chosen = of_game(game, "the start program") if source == "start" else of_heuristic(game)
+        return verified(chosen, records, measure)
     if source == "best" and not settings:
         return best(kernel, at, records, policy, measure)
     line = line_for(kernel, at)
     if line is None:
-        raise Failure(f"There is no recorded line of {kernel}: leave --set out, or give --from start.")
+        raise Failure(f"There is no recorded line of {kernel}: leave --set out, or give --from heuristic.")
     return verified(of_line(line, kernel, at, policy, parameters(settings or [])), records, measure)
 
 

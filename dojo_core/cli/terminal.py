@@ -85,11 +85,11 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def read_file(path: Path) -> str:
+def read_file(path: Path, most: int = LARGEST_FILE) -> str:
     """A program, line, game or recipe as text; no more of a file is read than such a text may have."""
     try:
         with path.open(encoding="utf-8-sig") as file:
-            text = file.read(LARGEST_FILE + 1)
+            text = file.read(most + 1)
     except FileNotFoundError:
         raise Failure(f"There is no file {path}.") from None
     except IsADirectoryError:
@@ -98,9 +98,19 @@ def read_file(path: Path) -> str:
         raise Failure(f"{path} is no text: its byte {error.start + 1} is not UTF-8.") from None
     except OSError as error:
         raise Failure(f"{path} cannot be read: {error.strerror}.") from None
-    if len(text) > LARGEST_FILE:
-        raise Failure(f"{path} is longer than {LARGEST_FILE // 1024} KiB: no program, line or game is.")
+    if len(text) > most:
+        raise Failure(f"{path} is longer than {most // 1024} KiB: what is read here never is.")
     return text
+
+
+def check_writable(path: Path) -> None:
+    """Raise Failure now where a file could not be written later."""
+    if path.is_dir():
+        raise Failure(f"{path} is a folder: name a file in it.")
+    if not path.parent.is_dir():
+        raise Failure(f"There is no folder {path.parent}: make it first.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise Failure(f"{path} may not be written: name another file.")
 
 
 def write_file(path: Path, text: str) -> None:

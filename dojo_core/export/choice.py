@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from dojo_core import kernels
+from dojo_core.bench.ours import heuristic_games
 from dojo_core.export.narrow import widest_vector
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, line_for
@@ -91,7 +93,7 @@ def of_line(
             remedy = f"Set its parameters ({names}) with --set, or export" if names else "Export"
             raise NotExported(
                 f"The line {line.title} does not apply to {kernel} {game.shape}. Move {number}, "
-                f"{entry.move}: {entry.reason.rstrip('.')}. {remedy} a game of your own, or --from start."
+                f"{entry.move}: {entry.reason.rstrip('.')}. {remedy} a game of your own, or --from heuristic."
             )
     made = of_game(game, f"the line {line.title}")
     return made if settings else replace(made, narrower=_narrower(line, game))
@@ -108,6 +110,14 @@ def _narrower(line: RecordedLine, game: Game) -> dict[int, Program]:
             if all(entry.applies for entry in line.play(other).entries):
                 found[width] = other.current.program
     return found
+
+
+def of_heuristic(start: Game) -> Choice:
+    """What the heuristic pass makes of a start. Raises NotExported where none is installed or it fails."""
+    games, remarks = heuristic_games(start)
+    for name, game in games.items():
+        return of_game(game, f"the {name} pass")
+    raise NotExported(f"No heuristic played {start.title}: {'; '.join(remarks) or 'none is installed'}.")
 
 
 def of_record(records: Records, start: Game, policy: str | None = None) -> Choice | None:
@@ -171,7 +181,8 @@ def best(
     policy: str | None = None,
     measure: Measure | None = None,
 ) -> Choice:
-    """The fastest verified program known on this machine, else the recorded line's end, else the start.
+    """The fastest verified program known on this machine, else the recorded line's end, else the heuristic
+    pass's where no line applies, else the start.
 
     Without a shape it is the recorded line's, or the kernel's first.
     With ``measure``, a recorded line that this machine has not timed is timed first, so that a record of
@@ -181,12 +192,9 @@ def best(
     line = line_for(kernel, shape)
     start = start_game(kernel, shape or (line.shape if line else None), policy or "reassoc")
     played: Choice | None = None
-    refused: NotExported | None = None
     if line is not None and policy in (None, line.policy):
-        try:
+        with suppress(NotExported):
             played = with_record(of_line(line, kernel, start.shape), records)
-        except NotExported as refusal:
-            refused = refusal
     if played is not None and played.record is None and measure is not None:
         measure(played)
     recorded = of_record(records, start, policy)
@@ -194,9 +202,10 @@ def best(
         return recorded
     if played is not None:
         return played
-    if refused is not None:
-        raise refused
-    return verified(of_game(start, "the start program"), records, measure)
+    try:
+        return verified(of_heuristic(start), records, measure)
+    except NotExported:
+        return verified(of_game(start, "the start program"), records, measure)
 
 
 def verified(choice: Choice, records: Records, measure: Measure | None = None) -> Choice:

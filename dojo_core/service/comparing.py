@@ -75,6 +75,7 @@ class Comparison:
     state: str = "waiting"
     step: str = ""
     rounds: int = 0
+    of: int = 0  # rounds in all: those of the spec, for each group of baselines that fit the memory
     message: str = ""
     document: dict[str, Any] | None = None
     version: int = 0
@@ -217,14 +218,14 @@ class Comparisons:
         if "step" in event:
             made.step = str(event["step"])
         elif "round" in event:
-            made.rounds = int(event["round"])
+            made.rounds, made.of = int(event["round"]), int(event["rounds"])
         elif "failed" in event:
             self._end(made, "failed", str(event["failed"]))
             return
         elif "report" in event:
             made.document = _document(made, event)
             self._keep(made)
-            short = made.stopping and made.rounds < made.spec.rounds
+            short = made.stopping and made.rounds < (made.of or made.spec.rounds)
             self._end(made, "stopped" if short else "done", "")
             return
         made.version += 1

@@ -131,7 +131,7 @@ def _progress(current: Comparison) -> None:
     def draw() -> None:
         if not current.open:
             st.rerun()
-        total = current.spec.rounds
+        total = current.of or current.spec.rounds
         done, stop = st.columns([8, 1], vertical_alignment="center")
         step = current.step.replace("ours: ", "")
         words = "waiting for another comparison" if current.state == "waiting" else step

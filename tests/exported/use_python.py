@@ -53,6 +53,7 @@ halves, counts = kept.pair(x[:6, :32], lam)
 np.testing.assert_allclose(halves, np.exp(x[:6, :32]) / 2, rtol=1e-5)
 np.testing.assert_array_equal(counts, lam.sum(1))
 assert kept.shapes("pair") == [{"new_": (6, 32), "lambda_": (6, 32)}]
+assert all(kept.softmax(x).ctypes.data % 64 == 0 for _ in range(8)), "stores past the caches need it"
 assert [s["x"] for s in kept.shapes("softmax")] == [(64, 64), (8, 96)]
 assert kept.softmax(x[:8, :48].repeat(2, 1)).shape == (8, 96), "the shape chooses the kernel"
 
