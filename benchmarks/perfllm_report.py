@@ -26,7 +26,14 @@ BEGIN, END = "<!-- evidence: python -m benchmarks.perfllm report -->", "<!-- end
 NONE = "No run is in this repository yet, so nothing is claimed here about which is faster."
 RESAMPLED = 10_000
 LINES = 60  # of a listing
-SWITCHED = ("perfllm-plain", "perfllm-single", "perfllm-flat", "perfllm-bag", "perfllm-blind")
+SWITCHED = (
+    "perfllm-plain",
+    "perfllm-single",
+    "perfllm-flat",
+    "perfllm-bag",
+    "perfllm-kinds",
+    "perfllm-blind",
+)
 PAPERS = ("perfllm-paper", "perfllm-paper-plain")
 RIVALS = ("random-edges", "sampling-edges", "annealing-edges")
 Run = dict[str, Any]

@@ -121,6 +121,25 @@ def test_each_technique_can_be_switched_off(off):
     assert way(plain) == ["start", "near", "stop"]
 
 
+@pytest.mark.parametrize("dueling", [True, False])
+def test_the_kind_of_a_move_can_be_told_where_embeddings_hide_it(dueling):
+    """Three moves to programs that read alike: one pays, one does not."""
+    told = {}
+    for kinds in (True, False):
+        learner = Learner(4, replace(KNOWN, kinds=kinds, dueling=dueling), seed=0)
+        learner.choices["here"] = Choice(
+            torch.ones(4, 4).half(), ("unroll y@0", "vectorize y@1", "reorder y")
+        )
+        for action, reward in ((1, 0.5), (2, 4.0), (3, 0.5)):
+            learner.remember(Transition("here", action, reward, None))
+        rng = random.Random(0)
+        for _ in range(200):
+            learner.learn(rng)
+        told[kinds] = learner.values(learner.choices["here"])[1:].tolist()
+    assert told[True] == pytest.approx([0.5, 4.0, 0.5], abs=0.3)
+    assert max(told[False]) - min(told[False]) < 1e-4
+
+
 def one_step(settings: Settings, reward: float, after: str | None) -> tuple[Learner, float]:
     learner = Learner(3, settings, seed=1)
     learner.target = QNetwork(3, settings.hidden, settings.dueling)

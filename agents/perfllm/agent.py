@@ -14,6 +14,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -25,10 +26,11 @@ from agents.perfllm.encoders import Encoder, encoder
 from agents.perfllm.settings import Settings
 from agents.trail import Trail
 from dojo_core.game import Step
-from dojo_core.moves.core import Move, Refusal
+from dojo_core.moves.core import REGISTRY, Move, Refusal
 from dojo_core.moves.legality import all_candidates, outcome
 from dojo_core.moves.notation import parse_move
 
+NUMBER_OF = {kind: number for number, kind in enumerate(sorted(REGISTRY), 1)}  # of each kind of move
 STOP = 0  # the number of this action in every position
 MOST_STOPS = 7  # in a row, of one episode after the other
 ELITISM = 3.0  # an episode begins 8 times less often at a program twice as slow
@@ -40,9 +42,10 @@ class QNetwork(nn.Module):
     """Q(s, a) from two embeddings. Dueling: V(s) + A(s, a) − A(s, stop), so that V is the value of stopping;
     the mean over actions, which Wang et al. take off, would depend on which actions there happen to be."""
 
-    def __init__(self, size: int, hidden: int, dueling: bool) -> None:
+    def __init__(self, size: int, hidden: int, dueling: bool, kinds: bool = False) -> None:
         super().__init__()
         self.dueling = dueling
+        self.kind = nn.Embedding(1 + len(REGISTRY), hidden) if kinds else None
         self.before, self.after = nn.Linear(size, hidden), nn.Linear(size, hidden, bias=False)
         self.norm, self.deep, self.advantage = (
             nn.LayerNorm(hidden),
@@ -54,15 +57,20 @@ class QNetwork(nn.Module):
             nn.Linear(hidden, 1),
         )  # fmt: skip
 
-    def forward(self, state: Tensor, actions: Tensor) -> Tensor:
-        """state [rows, size], actions [rows, n, size], the embeddings after them → [rows, n]."""
+    def forward(self, state: Tensor, actions: Tensor, kinds: Tensor | None = None) -> Tensor:
+        """state [rows, size], actions [rows, n, size], the embeddings after them, and their kinds [rows, n],
+        0 to stop and where they are not known → [rows, n]."""
+        if kinds is None:
+            kinds = torch.zeros(actions.shape[:2], dtype=torch.long)
         if not self.dueling:
-            return self._pairs(state, actions)
-        over_stopping: Tensor = self._pairs(state, actions) - self._pairs(state, state[:, None])
+            return self._pairs(state, actions, kinds)
+        stop = self._pairs(state, state[:, None], torch.zeros_like(kinds[:, :1]))
+        over_stopping: Tensor = self._pairs(state, actions, kinds) - stop
         return over_stopping + self.value(state)
 
-    def _pairs(self, state: Tensor, actions: Tensor) -> Tensor:
-        x = torch.relu(self.norm(self.before(state)[:, None] + self.after(actions)))
+    def _pairs(self, state: Tensor, actions: Tensor, kinds: Tensor) -> Tensor:
+        pair = self.before(state)[:, None] + self.after(actions)
+        x = torch.relu(self.norm(pair if self.kind is None else pair + self.kind(kinds)))
         found: Tensor = self.advantage(torch.relu(self.deep(x)))[..., 0]
         return found
 
@@ -76,6 +84,14 @@ class Choice:
 
     embeddings: Tensor
     moves: tuple[str, ...] = ()  # of the actions after the first
+
+    @cached_property
+    def kinds(self) -> Tensor:
+        """The kind of move of each action, 0 to stop and where it is not known: int64 [n]."""
+        found = torch.zeros(len(self.embeddings), dtype=torch.long)
+        for number, move in enumerate(self.moves, 1):
+            found[number] = NUMBER_OF[move.split(" ", 1)[0]]
+        return found
 
 
 @dataclass(frozen=True)
@@ -98,8 +114,8 @@ class Learner:
         self.settings = settings
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.online = QNetwork(size, settings.hidden, settings.dueling)
-        self.target = QNetwork(size, settings.hidden, settings.dueling)
+            self.online = QNetwork(size, settings.hidden, settings.dueling, settings.kinds)
+        self.target = QNetwork(size, settings.hidden, settings.dueling, settings.kinds)
         self.target.load_state_dict(self.online.state_dict())
         self.optimizer = torch.optim.Adam(self.online.parameters(), lr=settings.rate)
         self.centre, self.spread = torch.zeros(size), torch.ones(size)
@@ -120,7 +136,7 @@ class Learner:
     def values(self, choice: Choice) -> Tensor:
         """Q of every action of a position, as rewards are: float32 [n]."""
         embedded = self._scaled(choice.embeddings)[None]
-        return self._outside(self.online(embedded[:, 0], embedded))[0]
+        return self._outside(self.online(embedded[:, 0], embedded, choice.kinds[None]))[0]
 
     def remember(self, transition: Transition) -> None:
         self.memory.append(transition)
@@ -161,10 +177,9 @@ class Learner:
             batch = rng.choices(self.memory, k=settings.batch)
         else:  # the last ones, as they came
             batch = self.memory
-        states, actions, _ = self._stacked([t.position for t in batch])
-        chosen = torch.tensor([t.action for t in batch])
-        after = actions[torch.arange(len(batch)), chosen]
-        guessed = self.online(states, after[:, None])[:, 0]
+        states, actions, kinds, _ = self._stacked([t.position for t in batch])
+        chosen = torch.arange(len(batch)), torch.tensor([t.action for t in batch])
+        guessed = self.online(states, actions[chosen][:, None], kinds[chosen][:, None])[:, 0]
         wanted = self._inside(self._targets(batch))
         loss = nn.functional.smooth_l1_loss(guessed, wanted)
         self.optimizer.zero_grad(set_to_none=True)
@@ -183,12 +198,12 @@ class Learner:
         going_on = [n for n, t in enumerate(batch) if t.after is not None]
         later = torch.zeros(len(batch))
         if going_on:
-            states, actions, there = self._stacked([batch[n].after or "" for n in going_on])
+            states, actions, kinds, there = self._stacked([batch[n].after or "" for n in going_on])
             if self.settings.tried:
                 there &= self._tried([batch[n].after or "" for n in going_on], there)
-            judged = self.target(states, actions).masked_fill(~there, -math.inf)
+            judged = self.target(states, actions, kinds).masked_fill(~there, -math.inf)
             if self.settings.double:  # one network chooses, the other says what it is worth
-                choosing = self.online(states, actions).masked_fill(~there, -math.inf)
+                choosing = self.online(states, actions, kinds).masked_fill(~there, -math.inf)
                 best = judged.gather(1, choosing.argmax(1, keepdim=True))[:, 0]
             else:
                 best = judged.amax(1)
@@ -206,12 +221,13 @@ class Learner:
         least = [self.reached.get((t.position, t.action), -math.inf) for t in batch]
         return torch.maximum(found, torch.tensor(least))
 
-    def _stacked(self, keys: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
-        """(states [rows, size], actions [rows, n, size], which of them there are [rows, n])."""
+    def _stacked(self, keys: Sequence[str]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """(states [rows, size], actions [rows, n, size], their kinds and which there are [rows, n])."""
         rows = [self._scaled(self.choices[key].embeddings) for key in keys]
         actions = nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        kinds = nn.utils.rnn.pad_sequence([self.choices[key].kinds for key in keys], batch_first=True)
         there = torch.arange(actions.shape[1])[None] < torch.tensor([len(r) for r in rows])[:, None]
-        return actions[:, 0], actions, there
+        return actions[:, 0], actions, kinds, there
 
     def _tried(self, keys: Sequence[str], there: Tensor) -> Tensor:
         """Which actions of these positions were tried [rows, n]. The best of many guesses is too high, and

@@ -56,6 +56,7 @@ def train(
     tried: Annotated[
         bool, typer.Option(help="Targets look ahead through actions that were tried, not through guesses.")
     ] = True,
+    kinds: Annotated[bool, typer.Option(help="Tell the network the kind of each move.")] = Settings.kinds,
     restarts: Annotated[
         float, typer.Option("--restarts", min=0.0, max=1.0, help="Share of episodes from a fast program met.")
     ] = Settings.restarts,
@@ -93,8 +94,9 @@ def train(
     """
     settings = Settings(
         max_bellman=not plain, double=double, dueling=dueling, replay=replay,
-        target_network=target_network, symlog=symlog, tightened=tightened, tried=tried, restarts=restarts,
-        novelty=novelty, epsilon_first=epsilon_first, epsilon_last=epsilon_last, gamma=gamma,
+        target_network=target_network, symlog=symlog, tightened=tightened, tried=tried, kinds=kinds,
+        restarts=restarts, novelty=novelty, gamma=gamma, epsilon_first=epsilon_first,
+        epsilon_last=epsilon_last,
         episode_moves=moves, most_actions=actions,
         encoder=EncoderSettings(encoder, pooling, max_length, dtype),
     )  # fmt: skip

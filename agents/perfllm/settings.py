@@ -35,6 +35,7 @@ class Settings:
     symlog: bool = True
     tightened: bool = True  # targets are at least what moves already made have come to
     tried: bool = True  # targets look ahead through actions that were tried, not through guesses
+    kinds: bool = False  # the network is told the kind of each move, which embeddings hide
     restarts: float = 0.9  # share of episodes that begin at a fast program met before; 0: always at the start
     novelty: float = 0.1  # so much more counts, in choosing, an action never tried in its position
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
@@ -60,8 +61,11 @@ class Settings:
 
     @property
     def digest(self) -> str:
-        """Differs where an agent would learn in another way."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
+        """Differs where an agent would learn in another way; a setting that is new, and left alone, changes
+        nothing."""
+        usual = asdict(Settings())
+        told = {name: value for name, value in asdict(self).items() if value != usual[name]}
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
 
 
 PAPER = Settings(
@@ -85,6 +89,10 @@ VARIANTS: dict[str, tuple[str, Settings]] = {
     "perfllm-blind": (
         "the same with moves at random throughout: what learning adds is the difference",
         Settings(epsilon_first=1.0, epsilon_last=1.0),
+    ),
+    "perfllm-kinds": (
+        "the same, the network told the kind of each move besides",
+        Settings(kinds=True),
     ),
     "perfllm-paper": ("the same with the techniques of the paper alone", PAPER),
     "perfllm-paper-plain": ("these with plain Q-learning", replace(PAPER, max_bellman=False)),

@@ -214,10 +214,10 @@ def run_bench(
         started = bool(game.kernel) and not limits.message
         groups = _groups(runnable, game)
         total = rounds * len(groups)
-        for first, group in zip(range(0, total, rounds), groups, strict=True):
+        for begin, group in zip(range(0, total, rounds), groups, strict=True):
             _run_group(
                 game, workload, measurer, ours, rows, group, folder if started else None, limits,
-                range(first, first + rounds), lambda done: on_round(done, total), on_step, stopped, tolerant,
+                range(begin, begin + rounds), lambda done: on_round(done, total), on_step, stopped, tolerant,
                 ready_within,
             )  # fmt: skip
     reference = next((row for row in reversed(rows) if row.entry != "record"), None)

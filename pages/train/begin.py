@@ -24,6 +24,7 @@ SWITCHES = {
     "symlog": ("Logarithm of speed-ups", "2× to 4× counts as much as 10× to 20×."),
     "tightened": ("Tightened targets", "No target is below what moves already made have come to."),
     "tried": ("Tried actions only", "Targets look ahead through moves that were tried, not through guesses."),
+    "kinds": ("Kinds of moves", "The network is told the kind of each move besides."),
 }
 
 
