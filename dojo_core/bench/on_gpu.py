@@ -93,7 +93,7 @@ def run_gpu_bench(
     against: Sequence[str] = tuple(ROWS),
     rounds: int = 5,
     cold: bool = True,
-    on_round: Callable[[], None] = lambda: None,
+    on_round: Callable[[int, int], None] = lambda done, of: None,
     torch: Sequence[str] = (),
     until: float = math.inf,
 ) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def run_gpu_bench(
                     if row.status == "ok" and left > 0:
                         row.add(number, beside.samples(row, SAMPLES, cold, min(ROW_SECONDS, left)))
                 copies.append(gpu.copied(size, SAMPLES, cold))
-                on_round()
+                on_round(number + 1, rounds)
         finally:
             beside.close()
     right = [row for row in rows if row.status == "ok"]

@@ -6,7 +6,8 @@ import json
 import platform
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -318,25 +319,21 @@ def _best_record(game: Game) -> Any:
         return best_record(records, game)
 
 
-def _watched(description: str, total: int) -> Any:
+@contextmanager
+def _watched(
+    description: str, total: int
+) -> Iterator[tuple[Callable[[int, int], None], Callable[[str], None]]]:
     """A bar, and the step that a long preparation is at."""
-    from collections.abc import Callable, Iterator
-    from contextlib import contextmanager
-
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    @contextmanager
-    def watched() -> Iterator[tuple[Callable[[int, int], None], Callable[[str], None]]]:
-        shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*shown, console=err) as bar:
-            task = bar.add_task(description, total=total)
+    shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*shown, console=err) as bar:
+        task = bar.add_task(description, total=total)
 
-            def step(words: str) -> None:
-                bar.update(task, description=f"{description}: {words}" if words else description)
+        def step(words: str) -> None:
+            bar.update(task, description=f"{description}: {words}" if words else description)
 
-            yield lambda done, of: bar.update(task, completed=done, total=of), step
-
-    return watched()
+        yield lambda done, of: bar.update(task, completed=done, total=of), step
 
 
 def _document(path: Path) -> dict[str, Any]:
