@@ -41,6 +41,7 @@ from dojo_core.cli.positions import (
     played,
 )
 from dojo_core.cli.records import opened
+from dojo_core.cli.simulated import tell_cycles
 from dojo_core.cli.terminal import (
     Failure,
     columns,
@@ -195,6 +196,7 @@ def tune(
                 err.print(f"Saved {save}.", style="dim")
     if not as_json:
         _summary(results)
+        tell_cycles(target)
     if all(result.best is None for result in results):
         raise typer.Exit(1)
 

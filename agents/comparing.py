@@ -19,6 +19,7 @@ from agents.timing import no_clock
 from agents.tuning import Tuning
 from dojo_core.cli.positions import PolicyOption, ShapeOption, TargetOption, kernels_and_shapes, played
 from dojo_core.cli.records import opened
+from dojo_core.cli.simulated import tell_cycles
 from dojo_core.cli.terminal import (
     Failure,
     columns,
@@ -85,6 +86,7 @@ def compare(
         curves = _run(games, chosen, seeds, Budget(budget))
     _write(folder, curves, reference)
     _tell(curves, reference)
+    tell_cycles(target)
 
 
 def _run(games: list[Game], agents: list[str], seeds: int, budget: Budget) -> list[Curve]:

@@ -10,6 +10,8 @@ from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
 from dojo_core.program.tree import Node, Op, Program
 from dojo_core.targets.cuda.measurer import GpuMeasurer, gpu_fault, gpu_measurer
+from dojo_core.targets.snitch.measurer import SnitchMeasurer, snitch_measurer
+from dojo_core.targets.target import SIMULATED
 
 
 class Timing(Protocol):
@@ -29,7 +31,7 @@ class Timing(Protocol):
 
 def no_clock(target: str, instead: str = "count operations instead, or let a pass play") -> str:
     """Why agents cannot time programs for a target here, and what to do instead; empty where they can."""
-    if target == "cpu":
+    if target == "cpu" or target in SIMULATED:
         return ""
     missing = gpu_fault() if target == "cuda" else ""
     if target == "cuda" and not missing:
@@ -42,7 +44,7 @@ def no_clock(target: str, instead: str = "count operations instead, or let a pas
 
 class MachineTiming:
     """The clock of this machine: compiled, verified, timed, kept in the measurer's records; of programs for
-    CUDA that of its GPU.
+    CUDA that of its GPU, for Snitch that of the model.
 
     A candidate whose first run takes more than 3 times the best known is run no more.
     """
@@ -62,9 +64,10 @@ class MachineTiming:
         unknown = no_clock(workload.target)
         if unknown:
             return [Measurement(p.hash, "", "refused", unknown) for p in programs]
-        if workload.target == "cuda":
-            gpu = GpuTiming(gpu_measurer(), self._measurer.records, self._player)
-            return gpu.measure(workload, programs, lines, effort, cancelled)
+        if workload.target != "cpu":
+            device = gpu_measurer() if workload.target == "cuda" else snitch_measurer()
+            timing = DeviceTiming(device, self._measurer.records, self._player)
+            return timing.measure(workload, programs, lines, effort, cancelled)
         return self._measurer.measure(
             workload,
             programs,
@@ -76,11 +79,13 @@ class MachineTiming:
         )
 
 
-class GpuTiming:
-    """The clock of a GPU, on a measurer of one's own; kept in the records, where some are given."""
+class DeviceTiming:
+    """The clock of a GPU or of a model, on a measurer of one's own; kept in records, if some are given."""
 
-    def __init__(self, gpu: GpuMeasurer, records: Records | None = None, player: str = "") -> None:
-        self._gpu = gpu
+    def __init__(
+        self, device: GpuMeasurer | SnitchMeasurer, records: Records | None = None, player: str = ""
+    ) -> None:
+        self._device = device
         self._records = records
         self._player = player
 
@@ -93,7 +98,7 @@ class GpuTiming:
         cancelled: Callable[[], bool],
     ) -> list[Measurement]:
         fresh = effort is Effort.FINAL
-        return self._gpu.measure(
+        return self._device.measure(
             workload, programs, effort, None, cancelled, fresh,
             records=self._records, lines=lines, player=self._player,
         )  # fmt: skip

@@ -136,7 +136,7 @@ def test_what_cannot_be_run_is_told_in_a_sentence(jobs: Jobs) -> None:
     assert jobs.all() == []
 
 
-@pytest.mark.parametrize("target", ["cuda", "snitch"])
+@pytest.mark.parametrize("target", ["cuda", "hip"])
 def test_what_has_no_clock_here_is_not_timed_as_something_else(jobs: Jobs, target: str) -> None:
     other = Game.new(kernels.get("add").program((8, 32)), "add", "8x32", target)
     with pytest.raises(JobRefused, match=f"nothing here times those for {target}"):

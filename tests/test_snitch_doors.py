@@ -1,12 +1,14 @@
-"""Snitch from the command line and in the app: cycles on a model, and never seconds."""
+"""Snitch from the command line, in the app and for agents: cycles on a model, told as cycles."""
 
 import json
 
 import pytest
 from typer.testing import CliRunner
 
+from agents.cli import app
 from dojo_core import apply, kernels
-from dojo_core.cli import app
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.records import Records
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.feed import now
@@ -14,6 +16,8 @@ from dojo_core.service.games import begun
 from dojo_core.service.players import Player
 from dojo_core.service.queue import Outcome
 from dojo_core.service.wiring import KernelLibrary, MeasurerBench, RecordStore, assemble
+from dojo_core.targets.origins import origin
+from dojo_core.targets.snitch.measurer import SnitchMeasurer
 
 
 def said(*words: str, code: int = 0) -> str:
@@ -58,7 +62,7 @@ def test_why_tells_what_would_enable_it():
     assert "only a stream reaches it" in " ".join(result.output.split()) and "ssr y@0" in result.output
 
 
-def test_the_app_tells_cycles_and_no_seconds(tmp_path):
+def test_the_app_times_programs_by_the_cycles_of_the_model(tmp_path):
     game = begun(kernels.get("relu").program((4, 64)), "relu", "4x64", "snitch", "reassoc")
     game.play("ssr y@0")
     program, told = game.current.program, {}
@@ -71,14 +75,39 @@ def test_the_app_tells_cycles_and_no_seconds(tmp_path):
             bench.measure(workload, [after], False, told.__setitem__, lambda: False)
         finally:
             bench.close()
-        assert RecordStore(records).known(workload, list(told)) == {}
+        kept = RecordStore(records).known(workload, [program.hash])[program.hash]
     here: Outcome = told[program.hash]
-    assert here.status == "verified" and "cycles on a calibrated model" in here.message
-    assert told[after.hash].status == "verified" and "275 cycles" in told[after.hash].message
-    assert now(Player("p"), here, False, False) == {"state": "verified, no time", "about": here.message}
+    assert here.ok and here.message.endswith("% of the FPU's peak") and kept.seconds == here.seconds
+    assert told[after.hash].ok and round(told[after.hash].seconds * 1e9) == 275
+    assert now(Player("p"), here, False, False)["seconds"] == here.seconds
     analysis = Analysis(program, "snitch", "reassoc")
     assert any("kernel_relu:" in text for text, _ in analysis.code_view["lines"])
     assert "assembly already" in assemble(analysis)["error"]
+
+
+def test_the_model_is_a_machine_of_its_own_whose_times_never_vary(tmp_path):
+    game = begun(kernels.get("relu").program((4, 64)), "relu", "4x64", "snitch", "reassoc")
+    workload = Workload(game.start, "relu", game.policy, "snitch")
+    start, after = game.start, apply(game.start, "ssr y@0", "snitch")
+    with Records(tmp_path / "records.sqlite") as records:
+        first = SnitchMeasurer().measure(workload, [start, after], records=records, player="me")
+        again = SnitchMeasurer().measure(workload, [start, after], records=records)
+        final = SnitchMeasurer().measure(workload, [after], Effort.FINAL, fresh=True)
+        here = origin("snitch")
+        assert here is not None and here.fingerprint != this_machine().fingerprint
+        assert records.best(start.hash, "snitch", here.fingerprint).player == "me"
+    assert [m.known for m in (*first, *again)] == [False, False, True, True]
+    assert [m.seconds for m in first] == [m.seconds for m in again] and final[0].seconds == first[1].seconds
+    stopped = SnitchMeasurer().measure(workload, [start], cancelled=lambda: True)
+    assert stopped[0].status == "cancelled"
+
+
+def test_agents_play_for_the_model_and_say_what_its_times_are(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    told = said("tune", "relu", "--shape", "4x64", "--agent", "random-edges", "--budget", "30", "--seed", "1")
+    assert "cycles on a calibrated model" in told and "µs" in told
+    kept = said("best", "relu", "--shape", "4x64")
+    assert "random-edges" in kept
 
 
 def test_the_app_refuses_what_snitch_cannot_run():

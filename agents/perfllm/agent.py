@@ -360,6 +360,7 @@ class Player:
     rounds: int = 0
     losses: list[float] = field(default_factory=list)  # of the last round
     elite: dict[int, list[tuple[float, Trail]]] = field(default_factory=dict)  # the fastest of each task
+    restarted: dict[str, int] = field(default_factory=dict)  # how many episodes began at a fast program
     _episodes: list[Episode] = field(default_factory=list)
     _begun: int = 0
     _pending: list[_Pending] = field(default_factory=list)
@@ -490,14 +491,17 @@ class Player:
         elite = self.elite.get(task)
         if not elite or rng.random() >= settings.restarts:
             return Episode(self._begun, task, self.starts[task], settings.episode_moves)
-        [(_, trail)] = rng.choices(elite, [reward**ELITISM for reward, _ in elite])
+        often = self.restarted if settings.spread else {}
+        weights = [reward**ELITISM / (1 + often.get(trail.program.hash, 0)) for reward, trail in elite]
+        [(_, trail)] = rng.choices(elite, weights)
+        self.restarted[trail.program.hash] = self.restarted.get(trail.program.hash, 0) + 1
         return Episode(self._begun, task, trail, len(trail.steps) + settings.restart_moves)
 
     def _rank(self, task: int, trail: Trail, reward: float) -> None:
         """Keep the line where its program is among the fastest of its task."""
         elite = self.elite.setdefault(task, [])
         if all(trail.program.hash != other.program.hash for _, other in elite):
-            elite.append((reward, trail))
+            elite.insert(0 if self.settings.spread else len(elite), (reward, trail))
             elite.sort(key=lambda each: -each[0])
             del elite[self.settings.elite :]
 
@@ -576,12 +580,14 @@ class Player:
             for task, kept in self.elite.items()
         }
         data = {"rounds": self.rounds, "times": times, "begun": self._begun, "episodes": episodes}
+        data["restarted"] = self.restarted
         return tensors, data | {"elite": elite, "learner": learned}
 
     def restore(self, tensors: Mapping[str, Tensor], data: Mapping[str, Any]) -> None:
         """Put ``state`` back."""
         self.learner.restore(tensors, data["learner"])
         self.rounds, self._begun = data["rounds"], data["begun"]
+        self.restarted = dict(data.get("restarted", {}))  # not there in checkpoints of an earlier version
         self.times = {key: math.inf if took is None else took for key, took in data["times"].items()}
         self._episodes = [
             Episode(number, task, self._replayed(task, moves), until)

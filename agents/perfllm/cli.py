@@ -17,6 +17,7 @@ from agents.run_log import RunBusy
 from agents.timing import CountTiming, MachineTiming, Timing, no_clock
 from dojo_core.cli.positions import LineOption, PolicyOption, ShapeOption, TargetOption, played
 from dojo_core.cli.records import opened
+from dojo_core.cli.simulated import tell_cycles
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, seconds_text
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.places import cache_directory
@@ -131,6 +132,7 @@ def train(
                 out.print(json.dumps(entry), soft_wrap=True, markup=False)
     if not as_json:
         _told(finals, attempted, counting)
+        tell_cycles("" if counting else games[0].target)
     err.print(f"The run is in {escape(str(training.folder))}.", style="dim", soft_wrap=True)
 
 
@@ -165,6 +167,7 @@ def try_policy(
                 out.print(json.dumps(entry), soft_wrap=True, markup=False)
     if not as_json:
         _told([], attempted, counting)
+        tell_cycles("" if counting else games[0].target)
         for entry in attempted:
             out.print("\n".join([f"\n{entry['kernel']}:", *entry["line"]]), markup=False)
 

@@ -35,6 +35,7 @@ class Settings:
     symlog: bool = True
     tightened: bool = True  # targets are at least what moves already made have come to
     tried: bool = True  # targets look ahead through actions that were tried, not through guesses
+    spread: bool = False  # restarts favour programs seldom begun from, and of equally fast ones the newest
     kinds: bool = False  # the network is told the kind of each move, which embeddings hide
     restarts: float = 0.9  # share of episodes that begin at a fast program met before; 0: always at the start
     novelty: float = 0.1  # so much more counts, in choosing, an action never tried in its position

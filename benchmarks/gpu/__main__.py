@@ -33,7 +33,7 @@ from typing import Any
 
 from agents.agent import Budget, Task, run
 from agents.players import AGENTS
-from agents.timing import GpuTiming
+from agents.timing import DeviceTiming
 from benchmarks.gpu.positions import OTHERS, SMALL, TABLE, position, shapes, walked, ways
 from dojo_core import kernels
 from dojo_core.bench.on_gpu import ROWS, run_gpu_bench
@@ -142,7 +142,7 @@ def search(
     first = best = None
     tried, message = 0, ""
     budget = Budget(evaluations, SEARCH_SECONDS)
-    for event in run(Task(game), AGENTS[AGENT], GpuTiming(gpu, records, AGENT), budget, seed=1):
+    for event in run(Task(game), AGENTS[AGENT], DeviceTiming(gpu, records, AGENT), budget, seed=1):
         tried, best = event.evaluation, event.best or best
         message = event.measurement.message or message
         first = first or event.measurement.seconds

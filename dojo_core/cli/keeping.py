@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, TargetOption, played
 from dojo_core.cli.records import opened
+from dojo_core.cli.simulated import tell_cycles
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, seconds_text, write_file
 from dojo_core.measure.exchange import LONGEST, NoRecord, Taken, exported, merge, take_in
 from dojo_core.measure.records import Records
@@ -67,6 +68,7 @@ def best(
         moves = str(len(record.line.splitlines()))
         table.add_row(seconds_text(record.seconds or 0.0), moves, record.policy, escape(record.player), when)
     print_table(table)
+    tell_cycles(game.target)
 
 
 def export_records(

@@ -1,4 +1,4 @@
-"""A position on the Snitch model: verified, and its cycles, which are never called seconds."""
+"""A position on the Snitch model: verified, and its cycles; what tables of times say of them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from dataclasses import asdict
 import typer
 from rich.markup import escape
 
-from dojo_core.cli.terminal import columns, out, print_table
+from dojo_core.cli.terminal import columns, err, out, print_table
 from dojo_core.game import Game
 from dojo_core.moves import apply, legal_moves
 from dojo_core.targets.snitch.simulate import Verdict, judge
+from dojo_core.targets.target import SIMULATED
 
 LABEL = "cycles on a calibrated model"
+
+
+def tell_cycles(target: str | None) -> None:
+    """Below a table of times: what they are, where they are a model's."""
+    if target in SIMULATED:
+        err.print(f"These times are {LABEL}: 1 µs stands for 1,000 of them.", style="dim")
 
 
 def time_simulated(game: Game, all_moves: bool, as_json: bool) -> None:

@@ -10,6 +10,7 @@ from dojo_core.service.games import POLICIES, TARGETS, Games
 from dojo_core.service.players import Player, Table
 from dojo_core.service.view import Json, commands, difference, history, program_lines
 from dojo_core.targets.origins import timed
+from dojo_core.targets.target import SIMULATED
 
 
 def start_screen(games: Games, errors: dict[str, str]) -> Json:
@@ -70,7 +71,8 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
         "game": {
             "id": game.id, "title": game.title, "kernel": game.kernel, "shape": game.shape,
             "policy": game.policy, "target": game.target, "rules": _rules(game),
-            "timed": timed(game.target), "by": table.by, "changes": table.changes,
+            "timed": timed(game.target), "unit": "cycles" if game.target in SIMULATED else "seconds",
+            "by": table.by, "changes": table.changes,
         },
         "position": {"id": here.id, "parent": here.parent, "hash": here.program.hash},
         "program": program,

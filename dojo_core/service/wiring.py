@@ -30,6 +30,7 @@ from dojo_core.targets.cuda.measurer import gpu_measurer
 from dojo_core.targets.gpu.check import Checker, feedback, gpu_code
 from dojo_core.targets.gpu.feedback import summary
 from dojo_core.targets.origins import origin, timed
+from dojo_core.targets.snitch.measurer import snitch_measurer
 from dojo_core.targets.snitch.simulate import judge
 from dojo_core.targets.target import GPUS, SIMULATED
 
@@ -165,8 +166,7 @@ class MeasurerBench:
             if not again:  # a second look would tell nothing new, and a quick one less
                 self._check(workload, programs, careful, on_result, cancelled)
         elif workload.target in SIMULATED:
-            if not again:
-                self._simulate(workload, programs, on_result, cancelled)
+            self._simulate(workload, programs, careful, on_result, cancelled, lines)
         else:
             self._measurer.measure(workload, programs, effort, told, cancelled, lines=lines, fresh=again)
 
@@ -174,20 +174,23 @@ class MeasurerBench:
         self,
         workload: Any,
         programs: Sequence[Program],
+        careful: bool,
         on_result: Callable[[str, Outcome], None],
         cancelled: Callable[[], bool],
+        lines: Mapping[str, str] | None,
     ) -> None:
-        """Programs that run on a model: verified, with cycles that are never taken for seconds."""
-        for program in programs:
-            if cancelled():
-                return
-            verdict = judge(program, workload.start)
-            if verdict.status != "ok" or verdict.run is None:
-                on_result(program.hash, Outcome(verdict.status, message=verdict.message))
-                continue
-            told = f"{verdict.run.cycles:,} cycles on a calibrated model, "
-            told += f"{verdict.run.utilisation:.0%} of the FPU's peak."
-            on_result(program.hash, Outcome("verified", message=told))
+        """Programs that run on a model: its cycles are always the same, so no second look tells more."""
+        by_hash = {program.hash: program for program in programs}
+
+        def reported(m: Measurement) -> None:
+            found = outcome(m)
+            run = judge(by_hash[m.program_hash], workload.start).run if careful and found.ok else None
+            if run is not None:
+                found = replace(found, message=f"{run.utilisation:.0%} of the FPU's peak")
+            on_result(m.program_hash, found)
+
+        model, effort = snitch_measurer(), Effort.NORMAL
+        model.measure(workload, programs, effort, reported, cancelled, records=self._records, lines=lines)
 
     def _check(
         self,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Origin
 from dojo_core.targets.cuda.measurer import gpu_fault, gpu_measurer
+from dojo_core.targets.snitch.measurer import origin_of_the_model
 from dojo_core.targets.target import GPUS, SIMULATED
 
 
 def timed(target: str) -> bool:
-    """The CPU always; CUDA where there is a GPU (the first answer may take as long as its worker's start)."""
-    return target not in (*GPUS, *SIMULATED) or (target == "cuda" and not gpu_fault())
+    """The CPU always, Snitch by its model; CUDA where there is a GPU (the first answer may take as long as
+    its worker's start)."""
+    return target not in GPUS or (target == "cuda" and not gpu_fault())
 
 
 def origin(target: str) -> Origin | None:
@@ -19,10 +21,12 @@ def origin(target: str) -> Origin | None:
         return None
     if target == "cuda":
         return gpu_measurer().origin
+    if target in SIMULATED:
+        return origin_of_the_model()
     machine = this_machine()
     return Origin(target, machine.fingerprint, machine.details)
 
 
 def origins() -> list[Origin]:
     """All there are here (the first answer may take as long as ``timed``'s)."""
-    return [found for found in map(origin, ("cpu", "cuda")) if found is not None]
+    return [found for found in map(origin, ("cpu", "cuda", *SIMULATED)) if found is not None]

@@ -24,7 +24,7 @@ TARGETS = {
 }
 
 GPUS = ("cuda", "hip")  # of these: what the emulator runs and what has no time without the device
-SIMULATED = ("snitch",)  # of these: what runs on a model, and has cycles, not seconds
+SIMULATED = ("snitch",)  # of these: what runs on a model; its times are cycles, one a nanosecond
 
 
 @dataclass(frozen=True)

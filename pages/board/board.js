@@ -57,6 +57,7 @@ class Board {
     const data = component.data;
     const old = this.parts || {};
     this.data = data;
+    if (data.game) tellTimesIn(data.game.unit);
     this.frame.classList.toggle("embedded", Boolean(data.embedded));
     this.address.update();
     const playing = data.view === "play";

@@ -54,9 +54,17 @@ function show(node, visible) {
   if (node.hidden === visible) node.hidden = !visible;
 }
 
-/** Seconds with three significant digits and a unit: 98.2 ms. */
+/** What times are told in: seconds, or the cycles of a model, a nanosecond each. */
+let unitOfTimes = "seconds";
+
+function tellTimesIn(unit) {
+  unitOfTimes = unit;
+}
+
+/** Seconds with three significant digits and a unit: 98.2 ms; of a model 1,043 cycles. */
 function duration(seconds) {
   if (!(seconds >= 0)) return "–";
+  if (unitOfTimes === "cycles") return `${Math.round(seconds * 1e9).toLocaleString("en")} cycles`;
   const [scale, unit] =
     seconds >= 1 ? [1, "s"] : seconds >= 1e-3 ? [1e3, "ms"] : seconds >= 1e-6 ? [1e6, "µs"] : [1e9, "ns"];
   return `${significant(seconds * scale)} ${unit}`;

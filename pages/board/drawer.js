@@ -18,7 +18,7 @@ const FAILURE_SENTENCES = {
 const HINTS = {
   model: "A move changes how the program computes, never what. Each position that you play is verified on a model of the machine; what that found stands below the code.",
   gpu: "A move changes how the program computes, never what. First give scopes to the GPU's blocks and threads (map_grid, map_block). Each position that you play is verified in an emulator and compiled; what that found stands below the code.",
-  simulated: "A move changes how the program computes, never what. Every position runs on a model of the core: its cycles stand below the code, and beside each move. Streams (ssr) and hardware loops (frep) are this target's own.",
+  simulated: "A move changes how the program computes, never what. Every position runs on a model of the core: the times are its cycles, always the same for the same program. Streams (ssr) and hardware loops (frep) are this target's own.",
   blocked: "These moves are well formed but would break the program here. Select one to see why, where, and what would unblock it.",
   enablers: "An enabler makes a move legal that is blocked now. Neutral is not bad: plateaus are part of the game.",
   all: "A move changes how the program computes, never what. The bar shows the time it leads to: ▲ faster, ▼ slower than now. Apply plays it; you can always take back.",
@@ -74,7 +74,7 @@ class Drawer {
       news ? el("p", { class: "news" }, el("strong", {}, pane.plan.length > 1 ? `Next on the way to ${pane.plan.at(-1)}.` : `${text} is legal now.`)) : null,
       el("div", { class: "drawer-head" }, el("code", {}, text),
         measured ? el("span", { class: "quiet" }, gain ? el("span", { class: tone(gain) }, `${sign(gain)} ${ratio(gain)}  `) : "",
-          `${duration(result[0])}, median ${duration(result[1])}`) : "",
+          result[1] > result[0] ? `${duration(result[0])}, median ${duration(result[1])}` : duration(result[0])) : "",
         el("button", { class: "small primary", type: "button", onclick: () => pane.play(text) }, news ? "Play it" : "Apply")),
       el("p", {}, ...prose(pane.summary(move.name) || move.words)),
       look && look.why ? el("p", { class: "quiet" }, el("strong", {}, "Legal, for: "), ...prose(look.why)) : null,

@@ -72,11 +72,10 @@ class Header {
     const { now, start, best, queue, work } = feed;
     const m = this.metric;
     const known = now.seconds > 0;
-    const cycles = known ? null : cyclesOf(now.about);
-    m.time.name(cycles === null ? "Time" : "Cycles");
-    if (cycles !== null) m.time.set(cycles.toLocaleString("en"), now.about.replace(/^.*model, /, "").replace(/\.$/, ""));
-    else m.time.set(known ? duration(now.seconds) : now.state, known ? (now.spread > 0.0005 ? `+${(now.spread * 100).toFixed(1)}% median` : "") : "");
-    m.time.root.classList.toggle("pending", !known && cycles === null);
+    const simulated = this.board.data.game.unit === "cycles";
+    const spread = now.spread > 0.0005 ? `+${(now.spread * 100).toFixed(1)}% median` : "";
+    m.time.set(known ? duration(now.seconds) : now.state, known ? (simulated ? now.about : spread) : "");
+    m.time.root.classList.toggle("pending", !known);
     m.time.root.classList.toggle("failure", Boolean(now.error));
     m.time.root.title = now.error || now.about || m.time.about;
     this.lastMove(now);
@@ -108,7 +107,7 @@ class Header {
   /** How much of what the machine can do is reached; before that is measured, the throughput. */
   rate(seconds, gigabytes, gigaflops, work, roofline) {
     const { rate } = this.metric;
-    show(rate.root, Boolean(work.bytes || work.flops) && this.board.data.game.timed);
+    show(rate.root, Boolean(work.bytes || work.flops) && this.board.data.game.timed && this.board.data.game.unit === "seconds");
     const speeds = [gigabytes ? `${significant(gigabytes)} GB/s` : "", gigaflops ? `${significant(gigaflops)} GFLOP/s` : ""].filter(Boolean);
     rate.name(roofline ? "Of the roofline" : "Throughput");
     rate.root.title = roofline

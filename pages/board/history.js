@@ -171,7 +171,7 @@ class Chart {
     const known = points.filter((p) => p.gain !== null);
     const parts = [];
     if (known.length === 0) {
-      parts.push(svg("text", { x: width / 2, y: height / 2, class: "quiet", "text-anchor": "middle" }, data.game.timed ? "No measured position yet" : data.game.target === "snitch" ? "A model tells cycles, and no times" : "On this target positions have no time here"));
+      parts.push(svg("text", { x: width / 2, y: height / 2, class: "quiet", "text-anchor": "middle" }, data.game.timed ? "No measured position yet" : "On this target positions have no time here"));
     } else {
       const left = 40, right = 12, top = 12, bottom = 22;
       const limit = feed.roofline && feed.start > 0 ? feed.start / feed.roofline.seconds : null;

@@ -115,18 +115,18 @@ class MovesPane {
     return move && feed && feed.position === this.board.data.position.id ? feed.results[move.index] : 0;
   }
 
-  /** The shortest time of what a move leads to, or its cycles on a model, where it has either. */
+  /** The shortest time of what a move leads to, where it has one. */
   cost(text) {
     const result = this.result(text);
     if (!Array.isArray(result)) return null;
-    return typeof result[0] === "number" ? result[0] : cyclesOf(result[1]);
+    return typeof result[0] === "number" ? result[0] : null;
   }
 
   /** The same of the position on the board. */
   base() {
     const now = this.board.feed && this.board.feed.now;
     if (!now) return null;
-    return now.seconds > 0 ? now.seconds : cyclesOf(now.about);
+    return now.seconds > 0 ? now.seconds : null;
   }
 
   gain(text) {

@@ -3,12 +3,6 @@
 // What is known of a program on a machine that is not here: no failure, and no time.
 const WITHOUT_TIME = { untimed: "no time", verified: "✓ verified" };
 
-/** The cycles that a model counted, from its words; null where it counted none. */
-function cyclesOf(words) {
-  const told = /^([\d,]+) cycles/.exec(words || "");
-  return told ? Number(told[1].replaceAll(",", "")) : null;
-}
-
 class MoveRow {
   constructor(move, summary) {
     const { text } = move;
@@ -24,8 +18,7 @@ class MoveRow {
     this.shown = undefined;
   }
 
-  /** `result`: what is known of the move (feed.py); `base`: seconds of the position on the board, or its cycles
-   *  on a model. Text and classes only: no row moves. */
+  /** `result`: what is known of the move (feed.py); `base`: seconds of the position on the board. Text and classes only: no row moves. */
   show(result, base) {
     const known = Array.isArray(result);
     const key = `${known ? result.slice(0, 2).join() : result}/${base}`;
@@ -36,12 +29,8 @@ class MoveRow {
     this.fill.style.cssText = this.whisker.style.cssText = "";
     this.fill.className = "fill";
     this.value.className = "value";
-    const cycles = known && !timed ? cyclesOf(result[1]) : null;
     if (timed) this.time(result, base);
-    else if (cycles !== null) {
-      this.time([cycles, cycles], base);
-      put(this.value, `${cycles.toLocaleString("en")} cycles`);
-    } else if (known && WITHOUT_TIME[result[0]]) put(this.value, WITHOUT_TIME[result[0]]);
+    else if (known && WITHOUT_TIME[result[0]]) put(this.value, WITHOUT_TIME[result[0]]);
     else if (known) {
       this.value.classList.add("failure");
       put(this.value, `✕ ${FAILURES[result[0]] || result[0]}`);

@@ -1,4 +1,4 @@
-"""A game for Snitch on the board: its code, and cycles that are no times."""
+"""A game for Snitch on the board: its code, and its times, which are cycles of a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(page: Any)
     page.click("[data-kernel=relu] button")
     page.wait_for_selector(".code >> text=kernel_relu:")
     page.wait_for_function(
-        f"() => {BOARD}.querySelector('.code .note').textContent.includes('cycles on a calibrated model')"
+        f"() => /^[0-9,]+ cycles$/.test({BOARD}.querySelector('.metric-time .value').textContent)"
     )
-    page.wait_for_selector("[data-move='ssr y@0'] .value >> text=cycles")
-    assert not page.locator(".metric-gain").is_visible()
+    assert "of the FPU's peak" in page.text_content(".metric-time")
+    page.wait_for_selector("[data-move='ssr y@0'] .value >> text=×")
+    page.click("[data-move='ssr y@0']")
+    page.click("text=Apply")
+    page.wait_for_selector(".metric-gain >> text=×")
+    assert "ns" not in page.text_content(".metric-time")
