@@ -396,8 +396,7 @@ def dojo(*words: str, code: int = 0) -> str:
 
 
 def test_kernels_shapes_games_lines_and_texts_go_into_one_library(home):
-    told = dojo("relu:4x64", "softmax", "own.txt", "a.game", "a.line", "--shape", "8x96", "--from", "start",
-                "--to", "a", "--no-measure", code=1)  # fmt: skip
+    told = dojo("softmax", "own.txt", "--shape", "8x96", "--from", "start", "--to", "a", code=1)
     assert "leave --shape and --set out" in told
     told = dojo(
         "relu:4x64", "gelu", "own.txt", "a.game", "a.line", "--from", "start", "--to", "a", "--no-measure"
@@ -416,6 +415,15 @@ def test_a_kernel_without_a_line_is_not_exported_naive(home):
     assert "relu_8x64 the heuristic pass" in dojo(
         "relu:8x64", "--from", "heuristic", "--to", "b", "--no-measure"
     )
+
+
+def test_a_network_is_exported_as_its_layers(home):
+    told = dojo("bert-base", "relu:4x64", "--to", "a", "--no-measure")
+    wanted = {layer.kernel for layer in kernels.named_layers().values() if layer.network == "bert-base"}
+    assert wanted == {line.split("_")[0] for line in told.split() if "_" in line} - {"relu"}
+    assert "matmul_512x768x2304 the line matmul" in told and "gelu_512x3072 the heuristic pass" in told
+    told = dojo("bert-base", "--shape", "8x64", "--to", "b", "--no-measure", code=1)
+    assert "have shapes of their own" in told
 
 
 def test_what_is_exported_is_verified_and_timed_first(home):

@@ -9,7 +9,14 @@ import typer
 from rich.markup import escape
 
 from dojo_core import kernels
-from dojo_core.cli.positions import PolicyOption, ShapeOption, kernel_and_shape, parameters, played, text_kind
+from dojo_core.cli.positions import (
+    PolicyOption,
+    ShapeOption,
+    kernels_and_shapes,
+    parameters,
+    played,
+    text_kind,
+)
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file, seconds_text
 from dojo_core.export import (
@@ -42,7 +49,7 @@ def export(
         list[str],
         typer.Argument(
             metavar="KERNEL...",
-            help="Kernels, each NAME or NAME:SHAPE; or files: a game, a line, a program text.",
+            help="Kernels (NAME or NAME:SHAPE), layers, networks; or files: a game, a line, a text.",
             show_default=False,
         ),
     ],
@@ -82,7 +89,8 @@ def export(
     with opened() as records, Measurer(records) as measurer:
         measured = _measuring(measurer) if measure else None
         try:
-            chosen = [_choice(w, shape, source, policy, settings, records, measured) for w in wanted]
+            named = kernels_and_shapes(wanted, shape)
+            chosen = [_choice(name, at, source, policy, settings, records, measured) for name, at in named]
             made = library(chosen, name)
             if to.suffix == ".zip":
                 to.write_bytes(zipped(made))
@@ -126,19 +134,17 @@ def _measuring(measurer: Measurer) -> Measure:
 
 
 def _choice(
-    wanted: str,
-    shape: str | None,
+    kernel: str,
+    at: str | None,
     source: str,
     policy: str | None,
     settings: list[str] | None,
     records: Records,
     measure: Measure | None,
 ) -> Choice:
-    """One argument of the command as what it stands for."""
-    kernel, own_shape = kernel_and_shape(wanted, None)
-    at = own_shape or shape
+    """A kernel at a shape, or a file, as what it stands for."""
     if kernel not in kernels.names():
-        return verified(_from_file(wanted, shape, policy, settings), records, measure)
+        return verified(_from_file(kernel, at, policy, settings), records, measure)
     if source in ("heuristic", "start"):
         if settings:
             raise Failure(f"--set is of a line: leave it out with --from {source}.")
