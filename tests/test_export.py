@@ -135,20 +135,37 @@ def test_a_c_program_builds_with_it_and_gets_its_results(exported, tmp_path, com
     assert done(user / "build" / "main", cwd=tmp_path).endswith(f"of {levels} levels\n")
 
 
-def test_its_python_package_works_with_numpy_and_pytorch(exported, tmp_path):
-    site = tmp_path / "site"
+def run_without_the_dojo(script: str, library: Path, scratch: Path, *words: str) -> str:
+    """What a script that uses a library says, the library installed by pip where nothing of ours is."""
+    site = scratch / "site"
     install = "-m pip install --no-index --no-deps --no-build-isolation --disable-pip-version-check --target"
-    done(sys.executable, *install.split(), site, exported, cwd=tmp_path)
+    done(sys.executable, *install.split(), site, library, cwd=scratch)
     # -I -S: neither this folder nor what .pth files add, so that the Dojo is not importable
     paths = [str(site), sysconfig.get_paths()["purelib"]]
-    start = f"import sys, runpy; sys.path[:0] = {paths!r}; runpy.run_path({str(USED / 'use_python.py')!r})"
-    told = done(
-        sys.executable, "-I", "-S", "-c", start, cwd=tmp_path, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "i")
-    )
-    assert "levels" in told
+    start = f"import sys, runpy; sys.path[:0] = {paths!r}; runpy.run_path({str(USED / script)!r})"
+    cache = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor")}
+    return done(sys.executable, "-I", "-S", "-c", start, *words, cwd=scratch, **cache)
 
 
-# ------------------------------------------------------------------------- what it holds
+def test_its_python_package_works_with_numpy_and_pytorch(exported, tmp_path):
+    assert "levels" in run_without_the_dojo("use_python.py", exported, tmp_path)
+
+
+# The recorded lines where they apply, else the heuristic pass; some sizes that no vector width divides.
+MANY = {
+    "add": "12x50", "relu_ffn": "2x8x14x14", "reducemean": "24x96", "layernorm": "32x64", "rmsnorm": "16x96",
+    "batchnorm": "4x8x12x12", "matmul": "96x64x96", "bmm": "3x32x32x48", "gemv": "40x70",
+    "conv": "1x16x8x14x14x3", "swiglu": "1x8x64x96", "gelu": "12x50", "attention": "2x16x24x32",
+    "gqa": "2x2x16x24x32",
+}  # fmt: skip
+
+
+def test_operators_of_many_kernels_agree_with_pytorch_and_stand_in_one_graph(records, tmp_path):
+    chosen = [best(kernel, shape, records) for kernel, shape in MANY.items()]
+    assert {choice.source.partition(" ")[2].split()[0] for choice in chosen} == {"line", "heuristic"}
+    write(library(chosen, "many"), tmp_path / "library")
+    told = run_without_the_dojo("use_many.py", tmp_path / "library", tmp_path, *MANY)
+    assert f"{len(MANY)} operators" in told
 
 
 def test_a_kernel_file_tells_where_it_comes_from_and_holds_just_what_it_needs(records):
