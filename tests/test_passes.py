@@ -14,6 +14,7 @@ from dojo_core.moves.legality import context
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.interpret import interpret
 from dojo_core.program.marks import mark_fault
+from dojo_core.program.tree import Program
 from dojo_core.program.validity import storage_fault
 from dojo_core.recipes import Sketch
 from tests import oracle
@@ -164,6 +165,53 @@ def test_heuristic_makes_one_run_of_the_short_rows_of_a_convolution():
     ]
 
 
+def conv2d(shape: tuple[int, ...]) -> list[str]:
+    """The heuristic's program for a convolution: N, Cout, Cin, H, W, window, stride, padding."""
+    return played(kernels.get("conv2d").program(shape).text)
+
+
+def test_heuristic_gathers_what_a_strided_window_reads():
+    assert conv2d((1, 8, 16, 16, 16, 3, 2, 1))[-4:] == [
+        "| | 3 3 8 8 gz[{0},{1},{2},{3},{4}*8+{5}] = z[{0},{1},{2}*18+{3}+{4}*36+{5}*2]",
+        "| 2 8:u 2:u 16:v acc[{0},{1},{2},{3},{4}] = 0",
+        "| | 16 3 3 8:u 2:u 16:v acc[{0},{1},{5},{6},{7}] += "
+        "gz[{0},{2},{3},{4},{1}*32+{6}*16+{7}]*w[{5},{2},{3},{4}]",
+        "| | 8:u 2:u 16:v y[{0},{2},{1}*32+{3}*16+{4}] = acc[{0},{1},{2},{3},{4}]",
+    ]
+
+
+def test_heuristic_makes_a_product_of_a_convolution_without_a_window():
+    assert [line.split(" = ")[0] for line in conv2d((1, 8, 16, 14, 14, 1, 1, 0))[3:]] == [
+        "acc f32 [1:N, 4:N, 8, 3, 16] register",
+        "acc1 f32 [1:N, 8, 4] register",  # 196 columns: four times 48, and 4
+        "1:p 4 8:u 3:u 16:v acc[{0},{1},{2},{3},{4}]",
+        "| | 16 8:u 3:u 16:v acc[{0},{1},{3},{4},{5}] += x[{0},{2},{1}*48+{4}*16+{5}]*w[{3},{2},0,0]",
+        "| | 8:u 3:u 16:v y[{0},{2},{1}*48+{3}*16+{4}]",
+        "| 8:u 4:v acc1[{0},{1},{2}]",
+        "| 16 8:u 4:v acc1[{0},{2},{3}] += x[{0},{1},{3}+192]*w[{2},{1},0,0]",
+        "| 8:u 4:v y[{0},{1},{2}+192]",
+    ]
+
+
+@pytest.mark.parametrize("window", [(1, 1, 0), (1, 2, 0), (3, 1, 1), (3, 2, 1)])
+def test_heuristic_leaves_no_sum_of_a_layer_to_single_numbers(window):
+    """Images of 7 by 7, which no vector divides, are computed with room for whole vectors."""
+    side = 7 * window[1]
+    for line in conv2d((1, 8, 16, side, side, *window)):
+        assert "+=" not in line or ":v" in line, line
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 8, 4, 14, 14, 3, 2, 1), (2, 8, 4, 7, 7, 1, 1, 0), (1, 4, 8, 14, 14, 1, 2, 0)]
+)
+def test_heuristic_keeps_what_layers_compute(shape):
+    start = kernels.get("conv2d").program(shape)
+    sketch = Sketch(context(start, WIDE, "reassoc"), most=500)
+    PASSES["heuristic"].run(sketch)
+    assert any(":v" in line and "+=" in line for line in sketch.program.text.splitlines())
+    agrees(start, sketch)
+
+
 def test_heuristic_gives_a_long_sum_to_threads_in_parts():
     lines = played(
         "kernel k\nin x\nout s\nx f32 [1048576] heap\ns f32 [] heap\ns[] = 0\n1048576 s[] += x[{0}]\n"
@@ -227,6 +275,11 @@ def test_heuristic_keeps_what_each_kernel_computes(kernel):
     start = kernels.get(kernel).program(TINY[kernel])
     sketch = Sketch(context(start, SMALL, "algebraic"), most=500)
     PASSES["heuristic"].run(sketch)
+    agrees(start, sketch)
+
+
+def agrees(start: Program, sketch: Sketch) -> None:
+    """The results of both, on one set of inputs."""
     inputs = random_inputs(start)
     wanted = interpret(start, inputs)
     homes = sketch.program.buffer_of  # a pass may see an input in other dimensions: no byte moves

@@ -47,8 +47,9 @@ def tile_contractions(sketch: Sketch) -> None:
                 waiting += _tile(sketch, operation)
 
 
-def find(sketch: Sketch, operation: Birth, within: int = 0) -> Contraction:
-    """What there is to tile in a sum, its rows from a depth on. Raises NoSuchPlace where nothing is."""
+def find(sketch: Sketch, operation: Birth, within: int = 0, strided: bool = False) -> Contraction:
+    """What there is to tile in a sum, its rows from a depth on; ``strided``: also where what is read is not
+    contiguous. Raises NoSuchPlace where nothing is."""
     program = sketch.program
     leaf = leaf_of(program, operation)
     if leaf is None or not leaf.op.accumulate or leaf.op.guard or not has_vector_form(leaf):
@@ -68,7 +69,8 @@ def find(sketch: Sketch, operation: Birth, within: int = 0) -> Contraction:
     rows = [d for d in kept if d not in (column, *range(within)) and any(not _uses(a, d) for a in panels)]
     rows = [d for d in rows if any(not _uses(a, column) and _uses(a, d) for a in leaf.op.reads)]
     plain = len(panels) == 1 and _one_each(panels[0])
-    if any(stride(program, a, column) not in (0, 1) for a in leaf.op.reads) and not (plain and rows):
+    apart = any(stride(program, a, column) not in (0, 1) for a in leaf.op.reads)
+    if apart and not strided and not (plain and rows):
         raise NoSuchPlace("No operand is contiguous along the columns.")
     if not rows and leaf.scopes[column].size < SHORTEST and column < min(summed):
         raise NoSuchPlace("Too short for vectors.")
@@ -235,6 +237,11 @@ def _nest(sketch: Sketch, found: Contraction, tile: Tile) -> list[Birth]:
     outer = [b for b in (panels, tiles) if b is not None]
     inner = [b for b in (rows, vectors, lane) if b is not None]
     order(sketch, operation, [*others, *outer, *sums, *inner])
+    leaf = leaf_at(sketch, operation)
+    if not others and not outer and _band(leaf):  # it is one tile, with other things beside it: set it apart
+        path = leaf.path[: _band(leaf) + 1]
+        sketch.play("wrap", sketch.place(path), 1)
+        return [sketch.birth(path)]
     return [*others, *outer]
 
 
@@ -284,6 +291,8 @@ def _pack(sketch: Sketch, operation: Birth, array: str, tile: Tile) -> None:
     columns = only(k for k, form in enumerate(panel.index) if form.uses(len(leaf.scopes) - 1))
     loops = [k for k, form in enumerate(copy.op.reads[0].index) if form.uses(len(copy.scopes) - 1)]
     last = len(buffer_named(sketch.program, name).dims) - 1
+    if not copy.op.reads[0].index[columns].depths:
+        raise NoSuchPlace("A single column is no panel.")
     depth = copy.op.reads[0].index[columns].depths[-1]
     if loops != [columns]:  # the columns stand first in memory: turn the panel while it is copied
         own = next((k for k, form in enumerate(copy.op.target.index) if form.depths == (depth,)), last)

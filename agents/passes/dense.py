@@ -7,6 +7,8 @@ Source: the recorded line of conv.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agents.passes.contractions import (
     Contraction,
     find,
@@ -50,14 +52,67 @@ def _dense(sketch: Sketch, operation: Birth) -> None:
     if first is None:
         raise NoSuchPlace("Nothing sets the result to a number first.")
     isolate(sketch, first.sum)
+    if column == _row_length(sketch, window):
+        flatten(sketch, (first, found), window.array, widths)
+        return
     rows = scope_of(sketch.program, sketch.path(found.rows)).size
     tile = choose_tile(rows, run, widths, sketch.context.target.vector_registers, run)
     shared = [_ordered(sketch, each, tile.rows) for each in (first, found)]
     inner = join_shared(sketch, shared)
     image = _around(sketch, operation, window)
-    _stage(sketch, operation, window, image, inner)
+    copies = _stage(sketch, operation, window, image, inner)
     _merge(sketch, first.sum)
     _merge(sketch, operation)
+    if run % widths[-1]:
+        _lengthen(sketch, (first, found), copies, -(-run // widths[0]) * widths[0] - run)
+
+
+def flatten(
+    sketch: Sketch, nests: tuple[Contraction, Contraction], read: str, widths: tuple[int, ...]
+) -> None:
+    """Make one run of rows and columns where the array that is read has rows as long as the result's.
+
+    A run of an odd length is computed in copies with room for whole vectors.
+    """
+    leaf = leaf_at(sketch, nests[1].sum)
+    written, rows = leaf.op.target.array, nests[1].rows
+    assert rows is not None
+    for nest in nests:
+        _ordered(sketch, nest, scope_of(sketch.program, sketch.path(rows)).size)
+    for array in (read, written):
+        buffer = sketch.program.buffer_of[array]
+        sketch.play("merge_dims", buffer.name, len(buffer.dims) - 2)
+    for nest in nests:
+        _merge(sketch, nest.sum)
+    leaf = leaf_at(sketch, nests[1].sum)
+    run = leaf.scopes[leaf.op.target.index[-1].depths[-1]].size
+    if run % widths[-1]:
+        copies = []
+        for move, array, letter in (("stage_read", read, "w"), ("stage_write", written, "t")):
+            name = array
+            if array in sketch.program.inputs or array in sketch.program.outputs:  # they stay as they are
+                name = fresh_name(sketch.program, letter + array[:20])
+                sketch.play(move, array, "root", name)
+            copies.append(name)
+        _lengthen(sketch, nests, copies, -(-run // widths[0]) * widths[0] - run)
+    leaf = leaf_at(sketch, nests[1].sum)
+    kept = {d for form in leaf.op.target.index for d in form.depths}
+    for birth in [s.birth for d, s in enumerate(leaf.scopes) if s.size == 1 and d not in kept]:
+        sketch.may("unwrap", sketch.place(sketch.path(birth)))
+
+
+def _lengthen(
+    sketch: Sketch, nests: tuple[Contraction, Contraction], copies: Sequence[str], more: int
+) -> None:
+    """Run on by so many columns that nobody asks for, in copies with room for them."""
+    for copy in copies:
+        dims = buffer_named(sketch.program, copy).dims
+        sketch.play("pad_dim", copy, len(dims) - 1, dims[-1].size + more)
+    for nest in nests:
+        leaf = leaf_at(sketch, nest.sum)
+        depth = leaf.op.target.index[-1].depths[-1]
+        longer = leaf.scopes[depth].size + more
+        sketch.play("pad_scope", sketch.place(leaf.path[: depth + 1]), longer, "free")
 
 
 def _window(sketch: Sketch, leaf: Leaf, found: Contraction) -> tuple[Access, Birth]:
@@ -117,7 +172,9 @@ def _around(sketch: Sketch, operation: Birth, window: Access) -> int:
     return max(used & kept, default=-1) + 1
 
 
-def _stage(sketch: Sketch, operation: Birth, window: Access, image: int, inner: Birth | None) -> None:
+def _stage(
+    sketch: Sketch, operation: Birth, window: Access, image: int, inner: Birth | None
+) -> tuple[str, str]:
     """Copies with room: of what is read, one row after the other; of the result, in rows as long."""
     length = _row_length(sketch, window)
     buffer = sketch.program.buffer_of[window.array]
@@ -140,6 +197,7 @@ def _stage(sketch: Sketch, operation: Birth, window: Access, image: int, inner: 
     if sizes[leaf.op.target.index[-1].depths[0]] != buffer_named(sketch.program, result).dims[last].size:
         sketch.play("pad_dim", result, last, length)
     sketch.play("merge_dims", result, last - 1)
+    return source, result
 
 
 def _merge(sketch: Sketch, operation: Birth) -> None:

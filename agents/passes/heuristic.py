@@ -10,6 +10,7 @@ from __future__ import annotations
 from agents.passes.contractions import tile_contractions
 from agents.passes.dense import dense_rows
 from agents.passes.fusion import align_orders, fuse_all, use_reciprocals
+from agents.passes.gathering import gather_windows
 from agents.passes.recomputing import recompute_far, recompute_near
 from agents.passes.storage import place_temporaries
 from agents.passes.streams import ask_ahead, stream_results
@@ -23,6 +24,7 @@ def heuristic(sketch: Sketch) -> None:
     use_reciprocals(sketch)
     for birth in [leaf.op.birth for leaf in sketch.program.leaves if leaf.op.accumulate]:
         dense_rows(sketch, birth)
+        gather_windows(sketch, birth)
     tile_contractions(sketch)
     spread_sums(sketch)
     align_orders(sketch)

@@ -83,7 +83,7 @@ def _planned(context: Context, move: Move) -> Program | Edit | Refusal:
     transformation = REGISTRY.get(move.name)
     if transformation is None:
         return structural("unknown-move", f"There is no move {move.name!r}.")
-    if context.target.moves is not None and move.name not in context.target.moves:
+    if move.name in context.target.without:
         return structural("target-move", f"The target {context.target.name} has no move {move.name}.")
     try:
         return transformation.plan(context, move.arguments)
@@ -196,7 +196,7 @@ def context(
 def all_candidates(context: Context, names: Iterable[str] | None = None) -> Iterator[Move]:
     """Every well-formed move at this position, family by family; only those of some names, if given."""
     for transformation in REGISTRY.values() if names is None else [REGISTRY[name] for name in names]:
-        if context.target.moves is not None and transformation.name not in context.target.moves:
+        if transformation.name in context.target.without:
             continue  # the target lacks it: outcome would refuse each
         for arguments in transformation.candidates(context):
             yield Move(transformation.name, arguments)

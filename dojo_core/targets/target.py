@@ -45,7 +45,9 @@ class Target:
     cache_bytes: int = 1 << 20  # the cache of one core that a block of data should fit (the second level)
     shared_cache_bytes: int = 8 << 20  # the last level, which all cores share
     instructions: frozenset[tuple[str, int]] = frozenset()  # names and lanes of those it has
-    moves: frozenset[str] | None = None  # None: every move whose marks and locations it knows
+    without: frozenset[str] = (
+        frozenset()
+    )  # moves that mean nothing on it, beside those of marks that it lacks
     kernel_float: str = "f32"  # what the library's f32 arrays are on it
 
     def __hash__(self) -> int:
