@@ -59,13 +59,14 @@ def _share(sketch: Sketch, path: Path) -> None:
         return
     here = scope_of(program, path)
     deeper = any(_has_room(program, (*path, n)) for n in range(len(here.body)))
-    if independent(sketch, path) and (balance(here.size, threads) >= BALANCED or not deeper):
+    alone = here.size == 1  # a thread for it would have no others beside
+    if not alone and independent(sketch, path) and (balance(here.size, threads) >= BALANCED or not deeper):
         sketch.play("parallelize", sketch.place(path))
         return
     before = len(sketch.moves)
     for number in range(len(here.body)):
         _share(sketch, (*path, number))
-    if len(sketch.moves) == before and here.size > 1 and independent(sketch, path):
+    if len(sketch.moves) == before and not alone and independent(sketch, path):
         sketch.play("parallelize", sketch.place(path))
 
 
