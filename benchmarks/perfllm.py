@@ -2,6 +2,7 @@
 
     search     against uniform random, random sampling and annealing over edges, at equal evaluations
     ablations  max against plain Q-learning, then double DQN, dueling heads, the encoder, the paper's form
+    snitch     both of these where no time varies: by the cycles of the Snitch model (runs beside other work)
     alike      in the runs of these, how often the best reward ahead and the sum ask for the same move
     learnable  how well some moves of those runs tell what the others bring, and how far times vary
     transfer   one policy trained on several kernels, played greedily on kernels that it has not seen
@@ -49,15 +50,22 @@ from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.places import data_directory
 from dojo_core.program.tree import Program
+from dojo_core.targets.snitch.measurer import origin_of_the_model
+from dojo_core.targets.target import target
 
 SHAPES = {
     "softmax": "1024x512", "rmsnorm": "1024x1024", "reducemean": "1024x2048",  # bound by memory
     "matmul": "128x128x128", "bmm": "8x64x64x64", "swiglu": "1x32x128x128",  # bound by arithmetic
 }  # fmt: skip
+ON_SNITCH = {
+    "add": "8x64", "axpy": "256", "relu_ffn": "1x8x8x8", "reducemean": "16x32", "gemv": "16x32",
+    "sumpool": "1x4x8x8x2x2",
+}  # fmt: skip
 LEARNED_ON = {"softmax": "1024x512", "matmul": "128x128x128", "layernorm": "1024x512"}
 UNSEEN = {"rmsnorm": "1024x1024", "reducemean": "1024x2048", "bmm": "8x64x64x64", "swiglu": "1x32x128x128"}
 SEARCH = ("perfllm", "annealing-edges", "random-edges", "sampling-edges")
 ABLATIONS = ("perfllm", *perfllm_report.SWITCHED, *perfllm_report.PAPERS)
+WITHOUT_NOISE = (*SEARCH, "perfllm-plain", "perfllm-blind")
 QUARTER = 10  # moves of a quarter of a run, at least, for a rank correlation
 PAGE = Path("docs/perfllm.md")
 Run = dict[str, Any]
@@ -68,12 +76,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "part", choices=("search", "ablations", "alike", "learnable", "transfer", "found", "report")
+        "part", choices=("search", "ablations", "snitch", "alike", "learnable", "transfer", "found", "report")
     )
     parser.add_argument("--budget", type=int, default=300)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0, help="of --seeds, one after the other")
-    parser.add_argument("--kernels", nargs="+", choices=tuple(SHAPES), default=tuple(SHAPES))
+    parser.add_argument("--kernels", nargs="+", choices=(*SHAPES, *ON_SNITCH), help="of the part, some")
     parser.add_argument("--agents", nargs="+", choices=(*SEARCH, *ABLATIONS[1:]), help="of the part, some")
     parser.add_argument("--minutes", type=float, help="begin no run after so many; the next call goes on")
     parser.add_argument("--out", type=Path, default=Path("docs/perfllm"))
@@ -82,14 +90,16 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60 * options.minutes if options.minutes else None
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    if options.part in ("search", "ablations"):
-        agents = options.agents or (SEARCH if options.part == "search" else ABLATIONS)
-        search(options.out / "runs.json", agents, options.kernels, seeds, options.budget, end)
+    names = options.kernels or tuple(ON_SNITCH if options.part == "snitch" else SHAPES)
+    if options.part in ("search", "ablations", "snitch"):
+        usual = {"search": SEARCH, "ablations": ABLATIONS, "snitch": WITHOUT_NOISE}[options.part]
+        on, file = ("snitch", "snitch.json") if options.part == "snitch" else ("cpu", "runs.json")
+        search(options.out / file, options.agents or usual, names, seeds, options.budget, end, on)
     elif options.part == "alike":
         agents = options.agents or ("perfllm", "perfllm-plain")
-        keep_alike(options.out / "alike.json", agents, options.kernels, options.budget)
+        keep_alike(options.out / "alike.json", agents, names, options.budget)
     elif options.part == "learnable":
-        keep_learnable(options.out / "learnable.json", options.kernels)
+        keep_learnable(options.out / "learnable.json", names)
     elif options.part == "transfer":
         transfer(options.out / "transfer.json", seeds, options.budget, end)
     elif options.part == "found":
@@ -98,9 +108,9 @@ def main() -> None:
     print(perfllm_report.write(options.out, options.page))
 
 
-def game_of(kernel: str, shape: str) -> Game:
+def game_of(kernel: str, shape: str, on: str = "cpu") -> Game:
     found = kernels.get(kernel)
-    return Game.new(found.program(found.shape(shape)), kernel, shape)
+    return Game.new(target(on).start(found.program(found.shape(shape))), kernel, shape, on)
 
 
 def settings_digest(agent: str) -> str:
@@ -143,12 +153,16 @@ def search(
     seeds: Sequence[int],
     budget: int,
     end: float | None,
+    on: str = "cpu",
 ) -> None:
     """Run what is not there yet, seed by seed and kernel by kernel: a slow hour meets all agents."""
     with opened() as records, Measurer(records) as measurer:
-        machine = measurer.machine.fingerprint
+        machine, summary = measurer.machine.fingerprint, measurer.machine.summary
+        if on != "cpu":
+            model = origin_of_the_model()
+            machine, summary = model.fingerprint, "the Snitch model"
         told = json.loads(path.read_text()) if path.exists() else {"machines": {}, "runs": []}
-        machines: dict[str, str] = told["machines"] | {machine: measurer.machine.summary}
+        machines: dict[str, str] = told["machines"] | {machine: summary}
         runs: list[Run] = told["runs"]
         kept = {identity(run) for run in runs}
         left = [
@@ -156,13 +170,13 @@ def search(
             for seed in seeds
             for kernel in names
             for agent in agents
-            if identity(wanted := _wanted(kernel, agent, seed, budget, machine)) not in kept
+            if identity(wanted := _wanted(kernel, agent, seed, budget, machine, on)) not in kept
         ]
         print(f"{len(left)} runs to do.", flush=True)
         while left and (end is None or time.monotonic() < end):
             wanted = left.pop(0)
             began = time.monotonic()
-            run = _run(wanted, measurer)
+            run = _run(wanted, measurer, on)
             runs.append(run)
             _write(path, {"dojo evidence": 2, "machines": machines, "runs": runs})
             took = {
@@ -182,9 +196,10 @@ def search(
             )
 
 
-def _wanted(kernel: str, agent: str, seed: int, budget: int, machine: str) -> Run:
+def _wanted(kernel: str, agent: str, seed: int, budget: int, machine: str, on: str) -> Run:
+    shapes = SHAPES if on == "cpu" else ON_SNITCH
     return {
-        "kernel": kernel, "shape": SHAPES[kernel], "agent": agent, "seed": seed, "budget": budget,
+        "kernel": kernel, "shape": shapes[kernel], "agent": agent, "seed": seed, "budget": budget,
         "settings": settings_digest(agent), "fingerprint": machine,
     }  # fmt: skip
 
@@ -195,11 +210,11 @@ def identity(run: Run) -> tuple[Any, ...]:
     return tuple(run[name] for name in names)
 
 
-def _run(wanted: Run, measurer: Measurer) -> Run:
+def _run(wanted: Run, measurer: Measurer, on: str) -> Run:
     agent = agent_named(wanted["agent"])
     timing = Stopwatch(MachineTiming(measurer, agent.name))
     budget = Budget(wanted["budget"])
-    game = game_of(wanted["kernel"], wanted["shape"])
+    game = game_of(wanted["kernel"], wanted["shape"], on)
     tuning = Tuning(game, agent, measurer, budget, wanted["seed"], timing=timing, keep=False)
     began = time.monotonic()
     events = list(tuning.events())

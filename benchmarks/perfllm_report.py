@@ -53,11 +53,19 @@ def write(folder: Path, page: Path) -> str:
 def section(folder: Path, beside: Path) -> str:
     """The evidence as Markdown, its links from ``beside``; the pictures are drawn anew."""
     parts = []
-    names = ("runs.json", "alike.json", "learnable.json", "transfer.json", "found.md")
-    runs_file, alike_file, learnable_file, transfer_file, found_file = (folder / name for name in names)
+    names = ("runs.json", "snitch.json", "alike.json", "learnable.json", "transfer.json", "found.md")
+    runs_file, model_file, alike_file, learnable_file, transfer_file, found_file = (
+        folder / name for name in names
+    )
     if runs_file.exists():
-        told = json.loads(runs_file.read_text())
-        parts.append(_compared(told, folder, beside))
+        parts.append(_compared(json.loads(runs_file.read_text()), folder / "search.png", beside))
+    if model_file.exists():
+        parts.append(
+            "On the Snitch model a program takes the same cycles always (1 µs stands for 1,000), so nothing "
+            "below is luck of the clock; no compiler improves what is played, and most gains come after "
+            "several moves that gain nothing."
+        )
+        parts.append(_compared(json.loads(model_file.read_text()), folder / "snitch.png", beside))
     if alike_file.exists():
         parts.append(_alike(json.loads(alike_file.read_text())))
     if learnable_file.exists():
@@ -87,7 +95,7 @@ def newest(runs: Sequence[Run]) -> list[Run]:
     return list(chosen.values())
 
 
-def _compared(told: dict[str, Any], folder: Path, beside: Path) -> str:
+def _compared(told: dict[str, Any], picture: Path, beside: Path) -> str:
     runs = newest(told["runs"])
     agents = list(dict.fromkeys(run["agent"] for run in runs))
     of_machine = {
@@ -95,7 +103,6 @@ def _compared(told: dict[str, Any], folder: Path, beside: Path) -> str:
         for fingerprint, summary in told["machines"].items()
     }
     drawn = max(map(_rivals, of_machine.values()), key=len)
-    picture = folder / "search.png"
     title = "Best so far: the median of the seeds, from the best to the worst"
     write_picture(picture, list(map(_curve, drawn)), title)
     parts = [
