@@ -64,7 +64,8 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The outcome for one program. ``message`` is a sentence wherever ``status`` is not ``"ok"``.
+    """The outcome for one program. ``message`` is a sentence wherever ``status`` is not ``"ok"``;
+    where it is, what the target tells beside the time, if anything.
 
     ``samples``: nanoseconds a run, the undisturbed ones (all, where none was undisturbed), in order;
     ``raw`` all of them with what disturbed them. ``seconds`` is the least, ``median`` the middle one.
@@ -111,6 +112,7 @@ class Measurement:
             code_hash=code,
             error=record.error,
             calibration=record.calibration,
+            message=record.message,
             known=True,
         )
 

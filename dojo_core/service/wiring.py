@@ -31,7 +31,6 @@ from dojo_core.targets.gpu.check import Checker, feedback, gpu_code
 from dojo_core.targets.gpu.feedback import summary
 from dojo_core.targets.origins import origin, timed
 from dojo_core.targets.snitch.measurer import snitch_measurer
-from dojo_core.targets.snitch.simulate import judge
 from dojo_core.targets.target import GPUS, SIMULATED
 
 log = logging.getLogger(__name__)
@@ -41,7 +40,7 @@ def outcome(measurement: Measurement) -> Outcome:
     """What the queue keeps of a measurement."""
     if measurement.status == "ok" and measurement.seconds is not None:
         median = measurement.median if measurement.median is not None else measurement.seconds
-        return Outcome("ok", measurement.seconds, median, len(measurement.samples))
+        return Outcome("ok", measurement.seconds, median, len(measurement.samples), measurement.message)
     return Outcome(measurement.status, message=measurement.message)
 
 
@@ -166,31 +165,11 @@ class MeasurerBench:
             if not again:  # a second look would tell nothing new, and a quick one less
                 self._check(workload, programs, careful, on_result, cancelled)
         elif workload.target in SIMULATED:
-            self._simulate(workload, programs, careful, on_result, cancelled, lines)
+            # its cycles are always the same: no second look tells more, nor a careful one
+            model, normal = snitch_measurer(), Effort.NORMAL
+            model.measure(workload, programs, normal, told, cancelled, records=self._records, lines=lines)
         else:
             self._measurer.measure(workload, programs, effort, told, cancelled, lines=lines, fresh=again)
-
-    def _simulate(
-        self,
-        workload: Any,
-        programs: Sequence[Program],
-        careful: bool,
-        on_result: Callable[[str, Outcome], None],
-        cancelled: Callable[[], bool],
-        lines: Mapping[str, str] | None,
-    ) -> None:
-        """Programs that run on a model: its cycles are always the same, so no second look tells more."""
-        by_hash = {program.hash: program for program in programs}
-
-        def reported(m: Measurement) -> None:
-            found = outcome(m)
-            run = judge(by_hash[m.program_hash], workload.start).run if careful and found.ok else None
-            if run is not None:
-                found = replace(found, message=f"{run.utilisation:.0%} of the FPU's peak")
-            on_result(m.program_hash, found)
-
-        model, effort = snitch_measurer(), Effort.NORMAL
-        model.measure(workload, programs, effort, reported, cancelled, records=self._records, lines=lines)
 
     def _check(
         self,

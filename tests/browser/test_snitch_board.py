@@ -13,11 +13,11 @@ def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(page: Any)
     page.click("[data-kernel=relu] button")
     page.wait_for_selector(".code >> text=kernel_relu:")
     page.wait_for_function(
-        f"() => /^[0-9,]+ cycles$/.test({BOARD}.querySelector('.metric-time .value').textContent)"
+        f"() => /^[0-9,]+ cycles$/.test({BOARD}.querySelector('.metric-time .metric-value')?.textContent)"
     )
     assert "of the FPU's peak" in page.text_content(".metric-time")
     page.wait_for_selector("[data-move='ssr y@0'] .value >> text=×")
     page.click("[data-move='ssr y@0']")
     page.click("text=Apply")
-    page.wait_for_selector(".metric-gain >> text=×")
+    page.wait_for_selector(".metric-time .chip >> text=×")
     assert "ns" not in page.text_content(".metric-time")

@@ -85,7 +85,8 @@ def _measured(workload: Workload, program: Program, effort: Effort) -> Measureme
     if verdict.status != "ok" or verdict.run is None:
         return Measurement(program.hash, key, verdict.status, verdict.message)
     cycles = Sample(float(verdict.run.cycles), 0, 0)
-    return Measurement.timed((cycles,), program_hash=program.hash, code_hash=key)
+    share = f"{verdict.run.utilisation:.0%} of the FPU's peak"
+    return Measurement.timed((cycles,), program_hash=program.hash, code_hash=key, message=share)
 
 
 def _content_key(code: SnitchCode) -> str:
