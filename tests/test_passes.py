@@ -180,6 +180,15 @@ def test_heuristic_gathers_what_a_strided_window_reads():
     ]
 
 
+def test_heuristic_sums_in_a_register_what_no_vector_takes():
+    assert played(kernels.get("maxpool").program((1, 64, 20, 20, 3, 2)).text)[2:] == [
+        "acc f32 [1:N, 64:N, 9:N, 9:N] register",
+        "1 64:p 9 9 acc[{0},{1},{2},{3}] = -inf",
+        "| | | | 3:u 3:u acc[{0},{1},{2},{3}] max= x[{0},{1},{2}*2+{4},{3}*2+{5}]",
+        "| | | | y[{0},{1},{2},{3}] = acc[{0},{1},{2},{3}]",
+    ]
+
+
 def test_heuristic_makes_a_product_of_a_convolution_without_a_window():
     assert [line.split(" = ")[0] for line in conv2d((1, 8, 16, 14, 14, 1, 1, 0))[3:]] == [
         "acc f32 [1:N, 4:N, 8, 3, 16] register",

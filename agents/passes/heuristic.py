@@ -12,6 +12,7 @@ from agents.passes.dense import dense_rows
 from agents.passes.fusion import align_orders, fuse_all, use_reciprocals
 from agents.passes.gathering import gather_windows
 from agents.passes.recomputing import recompute_far, recompute_near
+from agents.passes.scalars import sum_in_registers
 from agents.passes.storage import place_temporaries
 from agents.passes.streams import ask_ahead, stream_results
 from agents.passes.threads import share_work, spread_sums
@@ -33,6 +34,7 @@ def heuristic(sketch: Sketch) -> None:
     recompute_near(sketch)
     vectorise_all(sketch)
     place_temporaries(sketch)
+    sum_in_registers(sketch)
     ask_ahead(sketch)
     stream_results(sketch)
     share_work(sketch)
