@@ -180,6 +180,16 @@ def test_heuristic_gathers_what_a_strided_window_reads():
     ]
 
 
+def test_heuristic_gathers_long_rows_panel_by_panel():
+    assert conv2d((1, 8, 3, 128, 128, 7, 2, 3))[-4:] == [
+        "| 64:p 2 3 7 7 32 gz[{0},{1},{2},{3},{4},{5},{6}] = z[{0},{3},{1}*268+{2}*64+{4}*134+{5}+{6}*2]",
+        "| | | 1 8:u 2:u 16:v acc[{0},{1},{2},{3},{4},{5},{6}] = 0",
+        "| | | | 3 7 7 8:u 2:u 16:v acc[{0},{1},{2},{3},{7},{8},{9}] += "
+        "gz[{0},{1},{2},{4},{5},{6},{8}*16+{9}]*w[{7},{4},{5},{6}]",
+        "| | | | 8:u 2:u 16:v y[{0},{4},{1},{2}*32+{5}*16+{6}] = acc[{0},{1},{2},{3},{4},{5},{6}]",
+    ]
+
+
 def test_heuristic_sums_in_a_register_what_no_vector_takes():
     assert played(kernels.get("maxpool").program((1, 64, 20, 20, 3, 2)).text)[2:] == [
         "acc f32 [1:N, 64:N, 9:N, 9:N] register",
@@ -211,7 +221,13 @@ def test_heuristic_leaves_no_sum_of_a_layer_to_single_numbers(window):
 
 
 @pytest.mark.parametrize(
-    "shape", [(1, 8, 4, 14, 14, 3, 2, 1), (2, 8, 4, 7, 7, 1, 1, 0), (1, 4, 8, 14, 14, 1, 2, 0)]
+    "shape",
+    [
+        (1, 8, 4, 14, 14, 3, 2, 1),
+        (2, 8, 4, 7, 7, 1, 1, 0),
+        (1, 4, 8, 14, 14, 1, 2, 0),
+        (2, 4, 2, 4, 132, 3, 2, 1),
+    ],
 )
 def test_heuristic_keeps_what_layers_compute(shape):
     start = kernels.get("conv2d").program(shape)

@@ -121,20 +121,23 @@ def _tile(sketch: Sketch, operation: Birth) -> list[Birth]:
     rest: list[Birth] = []
     if column.size % tile.columns:
         whole = column.size // tile.columns * tile.columns
-        found, cut = _cut(sketch, found, whole)
+        found, cut = cut_columns(sketch, found, whole)
         rest = [cut]
         if first is not None:
-            first, _ = _cut(sketch, first, whole)
-    nests = [_nest(sketch, found, tile)]
-    if first is not None:
-        nests.insert(0, _nest(sketch, first, tile))
-    inner = join_shared(sketch, nests)
-    _accumulate(sketch, operation, inner, tile)
+            first, _ = cut_columns(sketch, first, whole)
+    tile_nests(sketch, first, found, tile)
     if found.panel is not None and rows // tile.rows >= PACKED_AFTER:
         with sketch.attempt():
             _pack(sketch, operation, found.panel, tile)
-    _write_out(sketch, operation, tile)
+    write_tile(sketch, operation, tile)
     return rest
+
+
+def tile_nests(sketch: Sketch, first: Contraction | None, found: Contraction, tile: Tile) -> None:
+    """Tile a sum and what sets its result to a number first, as one nest that sums in registers."""
+    nests = [_nest(sketch, each, tile) for each in (first, found) if each is not None]
+    inner = join_shared(sketch, nests)
+    _accumulate(sketch, found.sum, inner, tile)
 
 
 def leaf_at(sketch: Sketch, birth: Birth) -> Leaf:
@@ -144,9 +147,10 @@ def leaf_at(sketch: Sketch, birth: Birth) -> Leaf:
     return leaf
 
 
-def isolate(sketch: Sketch, operation: Birth) -> None:
-    """Give an operation a nest of its own, by fission from the inside out, as far as that is legal."""
-    for depth in reversed(range(len(leaf_at(sketch, operation).scopes))):
+def isolate(sketch: Sketch, operation: Birth, within: int = 0) -> None:
+    """Give an operation a nest of its own, by fission from the inside out, as far as that is legal; the
+    ``within`` outermost scopes stay as they are."""
+    for depth in reversed(range(within, len(leaf_at(sketch, operation).scopes))):
         path = leaf_at(sketch, operation).path
         around, child = path[: depth + 1], path[depth + 1]
         if child > 0 and sketch.may("fission_scope", sketch.place(around), sketch.place((*around, child))):
@@ -192,7 +196,7 @@ def _band(leaf: Leaf) -> int:
     return depth
 
 
-def _cut(sketch: Sketch, nest: Contraction, at: int) -> tuple[Contraction, Birth]:
+def cut_columns(sketch: Sketch, nest: Contraction, at: int) -> tuple[Contraction, Birth]:
     """Cut a nest in two by its columns: the first, and the operation of the second, which stands behind."""
     leaf = leaf_at(sketch, nest.sum)
     band = [s.birth for s in leaf.scopes[_band(leaf) :]]
@@ -302,7 +306,7 @@ def _pack(sketch: Sketch, operation: Birth, array: str, tile: Tile) -> None:
         sketch.play("split_dim", name, last, tile.width)
 
 
-def _write_out(sketch: Sketch, operation: Birth, tile: Tile) -> None:
+def write_tile(sketch: Sketch, operation: Birth, tile: Tile) -> None:
     """Vectors and unrolling in the tile, its sums in registers; raises where the tile is no vector code."""
     array = leaf_at(sketch, operation).op.target.array
     root = leaf_at(sketch, operation).path[0]

@@ -2,30 +2,62 @@
 
 A convolution of stride 2 reads every second column of a row, which no vector load takes. With a copy of what
 each term of the sum reads for each result (im2col: Chellapilla, Puri, Simard, 2006) it is a matrix product.
+Where rows are long the copy is made for one panel of columns after the other, and stays in the cache.
 """
 
 from __future__ import annotations
 
-from agents.passes.contractions import find, initialisation, isolate, leaf_at, order
+from dataclasses import dataclass, replace
+
+from agents.passes.contractions import (
+    Contraction,
+    cut_columns,
+    find,
+    initialisation,
+    isolate,
+    join_shared,
+    leaf_at,
+    order,
+    tile_nests,
+    write_tile,
+)
 from agents.passes.dense import flatten
-from agents.passes.structure import only, stride, widths_for
+from agents.passes.structure import only, scope_of, stride, widths_for
+from agents.passes.tiles import Tile, choose_tile
 from dojo_core.moves.places import NoSuchPlace, fresh_name
-from dojo_core.moves.storage import buffer_named
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import Birth
 from dojo_core.recipes import Sketch
 
+LONG = 4  # vectors in a row of results that is worth panels of its own
+
+
+@dataclass(frozen=True)
+class Windows:
+    """A sum over strided windows, and what sets its result first; rows of these are channels."""
+
+    sum: Contraction
+    first: Contraction
+    array: str  # the one that is read in steps
+    widths: tuple[int, ...]
+
 
 def gather_windows(sketch: Sketch, operation: Birth) -> None:
-    """Gather what a sum over strided windows reads, and make one run of its results.
+    """Gather what a sum over strided windows reads.
 
     Where a move is refused, all stays as it was.
     """
     with sketch.attempt():
-        _gather(sketch, operation)
+        windows = _windows(sketch, operation)
+        if scope_of(sketch.program, sketch.path(windows.sum.columns)).size < LONG * windows.widths[0]:
+            _as_one_run(sketch, windows)
+            return
+        rest = _in_panels(sketch, windows)
+        while rest is not None:
+            rest = _in_panels(sketch, _windows(sketch, rest))
 
 
-def _gather(sketch: Sketch, operation: Birth) -> None:
+def _windows(sketch: Sketch, operation: Birth) -> Windows:
     found = find(sketch, operation, strided=True)
     isolate(sketch, operation)
     first = initialisation(sketch, operation, found)
@@ -40,22 +72,83 @@ def _gather(sketch: Sketch, operation: Birth) -> None:
     down = [form.depths[0] for form in target[-2:] if len(form.terms) == 1]
     if not widths or window.indirect or len(down) != 2 or down[1] != column:
         raise NoSuchPlace("Its results are no rows of columns.")
-    row = len(sketch.path(found.rows)) - 1
-    kept = {d for form in leaf.op.target.index for d in form.depths}
-    others = [d for d in range(len(leaf.scopes)) if d in kept and d not in (row, *down)]
-    sums = [d for d in range(len(leaf.scopes)) if d not in kept]
-    order(sketch, operation, [leaf.scopes[d].birth for d in (*others, *sums, *down, row)])
+    return Windows(found, first, window.array, widths)
 
-    # One number for each term and each result, then all of them before the sum.
+
+def _ordered(sketch: Sketch, nest: Contraction, at_once: bool = False) -> list[Birth]:
+    """Bring a nest into the order: others, rows of the result, panels, then sums, columns, channels.
+
+    ``at_once``: rows stand with the columns, inside the sums. Gives the scopes outside the sums.
+    """
+    leaf = leaf_at(sketch, nest.sum)
+    target = leaf.op.target.index
+    assert nest.rows is not None
+    across = [leaf.scopes[d].birth for form in target[-2:] for d in form.depths]  # rows, panels, columns
+    inner = [*(across if at_once else [nest.columns]), nest.rows]
+    outer = [birth for birth in across if birth not in inner]
+    kept = {d for form in target for d in form.depths}
+    others = [s.birth for d, s in enumerate(leaf.scopes) if d in kept and s.birth not in (*outer, *inner)]
+    sums = [s.birth for d, s in enumerate(leaf.scopes) if d not in kept]
+    order(sketch, nest.sum, [*others, *outer, *sums, *inner])
+    return [*others, *outer]
+
+
+def _gather(sketch: Sketch, windows: Windows, within: int) -> str:
+    """One number for each term and each result, of all that the scopes from a depth on go over.
+
+    The sum's rows stand innermost. Gives the new array; a nest that fills it stands before the sum.
+    """
+    operation = windows.sum.sum
     around = leaf_at(sketch, operation).path[:-1]
-    name = fresh_name(sketch.program, "g" + window.array[:20])
-    sketch.play("stage_read", window.array, sketch.place(around[: len(leaf.scopes) - 1]), name)
-    sketch.play("set_location", name, "heap")
-    dims = buffer_named(sketch.program, name).dims
-    sketch.play("materialise_dims", name, *range(len(dims)))
-    isolate(sketch, operation)
-    leaf = leaf_at(sketch, operation)
-    births = [scope.birth for scope in leaf.scopes]
-    gathered = find(sketch, operation)
-    assert gathered.columns == births[-2] and gathered.rows == births[-1]
-    flatten(sketch, (first, gathered), name, widths)
+    name = fresh_name(sketch.program, "g" + windows.array[:20])
+    sketch.play("stage_read", windows.array, sketch.place(around[:-1]), name)
+    if not within:  # of everything at once there is too much for the stack
+        sketch.play("set_location", name, "heap")
+    gathered = only(a for a in leaf_at(sketch, operation).op.reads if a.array == name)
+    inside = [k for k, form in enumerate(gathered.index) if min(form.depths, default=0) >= within]
+    sketch.play("materialise_dims", name, *inside)
+    isolate(sketch, operation, within)
+    return name
+
+
+def _as_one_run(sketch: Sketch, windows: Windows) -> None:
+    """All of it at once, and one run of the results."""
+    found = windows.sum
+    assert found.rows is not None
+    _ordered(sketch, found, at_once=True)
+    name = _gather(sketch, windows, 0)
+    births = [scope.birth for scope in leaf_at(sketch, found.sum).scopes]
+    gathered = find(sketch, found.sum)
+    assert [gathered.columns, gathered.rows] == births[-2:]
+    flatten(sketch, (windows.first, gathered), name, windows.widths)
+
+
+def _in_panels(sketch: Sketch, windows: Windows) -> Birth | None:
+    """Panel by panel of columns, each tiled; gives the sum over the columns that no panel takes."""
+    found, first = windows.sum, windows.first
+    assert found.rows is not None
+    rows, columns = (scope_of(sketch.program, sketch.path(b)).size for b in (found.rows, found.columns))
+    tile = choose_tile(rows, columns, windows.widths, sketch.context.target.vector_registers, columns)
+    rest = None
+    if columns % tile.columns:
+        whole = columns // tile.columns * tile.columns
+        found, rest = cut_columns(sketch, found, whole)
+        first, _ = cut_columns(sketch, first, whole)
+    first, found = (_split(sketch, nest, tile) for nest in (first, found))
+    shared = join_shared(sketch, [_ordered(sketch, nest) for nest in (first, found)])
+    assert shared is not None
+    within = len(sketch.path(shared))
+    _gather(sketch, windows, within)
+    gathered = find(sketch, found.sum, within)
+    tile_nests(sketch, first, gathered, tile)
+    write_tile(sketch, found.sum, tile)
+    return rest
+
+
+def _split(sketch: Sketch, nest: Contraction, tile: Tile) -> Contraction:
+    """Panels of a tile's columns, where there are more; gives the nest of one of them."""
+    path = sketch.path(nest.columns)
+    if scope_of(sketch.program, path).size == tile.columns:
+        return nest
+    sketch.play("split_scope", sketch.place(path), tile.columns)
+    return replace(nest, columns=sketch.birth((*path, 0)))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from dojo_core.moves.places import NoSuchPlace
 
 MOST_ROWS = 16  # of a tile
 MOST_VECTORS = 8  # side by side in a tile
-LATENCY = 4  # cycles of a multiply-add: fewer sums than this in a tile wait for each other
+# A core begins two multiply-adds a cycle and has the result of one after four or five cycles: with fewer sums
+# than this in a tile, they wait for each other.
+WAITING = 10
+PANEL = 2.5  # half cycles that a vector from the second-level cache takes
 
 
 @dataclass(frozen=True)
@@ -29,39 +33,43 @@ def choose_tile(rows: int, columns: int, widths: tuple[int, ...], registers: int
 
     ``most`` columns at most: a panel of them stays in a core's cache.
     """
-    best: tuple[float, int, Tile] | None = None
-    width = next((w for w in widths if w <= columns), 0)
-    if not width:  # sums of single numbers, side by side in registers
+    if columns < min(widths, default=columns + 1):  # sums of single numbers, side by side in registers
         fitting = (n for n in range(1, MOST_ROWS + 1) if rows % n == 0 and n * columns <= registers)
         row = max(fitting, default=0)
         if not row:
             raise NoSuchPlace("No vectors, and too many columns for registers.")
         return Tile(row, 1, columns)
+    best = _cheapest(rows, columns, widths, registers, most)[1]
+    if best is None:
+        raise NoSuchPlace("No tile fits the registers.")
+    return best
+
+
+def _cheapest(
+    rows: int, columns: int, widths: tuple[int, ...], registers: int, most: int
+) -> tuple[float, Tile | None]:
+    """The cycles for a row and a term of the sum, and the tile of the first columns; the rest has its own."""
+    width = next((w for w in widths if w <= columns), 0)
+    if not width:
+        return 2.0 * columns, None
+    best: tuple[float, int, Tile | None] = (math.inf, 0, None)
     for r in (n for n in range(1, min(rows, MOST_ROWS) + 1) if rows % n == 0):
         for vectors in range(1, min(MOST_VECTORS, columns // width) + 1):
             if r * vectors + vectors + 1 > registers or vectors > max(1, most // width):
                 break
             tile = Tile(r, vectors, width)
-            left = columns % tile.columns
-            cycles = (columns // tile.columns) * _cycles(r, vectors)
-            while left >= widths[-1]:
-                narrow = next(w for w in widths if w <= left)
-                beside = min(left // narrow, vectors)
-                cycles += 1.2 * _cycles(r, beside)  # code of its own, and a pass of its own
-                left -= beside * narrow
-            cycles += left * r * 2
-            rank = (cycles / r, -r * vectors, tile)
-            if best is None or rank[:2] < best[:2]:
-                best = rank
-    if best is None:
-        raise NoSuchPlace("No tile fits the registers.")
-    return best[2]
+            cycles = (columns // tile.columns) * _cycles(r, vectors) / r
+            if left := columns % tile.columns:  # code of its own, and a pass of its own
+                cycles += 1.2 * _cheapest(rows, left, widths, registers, most)[0]
+            best = min(best, (cycles, -r * vectors, tile), key=lambda each: each[:2])
+    return best[0], best[2]
 
 
 def _cycles(rows: int, vectors: int) -> float:
-    """Of a tile for one term of the sum: multiply-adds, loads, or waiting, whichever takes longest.
+    """Half cycles of a tile for one term of the sum: multiply-adds, loads, vectors of the panel, or waiting,
+    whichever takes longest.
 
-    A vector of the panel costs more than a number of a row: each tile of rows reads the panel anew, from
-    the second-level cache where it is too wide for the first. 8 rows of 2 vectors are faster than 4 of 4.
+    Each tile of rows reads the panel anew, from the second-level cache where it is too wide for the first;
+    a number of a row costs less. 8 rows of 2 vectors are faster than 4 of 4.
     """
-    return max(rows * vectors, rows + vectors, LATENCY) + 0.05 * (rows + 3 * vectors)
+    return max(rows * vectors, rows + vectors, PANEL * vectors, WAITING) + 0.05 * (rows + 3 * vectors)
