@@ -17,6 +17,7 @@ MESSAGE_CHARACTERS = 4000  # of a compiler's message
 
 # Running
 RUN_SECONDS = 10.0  # one request to the worker: verification and all its samples (samples stop far earlier)
+JUDGE_MULTIPLE = 6  # of this has a start program, which runs once
 EMULATE_SECONDS = 120.0  # of one run of a GPU program in the emulator, on one core
 PREPARE_SECONDS = 180.0  # inputs and references of a workload
 RETRY_START_SECONDS = 120.0  # until a start program that could not be judged gets another chance

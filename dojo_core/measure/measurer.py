@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from dojo_core.measure import evidence
 from dojo_core.measure.exclusive import compiling, measuring
+from dojo_core.measure.judging import hastened
 from dojo_core.measure.limits import (
     BATCH_KERNELS,
     COMPILE_SECONDS,
@@ -208,7 +209,7 @@ class Measurer:
     # ------------------------------------------------------------------ compile, verify, time
 
     def _batch(self, job: _Job, batch: list[_Candidate]) -> None:
-        start = self._code(job.workload.start, job.workload.policy)
+        start = self._code(hastened(job.workload.start), job.workload.policy)
         if isinstance(start, str):
             self._refuse(job, batch, f"The start program cannot be measured. {start}")
             return

@@ -6,7 +6,13 @@ import secrets
 import time
 from dataclasses import dataclass
 
-from dojo_core.measure.limits import EMULATE_SECONDS, PREPARE_SECONDS, RETRY_START_SECONDS, USUAL_SEED
+from dojo_core.measure.limits import (
+    EMULATE_SECONDS,
+    JUDGE_MULTIPLE,
+    PREPARE_SECONDS,
+    RETRY_START_SECONDS,
+    USUAL_SEED,
+)
 from dojo_core.measure.machine import Machine
 from dojo_core.measure.measurement import Effort, Measurement
 from dojo_core.measure.places import cache_directory
@@ -176,8 +182,9 @@ class Trials:
     def _prepare(self, worker: WorkerProcess, start: Compiled) -> None:
         """Have the worker draw inputs and judge the start program by them, which sets the tolerances."""
         self._draw(worker, start.program, start.code)
-        judge = {"do": "judge", **start.request, "cpu_seconds": self._cpu_seconds(self._run_seconds)}
-        judged = worker.ask(judge, self._run_seconds)
+        seconds = JUDGE_MULTIPLE * self._run_seconds
+        judge = {"do": "judge", **start.request, "cpu_seconds": self._cpu_seconds(seconds)}
+        judged = worker.ask(judge, seconds)
         if judged["status"] != "ok":
             raise Unmeasurable(judged["message"])
 

@@ -157,7 +157,7 @@ INLINE T T_erf(T x) {
     p = T_fma(p, a, S(-6.34846687e-1f));
     p = T_fma(p, a, S(-1.28717512e-1f));
     p = T_fma(p, a, -a);
-    T t = T_fma(p, S(1.44269504f), S(12582912.0f)); /* exp(p) for p in [-17, 0], to 1.1e-7: 1 stands before it */
+    T t = T_fma(p, S(1.44269504f), S(12582912.0f)); /* exp(p), p in [-17, 0], to 1.1e-7 */
     T r = T_fma(t - S(12582912.0f), S(-0.693147181f), p);
     T g = T_fma(S(8.31250143e-3f), r, S(4.18903318e-2f));
     g = T_fma(g, r, S(1.66671154e-1f));
