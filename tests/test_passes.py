@@ -155,6 +155,22 @@ def test_heuristic_packs_panels_and_tiles_a_product_in_registers():
     ]
 
 
+def test_heuristic_goes_along_the_rows_of_a_matrix_that_only_one_row_is_multiplied_with():
+    text = """kernel vecmat
+in a, b
+out c
+a f32 [512] heap
+b f32 [512, 8192] heap
+c f32 [8192] heap
+8192 c[{0}] = 0
+8192 512 c[{0}] += a[{1}]*b[{1},{0}]
+"""
+    assert played(text)[-2:] == [
+        "2:p 64 4:u 16:v c[{0}*4096+{1}*64+{2}*16+{3}] = 0",
+        "| 512 64 4:u 16:v c[{0}*4096+{2}*64+{3}*16+{4}] += a[{1}]*b[{1},{0}*4096+{2}*64+{3}*16+{4}]",
+    ]
+
+
 def test_heuristic_makes_one_run_of_the_short_rows_of_a_convolution():
     found = kernels.get("conv")
     lines = played(found.program((4, 8, 4, 18, 22, 3)).text)

@@ -83,6 +83,16 @@ def find(sketch: Sketch, operation: Birth, within: int = 0, strided: bool = Fals
     )
 
 
+def one_row(sketch: Sketch, found: Contraction) -> bool:
+    """Is it a sum for a single row of results, over a matrix that the cache does not hold?"""
+    program = sketch.program
+    if found.rows is not None and scope_of(program, sketch.path(found.rows)).size > 1:
+        return False
+    leaf, column = leaf_at(sketch, found.sum), len(sketch.path(found.columns)) - 1
+    read = {a.array for a in leaf.op.reads if any(form.uses(column) for form in a.index)}
+    return sum(program.buffer_of[array].bytes for array in read) > sketch.context.target.cache_bytes
+
+
 def _accesses(leaf: Leaf) -> tuple[Access, ...]:
     return (leaf.op.target, *leaf.op.reads)
 
@@ -101,6 +111,8 @@ def _one_each(access: Access) -> bool:
 def _tile(sketch: Sketch, operation: Birth) -> list[Birth]:
     """Tile one contraction; gives the sums that were cut off. Raises where a move is refused."""
     found = find(sketch, operation)
+    if one_row(sketch, found) and leaf_at(sketch, operation).scopes[-1].birth == found.columns:
+        raise NoSuchPlace("It goes along the rows of a matrix in memory.")
     isolate(sketch, operation)
     found = find(sketch, operation, _band(leaf_at(sketch, operation)))
     first = initialisation(sketch, operation, found)

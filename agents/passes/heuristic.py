@@ -11,6 +11,7 @@ from agents.passes.contractions import tile_contractions
 from agents.passes.dense import dense_rows
 from agents.passes.fusion import align_orders, fuse_all, use_reciprocals
 from agents.passes.gathering import gather_windows
+from agents.passes.matvec import run_along_rows
 from agents.passes.recomputing import recompute_far, recompute_near
 from agents.passes.scalars import sum_in_registers
 from agents.passes.storage import place_temporaries
@@ -26,6 +27,7 @@ def heuristic(sketch: Sketch) -> None:
     for birth in [leaf.op.birth for leaf in sketch.program.leaves if leaf.op.accumulate]:
         dense_rows(sketch, birth)
         gather_windows(sketch, birth)
+        run_along_rows(sketch, birth)
     tile_contractions(sketch)
     spread_sums(sketch)
     align_orders(sketch)

@@ -18,13 +18,18 @@ def stream_results(sketch: Sketch) -> None:
     program = sketch.program
     if traffic(program) <= sketch.context.target.shared_cache_bytes:
         return
-    read = {program.buffer_of[a.array].name for leaf in program.leaves for a in leaf.op.reads}
+    read = {program.buffer_of[a.array].name for leaf in program.leaves for a in _read(leaf)}
     for leaf in program.leaves:
         array = leaf.op.target.array
         vector = not leaf.op.accumulate and leaf.scopes and leaf.scopes[-1].mark == "v"
         once = array in program.outputs and program.buffer_of[array].name not in read
         if vector and once and _aligned(program, leaf, sketch.context.target):
             sketch.may("stream_store", sketch.place(leaf.path))
+
+
+def _read(leaf: Leaf) -> tuple[Access, ...]:
+    """What is added to is read as well."""
+    return (*leaf.op.reads, leaf.op.target) if leaf.op.accumulate else leaf.op.reads
 
 
 def _aligned(program: Program, leaf: Leaf, target: Target) -> bool:
