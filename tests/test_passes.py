@@ -171,6 +171,16 @@ c f32 [8192] heap
     ]
 
 
+def test_heuristic_cuts_a_long_sum_into_blocks_whose_panels_stay_in_the_cache():
+    lines = played(kernels.get("matmul").program((64, 16384, 48)).text)
+    assert lines[-4:] == [
+        "8 2048:p 3:u 16:v pb[{0},{1},{2},{3}] = b[{0}*2048+{1},{2}*16+{3}]",
+        "| 8:p 8:u 3:u 16:v acc[{0},{1},{2},{3},{4}] = c[{1}*8+{2},{3}*16+{4}]",
+        "| | 2048 8:u 3:u 16:v acc[{0},{1},{3},{4},{5}] += a[{1}*8+{3},{0}*2048+{2}]*pb[{0},{2},{4},{5}]",
+        "| | 8:u 3:u 16:v c[{1}*8+{2},{3}*16+{4}] = acc[{0},{1},{2},{3},{4}]",
+    ]
+
+
 def test_heuristic_makes_one_run_of_the_short_rows_of_a_convolution():
     found = kernels.get("conv")
     lines = played(found.program((4, 8, 4, 18, 22, 3)).text)

@@ -22,6 +22,8 @@ from dojo_core.program.tree import DTYPE_BYTES, Access, Birth, Leaf, Number
 from dojo_core.recipes import RECIPES, Sketch
 
 SHORTEST = 16  # columns that make a tile worth its while where rows share nothing
+BLOCKED = 4  # vectors of a panel that half a core's cache has room for, or the sum is cut into blocks
+SHORTEST_BLOCK = 128  # terms of a sum that make up for taking a tile from memory and back
 PACKED_AFTER = 4  # tiles of rows that read a panel, from which on packing it pays
 
 
@@ -118,15 +120,14 @@ def _tile(sketch: Sketch, operation: Birth) -> list[Birth]:
     first = initialisation(sketch, operation, found)
     if first is not None:
         isolate(sketch, first.sum)
-    leaf = leaf_at(sketch, operation)
     target = sketch.context.target
+    widths = widths_for(sketch.program, leaf_at(sketch, operation), target.vector_widths)
+    blocks = _block(sketch, found, BLOCKED * max(widths, default=0)) if found.panel else None
+    if blocks is not None:
+        first = None  # a tile goes on with what the blocks before have summed
     column = scope_of(sketch.program, sketch.path(found.columns))
     rows = scope_of(sketch.program, sketch.path(found.rows)).size if found.rows else 1
-    widths = widths_for(sketch.program, leaf, target.vector_widths)
-    terms = math.prod(s.size for d, s in enumerate(leaf.scopes) if not _uses(leaf.op.target, d))
-    panel = (
-        target.cache_bytes // 2 // (terms * DTYPE_BYTES[sketch.program.buffer_of[leaf.op.target.array].dtype])
-    )
+    panel = _room(sketch, operation) // _terms(sketch, operation, blocks)
     tile = choose_tile(
         rows, column.size, widths, target.vector_registers, panel if found.panel else column.size
     )
@@ -137,17 +138,56 @@ def _tile(sketch: Sketch, operation: Birth) -> list[Birth]:
         rest = [cut]
         if first is not None:
             first, _ = cut_columns(sketch, first, whole)
-    tile_nests(sketch, first, found, tile)
+    tile_nests(sketch, first, found, tile, blocks)
     if found.panel is not None and rows // tile.rows >= PACKED_AFTER:
         with sketch.attempt():
-            _pack(sketch, operation, found.panel, tile)
+            _pack(sketch, operation, found.panel, tile, blocks)
     write_tile(sketch, operation, tile)
     return rest
 
 
-def tile_nests(sketch: Sketch, first: Contraction | None, found: Contraction, tile: Tile) -> None:
-    """Tile a sum and what sets its result to a number first, as one nest that sums in registers."""
-    nests = [_nest(sketch, each, tile) for each in (first, found) if each is not None]
+def _room(sketch: Sketch, operation: Birth) -> int:
+    """Numbers of the result's type in half a core's cache."""
+    result = sketch.program.buffer_of[leaf_at(sketch, operation).op.target.array]
+    return sketch.context.target.cache_bytes // 2 // DTYPE_BYTES[result.dtype]
+
+
+def _terms(sketch: Sketch, operation: Birth, blocks: Birth | None = None) -> int:
+    """Terms of a sum, or of a block of them."""
+    leaf = leaf_at(sketch, operation)
+    summed = [s for d, s in enumerate(leaf.scopes) if not _uses(leaf.op.target, d)]
+    return math.prod(scope.size for scope in summed if scope.birth != blocks)
+
+
+def _block(sketch: Sketch, found: Contraction, columns: int) -> Birth | None:
+    """Split a sum whose panel of so many columns exceeds half a cache into blocks of terms.
+
+    Gives the scope over the blocks; None where one block does, or none divides.
+    """
+    terms, most = _terms(sketch, found.sum), _room(sketch, found.sum) // max(columns, 1)
+    if terms <= most:
+        return None
+    leaf = leaf_at(sketch, found.sum)
+    path = max(
+        (leaf.path[: d + 1] for d in range(len(leaf.scopes)) if not _uses(leaf.op.target, d)),
+        key=lambda path: scope_of(sketch.program, path).size,
+    )
+    size = scope_of(sketch.program, path).size
+    fitting = [n for n in range(SHORTEST_BLOCK, size) if size % n == 0 and terms // size * n <= most]
+    if not fitting:
+        return None
+    sketch.play("split_scope", sketch.place(path), fitting[-1])
+    return sketch.birth(path)
+
+
+def tile_nests(
+    sketch: Sketch, first: Contraction | None, found: Contraction, tile: Tile, blocks: Birth | None = None
+) -> None:
+    """Tile a sum and what sets its result to a number first, as one nest that sums in registers.
+
+    ``blocks``: the scope over blocks of terms, where they are added one after the other.
+    """
+    nests = [_nest(sketch, each, tile, blocks) for each in (first, found) if each is not None]
     inner = join_shared(sketch, nests)
     _accumulate(sketch, found.sum, inner, tile)
 
@@ -220,8 +260,8 @@ def cut_columns(sketch: Sketch, nest: Contraction, at: int) -> tuple[Contraction
     return replace(nest, columns=sketch.birth(path)), rest.op.birth
 
 
-def _nest(sketch: Sketch, found: Contraction, tile: Tile) -> list[Birth]:
-    """Tile a nest and order it: other scopes, panels, tiles of rows, sums, rows, vectors, lanes.
+def _nest(sketch: Sketch, found: Contraction, tile: Tile, blocks: Birth | None) -> list[Birth]:
+    """Tile a nest and order it: other scopes, blocks, panels, tiles of rows, sums, rows, vectors, lanes.
 
     Gives the births of the scopes outside the sums, which nests of the same result share.
     """
@@ -249,8 +289,8 @@ def _nest(sketch: Sketch, found: Contraction, tile: Tile) -> list[Birth]:
     kept = {d for form in leaf.op.target.index for d in form.depths}
     band = list(enumerate(leaf.scopes))[_band(leaf) :]
     others = [s.birth for d, s in band if d in kept and s.birth not in tiled]
-    sums = [s.birth for d, s in band if d not in kept]
-    outer = [b for b in (panels, tiles) if b is not None]
+    sums = [s.birth for d, s in band if d not in kept and s.birth != blocks]
+    outer = [b for b in (blocks, panels, tiles) if b is not None]
     inner = [b for b in (rows, vectors, lane) if b is not None]
     order(sketch, operation, [*others, *outer, *sums, *inner])
     leaf = leaf_at(sketch, operation)
@@ -293,14 +333,18 @@ def _accumulate(sketch: Sketch, operation: Birth, inner: Birth | None, tile: Til
         sketch.play("stage_write", array, region, name)
 
 
-def _pack(sketch: Sketch, operation: Birth, array: str, tile: Tile) -> None:
+def _pack(sketch: Sketch, operation: Birth, array: str, tile: Tile, blocks: Birth | None) -> None:
     """Copy a panel of columns into a buffer of its own, term by term, vector by vector."""
     leaf = leaf_at(sketch, operation)
     panel = next(a for a in leaf.op.reads if a.array == array)
     used = {d for form in panel.index for d in form.depths}
     kept = {d for form in leaf.op.target.index for d in form.depths}
+    kept |= {d for d, scope in enumerate(leaf.scopes) if scope.birth == blocks}
     around = [d for d in used & kept if d < min(set(range(len(leaf.scopes))) - kept)]
     region: Place | str = sketch.place(leaf.path[: max(around) + 1]) if around else "root"
+    readers = [other for other in sketch.program.leaves if array in {a.array for a in other.op.reads}]
+    if not around and len(readers) > 1:
+        raise NoSuchPlace("A copy for all of them would be more than a panel.")
     name = fresh_name(sketch.program, "p" + array[:20])
     sketch.play("stage_read", array, region, name)
     copy = only(other for other in sketch.program.leaves if other.op.target.array == name)
