@@ -22,7 +22,6 @@ from dojo_core.program.tree import DTYPE_BYTES, Access, Birth, Leaf, Number
 from dojo_core.recipes import RECIPES, Sketch
 
 SHORTEST = 16  # columns that make a tile worth its while where rows share nothing
-BLOCKED = 4  # vectors of a panel that half a core's cache has room for, or the sum is cut into blocks
 SHORTEST_BLOCK = 128  # terms of a sum that make up for taking a tile from memory and back
 PACKED_AFTER = 4  # tiles of rows that read a panel, from which on packing it pays
 
@@ -122,18 +121,20 @@ def _tile(sketch: Sketch, operation: Birth) -> list[Birth]:
         isolate(sketch, first.sum)
     target = sketch.context.target
     widths = widths_for(sketch.program, leaf_at(sketch, operation), target.vector_widths)
-    blocks = _block(sketch, found, BLOCKED * max(widths, default=0)) if found.panel else None
-    if blocks is not None:
-        first = None  # a tile goes on with what the blocks before have summed
-    column = scope_of(sketch.program, sketch.path(found.columns))
+    columns = scope_of(sketch.program, sketch.path(found.columns)).size
     rows = scope_of(sketch.program, sketch.path(found.rows)).size if found.rows else 1
-    panel = _room(sketch, operation) // _terms(sketch, operation, blocks)
-    tile = choose_tile(
-        rows, column.size, widths, target.vector_registers, panel if found.panel else column.size
-    )
+    tile = choose_tile(rows, columns, widths, target.vector_registers, columns)
+    blocks: Birth | None = None
+    terms, room = _terms(sketch, operation), _room(sketch, operation)
+    if found.panel and terms * tile.columns > room:  # its panel would not stay in the cache
+        blocks = _block(sketch, operation, room // tile.columns)
+        if blocks is None:
+            tile = choose_tile(rows, columns, widths, target.vector_registers, room // terms)
+        else:
+            first = None  # a tile goes on with what the blocks before have summed
     rest: list[Birth] = []
-    if column.size % tile.columns:
-        whole = column.size // tile.columns * tile.columns
+    if columns % tile.columns:
+        whole = columns // tile.columns * tile.columns
         found, cut = cut_columns(sketch, found, whole)
         rest = [cut]
         if first is not None:
@@ -152,28 +153,22 @@ def _room(sketch: Sketch, operation: Birth) -> int:
     return sketch.context.target.cache_bytes // 2 // DTYPE_BYTES[result.dtype]
 
 
-def _terms(sketch: Sketch, operation: Birth, blocks: Birth | None = None) -> int:
-    """Terms of a sum, or of a block of them."""
+def _terms(sketch: Sketch, operation: Birth) -> int:
     leaf = leaf_at(sketch, operation)
-    summed = [s for d, s in enumerate(leaf.scopes) if not _uses(leaf.op.target, d)]
-    return math.prod(scope.size for scope in summed if scope.birth != blocks)
+    return math.prod(s.size for d, s in enumerate(leaf.scopes) if not _uses(leaf.op.target, d))
 
 
-def _block(sketch: Sketch, found: Contraction, columns: int) -> Birth | None:
-    """Split a sum whose panel of so many columns exceeds half a cache into blocks of terms.
+def _block(sketch: Sketch, operation: Birth, most: int) -> Birth | None:
+    """Split a sum into blocks of so many terms at most.
 
-    Gives the scope over the blocks; None where one block does, or none divides.
+    Gives the scope over the blocks; None where none divides.
     """
-    terms, most = _terms(sketch, found.sum), _room(sketch, found.sum) // max(columns, 1)
-    if terms <= most:
-        return None
-    leaf = leaf_at(sketch, found.sum)
-    path = max(
-        (leaf.path[: d + 1] for d in range(len(leaf.scopes)) if not _uses(leaf.op.target, d)),
-        key=lambda path: scope_of(sketch.program, path).size,
-    )
+    leaf = leaf_at(sketch, operation)
+    summed = [leaf.path[: d + 1] for d in range(len(leaf.scopes)) if not _uses(leaf.op.target, d)]
+    path = max(summed, key=lambda path: scope_of(sketch.program, path).size)
     size = scope_of(sketch.program, path).size
-    fitting = [n for n in range(SHORTEST_BLOCK, size) if size % n == 0 and terms // size * n <= most]
+    others = _terms(sketch, operation) // size
+    fitting = [n for n in range(SHORTEST_BLOCK, size) if size % n == 0 and others * n <= most]
     if not fitting:
         return None
     sketch.play("split_scope", sketch.place(path), fitting[-1])

@@ -27,7 +27,13 @@ def _sum(sketch: Sketch, operation: Birth) -> None:
         raise NoSuchPlace("It is written out already.")
     array = leaf.op.target.array
     results = 1 + max((d for form in leaf.op.target.index for d in form.depths), default=-1)
-    if results == len(leaf.scopes) or not results or sketch.program.buffer_of[array].location == "register":
+    alone = all(len(scope.body) == 1 for scope in leaf.scopes[results:])
+    if (
+        results == len(leaf.scopes)
+        or not results
+        or not alone
+        or sketch.program.buffer_of[array].location == "register"
+    ):
         raise NoSuchPlace("Its terms do not stand innermost, or it has a register.")
     name = fresh_name(sketch.program, "acc")
     sketch.play("stage_write", array, sketch.place(leaf.path[:results]), name)

@@ -52,7 +52,7 @@ def _cheapest(
     width = next((w for w in widths if w <= columns), 0)
     if not width:
         return 2.0 * columns, None
-    best: tuple[float, int, Tile | None] = (math.inf, 0, None)
+    best: tuple[float, int, Tile | None] = (math.inf, 0, None)  # of equal ones the smallest
     for r in (n for n in range(1, min(rows, MOST_ROWS) + 1) if rows % n == 0):
         for vectors in range(1, min(MOST_VECTORS, columns // width) + 1):
             if r * vectors + vectors + 1 > registers or vectors > max(1, most // width):
@@ -61,7 +61,7 @@ def _cheapest(
             cycles = (columns // tile.columns) * _cycles(r, vectors) / r
             if left := columns % tile.columns:  # code of its own, and a pass of its own
                 cycles += 1.2 * _cheapest(rows, left, widths, registers, most)[0]
-            best = min(best, (cycles, -r * vectors, tile), key=lambda each: each[:2])
+            best = min(best, (round(cycles, 6), r * vectors, tile), key=lambda each: each[:2])
     return best[0], best[2]
 
 
