@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from dojo_core.bench.summary import Report, best_baseline, geometric_mean, ratio_of, title
+from dojo_core.bench.summary import Report, Row, best_baseline, geometric_mean, ratio_of, title
 from dojo_core.cli.terminal import seconds_text
 
 OURS = {"line": "recorded line", "heuristic": "heuristic pass", "record": "search"}
@@ -33,7 +33,8 @@ TOLERANCE = 1.05
 def main(path: str) -> None:
     reports = json.loads(Path(path).read_text())["reports"]
     beside_others(reports)
-    beside_hand(reports)
+    if any(title(report) in BY_HAND for report in reports):
+        beside_hand(reports)
 
 
 def beside_hand(reports: list[Report]) -> None:
@@ -56,27 +57,38 @@ def beside_hand(reports: list[Report]) -> None:
 
 
 def beside_others(reports: list[Report]) -> None:
-    print(f"| kernel | {' | × | '.join(OURS.values())} | × | best other | its time | share of the limit |")
-    print("|---" + "|---:" * (2 * len(OURS)) + "|---|---:|---:|")
-    ratios: dict[str, list[float]] = {name: [] for name in OURS}
+    ours = {name: OURS[name] for name in OURS if any(_rows(report, name) for report in reports)}
+    print(f"| kernel | {' | × | '.join(ours.values())} | × | best other | its time | share of the limit |")
+    print("|---" + "|---:" * (2 * len(ours)) + "|---|---:|---:|")
+    ratios: dict[str, list[float]] = {name: [] for name in (*ours, "ready")}
     for report in reports:
         rows = {row["entry"]: row for row in report["entries"] if row["status"] == "ok"}
         # A search begins with the heuristic's program: where it found none faster, that is its record.
-        rows.setdefault("record", rows["heuristic"])
+        if "record" in ours and "heuristic" in rows:
+            rows.setdefault("record", rows["heuristic"])
         other = best_baseline(report)
         assert other is not None
         cells = [title(report)]
-        for name in OURS:
+        for name in ours:
             ratio = ratio_of(report, other, rows[name]) if name in rows else None
             if ratio is not None:
                 ratios[name].append(ratio)
             cells += ["–", "–"] if ratio is None else [seconds_text(rows[name]["min"]), f"{ratio:.2f}"]
-        share = max(rows[name]["share"] or 0 for name in OURS if name in rows)
+        ready = rows["line" if "line" in rows else "heuristic"]
+        ratios["ready"] += [ratio for ratio in [ratio_of(report, other, ready)] if ratio is not None]
+        share = max(rows[name]["share"] or 0 for name in ours if name in rows)
         cells += [other["name"], seconds_text(other["min"]), f"{share:.0%} ({report['limits']['bound']})"]
         print("| " + " | ".join(cells) + " |")
     for name, found in ratios.items():
-        print(f"\n{OURS[name]}: geometric mean {geometric_mean(found):.2f}, least {min(found):.2f}", end="")
+        told = f"{geometric_mean(found):.2f}, least {min(found):.2f}, of {len(found)}"
+        print(
+            f"\n{ours.get(name, 'the line, or where there is none the pass')}: geometric mean {told}", end=""
+        )
     print()
+
+
+def _rows(report: Report, entry: str) -> list[Row]:
+    return [row for row in report["entries"] if row["status"] == "ok" and row["entry"] == entry]
 
 
 if __name__ == "__main__":
