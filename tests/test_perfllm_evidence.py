@@ -131,7 +131,7 @@ def test_what_is_there_is_not_run_again(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
     began: list[tuple[str, int]] = []
 
-    def ran(wanted, measurer):
+    def ran(wanted, measurer, on):
         began.append((wanted["agent"], wanted["seed"]))
         if len(began) == 3:
             raise KeyboardInterrupt

@@ -33,7 +33,12 @@ DtypeOption = Annotated[str, typer.Option("--dtype", help="Of such a model: floa
 
 def train(
     names: Annotated[list[str], typer.Argument(metavar="KERNEL…", help="Kernels or text files.")],
-    budget: Annotated[int, typer.Option("--budget", min=2, help="Programs measured, for each kernel.")] = 200,
+    budget: Annotated[
+        int,
+        typer.Option(
+            "--budget", min=2, help="Programs measured, for each kernel on average: they take turns."
+        ),
+    ] = 200,
     seed: Annotated[int, typer.Option("--seed", help="The same seed and times give the same run.")] = 0,
     shape: ShapeOption = None,
     policy: PolicyOption = None,
