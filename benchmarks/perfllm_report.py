@@ -32,6 +32,7 @@ SWITCHED = (
     "perfllm-flat",
     "perfllm-bag",
     "perfllm-kinds",
+    "perfllm-argmax",
     "perfllm-blind",
 )
 PAPERS = ("perfllm-paper", "perfllm-paper-plain")

@@ -271,7 +271,7 @@ def played(settings: Settings = SMALL, evaluations: int = 24, seed: int = 0, sta
 
 def test_it_plays_a_gpu_as_it_plays_any_target():
     start = Game.new(kernels.get("relu").program((16, 256)), "relu", "16x256", "cuda")
-    events = played(evaluations=10, start=start)
+    events = played(evaluations=24, start=start)
     names = {move.name for e in events for move in e.line}
     assert names & {"map_grid", "map_block"}, names
     for move in events[-1].best.line:
@@ -348,15 +348,32 @@ def test_an_action_never_tried_counts_for_a_little_more():
     values = torch.zeros(len(player.learner.choices[position].moves) + 1)
     untried = next(n for n in range(1, len(values)) if (position, n) not in player.learner.reached)
     values[tried], values[untried] = 1.0, 0.95
-    assert player._chosen(position, values) == untried
+    assert player._chosen(position, values, range(len(values))) == untried
     values[untried] = 0.85
-    assert player._chosen(position, values) == tried
+    assert player._chosen(position, values, range(len(values))) == tried
+
+
+def test_a_greedy_action_is_the_best_of_a_few_drawn_or_of_all(monkeypatch):
+    asked = []
+    chosen = Player._chosen
+
+    def told(self, position, values, among):
+        asked.append((len(among), len(values)))
+        return chosen(self, position, values, among)
+
+    monkeypatch.setattr(Player, "_chosen", told)
+    greedy = replace(SMALL, epsilon_first=0.0, epsilon_last=0.0)
+    begun_player(replace(greedy, sampled=3))
+    assert all(1 <= among <= 3 for among, _ in asked) and any(among > 1 for among, _ in asked)
+    asked.clear()
+    begun_player(replace(greedy, sampled=0))
+    assert all(among == of for among, of in asked)
 
 
 def test_a_player_that_would_always_stop_plays_on():
     settings = replace(SMALL, epsilon_first=0.0, epsilon_last=0.0, restarts=0.0, updates=0)
     player = Player([Task(game())], encoder(SMALL.encoder), settings, 0, 10)
-    player._chosen = lambda position, values: STOP
+    player._chosen = lambda position, values, among: STOP
     while proposed := player.propose():
         player.hear([1.0] * len(proposed))
     assert len(player.times) == 10

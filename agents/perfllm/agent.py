@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -360,7 +360,6 @@ class Player:
     rounds: int = 0
     losses: list[float] = field(default_factory=list)  # of the last round
     elite: dict[int, list[tuple[float, Trail]]] = field(default_factory=dict)  # the fastest of each task
-    restarted: dict[str, int] = field(default_factory=dict)  # how many episodes began at a fast program
     _episodes: list[Episode] = field(default_factory=list)
     _begun: int = 0
     _pending: list[_Pending] = field(default_factory=list)
@@ -491,17 +490,14 @@ class Player:
         elite = self.elite.get(task)
         if not elite or rng.random() >= settings.restarts:
             return Episode(self._begun, task, self.starts[task], settings.episode_moves)
-        often = self.restarted if settings.spread else {}
-        weights = [reward**ELITISM / (1 + often.get(trail.program.hash, 0)) for reward, trail in elite]
-        [(_, trail)] = rng.choices(elite, weights)
-        self.restarted[trail.program.hash] = self.restarted.get(trail.program.hash, 0) + 1
+        [(_, trail)] = rng.choices(elite, [reward**ELITISM for reward, _ in elite])
         return Episode(self._begun, task, trail, len(trail.steps) + settings.restart_moves)
 
     def _rank(self, task: int, trail: Trail, reward: float) -> None:
         """Keep the line where its program is among the fastest of its task."""
         elite = self.elite.setdefault(task, [])
         if all(trail.program.hash != other.program.hash for _, other in elite):
-            elite.insert(0 if self.settings.spread else len(elite), (reward, trail))
+            elite.append((reward, trail))
             elite.sort(key=lambda each: -each[0])
             del elite[self.settings.elite :]
 
@@ -513,12 +509,16 @@ class Player:
 
     def _act(self, episode: Episode, rng: random.Random, may_stop: bool) -> _Pending | None:
         """The ε-greedy action as a program to be timed; None where the episode ends here, which without
-        ``may_stop`` is only where there is no move."""
+        ``may_stop`` is only where there is no move. Greedy is the best of a few drawn, or of all."""
         trail, epsilon = episode.trail, self.epsilon
         choice, key = self._look(trail), trail.program.hash
         values = self.learner.values(choice)
         explored = rng.random() < epsilon or not may_stop
-        action = self._drawn(choice, rng, may_stop) if explored else self._chosen(key, values)
+        if explored:
+            action = self._drawn(choice, rng, may_stop)
+        else:
+            sampled = {self._drawn(choice, rng, may_stop) for _ in range(self.settings.sampled)}
+            action = self._chosen(key, values, sampled or range(len(values)))
         q, best_q = float(values[action]), float(values.max())
         there = self._moved(trail, choice.moves[action - 1]) if action != STOP else None
         if there is not None:
@@ -532,12 +532,16 @@ class Player:
         )
         return None
 
-    def _chosen(self, position: str, values: Tensor) -> int:
-        """The best action, those never tried counting for a little more: to stop is always known."""
-        extra = self.settings.novelty * values.abs()
+    def _chosen(self, position: str, values: Tensor, among: Collection[int]) -> int:
+        """The best of these actions, those never tried count for a little more; to stop is known."""
         reached = self.learner.reached
-        extra[[n for n in range(len(values)) if n == STOP or (position, n) in reached]] = 0.0
-        return int((values + extra).argmax())
+
+        def worth(action: int) -> float:
+            value = float(values[action])
+            known = action == STOP or (position, action) in reached
+            return value if known else value + self.settings.novelty * abs(value)
+
+        return max(sorted(among), key=worth)
 
     def _drawn(self, choice: Choice, rng: random.Random, may_stop: bool) -> int:
         """A random action; each kind of move, and to stop, equally likely."""
@@ -580,14 +584,12 @@ class Player:
             for task, kept in self.elite.items()
         }
         data = {"rounds": self.rounds, "times": times, "begun": self._begun, "episodes": episodes}
-        data["restarted"] = self.restarted
         return tensors, data | {"elite": elite, "learner": learned}
 
     def restore(self, tensors: Mapping[str, Tensor], data: Mapping[str, Any]) -> None:
         """Put ``state`` back."""
         self.learner.restore(tensors, data["learner"])
         self.rounds, self._begun = data["rounds"], data["begun"]
-        self.restarted = dict(data.get("restarted", {}))  # not there in checkpoints of an earlier version
         self.times = {key: math.inf if took is None else took for key, took in data["times"].items()}
         self._episodes = [
             Episode(number, task, self._replayed(task, moves), until)

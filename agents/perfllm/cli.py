@@ -66,6 +66,10 @@ def train(
     restarts: Annotated[
         float, typer.Option("--restarts", min=0.0, max=1.0, help="Share of episodes from a fast program met.")
     ] = Settings.restarts,
+    sampled: Annotated[
+        int,
+        typer.Option("--sampled", min=0, help="A greedy move is the best of so many drawn; 0: of all."),
+    ] = Settings.sampled,
     novelty: Annotated[
         float, typer.Option("--novelty", min=0.0, help="So much more counts an action never tried.")
     ] = Settings.novelty,
@@ -101,7 +105,7 @@ def train(
     settings = Settings(
         max_bellman=not plain, double=double, dueling=dueling, replay=replay,
         target_network=target_network, symlog=symlog, tightened=tightened, tried=tried, kinds=kinds,
-        restarts=restarts, novelty=novelty, gamma=gamma, epsilon_first=epsilon_first,
+        restarts=restarts, sampled=sampled, novelty=novelty, gamma=gamma, epsilon_first=epsilon_first,
         epsilon_last=epsilon_last,
         episode_moves=moves, most_actions=actions,
         encoder=EncoderSettings(encoder, pooling, max_length, dtype),

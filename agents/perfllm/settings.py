@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,9 @@ class EncoderSettings:
     weights: str = ""
 
 
+FIRST: Mapping[str, Any] = {"sampled": 0, "epsilon_last": 0.5}  # how settings were when digests began
+
+
 @dataclass(frozen=True)
 class Settings:
     """The agent's settings, with the switches first."""
@@ -35,14 +40,14 @@ class Settings:
     symlog: bool = True
     tightened: bool = True  # targets are at least what moves already made have come to
     tried: bool = True  # targets look ahead through actions that were tried, not through guesses
-    spread: bool = False  # restarts favour programs seldom begun from, and of equally fast ones the newest
     kinds: bool = False  # the network is told the kind of each move, which embeddings hide
     restarts: float = 0.9  # share of episodes that begin at a fast program met before; 0: always at the start
+    sampled: int = 3  # a greedy action is the best of so many drawn at random; 0: of all
     novelty: float = 0.1  # so much more counts, in choosing, an action never tried in its position
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
     gamma: float = 0.97
     epsilon_first: float = 1.0
-    epsilon_last: float = 0.5
+    epsilon_last: float = 0.2
     epsilon_share: float = 0.4  # of the budget, until ε is at its last value
     environments: int = 4  # episodes side by side, so that there is a batch to compile
     episode_moves: int = 6
@@ -62,9 +67,9 @@ class Settings:
 
     @property
     def digest(self) -> str:
-        """Differs where an agent would learn in another way; a setting that is new, and left alone, changes
+        """Differs where an agent would learn in another way; a setting that is new, and switched off, changes
         nothing."""
-        usual = asdict(Settings())
+        usual = asdict(Settings(**FIRST))
         told = {name: value for name, value in asdict(self).items() if value != usual[name]}
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -74,6 +79,7 @@ PAPER = Settings(
     tried=False,
     restarts=0.0,
     novelty=0.0,
+    sampled=0,
     epsilon_share=0.6,
     epsilon_last=0.1,
     episode_moves=24,
@@ -89,7 +95,11 @@ VARIANTS: dict[str, tuple[str, Settings]] = {
     "perfllm-flat": ("the same without dueling heads", Settings(dueling=False)),
     "perfllm-blind": (
         "the same with moves at random throughout: what learning adds is the difference",
-        Settings(epsilon_first=1.0, epsilon_last=1.0),
+        Settings(epsilon_first=1.0, epsilon_last=1.0, sampled=0),
+    ),
+    "perfllm-argmax": (
+        "the same taking the best of all actions, in every second move: not the best of three drawn",
+        Settings(sampled=0, epsilon_last=0.5),
     ),
     "perfllm-kinds": (
         "the same, the network told the kind of each move besides",

@@ -85,6 +85,10 @@ def _start(ready: bool) -> None:
             "Moves looked at", 0, 1000, standard_settings.most_actions, key="train_actions",
             help="Of a position; 0: all that are legal.",
         )  # fmt: skip
+        chosen["sampled"] = one.number_input(
+            "Moves drawn", 0, 1000, standard_settings.sampled, key="train_sampled",
+            help="A greedy move is the best of so many drawn at random; 0: the best of all.",
+        )  # fmt: skip
     if not st.button("Start", type="primary", key="train_start", disabled=not ready):
         return
     settings = {name: value for name, value in chosen.items() if value != getattr(standard_settings, name)}
