@@ -19,6 +19,7 @@ from dojo_core.moves.examples import WIDE
 from dojo_core.program.dtypes import INTEGERS, arithmetic, dtypes_of
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.targets.cpu.chains import BARRIER
 from dojo_core.targets.cpu.code import NotGeneratable, Parameter
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.limits import VECTOR_DTYPES
@@ -543,6 +544,43 @@ def test_guarded_loops_that_the_compiler_vectorises():
     guarded = program(body, buffers)
     inputs = random_inputs(guarded)
     np.testing.assert_array_equal(run_program(guarded, inputs)["y"], inputs["x"].max(1))
+
+
+SUM = "64 y[{0}] = 0\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "| 256 y[{0}] += x[{0},{1}*2+1]\n| | y[{0}] += x[{0},{1}*2]",
+        "| 256 1 y[{0}] += x[{0},{1}*2+{2}+1]\n| | 1 y[{0}] += x[{0},{1}*2+{2}]",
+        "| 256 2:u y[{0}] += x[{0},{1}*2-{2}+1]",
+        "| 256 t[{0},{1}] = x[{0},{1}*2+1]*2\n| | y[{0}] += t[{0},{1}]\n| | t[{0},{1}] = x[{0},{1}*2]*2\n"
+        "| | y[{0}] += t[{0},{1}]",
+    ],
+)
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_sums_that_the_compiler_would_vectorise_wrongly(body, dtype):
+    """Found by a search: where gcc 12 met a sum's elements in descending order, it added others."""
+    buffers = f"x {dtype} [64, 512] heap\ny {dtype} [64] heap\nt {dtype} [64:N, 256:N] stack"
+    buffers = buffers if "t[" in body else buffers.rpartition("\n")[0]
+    backwards = program(SUM + body, buffers)
+    assert BARRIER in generate(backwards).text
+    inputs = random_inputs(backwards)
+    expected = inputs["x"].sum(1, dtype="f8") * (2 if "t[" in body else 1)
+    np.testing.assert_allclose(run_program(backwards, inputs)["y"], expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "| 256 y[{0}] += x[{0},{1}*2]\n| | y[{0}] += x[{0},{1}*2+1]",
+        "| 511 y[{0}] += x[{0},{1}+1]\n| | y[{0}] += x[{0},{1}]",
+        "| 512 y[{0}] += x[{0},{1}]",
+    ],
+)
+def test_sums_that_the_compiler_gets_right_are_left_to_it(body):
+    assert BARRIER not in generate(program(SUM + body, "x f32 [64, 512] heap\ny f32 [64] heap")).text
 
 
 def test_an_iterator_as_a_truth_value():

@@ -34,6 +34,7 @@ from dojo_core.program.tree import (
     Scope,
 )
 from dojo_core.program.unification import Mismatch, unify
+from dojo_core.targets.cpu.chains import BARRIER, Read, Scalar, misread
 from dojo_core.targets.cpu.code import Code, NotGeneratable, Parameter
 from dojo_core.targets.cpu.conversions import (
     HALVES,
@@ -87,6 +88,7 @@ class _Generator:
         self.strict = policy == "strict"
         self.lines: list[tuple[str, Path | None]] = []
         self.images: dict[int, Affine] = {}  # unrolled iterators: their value in the copy being written
+        self.statements: list[Scalar] = []  # of the outermost loop being written
         self.explained: set[Path] = set()  # operations whose comment is written
         self.bounds: dict[str, float] = {}
         self.pieces: dict[str, int] = {}  # heap temporaries: byte offset in the workspace
@@ -203,7 +205,12 @@ class _Generator:
                 self._line("#pragma omp parallel for schedule(static)", path, indent)
             kind = "int" if scope.size < 2**31 else "i64"
             self._line(f"for ({kind} i{depth} = 0; i{depth} < {scope.size}; ++i{depth}) {{", path, indent)
+            begin, inside = len(self.lines), len(self.statements)
             self._body(scope.body, path, above, indent + 1)
+            if misread(self.statements[inside:], depth):
+                self.lines.insert(begin, ("    " * (indent + 1) + BARRIER, path))
+            if not depth:
+                self.statements.clear()
             self._line("}", path, indent)
 
     def _written_out(self, scope: Scope, path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
@@ -375,12 +382,23 @@ class _Generator:
             for text in self._prefetch(access, scopes):
                 self._line(text, path, indent)
         vector = bool(scopes) and scopes[-1].mark == "v"
+        if not vector:
+            self.statements.append(self._scalar(op, scopes))
         statement = self._vector(op, scopes) if vector else self.scalars.statement(op, scopes)
         self._line(f"if ({guard}) {statement}" if guard else statement, path, indent)
         bound = ERROR_BOUNDS.get(op.function)
         if bound is not None:
             f64 = self.dtypes[op.target.array] == "f64"
             self.bounds[str(path)] = F64_ERROR_BOUND if f64 else bound
+
+    def _scalar(self, op: Op, scopes: tuple[Scope, ...]) -> Scalar:
+        """What gcc's vectorizer sees of an operation on single numbers."""
+        cells: list[tuple[str, Read | None]] = []
+        for access in (op.target, *op.reads):
+            buffer, flat = self.program.buffer_of[access.array].name, self._flat(access)
+            cells.append((self._place(access, scopes), (buffer, flat) if isinstance(flat, Affine) else None))
+        adds = op.accumulate in ("+", "*") and self.dtypes[op.target.array] in FLOATS
+        return Scalar(*cells[0], adds, tuple(cells[1:]))
 
     def _explain(self, written: Op, path: Path, indent: int) -> None:
         """The line of program text above the first statement of an operation."""
