@@ -101,7 +101,12 @@ def run() -> None:
 
 
 def go(name: str) -> None:
-    """Leave for another page, in the same session."""
+    """Leave for another page, in the same session.
+
+    A message of the page before that is under way meanwhile names that page and would call it back: the bar
+    is told where the session was to go, and asks for it again.
+    """
+    st.session_state["going"] = {"n": time.monotonic_ns(), "to": name}
     st.switch_page(st.session_state["pages"][name])
 
 
@@ -180,6 +185,7 @@ def _bar(current: str, drawn: dict[str, Any]) -> None:
                 "machine": this_machine().summary,
                 "queue": queue,
                 "sharing": sharing,
+                "going": st.session_state.get("going"),
             },
             on_go_change=lambda: None,
             on_share_change=lambda: st.session_state.update(sharing=_share(the_player())),
@@ -189,4 +195,6 @@ def _bar(current: str, drawn: dict[str, Any]) -> None:
         if telling and state is None:
             st.rerun()
 
+    # A fragment of each page's own: a timer of the page before, still under way, would draw only the bar.
+    draw.__qualname__ = f"the bar of {current}"
     st.fragment(run_every=POLL if telling else None)(draw)()

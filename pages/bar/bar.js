@@ -1,5 +1,5 @@
-// The bar. It sends `go` with a page's name, again until that page is there, and `share`; where a page is opened in another tab, the links' own
-// addresses name the player and the game. Names go in through textContent alone.
+// The bar. It sends `go` with a page's name, again until that page is there and stays, and `share`; where a page is opened in another tab, the links'
+// own addresses name the player and the game. Names go in through textContent alone.
 
 function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -15,6 +15,7 @@ function element(tag, attributes = {}, ...children) {
 
 const AGAIN = 2500; // ms until a page that has not come is asked for again
 const TRIES = 8;
+const STAYS = 1500; // ms: until then a message that was under way when the page was drawn may call the one before back
 
 function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
@@ -31,14 +32,20 @@ class Bar {
       this.nav, element("span", { class: "spring" }), this.game, this.machine, this.queue, this.share);
     parent.append(this.root);
     this.links = new Map();
-    this.wanted = null; // the page that was asked for and has not come
-    window.addEventListener("popstate", () => { this.wanted = null; });
+    this.wanted = null; // the page that was asked for, until it has come and stayed
+    this.stage = ""; // of the way there: asked, here
+    window.addEventListener("popstate", () => this.seek(null));
   }
 
   update(component) {
     this.component = component;
     const data = component.data;
-    if (data.current === this.wanted) this.wanted = null;
+    // The server has left for a page (shell.go). Told once: the window outlives the bar, and a reload begins a new session.
+    if (data.going && data.going.n !== window.dojoGone) {
+      window.dojoGone = data.going.n;
+      this.seek(data.going.to);
+    }
+    this.watch();
     const names = data.pages.map((page) => page.name).join();
     if (names !== this.names) {
       this.names = names;
@@ -100,10 +107,27 @@ class Bar {
     const go = (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return; // another tab
       event.preventDefault();
-      this.wanted = page.name === this.component.data.current ? null : page.name;
-      this.go(TRIES);
+      this.seek(page.name);
+      this.watch();
     };
     return element("a", { title: page.about, onclick: go }, words);
+  }
+
+  seek(name) {
+    clearTimeout(this.timer);
+    this.wanted = name;
+    this.stage = "";
+  }
+
+  /** Ask for the page that is wanted where it is not shown; want it no more once it has stayed. */
+  watch() {
+    if (this.wanted === null) return;
+    const stage = this.component.data.current === this.wanted ? "here" : "asked";
+    if (stage === this.stage) return;
+    this.stage = stage;
+    clearTimeout(this.timer);
+    if (stage === "asked") this.go(TRIES);
+    else this.timer = setTimeout(() => this.seek(null), STAYS);
   }
 
   /** A message is lost where the connection was: this one goes out until the page is there. */

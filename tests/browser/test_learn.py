@@ -115,6 +115,39 @@ def test_a_wrong_try_is_told_hints_come_in_levels_and_the_solution_can_be_shown(
     learn.locator("[data-step='one-loop-for-both'] >> text=with the solution").wait_for()
 
 
+def test_what_is_pressed_while_another_page_is_on_its_way_does_not_call_this_one_back(
+    page: Any, server: Any
+) -> None:
+    held: list[Any] = []
+    slow = False
+
+    def through(browser: Any) -> None:
+        """Between the page and the server: what the server says is kept as long as the way is slow."""
+        beyond = browser.connect_to_server()
+        beyond.on_message(lambda said: held.append((browser, said)) if slow else browser.send(said))
+
+    page.route_web_socket("**/_stcore/stream", through)
+    page.goto(f"{server.url}/learn")
+    page.locator("[data-step='one-loop-for-both']").click()
+    page.wait_for_selector(".row[data-move]")
+    slow = True
+    page.click("text=Open on Play")
+    page.wait_for_timeout(1000)  # the server has left for Play; the page does not know
+    assert held
+    page.click(".foot >> text=Hint")
+    page.wait_for_timeout(1000)
+    while held:  # in order: more may come meanwhile
+        browser, said = held.pop(0)
+        browser.send(said)
+        page.wait_for_timeout(30)  # Streamlit's page fails where two pages come in one frame
+    slow = False
+    page.wait_for_selector("nav a[aria-current=page] >> text=Play")
+    page.wait_for_timeout(2000)  # and it stays
+    assert page.locator("nav a[aria-current=page]").inner_text() == "Play"
+    assert page.locator(".entry").count() == 1
+    assert page.locator(".learn").count() == 0
+
+
 def test_progress_survives_the_server(learn: Any, server: Any) -> None:
     learn.locator("[data-step='one-line-one-loop']").click()
     learn.wait_for_selector(".answer")
