@@ -21,7 +21,7 @@ from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.chains import BARRIER
 from dojo_core.targets.cpu.code import NotGeneratable, Parameter
-from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.cpu.codegen import STRICT, WRITTEN_OUT, generate
 from dojo_core.targets.cpu.limits import VECTOR_DTYPES
 from tests.compiled import PREAMBLE, load, random_inputs, run, run_program
 from tests.test_moves import kernel
@@ -340,7 +340,7 @@ def test_names_that_c_or_we_have_taken_are_changed():
 def test_the_same_program_gives_the_same_c_in_every_process():
     script = (
         "from dojo_core import kernels\n"
-        "from dojo_core.targets.cpu.codegen import generate\n"
+        "from dojo_core.targets.cpu.codegen import STRICT, WRITTEN_OUT, generate\n"
         "for name in kernels.names(): print(generate(kernels.get(name).program(kernels.get(name).shapes[0])).text)"
     )
     texts = [
@@ -581,6 +581,25 @@ def test_sums_that_the_compiler_would_vectorise_wrongly(body, dtype):
 )
 def test_sums_that_the_compiler_gets_right_are_left_to_it(body):
     assert BARRIER not in generate(program(SUM + body, "x f32 [64, 512] heap\ny f32 [64] heap")).text
+
+
+@pytest.mark.parametrize(
+    ("body", "long"),
+    [
+        ("| 65:u 8 y[{0}] += x[{0},{1}*8+{2}]", True),  # gcc writes a loop of 8 out by itself
+        ("| 64:u 8 y[{0}] += x[{0},{1}*8+{2}]", False),
+        ("| 65:u 17 y[{0}] += x[{0},{1}*17+{2}]", False),  # but none of 17
+        ("| 1024:u y[{0}] += x[{0},{1}]", False),  # one sum only
+        ("| 142:u 8:v t[{0},{1}*8+{2}] = x[{0},{1}*8+{2}]\n| y[{0}] += t[{0},3]", False),  # vectors already
+    ],
+)
+def test_many_short_sums_are_kept_from_gccs_search_for_vectors(body, long):
+    """It would for half a minute."""
+    buffers = "x f32 [4, 1136] heap\ny f32 [4] heap" + "\nt f32 [4, 1136] stack" * ("t[" in body)
+    written = program("4 y[{0}] = 0\n" + body, buffers)
+    assert generate(written).text.startswith(WRITTEN_OUT) == long
+    assert generate(written, "strict").text.startswith(STRICT + WRITTEN_OUT * long)
+    agree(written, written)
 
 
 def test_an_iterator_as_a_truth_value():

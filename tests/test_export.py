@@ -193,6 +193,21 @@ def test_every_file_has_its_fields_filled_in():
             compile(text, path, "exec")
 
 
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("name", ["strict", "written_out", "STRICT"])
+def test_macros_of_a_file_clash_with_no_name_and_say_how_gcc_is_to_compile_it(tmp_path, compiler, name):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed (Debian: apt-get install {compiler})")
+    much = f"kernel {name}\nin x\nout y\nx f32 [520] heap\ny f32 [1] heap\n1 y[{{0}}] = 0\n"
+    much += "1 65:u 8 y[{0}] += x[{1}*8+{2}]\n"
+    write(library([own(much, "strict")], "kept"), tmp_path / "library")
+    (code,) = (tmp_path / "library" / "kernels").glob("*.c")
+    assert "static STRICT WRITTEN_OUT void" in code.read_text()
+    done(
+        compiler, "-Wall", "-Wextra", "-Werror", "-DKERNEL_LEVEL=avx2", "-c", code, "-o", "k.o", cwd=tmp_path
+    )
+
+
 def test_the_preamble_is_cut_into_declarations_that_are_the_preamble_again():
     cut = declarations(PREAMBLE)
     assert "".join(d.text for d in cut) == PREAMBLE

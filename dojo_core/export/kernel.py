@@ -20,7 +20,7 @@ from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Record
 from dojo_core.program.tree import DTYPE_BYTES, Program, Scope, walk
 from dojo_core.targets.cpu.code import Code, NotGeneratable
-from dojo_core.targets.cpu.codegen import PREAMBLE, STRICT, generate
+from dojo_core.targets.cpu.codegen import PREAMBLE, STRICT, WRITTEN_OUT, generate
 from dojo_core.targets.cpu.limits import VECTOR_BYTES
 from dojo_core.targets.instructions import INSTRUCTIONS
 
@@ -173,19 +173,21 @@ def kernel_files(made: Instance, library: str) -> dict[str, str]:
 
 
 def _file(made: Instance, code: Code, told: list[str], library: str) -> str:
-    text, strict = code.text, ""
-    if text.startswith(STRICT):
-        text, strict = text.removeprefix(STRICT), "kernel_strict "
+    text, attributes = code.text, []
+    for name, attribute in {"STRICT": STRICT, "WRITTEN_OUT": WRITTEN_OUT}.items():
+        if text.startswith(attribute):
+            text = text.removeprefix(attribute)
+            attributes.append(name)
     functions = needed(text, PREAMBLE)
     if re.search(r"\bf16\b", functions):
         functions = filled("half.h.in") + "\n" + functions
-    if strict:
-        functions += "\n" + filled("strict.h.in").rstrip() + "\n"
+    for name in attributes:
+        functions += "\n" + filled(f"{name.lower()}.h.in").rstrip() + "\n"
     return filled(
         "kernel.c.in",
         comment=comment(told),
         functions=functions.rstrip(),
-        kernel=f"static {strict}{text}".rstrip(),
+        kernel=f"static {''.join(f'{name} ' for name in attributes)}{text}".rstrip(),
         entry=f"{library}_{made.name}",
         symbol=code.symbol,
         fence="\n" + filled("fence.h.in").rstrip() if "_stream(" in text else "",

@@ -48,7 +48,7 @@ from dojo_core.targets.instructions import INSTRUCTIONS
 from dojo_core.targets.scalars import WRAPPING, Scalars, atom, c_type, guard_text, index_text, literal
 from dojo_core.targets.target import lanes_of
 
-__all__ = ["PREAMBLE", "generate"]
+__all__ = ["PREAMBLE", "STRICT", "WRITTEN_OUT", "generate"]
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 _SHORTEST = 16  # bytes of a vector register
@@ -58,12 +58,17 @@ _KEYWORDS = frozenset(
     """auto break case char const continue default do double else enum extern float for goto if inline int
     long register restrict return short signed sizeof static struct switch typedef union unsigned void
     volatile while asm typeof linux unix i386 bool true false nullptr constexpr alignas alignof
-    static_assert thread_local arrays workspace prefetch prefetch_write INLINE""".split()  # noqa: SIM905
+    static_assert thread_local arrays workspace prefetch prefetch_write
+    INLINE KERNEL_LEVEL STRICT WRITTEN_OUT""".split()  # noqa: SIM905
 )
 _OURS = re.compile(rf"(?:bf|[fiu])\d+(?:x\d+)?(?:_\w+)?|i\d+|_.*|kernel_\w+|(?:{'|'.join(INSTRUCTIONS)})_\d+")
 
 _HORIZONTAL = {"+": "sum", "*": "product", "max": "maximum", "min": "minimum"}
 STRICT = '__attribute__((optimize("fp-contract=off"))) '
+# What gcc makes of many short reductions among scalars, lanes gathered one by one, takes it half a minute.
+WRITTEN_OUT = '__attribute__((optimize("no-tree-slp-vectorize"))) '
+_MANY = 512  # steps of reductions in loops that gcc writes out by itself
+_PEELED = 16  # iterations of such loops
 
 
 def generate(program: Program, policy: str = "reassoc") -> Code:
@@ -89,6 +94,7 @@ class _Generator:
         self.lines: list[tuple[str, Path | None]] = []
         self.images: dict[int, Affine] = {}  # unrolled iterators: their value in the copy being written
         self.statements: list[Scalar] = []  # of the outermost loop being written
+        self.peeled = 0  # steps of reductions in loops that gcc writes out
         self.explained: set[Path] = set()  # operations whose comment is written
         self.bounds: dict[str, float] = {}
         self.pieces: dict[str, int] = {}  # heap temporaries: byte offset in the workspace
@@ -105,9 +111,7 @@ class _Generator:
     def code(self) -> Code:
         program = self.program
         symbol = f"kernel_{program.name}"
-        self._line(
-            f"{STRICT if self.strict else ''}void {symbol}(void *const *arrays, void *workspace) {{", None, 0
-        )
+        self._line(f"void {symbol}(void *const *arrays, void *workspace) {{", None, 0)
         parameters = self._interface()
         tables = len(self.lines)
         for buffer in program.buffers:
@@ -121,8 +125,9 @@ class _Generator:
         self._body(program.body, (), (), 1)
         self._line("}", None, 0)
         self.lines[tables:tables] = self._tables()
+        attributes = STRICT * self.strict + WRITTEN_OUT * (self.peeled > _MANY)
         return Code(
-            text="\n".join(text for text, _ in self.lines) + "\n",
+            text=attributes + "\n".join(text for text, _ in self.lines) + "\n",
             symbol=symbol,
             nodes=tuple(path for _, path in self.lines),
             parameters=parameters,
@@ -384,6 +389,7 @@ class _Generator:
         vector = bool(scopes) and scopes[-1].mark == "v"
         if not vector:
             self.statements.append(self._scalar(op, scopes))
+            self.peeled += _peeled(scopes) if op.accumulate else 0
         statement = self._vector(op, scopes) if vector else self.scalars.statement(op, scopes)
         self._line(f"if ({guard}) {statement}" if guard else statement, path, indent)
         bound = ERROR_BOUNDS.get(op.function)
@@ -563,6 +569,16 @@ def _names(program: Program) -> dict[str, str]:
             name += "_"
         names[given] = name
     return names
+
+
+def _peeled(scopes: Sequence[Scope]) -> int:
+    """The iterations of the short loops right around a statement, which gcc writes out; 0 without any."""
+    written = 1
+    for scope in reversed(scopes):
+        if scope.mark == "u" or written * scope.size > _PEELED:
+            break
+        written *= scope.size
+    return written if written > 1 else 0
 
 
 def _has(scope: Scope) -> bool:
