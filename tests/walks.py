@@ -305,10 +305,12 @@ def walk_from(
     others: int | None,
     caution: bool = False,
     until: float = math.inf,
+    compared: int = 1,
 ) -> tuple[Program, Finding | None]:
     """Play ``length`` random legal moves, or fewer where ``time.monotonic()`` passes ``until``. Other legal
-    moves of each position are judged too: some of each transformation, or ``others`` in all. Returns the
-    last position and the first finding."""
+    moves of each position are judged too: some of each transformation, or ``others`` in all. At each
+    ``compared``-th position the listing, which leaves most moves unmade, must say of every candidate what
+    comes of making it: this takes longer than all else. Returns the last position and the first finding."""
     terms = oracle.Terms()
     reference = list(oracle.run(program, rules.policy, terms).outputs.values())
     seen: set[str] = set()
@@ -319,15 +321,17 @@ def walk_from(
         here = context(program, rules.target, rules.policy)
         try:
             candidates = list(all_candidates(here))
-            outcomes = [(m, outcome(here, m)) for m in candidates]
+            outcomes = [] if number % compared else [(m, outcome(here, m)) for m in candidates]
+            legal = [move for move in candidates if is_legal(here, move)]
         except Exception as error:
             return program, Finding("crash", rules, program.text, "", _told(error))
+        for move in legal:
+            by_name.setdefault(move.name, []).append(move)
+        listed_legal = set(map(str, legal))
         for move, result in outcomes:
-            if is_legal(here, move) == isinstance(result, Refusal):
+            if (str(move) in listed_legal) == isinstance(result, Refusal):
                 told = f"listed as {'not ' * isinstance(result, Program)}legal"
                 return program, Finding("listing", rules, program.text, str(move), told)
-            if not isinstance(result, Refusal):
-                by_name.setdefault(move.name, []).append(move)
         if caution:
             refused = [(m, r) for m, r in outcomes if isinstance(r, Refusal)]
             count_caution(program, refused, rules, rng, tally, terms, reference)
@@ -338,7 +342,7 @@ def walk_from(
             tried = rng.sample(listed, min(others, len(listed)))
         wild = off_the_grid(program, rules.target, rng)
         tried = [*tried, *(next(wild) for _ in range(4 if others is not None else 12))]
-        if number % 6 == 0:
+        if number % (6 * compared) == 0:
             finding = listing_fault(program, rules)
             if finding is not None:
                 return program, finding
