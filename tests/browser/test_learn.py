@@ -19,10 +19,10 @@ LESSONS = [lesson for lesson in SCHOOL.lessons if not lesson.puzzles]
 
 
 @pytest.fixture
-def learn(page: Any, server: Any) -> Iterator[Any]:
-    page.goto(f"{server.url}/learn")
-    page.wait_for_selector("[data-lesson]")
-    yield page
+def learn(tab: Any, server: Any) -> Iterator[Any]:
+    tab.goto(f"{server.url}/learn")
+    tab.wait_for_selector("[data-lesson]")
+    yield tab
 
 
 def at(page: Any, step: Step) -> None:
@@ -116,7 +116,7 @@ def test_a_wrong_try_is_told_hints_come_in_levels_and_the_solution_can_be_shown(
 
 
 def test_what_is_pressed_while_another_page_is_on_its_way_does_not_call_this_one_back(
-    page: Any, server: Any
+    tab: Any, server: Any
 ) -> None:
     held: list[Any] = []
     slow = False
@@ -126,26 +126,26 @@ def test_what_is_pressed_while_another_page_is_on_its_way_does_not_call_this_one
         beyond = browser.connect_to_server()
         beyond.on_message(lambda said: held.append((browser, said)) if slow else browser.send(said))
 
-    page.route_web_socket("**/_stcore/stream", through)
-    page.goto(f"{server.url}/learn")
-    page.locator("[data-step='one-loop-for-both']").click()
-    page.wait_for_selector(".row[data-move]")
+    tab.route_web_socket("**/_stcore/stream", through)
+    tab.goto(f"{server.url}/learn")
+    tab.locator("[data-step='one-loop-for-both']").click()
+    tab.wait_for_selector(".row[data-move]")
     slow = True
-    page.click("text=Open on Play")
-    page.wait_for_timeout(1000)  # the server has left for Play; the page does not know
+    tab.click("text=Open on Play")
+    tab.wait_for_timeout(1000)  # the server has left for Play; the page does not know
     assert held
-    page.click(".foot >> text=Hint")
-    page.wait_for_timeout(1000)
+    tab.click(".foot >> text=Hint")
+    tab.wait_for_timeout(1000)
     while held:  # in order: more may come meanwhile
         browser, said = held.pop(0)
         browser.send(said)
-        page.wait_for_timeout(30)  # Streamlit's page fails where two pages come in one frame
+        tab.wait_for_timeout(30)  # Streamlit's page fails where two pages come in one frame
     slow = False
-    page.wait_for_selector("nav a[aria-current=page] >> text=Play")
-    page.wait_for_timeout(2000)  # and it stays
-    assert page.locator("nav a[aria-current=page]").inner_text() == "Play"
-    assert page.locator(".entry").count() == 1
-    assert page.locator(".learn").count() == 0
+    tab.wait_for_selector("nav a[aria-current=page] >> text=Play")
+    tab.wait_for_timeout(2000)  # and it stays
+    assert tab.locator("nav a[aria-current=page]").inner_text() == "Play"
+    assert tab.locator(".entry").count() == 1
+    assert tab.locator(".learn").count() == 0
 
 
 def test_progress_survives_the_server(learn: Any, server: Any) -> None:

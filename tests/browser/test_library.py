@@ -22,14 +22,14 @@ XSS = "<img src=x onerror=window.hit=1>**bold**"
 
 
 @pytest.fixture
-def library(page: Any, server: Any) -> Iterator[Any]:
+def library(tab: Any, server: Any) -> Iterator[Any]:
     """The Library page, with three records and a game with a nasty name."""
     with Records(server.home / "records.sqlite") as records:
         records.add_all([record(8e-6, time=1.0), record(4e-6, "join_scopes m@0", player=XSS, time=2.0)])
-    page.goto(f"{server.url}/library")
-    page.wait_for_selector("[data-testid=stDataFrame]")
-    yield page
-    assert page.evaluate("window.hit === undefined")
+    tab.goto(f"{server.url}/library")
+    tab.wait_for_selector("[data-testid=stDataFrame]")
+    yield tab
+    assert tab.evaluate("window.hit === undefined")
 
 
 def choose(page: Any, row: int) -> None:
@@ -115,22 +115,22 @@ def test_a_shared_link_brings_the_line_to_another_visitor(page: Any, server: Any
     page.wait_for_selector("text=damaged or cut off")
 
 
-def test_programs_are_compared_and_taken_along(page: Any, server: Any) -> None:
-    page.goto(f"{server.url}/compare")
-    page.get_by_label("Shape (").fill("96x32")
-    page.get_by_label("Shape (").press("Enter")
-    page.get_by_role("spinbutton", name="Rounds").fill("3")
-    page.get_by_role("spinbutton", name="Rounds").press("Enter")
-    page.get_by_role("button", name="Measure").click()
-    page.wait_for_selector("text=Samples", timeout=120_000)
+def test_programs_are_compared_and_taken_along(tab: Any, server: Any) -> None:
+    tab.goto(f"{server.url}/compare")
+    tab.get_by_label("Shape (").fill("96x32")
+    tab.get_by_label("Shape (").press("Enter")
+    tab.get_by_role("spinbutton", name="Rounds").fill("3")
+    tab.get_by_role("spinbutton", name="Rounds").press("Enter")
+    tab.get_by_role("button", name="Measure").click()
+    tab.wait_for_selector("text=Samples", timeout=120_000)
     kept = list((server.home / "comparisons").glob("*.json"))
     document = json.loads(kept[0].read_text())
     rows = {e["entry"]: e for e in document["reports"][0]["entries"]}
     assert rows["start"]["verified"] and rows["start"]["min"] > 0
     assert rows["torch"]["status"] in ("ok", "missing") and len(rows) > 2
-    with page.expect_download() as saved:
-        page.get_by_role("button", name="CSV", exact=True).click()
+    with tab.expect_download() as saved:
+        tab.get_by_role("button", name="CSV", exact=True).click()
     text = Path(saved.value.path()).read_text()
     assert text.splitlines()[0].endswith("fingerprint,machine") and document["fingerprint"] in text
-    page.get_by_text("C", exact=True).click()
-    page.wait_for_selector("text=void kernel_softmax")
+    tab.get_by_text("C", exact=True).click()
+    tab.wait_for_selector("text=void kernel_softmax")

@@ -22,8 +22,8 @@ def test_the_bar_marks_the_page_and_is_reached_by_keyboard(page: Any) -> None:
     )
 
 
-def test_play_is_found_by_its_name_too(page: Any, server: Any) -> None:
-    page.goto(f"{server.url}/play")
-    page.get_by_text("Pick a kernel to begin").wait_for()
-    assert page.locator(".dojo-bar a[aria-current=page]").inner_text() == "Play"
-    assert page.get_by_text("Page not found").count() == 0
+def test_play_is_found_by_its_name_too(tab: Any, server: Any) -> None:
+    tab.goto(f"{server.url}/play")
+    tab.get_by_text("Pick a kernel to begin").wait_for()
+    assert tab.locator(".dojo-bar a[aria-current=page]").inner_text() == "Play"
+    assert tab.get_by_text("Page not found").count() == 0

@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 
-def test_a_training_is_left_found_gone_on_with_in_another_tab_and_played(page: Any, server: Any) -> None:
-    page.goto(f"{server.url}/train")
-    page.get_by_label("Shape").first.fill("8x32")
-    page.get_by_label("Shape").first.press("Enter")
-    page.get_by_text("operations counted").click()
-    count = page.get_by_role("spinbutton", name="Programs")
+def test_a_training_is_left_found_gone_on_with_in_another_tab_and_played(tab: Any, server: Any) -> None:
+    tab.goto(f"{server.url}/train")
+    tab.get_by_label("Shape").first.fill("8x32")
+    tab.get_by_label("Shape").first.press("Enter")
+    tab.get_by_text("operations counted").click()
+    count = tab.get_by_role("spinbutton", name="Programs")
     count.fill("24")
     count.press("Enter")
-    page.wait_for_timeout(700)  # the last choice has reached the server
-    page.get_by_role("button", name="Start", exact=True).click()
-    page.get_by_role("button", name="Pause", exact=True).click(timeout=60_000)
-    page.get_by_role("button", name="Go on", exact=True).wait_for(timeout=60_000)
-    training = page.url
-    page.reload()
-    page.get_by_role("button", name="Go on", exact=True).wait_for(timeout=60_000)
-    other = page.context.new_page()
+    tab.wait_for_timeout(700)  # the last choice has reached the server
+    tab.get_by_role("button", name="Start", exact=True).click()
+    tab.get_by_role("button", name="Pause", exact=True).click(timeout=60_000)
+    tab.get_by_role("button", name="Go on", exact=True).wait_for(timeout=60_000)
+    training = tab.url
+    tab.reload()
+    tab.get_by_role("button", name="Go on", exact=True).wait_for(timeout=60_000)
+    other = tab.context.new_page()
     other.goto(training)
     other.get_by_role("button", name="Go on", exact=True).click(timeout=60_000)
-    for tab in (other, page):  # the first one notices by itself
-        tab.get_by_text("✓ done").wait_for(timeout=120_000)
-    page.get_by_role("button", name="Play this checkpoint").click()
-    page.get_by_role("button", name="Open in Play").click(timeout=120_000)
-    page.wait_for_selector(".entry.here", timeout=60_000)
+    for each in (other, tab):  # the first one notices by itself
+        each.get_by_text("✓ done").wait_for(timeout=120_000)
+    tab.get_by_role("button", name="Play this checkpoint").click()
+    tab.get_by_role("button", name="Open in Play").click(timeout=120_000)
+    tab.wait_for_selector(".entry.here", timeout=60_000)

@@ -24,54 +24,54 @@ def start(page: Any, url: str, programs: int = 24) -> None:
     page.wait_for_selector(".lane >> nth=1")
 
 
-def test_agents_side_by_side_are_paused_stopped_found_and_taken_over(page: Any, server: Any) -> None:
-    start(page, server.url, 20_000)
-    page.wait_for_selector(".lane >> nth=1 >> .log [data-entry]")
-    page.locator(".lane").nth(1).locator("[data-do=pause]").click()
-    page.wait_for_selector(".lane >> nth=1 >> text=paused")
-    page.locator("h1").first.click()
-    page.keyboard.press(" ")  # all that run; the other stays as it is
+def test_agents_side_by_side_are_paused_stopped_found_and_taken_over(tab: Any, server: Any) -> None:
+    start(tab, server.url, 20_000)
+    tab.wait_for_selector(".lane >> nth=1 >> .log [data-entry]")
+    tab.locator(".lane").nth(1).locator("[data-do=pause]").click()
+    tab.wait_for_selector(".lane >> nth=1 >> text=paused")
+    tab.locator("h1").first.click()
+    tab.keyboard.press(" ")  # all that run; the other stays as it is
     for lane in (0, 1):
-        page.wait_for_selector(f".lane >> nth={lane} >> text=paused")
-    watched = page.url
-    page.goto(f"{server.url}/watch")  # the page is left, the runs are not
-    page.wait_for_selector("text=sampling-edges, seed 0")
-    page.goto(watched)
-    lane = page.locator(".lane").nth(1)
+        tab.wait_for_selector(f".lane >> nth={lane} >> text=paused")
+    watched = tab.url
+    tab.goto(f"{server.url}/watch")  # the page is left, the runs are not
+    tab.wait_for_selector("text=sampling-edges, seed 0")
+    tab.goto(watched)
+    lane = tab.locator(".lane").nth(1)
     before = int(lane.locator(".metric .value").first.inner_text())
     lane.locator("[data-do=step]").click()
     end = time.monotonic() + 60
     while int(lane.locator(".metric .value").first.inner_text()) == before:
         assert time.monotonic() < end, "the step did nothing"
-        page.wait_for_timeout(200)
+        tab.wait_for_timeout(200)
     for each in (0, 1):
-        page.locator(".lane").nth(each).locator("[data-do=stop]").click()
-        page.wait_for_selector(f".lane >> nth={each} >> text=stopped")
+        tab.locator(".lane").nth(each).locator("[data-do=stop]").click()
+        tab.wait_for_selector(f".lane >> nth={each} >> text=stopped")
     lane.locator(".line [data-ply='1']").click()
-    page.wait_for_selector(".lane >> nth=1 >> text=after 1 of")
+    tab.wait_for_selector(".lane >> nth=1 >> text=after 1 of")
     lane.locator("[data-do=take_over]").click()
-    page.wait_for_selector(".entry.here")
-    assert len(entries(page)) >= 2 and "g=" in page.url
+    tab.wait_for_selector(".entry.here")
+    assert len(entries(tab)) >= 2 and "g=" in tab.url
 
 
-def test_a_recording_is_stepped_by_keys_and_the_tour_leads_through(page: Any, server: Any) -> None:
-    page.goto(f"{server.url}/watch?demo=softmax-by-hand")
-    page.wait_for_selector(".replay >> text=of 11")
-    page.click(".replay >> text=Pause")
-    page.wait_for_selector(".replay >> text=Play")  # it rests; until then the place goes on
-    page.locator("h1").first.click()
-    at = int(page.inner_text(".replay .where").split()[0])
-    page.keyboard.press("ArrowRight")
-    page.wait_for_selector(f".replay >> text={at + 1} of 11")
-    page.keyboard.press("ArrowLeft")
-    page.wait_for_selector(f".replay >> text={at} of 11")
-    assert page.locator(".program .op").count() > 3
-    page.goto(f"{server.url}/tour")
-    page.wait_for_selector("text=Five loops go over the whole matrix")
+def test_a_recording_is_stepped_by_keys_and_the_tour_leads_through(tab: Any, server: Any) -> None:
+    tab.goto(f"{server.url}/watch?demo=softmax-by-hand")
+    tab.wait_for_selector(".replay >> text=of 11")
+    tab.click(".replay >> text=Pause")
+    tab.wait_for_selector(".replay >> text=Play")  # it rests; until then the place goes on
+    tab.locator("h1").first.click()
+    at = int(tab.inner_text(".replay .where").split()[0])
+    tab.keyboard.press("ArrowRight")
+    tab.wait_for_selector(f".replay >> text={at + 1} of 11")
+    tab.keyboard.press("ArrowLeft")
+    tab.wait_for_selector(f".replay >> text={at} of 11")
+    assert tab.locator(".program .op").count() > 3
+    tab.goto(f"{server.url}/tour")
+    tab.wait_for_selector("text=Five loops go over the whole matrix")
     for words in ("Ten moves that a player made", "an agent goes on", "interleaved rounds", "dojo export"):
-        page.get_by_role("button", name="Next").click()
-        page.wait_for_selector(f"text={words}")
-    assert page.get_by_role("button", name="Next").is_disabled()
-    page.goto(f"{server.url}/tour?station=4")
-    page.get_by_role("button", name="Measure it on this machine").click()
-    page.wait_for_selector("text=/the board, move [1-9]/")  # the agent's program is the first that is offered
+        tab.get_by_role("button", name="Next").click()
+        tab.wait_for_selector(f"text={words}")
+    assert tab.get_by_role("button", name="Next").is_disabled()
+    tab.goto(f"{server.url}/tour?station=4")
+    tab.get_by_role("button", name="Measure it on this machine").click()
+    tab.wait_for_selector("text=/the board, move [1-9]/")  # the agent's program is the first that is offered
