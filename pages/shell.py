@@ -62,7 +62,7 @@ def existing() -> tuple[Entry, ...]:
 
 
 def _drawn(name: str) -> Callable[[], None]:
-    """What ``st.navigation`` runs for a page: a fault in it is told in a sentence."""
+    """What draws a page: a fault in it is told in a sentence."""
 
     def run() -> None:
         try:
@@ -95,9 +95,15 @@ def run() -> None:
         page_title="The Dojo" if current == "play" else f"{chosen.title} · The Dojo",
         page_icon="🥋", layout="wide", initial_sidebar_state="collapsed",
     )  # fmt: skip
-    st.html(f"<style>{tokens()}{_STYLE}</style>")
+    # Each page has a place of its own: of the page before, which stays until this one is drawn, nothing shows.
+    others = f'[data-testid="stLayoutWrapper"]:has(> [class*="st-key-page-"]:not(.st-key-page-{current}))'
+    st.html(f"<style>{tokens()}{_STYLE}{others} {{ display: none; }}</style>")
     _bar(current, drawn)
-    chosen.run()
+    places = {entry.name: st.container(key=f"page-{entry.name}") for entry in entries}
+    # Not chosen.run(): what a page draws under its own hash, the browser drops as soon as a message names another
+    # page, and a late timer's of the page before does; the next timer's finds no place then ("Bad delta path").
+    with places[current]:
+        _drawn(current)()
 
 
 def go(name: str) -> None:

@@ -25,7 +25,7 @@ POLL = 0.5  # seconds, while something is measured or looked through
 COOKIE = "dojo_learner"  # who learns in this browser; the panel's script keeps it
 
 _STYLE = """<style>
-.st-key-feed, [data-testid="stLayoutWrapper"]:has(.st-key-feed) { display: none; }
+.st-key-learn_feed, [data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"] > .st-key-learn_feed) { display: none; }
 .st-key-learn [data-testid="stHorizontalBlock"] { gap: 10px; flex-wrap: nowrap; }
 .st-key-learn [data-testid="stColumn"]:first-child { flex: 0 0 clamp(370px, 27vw, 480px); min-width: 0; }
 .st-key-learn [data-testid="stColumn"]:last-child { flex: 1 1 0; min-width: 0; }
@@ -122,7 +122,7 @@ def page() -> None:
     player = seat.player
 
     def events_came() -> None:
-        sent = (st.session_state.get("board") or {}).get("events")
+        sent = (st.session_state.get("learn_board") or {}).get("events")
         if isinstance(sent, dict):  # anybody can write to a WebSocket
             service.handle(player, sent.get("client"), sent.get("events"))
 
@@ -131,7 +131,7 @@ def page() -> None:
         drawn = service.board_version(player)
         with right:
             data = {**service.board(player), "player": player.id, "embedded": True}
-            board(key="board", data=data, on_events_change=events_came)
+            board(key="learn_board", data=data, on_events_change=events_came)
         with left:
             shown = _draw_panel(desk, seat)
     polling = service.polling(player) or _looking(seat)
@@ -141,7 +141,7 @@ def page() -> None:
         times_now = service.feed(player)
         if seat.secret and "results" in times_now:
             times_now = {**times_now, "results": [NOT_ASKED] * len(times_now["results"])}
-        feed(key="feed", data=times_now)
+        feed(key="learn_feed", data=times_now)
         if service.board_version(player) != drawn or (polling and not going_on) or panel(desk, seat) != shown:
             st.rerun()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 SHAPE = "96x32"
@@ -38,3 +40,30 @@ def here(page: Any) -> str:
 def rows(page: Any) -> list[str]:
     found = page.locator(".row[data-move]").evaluate_all("rows => rows.map(r => r.dataset.move)")
     return [str(row) for row in found]
+
+
+class Way:
+    """Between a page and the server: inside ``slow()`` what the server says is held back, then comes at once."""
+
+    def __init__(self, page: Any) -> None:
+        self.held: list[tuple[Any, Any]] = []
+        self._slow = False
+        page.route_web_socket("**/_stcore/stream", self._through)
+
+    def _through(self, browser: Any) -> None:
+        browser.connect_to_server().on_message(lambda said: self._pass(browser, said))
+
+    def _pass(self, browser: Any, said: Any) -> None:
+        if self._slow:
+            self.held.append((browser, said))
+        else:
+            browser.send(said)
+
+    @contextmanager
+    def slow(self) -> Iterator[None]:
+        self._slow = True
+        yield
+        while self.held:  # in order: more may come meanwhile
+            browser, said = self.held.pop(0)
+            browser.send(said)
+        self._slow = False

@@ -10,7 +10,7 @@ import pytest
 
 from dojo_core.school.lesson import TRY, Lesson, Step
 from dojo_core.school.school import LESSONS_FOLDER, open_school
-from tests.browser.playing import apply, open_softmax, wait_for_entries
+from tests.browser.playing import Way, apply, open_softmax, wait_for_entries
 
 OWN_SERVER = True  # it is started again
 
@@ -118,29 +118,16 @@ def test_a_wrong_try_is_told_hints_come_in_levels_and_the_solution_can_be_shown(
 def test_what_is_pressed_while_another_page_is_on_its_way_does_not_call_this_one_back(
     tab: Any, server: Any
 ) -> None:
-    held: list[Any] = []
-    slow = False
-
-    def through(browser: Any) -> None:
-        """Between the page and the server: what the server says is kept as long as the way is slow."""
-        beyond = browser.connect_to_server()
-        beyond.on_message(lambda said: held.append((browser, said)) if slow else browser.send(said))
-
-    tab.route_web_socket("**/_stcore/stream", through)
+    way = Way(tab)
     tab.goto(f"{server.url}/learn")
     tab.locator("[data-step='one-loop-for-both']").click()
     tab.wait_for_selector(".row[data-move]")
-    slow = True
-    tab.click("text=Open on Play")
-    tab.wait_for_timeout(1000)  # the server has left for Play; the page does not know
-    assert held
-    tab.click(".foot >> text=Hint")
-    tab.wait_for_timeout(1000)
-    while held:  # in order: more may come meanwhile
-        browser, said = held.pop(0)
-        browser.send(said)
-        tab.wait_for_timeout(30)  # Streamlit's page fails where two pages come in one frame
-    slow = False
+    with way.slow():
+        tab.click("text=Open on Play")
+        tab.wait_for_timeout(1000)  # the server has left for Play; the page does not know
+        assert way.held
+        tab.click(".foot >> text=Hint")
+        tab.wait_for_timeout(1000)
     tab.wait_for_selector("nav a[aria-current=page] >> text=Play")
     tab.wait_for_timeout(2000)  # and it stays
     assert tab.locator("nav a[aria-current=page]").inner_text() == "Play"

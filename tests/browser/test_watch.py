@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from tests.browser.playing import entries
+from tests.browser.playing import Way, entries
 
 
 def start(page: Any, url: str, programs: int = 24) -> None:
@@ -52,6 +52,22 @@ def test_agents_side_by_side_are_paused_stopped_found_and_taken_over(tab: Any, s
     lane.locator("[data-do=take_over]").click()
     tab.wait_for_selector(".entry.here")
     assert len(entries(tab)) >= 2 and "g=" in tab.url
+
+
+def test_a_timer_that_fires_while_play_is_on_its_way_takes_nothing_from_it(tab: Any, server: Any) -> None:
+    way = Way(tab)
+    start(tab, server.url, 20_000)
+    tab.wait_for_selector(".lane >> nth=1 >> .log [data-entry]")
+    for each in (0, 1):
+        tab.locator(".lane").nth(each).locator("[data-do=stop]").click()
+        tab.wait_for_selector(f".lane >> nth={each} >> text=stopped")
+    with way.slow():
+        tab.locator(".lane").nth(1).locator("[data-do=take_over]").click()
+        tab.wait_for_timeout(2500)  # Watch looks again each second: its page does not know yet
+        assert way.held
+    tab.wait_for_selector(".entry.here")
+    tab.wait_for_timeout(2000)
+    assert tab.locator(".entry.here").count() == 1 and tab.locator(".lane").count() == 0
 
 
 def test_a_recording_is_stepped_by_keys_and_the_tour_leads_through(tab: Any, server: Any) -> None:
