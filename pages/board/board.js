@@ -27,6 +27,7 @@ class Board {
       el("div", { class: "below" }, this.history.root, this.chart.root));
     this.frame = el("div", { class: "board" }, this.start.root, this.play, this.notice.root, this.dialogs.root);
     root.append(this.frame);
+    this.drawing = new Drawing(this.frame);
     // Streamlit listens for C and R at the document: keys typed in the board must not reach it.
     this.frame.addEventListener("keydown", (event) => { this.key(event); event.stopPropagation(); });
     const back = () => this.lookAgain();
@@ -41,7 +42,7 @@ class Board {
 
   close() {
     for (const [target, name, listener] of this.listeners) target.removeEventListener(name, listener);
-    for (const part of [this.events, this.address, this.notice]) part.close();
+    for (const part of [this.drawing, this.events, this.address, this.notice]) part.close();
   }
 
   /** A tab that comes into sight: the game may have gone on in another one. */
@@ -53,8 +54,11 @@ class Board {
   /** New data from the page; only panes whose part changed are drawn again. */
   update(component) {
     this.events.component = component;
+    this.drawing.next(() => this.draw(component.data));
+  }
+
+  draw(data) {
     const before = this.data;
-    const data = component.data;
     const old = this.parts || {};
     this.data = data;
     if (data.game) tellTimesIn(data.game.unit);

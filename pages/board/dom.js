@@ -26,8 +26,28 @@ function svg(tag, attributes = {}, text = null) {
   return node;
 }
 
-/** A place on the page that is drawn anew only where what it shows has changed. Whoever is pressing a button
- * there meanwhile has pressed it: a button replaced between press and release gets no click. */
+const PRESSED = 10000; // ms for which a press holds up what is drawn
+
+/** Draws once nothing in `node` is being pressed: a button replaced between press and release gets no click. */
+class Drawing {
+  constructor(node) {
+    this.node = node;
+    this.timer = null;
+  }
+
+  /** Of what comes during one press, the last is drawn. */
+  next(draw, until = Date.now() + PRESSED) {
+    clearTimeout(this.timer);
+    if (this.node.matches(":active") && Date.now() < until) this.timer = setTimeout(() => this.next(draw, until), 20);
+    else draw();
+  }
+
+  close() {
+    clearTimeout(this.timer);
+  }
+}
+
+/** A place on the page that is drawn anew only where what it shows has changed. */
 class Part {
   constructor() {
     this.node = el("div");

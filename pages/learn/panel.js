@@ -45,6 +45,7 @@ class Panel {
       if (typing || scrolls || this.glossary.root.open || /^[cr]$/i.test(event.key)) event.stopPropagation();
     });
     parent.append(this.root);
+    this.drawing = new Drawing(this.root);
     this.events = new Events("panel");
     this.drawn = null;
   }
@@ -54,6 +55,10 @@ class Panel {
     const { acknowledged, ...data } = component.data;
     this.events.component = component;
     this.events.acknowledge(acknowledged);
+    this.drawing.next(() => this.draw(data));
+  }
+
+  draw(data) {
     const words = JSON.stringify(data);
     if (words === this.drawn) return;
     this.drawn = words;
@@ -135,7 +140,7 @@ export default function mount(component) {
   const panel = panels.get(parent);
   panel.update(component);
   return () => {
-    panel.events.close();
+    for (const part of [panel.drawing, panel.events]) part.close();
     panel.root.remove();
     panels.delete(parent);
   };

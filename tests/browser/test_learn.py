@@ -135,6 +135,23 @@ def test_what_is_pressed_while_another_page_is_on_its_way_does_not_call_this_one
     assert tab.locator(".learn").count() == 0
 
 
+def test_a_button_pressed_when_the_next_step_comes_is_pressed(tab: Any, server: Any) -> None:
+    way = Way(tab)
+    tab.goto(f"{server.url}/learn")
+    tab.locator("[data-step='one-line-one-loop']").click()
+    tab.wait_for_selector(".row[data-move]")
+    with way.slow():
+        tab.click("button.next")
+        tab.wait_for_timeout(1000)
+        assert way.held
+        tab.hover("text=All lessons")
+        tab.mouse.down()
+    tab.wait_for_url(lambda url: "one-line-one-loop" not in url)  # the next step has come
+    tab.wait_for_timeout(200)
+    tab.mouse.up()
+    tab.wait_for_selector("[data-lesson] .card-title")
+
+
 def test_progress_survives_the_server(learn: Any, server: Any) -> None:
     learn.locator("[data-step='one-line-one-loop']").click()
     learn.wait_for_selector(".answer")
