@@ -95,13 +95,14 @@ def run() -> None:
         page_title="The Dojo" if current == "play" else f"{chosen.title} · The Dojo",
         page_icon="🥋", layout="wide", initial_sidebar_state="collapsed",
     )  # fmt: skip
-    # Each page has a place of its own: of the page before, which stays until this one is drawn, nothing shows.
+    # Each page has a place of its own: of the page before, which stays until this one is drawn, none shows.
     others = f'[data-testid="stLayoutWrapper"]:has(> [class*="st-key-page-"]:not(.st-key-page-{current}))'
     st.html(f"<style>{tokens()}{_STYLE}{others} {{ display: none; }}</style>")
     _bar(current, drawn)
     places = {entry.name: st.container(key=f"page-{entry.name}") for entry in entries}
-    # Not chosen.run(): what a page draws under its own hash, the browser drops as soon as a message names another
-    # page, and a late timer's of the page before does; the next timer's finds no place then ("Bad delta path").
+    # Not chosen.run(): what a page draws under its own hash, the browser drops as soon as a message names
+    # another page, as the answer to a late timer of the page before does; the next timer's answer then finds
+    # no place ("Bad delta path"), and the page is dead.
     with places[current]:
         _drawn(current)()
 

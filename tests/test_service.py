@@ -48,6 +48,15 @@ def test_an_event_counts_once_and_only_on_its_position(service: Service) -> None
     assert page.feed["acknowledged"]["a"] == 2
 
 
+def test_what_a_board_shows_is_acknowledged_with_it(service: Service) -> None:
+    # Else a page sends it again to a server started anew: a second game, and the moves of the first dropped.
+    page = Page(service)
+    before = page.board
+    assert before["acknowledged"] == {}
+    service.handle(page.player, "a", [{"seq": 1, "kind": "start", "kernel": "pair", "shape": "64"}])
+    assert page.board["view"] == "play" and page.board["acknowledged"] == {"a": 1}
+
+
 def test_play_take_back_branch_and_promote(service: Service) -> None:
     page = Page(service)
     page.start()

@@ -405,25 +405,31 @@ class Service:
         return bool(player.measuring and not self.queue.down and self.queue.open_tasks(player.id))
 
     def board_version(self, player: Player) -> str:
-        """Changes whenever ``board`` would answer something else."""
+        """Changes whenever ``board`` would show something else."""
         table = player.table
         if table is None:
             return "start"
         return f"{table.game.id}/{table.game.cursor}/{table.changes}/{player.ready}/{player.measuring}"
 
     def board(self, player: Player) -> Json:
-        """What stands on the board: the start screen, or a position with its moves and history."""
+        """What stands on the board: the start screen, or a position with its moves and history.
+
+        With it the events it shows are acknowledged: sent again to a server that was started anew meanwhile,
+        which knows nothing of them, they would be applied twice.
+        """
         with player.lock:
             table = player.table
+            acknowledged = dict(player.acknowledged)
             if table is None:
-                return {"view": "start", "start": board.start_screen(self._games, player.errors)}
+                start = board.start_screen(self._games, player.errors)
+                return {"view": "start", "acknowledged": acknowledged, "start": start}
             with table.lock:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)
                 position = board.position(player, table, analysis)
                 if analysis.fault and (player.notice or {}).get("text") != analysis.fault:
                     self._tell(player, analysis.fault)
-                return {"view": "play", **position}
+                return {"view": "play", "acknowledged": acknowledged, **position}
 
     def feed(self, player: Player) -> Json:
         """The times: small, asked for twice a second while there is work. Renews the player's lease."""

@@ -54,6 +54,7 @@ class Board {
   /** New data from the page; only panes whose part changed are drawn again. */
   update(component) {
     this.events.component = component;
+    this.events.acknowledge(component.data.acknowledged);
     this.drawing.next(() => this.draw(component.data));
   }
 

@@ -25,7 +25,9 @@ POLL = 0.5  # seconds, while something is measured or looked through
 COOKIE = "dojo_learner"  # who learns in this browser; the panel's script keeps it
 
 _STYLE = """<style>
-.st-key-learn_feed, [data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"] > .st-key-learn_feed) { display: none; }
+.st-key-learn_feed,
+[data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"] > .st-key-learn_feed)
+  { display: none; }
 .st-key-learn [data-testid="stHorizontalBlock"] { gap: 10px; flex-wrap: nowrap; }
 .st-key-learn [data-testid="stColumn"]:first-child { flex: 0 0 clamp(370px, 27vw, 480px); min-width: 0; }
 .st-key-learn [data-testid="stColumn"]:last-child { flex: 1 1 0; min-width: 0; }

@@ -8,7 +8,8 @@ from pages.shared import the_player, the_service
 POLL = 0.5  # seconds
 
 _STYLE = """<style>
-.st-key-feed, [data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"] > .st-key-feed) { display: none; }
+.st-key-feed, [data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"] > .st-key-feed)
+  { display: none; }
 /* The board says in its own words that the server is gone. */
 body:has([data-test-connection-state]:not([data-test-connection-state="CONNECTED"])) [data-testid="stDialog"]
   { display: none; }

@@ -43,7 +43,7 @@ def rows(page: Any) -> list[str]:
 
 
 class Way:
-    """Between a page and the server: inside ``slow()`` what the server says is held back, then comes at once."""
+    """Between a page and the server: within ``slow()`` what the server says is held back, to come at once."""
 
     def __init__(self, page: Any) -> None:
         self.held: list[tuple[Any, Any]] = []
