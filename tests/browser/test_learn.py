@@ -33,6 +33,15 @@ def at(page: Any, step: Step) -> None:
     page.wait_for_selector(".row[data-move]")
 
 
+def slow_lesson(tab: Any, server: Any, step: str) -> Way:
+    """A step, open in a tab whose server can be slow."""
+    way = Way(tab)
+    tab.goto(f"{server.url}/learn")
+    tab.locator(f"[data-step='{step}']").click()
+    tab.wait_for_selector(".row[data-move]")
+    return way
+
+
 def type_move(page: Any, move: str) -> None:
     page.fill("input[type=search]", move)
     page.locator("input[type=search]").press("Enter")
@@ -118,10 +127,7 @@ def test_a_wrong_try_is_told_hints_come_in_levels_and_the_solution_can_be_shown(
 def test_what_is_pressed_while_another_page_is_on_its_way_does_not_call_this_one_back(
     tab: Any, server: Any
 ) -> None:
-    way = Way(tab)
-    tab.goto(f"{server.url}/learn")
-    tab.locator("[data-step='one-loop-for-both']").click()
-    tab.wait_for_selector(".row[data-move]")
+    way = slow_lesson(tab, server, "one-loop-for-both")
     with way.slow():
         tab.click("text=Open on Play")
         tab.wait_for_timeout(1000)  # the server has left for Play; the page does not know
@@ -136,10 +142,7 @@ def test_what_is_pressed_while_another_page_is_on_its_way_does_not_call_this_one
 
 
 def test_a_button_pressed_when_the_next_step_comes_is_pressed(tab: Any, server: Any) -> None:
-    way = Way(tab)
-    tab.goto(f"{server.url}/learn")
-    tab.locator("[data-step='one-line-one-loop']").click()
-    tab.wait_for_selector(".row[data-move]")
+    way = slow_lesson(tab, server, "one-line-one-loop")
     with way.slow():
         tab.click("button.next")
         tab.wait_for_timeout(1000)
