@@ -147,13 +147,10 @@ def _reach(touch: Touch, k: int, outer: tuple[tuple[int, int], ...], depth: int)
     # Terms stand in order of depth.
     if form.terms[: len(outer)] != outer:
         return None
-    local = form.terms[len(outer) :]
-    if local and local[0][0] < depth:
+    if len(form.terms) > len(outer) and form.terms[len(outer)][0] < depth:
         return None
-    rest: Index = Affine(local, form.const)
-    if isinstance(index, Indirect):  # all that its tables hold
-        rest = Indirect(index.lookups, Affine(local, form.const))
-    return rest.bounds([s.size for s in touch.leaf.scopes])
+    # The outer scopes at their first iteration add nothing.
+    return index.bounds([1] * depth + [s.size for s in touch.leaf.scopes[depth:]])
 
 
 def _direct(index: Index) -> Affine:

@@ -134,7 +134,9 @@ def _beyond(change: Difference) -> str:
     sizes = [change.made.largest, *(d.size for b in change.fresh for d in b.dims)]
     if max(sizes) > limits["size"]:
         return f"{limits['size']:,} iterations or elements of a dimension"
-    if change.fresh and after.buffer_bytes > limits["buffer bytes"]:
+    most = before.buffer_bytes + sum(buffer.bytes for buffer in change.fresh)
+    # implied: without what is gone it is no more; this only spares the sum
+    if most > limits["buffer bytes"] and change.fresh and after.buffer_bytes > limits["buffer bytes"]:
         return f"{limits['buffer bytes']:,} bytes of buffers"
     if _long(before):
         if len(after.text) > limits["text bytes"]:

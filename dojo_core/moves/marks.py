@@ -56,7 +56,7 @@ class MarkMove(Transformation):
         path, scope, _ = scope_at(context.program, arguments[0])
         if scope.mark:
             return structural("marked", f"{arguments[0]} is {mark_word(scope.mark)} already.", path)
-        return context.program.splice(path, 1, (replace(scope, mark=self.mark),))
+        return context.program.splice(path, 1, (Scope(scope.size, scope.body, self.mark, scope.birth),))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         return Move("clear_mark", arguments)

@@ -87,10 +87,10 @@ def place_of(program: Program, path: Path) -> Place:
 def scope_at(program: Program, place: object) -> tuple[Path, Scope, tuple[Scope, ...]]:
     """(path, scope, scopes above) of a place that names a scope."""
     assert isinstance(place, Place)
-    leaf = leaf_at(program, place)
     path = resolve(program, place)
     if place.depth is None:
         raise NoSuchPlace(f"{place} is an operation: name a scope above it, such as {place}@0.")
+    leaf = leaf_at(program, place)
     return path, leaf.scopes[place.depth], leaf.scopes[: place.depth]
 
 
@@ -120,7 +120,13 @@ def _path(leaf: Leaf) -> Path:
 
 def fresh_name(program: Program, wish: str) -> str:
     """``wish``, or with the first number that makes it new in the program."""
-    taken = set(program.buffer_of) | {b.name for b in program.buffers} | program.tables.keys()
+    taken: set[str] | None = program.__dict__.get("_taken")
+    if taken is None:
+        taken = program.__dict__["_taken"] = {
+            *program.buffer_of,
+            *[b.name for b in program.buffers],
+            *program.tables,
+        }
     if wish not in taken:
         return wish
     number = 1

@@ -20,6 +20,7 @@ from dojo_core.program.flow import touches_of
 from dojo_core.program.tree import (
     Access,
     Buffer,
+    Dim,
     Node,
     Op,
     Operand,
@@ -201,7 +202,7 @@ class ReuseDims(BufferMove):
             if not buffer.dims[k].materialised:
                 return structural("not-materialised", f"Dimension {k} of {buffer.name} is :N already.")
         changed = tuple(
-            replace(d, materialised=d.materialised and k not in dims) for k, d in enumerate(buffer.dims)
+            Dim(d.size, d.materialised and k not in dims, d.birth) for k, d in enumerate(buffer.dims)
         )
         return with_buffer(program, buffer, replace(buffer, dims=changed, location=str(location)))
 
@@ -256,9 +257,7 @@ class MaterialiseDims(BufferMove):
         for k in dims:  # 1
             if k >= len(buffer.dims) or buffer.dims[k].materialised:
                 return structural("not-reused", f"{buffer.name} has no dimension {k} that is :N.")
-        changed = tuple(
-            replace(d, materialised=d.materialised or k in dims) for k, d in enumerate(buffer.dims)
-        )
+        changed = tuple(Dim(d.size, d.materialised or k in dims, d.birth) for k, d in enumerate(buffer.dims))
         return with_buffer(program, buffer, replace(buffer, dims=changed))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import NamedTuple
 
 from dojo_core.program.affine import Affine
@@ -46,21 +47,17 @@ def coverage(
     reaches no output.
     """
     read = _relaxed(read)
-    writes = [w for w in found if w.kind != "r" and w.access.array == read.access.array] if any_value else []
-    before = [
-        w
-        for w in found
-        if w.kind != "r"
-        and w.access.array == read.access.array
-        and (not read.leaf.path or w.leaf.path < read.leaf.path)
-    ]
-    by_depth: dict[int, list[Touch]] = {}
-    for write in before:
-        by_depth.setdefault(shared_depth(write, read), []).append(write)
+    array, path = read.access.array, read.leaf.path
     partial: list[tuple[Touch, tuple[Constraint, ...]]] = []
-    for depth in sorted(by_depth, reverse=True):
-        for write in reversed(by_depth[depth]):
-            sides = _uncovered_sides(write, read, depth, writes)
+    # From the read back: the nearer a write, the more scopes it shares.
+    before = (
+        w
+        for w in reversed(found)
+        if w.kind != "r" and w.access.array == array and (not path or w.leaf.path < path)
+    )
+    for depth, group in groupby(before, lambda write: shared_depth(write, read)):
+        for write in group:
+            sides = _uncovered_sides(write, read, depth, found if any_value else ())
             if sides is None:
                 continue
             if not sides:
@@ -87,14 +84,14 @@ def _relaxed(read: Touch) -> Touch:
 
 
 def _uncovered_sides(
-    write: Touch, read: Touch, depth: int, writes: Sequence[Touch]
+    write: Touch, read: Touch, depth: int, among: Sequence[Touch]
 ) -> tuple[Constraint, ...] | None:
     """Half-spaces of the read's iterators that this write does not reach; None: it reaches nothing surely.
-    With ``writes``, only those where one of them may."""
+    With ``among``, only those where some write among these touches may."""
     sides = _sides(_Reach.of(write), _Reach.of(read), depth)
-    if sides is None or not writes:
+    if not sides or not among:
         return sides
-    return tuple(side for side in sides if _ever_written(read, side, writes))
+    return tuple(side for side in sides if _ever_written(read, side, among))
 
 
 class _Reach(NamedTuple):
@@ -200,9 +197,10 @@ def _within_guard(write: _Reach, depth: int) -> tuple[list[int], list[int], list
     return lows, [high - low for low, high in zip(lows, highs, strict=True)], rest
 
 
-def _ever_written(read: Touch, side: Constraint, writes: Sequence[Touch]) -> bool:
-    """May some write touch a cell that the read, on this side, reads?"""
-    reach = _Reach.of(read)
+def _ever_written(read: Touch, side: Constraint, among: Sequence[Touch]) -> bool:
+    """May some write among these touches touch a cell that the read, on this side, reads?"""
+    reach, array = _Reach.of(read), read.access.array
+    writes = (t for t in among if t.kind != "r" and t.access.array == array)
     return any(_may_write(_Reach.of(write), reach, side) for write in writes)
 
 
@@ -251,7 +249,7 @@ def unset(read: Touch, found: Sequence[Touch]) -> Witness | None:
     writes = [w for w in found if w.kind != "r" and w.access.array == read.access.array]
     sides = []
     for write in reversed([w for w in writes if w.leaf.path < read.leaf.path]):
-        each = _uncovered_sides(write, relaxed, shared_depth(write, relaxed), writes)
+        each = _uncovered_sides(write, relaxed, shared_depth(write, relaxed), found)
         if each is not None:
             sides.append(each)
     if not read.leaf.path or _combinations(sides) > LIMIT:

@@ -209,13 +209,12 @@ class System:
         return list(range(first, len(self.box)))
 
     def order(self, a: Sequence[int], b: Sequence[int], order: Order) -> None:
-        left, right = Affine.iterator(a[order.depth]), Affine.iterator(b[order.depth])
-        if order.relation == "=":
-            self.constraints.append(Constraint.equal(left, right))
-        elif order.relation == "<":
-            self.constraints.append(Constraint.at_least(right - left - 1))
-        else:
-            self.constraints.append(Constraint.at_least(left - right - 1))
+        earlier, later = a[order.depth], b[order.depth]
+        if order.relation == ">":
+            earlier, later = later, earlier
+        equality = order.relation == "="
+        form = Affine.make([(earlier, -1), (later, 1)], 0 if equality else -1)
+        self.constraints.append(Constraint(form, equality))
 
     def form(self, index: Index, variables: Sequence[int]) -> Affine:
         """An index in the system's variables; what a table gives is any value between its extremes."""

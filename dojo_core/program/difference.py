@@ -42,8 +42,9 @@ class Difference:
     def concerned(self) -> tuple[Buffer, ...]:
         """Buffers that are fresh or accessed by a node that differs, in the order of the program."""
         arrays = {*self.gone.first_accessed, *self.made.first_accessed}
-        if not self.fresh:
-            return tuple([b for b in self.after.buffers if not arrays.isdisjoint(b.arrays)])
+        if self.after.buffers is self.before.buffers:
+            number = self.before.buffer_number
+            return tuple([self.after.buffers[n] for n in sorted({number[a] for a in arrays})])
         fresh = set(map(id, self.fresh))
         return tuple(b for b in self.after.buffers if id(b) in fresh or not arrays.isdisjoint(b.arrays))
 

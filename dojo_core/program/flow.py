@@ -189,7 +189,7 @@ def overwritten(program: Program, found: Definition, source: Access) -> Witness 
 
 def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
     read, origin, depth = found.read, found.write, found.depth
-    if shared_depth(write, read) < depth or shared_depth(write, origin) < depth:
+    if not (precedes(origin, write, depth) and precedes(write, read, depth)):
         return None
     # implied: the defining instance is the last that writes its cell; this only spares the solver
     if write == origin and source == origin.access and _once(origin, depth):
@@ -228,6 +228,17 @@ def _once(write: Touch, depth: int) -> bool:
     alone = {form.terms[0][0] for form in map(affine, write.access.index) if len(form.terms) == 1}
     # implied: it is asked of defining writes alone, whose last instance is meant
     return all(d in alone for d in range(depth, len(write.leaf.scopes)))
+
+
+def precedes(a: Touch, b: Touch, depth: int) -> bool:
+    """May an instance of ``a`` come before one of ``b`` in one iteration of ``depth`` scopes that hold both?
+    Where not, there are no ``orders``."""
+    one, other = a.leaf.path, b.leaf.path
+    if not other:  # at exit, after all
+        return depth == 0
+    if one[:depth] != other[:depth]:
+        return False
+    return one < other or (len(one) > depth + 1 and one[: depth + 1] == other[: depth + 1])
 
 
 def orders(

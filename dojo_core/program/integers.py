@@ -102,9 +102,7 @@ def _solve(box: Box, constraints: tuple[Constraint, ...]) -> Solution:
     undo: list[tuple[int, list[int]]] = []
     while equalities:
         equality = equalities.pop()
-        divisor = 0
-        for coefficient in equality[:-1]:
-            divisor = gcd(divisor, coefficient)
+        divisor = gcd(*equality[:-1])
         if divisor == 0:
             if equality[-1] != 0:
                 return _IMPOSSIBLE
@@ -128,7 +126,7 @@ def _solve(box: Box, constraints: tuple[Constraint, ...]) -> Solution:
         equalities = [_replace(e, k, image) for e in equalities]
         if abs(pivot) != 1:
             equalities.append(_replace(equality, k, image))
-        rows = [tuple(_replace(r, k, image)) for r in rows]
+        rows = [tuple(_replace(r, k, image)) if r[k] else r for r in rows]
 
     outcome = _eliminate(rows, width)
     if outcome is None:
@@ -189,24 +187,19 @@ def _tight(rows: Sequence[Row]) -> list[Row] | None:
     """Divide by the gcd rounding the constant down, keep the tightest of parallel rows; None: empty."""
     best: dict[Row, int] = {}
     for row in rows:
-        divisor = 0
-        for c in row[:-1]:
-            divisor = gcd(divisor, c)
-            if divisor == 1:
-                break
-        const = row[-1]
+        key, const = row[:-1], row[-1]
+        divisor = gcd(*key)
         if divisor == 0:
             if const < 0:
                 return None
             continue
-        key = row[:-1]
         if divisor > 1:
-            key = tuple(c // divisor for c in key)
+            key = tuple([c // divisor for c in key])
             const //= divisor
         if key not in best or const < best[key]:
             best[key] = const
     for key, const in best.items():
-        opposite = best.get(tuple(-c for c in key))
+        opposite = best.get(tuple([-c for c in key]))
         if opposite is not None and const + opposite < 0:
             return None
     return [(*key, const) for key, const in best.items()]
@@ -219,23 +212,35 @@ def _eliminate(rows: Sequence[Row], width: int) -> list[int] | None:
         return None
     if len(tight) > _MAX_ROWS:
         return []
+    # A variable that only its own bounds hold takes its least value; they do not exclude each other (``_tight``).
+    linked = [r for r in tight if r[:-1].count(0) < width - 1]
+    tied = list(map(any, zip(*linked, strict=True))) or [False] * width
+    alone: dict[int, int] = {}
+    held = []
+    for row in tight:
+        k = next(k for k, c in enumerate(row) if c)
+        if tied[k]:
+            held.append(row)
+        elif row[k] > 0 or k not in alone:
+            alone[k] = -row[-1] * row[k]
+    if not held:
+        return [alone.get(k, 0) for k in range(width)]
     # The cheapest variable first; eliminations that are exact over the integers before others.
     choice: tuple[bool, int, int] | None = None
     for k in range(width):
-        lower = [r[k] for r in tight if r[k] > 0]
-        upper = [r[k] for r in tight if r[k] < 0]
+        lower = [r[k] for r in held if r[k] > 0]
+        upper = [r[k] for r in held if r[k] < 0]
         if not lower and not upper:
             continue
         inexact = not (all(c == 1 for c in lower) or all(c == -1 for c in upper))
         candidate = (inexact, len(lower) * len(upper), k)
         if choice is None or candidate < choice:
             choice = candidate
-    if choice is None:
-        return [0] * width
+    assert choice is not None
     inexact, _, k = choice
-    lower_rows = [r for r in tight if r[k] > 0]
-    upper_rows = [r for r in tight if r[k] < 0]
-    rest = [r for r in tight if r[k] == 0]
+    lower_rows = [r for r in held if r[k] > 0]
+    upper_rows = [r for r in held if r[k] < 0]
+    rest = [r for r in held if r[k] == 0]
     for slack in (0, 1) if inexact else (0,):
         shadow = list(rest)
         for a in lower_rows:
@@ -257,7 +262,7 @@ def _eliminate(rows: Sequence[Row], width: int) -> list[int] | None:
             low = high if high is not None else 0
         if high is None or low <= high:
             values[k] = low
-            return values
+            return [alone.get(n, value) for n, value in enumerate(values)]
     return []
 
 

@@ -375,12 +375,15 @@ class Program:
         body = self.body if body is None else body
         first, old, new = differing(self.body, body)
         was, now = summary(old), summary(new)
+        same = was.first_accessed == now.first_accessed and now.prefetched <= was.prefetched
+        if same and buffers is None:
+            return Program(self.name, self.inputs, self.outputs, self.buffers, body, self.age, self.domains)
         # Between names that come before what differs and names that come after it.
         begin, end = self._names_before[first], self._names_before[first + len(old)]
         names = self.summary.first_accessed
-        settled = set(names[begin:end]) <= set(now.first_accessed) and now.prefetched <= was.prefetched
-        if settled and buffers is None and was.first_accessed == now.first_accessed:
-            return Program(self.name, self.inputs, self.outputs, self.buffers, body, self.age, self.domains)
+        settled = same or (
+            set(names[begin:end]) <= set(now.first_accessed) and now.prefetched <= was.prefetched
+        )
         buffers = self.buffers if buffers is None else buffers
         if settled:
             order = names[:begin] + now.first_accessed + names[end:]
@@ -407,6 +410,11 @@ class Program:
     def buffer_of(self) -> dict[str, Buffer]:
         """The buffer that holds each array."""
         return {a: b for b in self.buffers for a in b.arrays}
+
+    @derived
+    def buffer_number(self) -> dict[str, int]:
+        """The number of that buffer."""
+        return {a: n for n, b in enumerate(self.buffers) for a in b.arrays}
 
     @derived
     def tables(self) -> dict[str, Table]:

@@ -29,7 +29,7 @@ from dojo_core.program.dependence import (
     touches,
 )
 from dojo_core.program.difference import Difference, on_heap
-from dojo_core.program.flow import orders, touches_of
+from dojo_core.program.flow import orders, precedes, touches_of
 from dojo_core.program.gpu import UNORDERED, outside_phases
 from dojo_core.program.integers import Constraint
 from dojo_core.program.tree import Access, Birth, Buffer, Dim, Leaf, Node, Op, Path, Program, Scope
@@ -150,7 +150,7 @@ class _View:
             yield touch, coverage(touch, self.touches)
 
 
-Names = tuple[str, ...]  # the arrays of a buffer
+Numbers = dict[str, str]  # the arrays of a buffer, each with its number there
 
 
 _ELSEWHERE = Access("", ())  # the target of an operation that writes another buffer
@@ -175,26 +175,25 @@ class _Projection:
         )
 
 
-def _project(node: Node, names: Names) -> _Projection | None:
-    """What of a subtree concerns these arrays; None if nothing does. Kept with the scope."""
+def _project(node: Node, numbers: Numbers) -> _Projection | None:
+    """What of a subtree concerns these arrays; None if nothing does. Kept with the scope, by those of them
+    that it accesses. An array goes by its number, so that like accesses to another share a verdict."""
     if isinstance(node, Op):
-        mine = tuple([_named(a, names) for a in node.reads if a.array in names])
-        target = _named(node.target, names) if node.target.array in names else None
-        if target is None and not mine:
-            return None
-        return _Projection(("op", target, node.accumulate if target else "", mine, node.guard))
-    if node.arrays.isdisjoint(names):
+        reads = [o for o in node.operands if isinstance(o, Access) and o.array in numbers]
+        mine = tuple([Access(numbers[o.array], o.index) for o in reads])
+        number = numbers.get(node.target.array)
+        if number is None:
+            return _Projection(("op", None, "", mine, node.guard)) if mine else None
+        return _Projection(("op", Access(number, node.target.index), node.accumulate, mine, node.guard))
+    arrays = node.arrays
+    here = tuple([item for item in numbers.items() if item[0] in arrays])
+    if not here:
         return None
-    kept: dict[Names, _Projection] = node.__dict__.setdefault("_projections", {})
-    if names not in kept:
-        children = tuple([p for p in [_project(c, names) for c in node.body] if p is not None])
-        kept[names] = _Projection((node.size, _order_mark(node), children))
-    return kept[names]
-
-
-def _named(access: Access, names: Names) -> Access:
-    """An array of a buffer goes by its number there, so that like accesses to another share a verdict."""
-    return Access(str(names.index(access.array)), access.index)
+    kept: dict[object, _Projection] = node.__dict__.setdefault("_projections", {})
+    if here not in kept:
+        children = tuple([p for p in [_project(c, numbers) for c in node.body] if p is not None])
+        kept[here] = _Projection((node.size, _order_mark(node), children))
+    return kept[here]
 
 
 def _order_mark(scope: Scope) -> str:
@@ -209,7 +208,8 @@ def _is_sound(program: Program, buffer: Buffer, nodes: Iterable[Node]) -> bool:
     """Is nothing wrong with a buffer, as far as these children of the root access it?"""
     names = buffer.arrays
     outputs = tuple([k for k, array in enumerate(names) if array in program.outputs])
-    projection = tuple([p for p in [_project(n, names) for n in nodes] if p is not None])
+    numbers = {array: str(k) for k, array in enumerate(names)}
+    projection = tuple([p for p in [_project(n, numbers) for n in nodes] if p is not None])
     return _judge(projection, len(names), buffer.dims, buffer.location, outputs)
 
 
@@ -231,6 +231,11 @@ def _viewed(projection: tuple[_Projection, ...]) -> _View:
     return _View(tuple(found))
 
 
+@lru_cache(maxsize=1_000)
+def _frame(size: int, mark: str) -> Scope:
+    return Scope(size, (), mark)
+
+
 def _small_leaves(projection: Sequence[_Projection]) -> list[Leaf]:
     """The operations of a small tree with the same accesses: operands of other buffers are left out."""
     found: list[Leaf] = []
@@ -244,7 +249,7 @@ def _small_leaves(projection: Sequence[_Projection]) -> list[Leaf]:
                 found.append(Leaf(op, (*path, number), scopes))
             else:
                 size, mark, below = inside
-                gather(below, (*path, number), (*scopes, Scope(size, (), mark)))
+                gather(below, (*path, number), (*scopes, _frame(size, mark)))
 
     gather(projection, (), ())
     return found
@@ -386,7 +391,7 @@ def _clobber(
     Writes outside the iteration of the first ``depth`` scopes come before the definition or after the
     read, so only instances inside it matter.
     """
-    if shared_depth(write, read) < depth or shared_depth(write, definition) < depth:
+    if not (precedes(definition, write, depth) and precedes(write, read, depth)):
         return None
     same_array = write.access.array == read.access.array
     apart: list[tuple[int, str] | None]
