@@ -7,6 +7,7 @@ the same nodes, as after a move elsewhere), moves applied a second.
 
 from __future__ import annotations
 
+import gc
 import time
 from dataclasses import replace
 
@@ -44,6 +45,8 @@ def chain(operations: int) -> Program:
 
 
 def row(title: str, program: Program, policy: str = "reassoc") -> None:
+    gc.collect()  # or a row would pay for what the rows before have left
+    gc.freeze()
     times = []
     for _ in range(20):
         program = replace(program)

@@ -34,7 +34,7 @@ from dojo_core.moves.storage import map_accesses
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import coverage, is_dense
 from dojo_core.program.dependence import System, Touch, Witness, cell_text, touches
-from dojo_core.program.flow import orders, touches_of
+from dojo_core.program.flow import once, orders, touches_of
 from dojo_core.program.tables import Index, Indirect, affine, composed, plus
 from dojo_core.program.tree import (
     Access,
@@ -161,10 +161,13 @@ def _direct(index: Index) -> Affine:
 def _reused(program: Program, path: Path, array: str, reads: bool) -> bool:
     """Does one iteration of a region touch some cell of the box more than once?"""
     found = _accesses_of(program, path, array, reads)
-    box = _hull(program, path, array, reads) if found else None
+    depth = len(path)
+    # implied: no box is smaller than the cells in it; this only spares the box
+    if not found or (len(found) == 1 and once(found[0], depth)):
+        return False
+    box = _hull(program, path, array, reads)
     if box is None:
         return False
-    depth = len(path)
     instances = sum(math.prod([s.size for s in t.leaf.scopes[depth:]]) for t in found)
     return instances > math.prod(box.sizes)
 

@@ -87,16 +87,11 @@ def _outside(program: Program, path: Path, size: int) -> Refusal | None:
         sizes[len(path) - 1] = size
         for access in (leaf.op.target, *leaf.op.reads):
             dims = [d.size for d in program.buffer_of[access.array].dims]
-            for what, form, limit in bounded(str(access), access.index, dims):
-                low, high = form.bounds(sizes)
-                if low >= 0 and high < limit:
-                    continue
+            for k, name, form, limit in bounded(access, access.index, dims):
                 if may_leave(form, limit, sizes, leaf.op.guard):
-                    return Refusal(
-                        "pad-bounds",
-                        f"I{what[1:]} would run to {high}, outside 0 to {limit - 1}.",
-                        (leaf.path,),
-                    )
+                    last = form.bounds(sizes)[1]
+                    told = f"Index {k} of {name} would run to {last}, outside 0 to {limit - 1}."
+                    return Refusal("pad-bounds", told, (leaf.path,))
     return None
 
 

@@ -50,9 +50,11 @@ def temporaries(program: Program) -> Iterator[Buffer]:
 
 def with_buffer(program: Program, old: Buffer, *new: Buffer) -> Program:
     """The program with one buffer replaced."""
-    return program.edit(
-        buffers=tuple(b for each in program.buffers for b in (new if each is old else (each,)))
-    )
+    number = program.buffers.index(old)
+    buffers = (*program.buffers[:number], *new, *program.buffers[number + 1 :])
+    if [b.arrays for b in new] == [old.arrays]:  # the order stays
+        return replace(program, buffers=buffers)
+    return program.edit(buffers=buffers)
 
 
 def roots_of(program: Program, buffer: Buffer) -> tuple[int, ...]:

@@ -51,7 +51,7 @@ class Affine:
             return self
         if factor == 0:
             return Affine()
-        return Affine(tuple((d, c * factor) for d, c in self.terms), self.const * factor)
+        return Affine(tuple([(d, c * factor) for d, c in self.terms]), self.const * factor)
 
     def coefficient(self, depth: int) -> int:
         for d, c in self.terms:
@@ -65,10 +65,10 @@ class Affine:
 
     @property
     def depths(self) -> tuple[int, ...]:
-        return tuple(d for d, _ in self.terms)
+        return tuple([d for d, _ in self.terms])
 
     def uses(self, depth: int) -> bool:
-        return any(d == depth for d, _ in self.terms)
+        return depth in [d for d, _ in self.terms]
 
     def substitute(self, images: Mapping[int, Affine]) -> Affine:
         """Replace iterators by affine forms; depths that ``images`` leaves out stay as they are."""

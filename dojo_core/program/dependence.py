@@ -151,10 +151,10 @@ def excluded(pairs: Sequence[tuple[Index, Index]], equal: int, orders: Sequence[
             continue
         for ia, ib in pairs:
             if (
-                ia == ib
                 # implied: two places of a table may hold one value, but nothing writes through a table
-                and isinstance(ia, Affine)
+                isinstance(ia, Affine)
                 and ia.uses(order.depth)
+                and ia == ib
                 and all(d < equal or d == order.depth or Order(d, "=") in orders for d, _ in ia.terms)
             ):
                 return True
@@ -225,16 +225,19 @@ class System:
         return renamed(relaxed, [*variables, *self.free(sizes)])
 
     def equal(self, ia: Index, a: Sequence[int], ib: Index, b: Sequence[int]) -> None:
-        if isinstance(ia, Affine) and isinstance(ib, Affine):
-            terms = [(a[d], c) for d, c in ia.terms] + [(b[d], -c) for d, c in ib.terms]
-            form = Affine.make(terms, ia.const - ib.const)
-        else:
-            form = self.form(ia, a) - self.form(ib, b)
+        form = self._gap(ib, b, ia, a, 0)
         if form.terms or form.const:
             self.constraints.append(Constraint(form, True))
 
-    def less(self, ia: Affine, a: Sequence[int], ib: Affine, b: Sequence[int]) -> None:
-        self.constraints.append(Constraint.at_least(renamed(ib, b) - renamed(ia, a) - 1))
+    def less(self, ia: Index, a: Sequence[int], ib: Index, b: Sequence[int]) -> None:
+        self.constraints.append(Constraint(self._gap(ia, a, ib, b, 1)))
+
+    def _gap(self, ia: Index, a: Sequence[int], ib: Index, b: Sequence[int], less: int) -> Affine:
+        """``ib - ia - less``."""
+        if isinstance(ia, Affine) and isinstance(ib, Affine):
+            terms = [(b[d], c) for d, c in ib.terms] + [(a[d], -c) for d, c in ia.terms]
+            return Affine.make(terms, ib.const - ia.const - less)
+        return self.form(ib, b) - self.form(ia, a) - less
 
     def solve(self) -> tuple[int, ...] | None:
         """A point, or None if there is none. Undecided counts as a point with all values -1."""
@@ -250,6 +253,10 @@ class System:
 
 def may_leave(form: Index, size: int, sizes: Sequence[int], guard: Sequence[Comparison]) -> bool:
     """May an index under scopes of these sizes, where the guard holds, lie outside 0 to size-1?"""
+    low, high = form.bounds(sizes)
+    # implied: an affine form takes both, where no guard is in the way; this only spares the solver
+    if not guard and isinstance(form, Affine):
+        return low < 0 or high >= size
     system = System()
     variables = system.free(sizes)
     value = system.form(form, variables)
@@ -278,7 +285,7 @@ def iterator_fault(op: Op, sizes: Sequence[int], dtypes: Mapping[str, str]) -> t
 
 def renamed(form: Affine, variables: Sequence[int]) -> Affine:
     """The form with iterator k replaced by variable ``variables[k]``."""
-    return Affine.make(((variables[d], c) for d, c in form.terms), form.const)
+    return Affine.make([(variables[d], c) for d, c in form.terms], form.const)
 
 
 def is_reduction(leaf: Leaf, depth: int) -> bool:

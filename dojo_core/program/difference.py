@@ -25,8 +25,8 @@ class Difference:
         self.first, self.old, self.new = differing(self.before.body, after.body)
         self.fresh: tuple[Buffer, ...] = ()
         if after.buffers is not self.before.buffers:
-            kept = set(map(id, self.before.buffers))
-            self.fresh = tuple(b for b in after.buffers if id(b) not in kept)
+            kept = self.before.buffer_ids
+            self.fresh = tuple([b for b in after.buffers if id(b) not in kept])
 
     @derived
     def gone(self) -> Summary:
@@ -46,7 +46,7 @@ class Difference:
             number = self.before.buffer_number
             return tuple([self.after.buffers[n] for n in sorted({number[a] for a in arrays})])
         fresh = set(map(id, self.fresh))
-        return tuple(b for b in self.after.buffers if id(b) in fresh or not arrays.isdisjoint(b.arrays))
+        return tuple([b for b in self.after.buffers if id(b) in fresh or not arrays.isdisjoint(b.arrays)])
 
     def accessing(self, arrays: frozenset[str]) -> list[Node]:
         """The root's children that access some of these arrays, in order."""

@@ -192,7 +192,7 @@ def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
     if not (precedes(origin, write, depth) and precedes(write, read, depth)):
         return None
     # implied: the defining instance is the last that writes its cell; this only spares the solver
-    if write == origin and source == origin.access and _once(origin, depth):
+    if write == origin and source == origin.access and once(origin, depth):
         return None
     cells = list(zip(source.index, write.access.index, strict=True))
     before_write = list(orders(origin, write, depth, cells))
@@ -222,12 +222,13 @@ def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
     return None
 
 
-def _once(write: Touch, depth: int) -> bool:
-    """Does a write surely hit no cell twice in one iteration of ``depth`` scopes? Quick, for the usual case:
-    each iterator further in is an index by itself."""
-    alone = {form.terms[0][0] for form in map(affine, write.access.index) if len(form.terms) == 1}
-    # implied: it is asked of defining writes alone, whose last instance is meant
-    return all(d in alone for d in range(depth, len(write.leaf.scopes)))
+def once(access: Touch, depth: int) -> bool:
+    """Does an access surely touch no cell twice in one iteration of ``depth`` scopes? Quick, for the usual
+    case: each iterator further in is an index by itself."""
+    forms = access.access.index
+    alone = {form.terms[0][0] for form in forms if isinstance(form, Affine) and len(form.terms) == 1}
+    # implied: whoever asks spares what would come to the same
+    return all(d in alone for d in range(depth, len(access.leaf.scopes)))
 
 
 def precedes(a: Touch, b: Touch, depth: int) -> bool:

@@ -75,28 +75,65 @@ def solve(box: Sequence[tuple[int, int]], constraints: Sequence[Constraint]) -> 
         low, high = _interval(c.form, box)
         if high < 0 or (c.equality and low > 0):
             return _IMPOSSIBLE
-    return _solve(tuple(box), tuple(constraints))
+    # Variables that an equality says are the same share a column, and one that nothing else concerns has
+    # none: it takes its least value. What is left is small, and the same for many systems.
+    ranges, stands, rest = _merged(box, constraints)
+    if any(low > high for low, high in ranges):
+        return _IMPOSSIBLE
+    columns = sorted({stands[d] for c in rest for d, _ in c.form.terms})
+    number = {d: n for n, d in enumerate(columns)}
+    width = len(columns)
 
-
-@lru_cache(maxsize=8_000)  # about a kilobyte each; a position of a large kernel asks for some thousand
-def _solve(box: Box, constraints: tuple[Constraint, ...]) -> Solution:
-    used = sorted({d for c in constraints for d, _ in c.form.terms})
-    number, width = _columns(used, constraints)
-
-    def row(form: Affine) -> list[int]:
+    def row(form: Affine) -> Row:
         result = [0] * (width + 1)
         for d, coefficient in form.terms:
-            result[number[d]] += coefficient
+            result[number[stands[d]]] += coefficient
         result[width] = form.const
-        return result
+        return tuple(result)
 
-    equalities = [row(c.form) for c in constraints if c.equality]
-    rows: list[Row] = [tuple(row(c.form)) for c in constraints if not c.equality]
-    for d in used:
-        low, high = box[d]
+    core = _solve(
+        tuple([ranges[d] for d in columns]),
+        tuple([row(c.form) for c in rest if c.equality]),
+        tuple([row(c.form) for c in rest if not c.equality]),
+    )
+    if core.point is None:
+        return core
+    return Solution(True, tuple([core.point[number[d]] if d in number else ranges[d][0] for d in stands]))
+
+
+def _merged(
+    box: Sequence[tuple[int, int]], constraints: Sequence[Constraint]
+) -> tuple[list[tuple[int, int]], list[int], list[Constraint]]:
+    """For each variable its range and the first of those that it is the same as, whose range is that of all;
+    and the constraints that say more than that."""
+    first = list(range(len(box)))  # towards the variable that stands for it
+
+    def of(d: int) -> int:
+        while first[d] != d:
+            d = first[d]
+        return d
+
+    ranges, rest = [*box], []
+    for c in constraints:
+        terms = c.form.terms
+        if c.equality and c.form.const == 0 and len(terms) == 2 and terms[0][1] == -terms[1][1]:
+            a, b = sorted((of(terms[0][0]), of(terms[1][0])))
+            first[b] = a
+            ranges[a] = max(ranges[a][0], ranges[b][0]), min(ranges[a][1], ranges[b][1])
+        else:
+            rest.append(c)
+    return ranges, [of(d) for d in first], rest
+
+
+@lru_cache(maxsize=8_000)  # a position of a large kernel asks for some thousand
+def _solve(box: Box, equal: tuple[Row, ...], rows: tuple[Row, ...]) -> Solution:
+    """Of ``row == 0`` for those in ``equal`` and ``row >= 0`` for the others."""
+    width = len(box)
+    equalities = [*map(list, equal)]
+    for k, (low, high) in enumerate(box):
         above, below = [0] * width, [0] * width
-        above[number[d]], below[number[d]] = 1, -1
-        rows += [(*above, -low), (*below, high)]
+        above[k], below[k] = 1, -1
+        rows += ((*above, -low), (*below, high))
 
     # Each elimination step records how to get the old variables back from the new ones.
     undo: list[tuple[int, list[int]]] = []
@@ -126,7 +163,7 @@ def _solve(box: Box, constraints: tuple[Constraint, ...]) -> Solution:
         equalities = [_replace(e, k, image) for e in equalities]
         if abs(pivot) != 1:
             equalities.append(_replace(equality, k, image))
-        rows = [tuple(_replace(r, k, image)) if r[k] else r for r in rows]
+        rows = tuple([tuple(_replace(r, k, image)) if r[k] else r for r in rows])
 
     outcome = _eliminate(rows, width)
     if outcome is None:
@@ -136,29 +173,7 @@ def _solve(box: Box, constraints: tuple[Constraint, ...]) -> Solution:
     values = outcome
     for k, image in reversed(undo):
         values[k] = sum(c * v for c, v in zip(image, values, strict=False)) + image[width]
-    point = [low for low, _ in box]
-    for d in used:
-        point[d] = values[number[d]]
-    return Solution(True, tuple(point))
-
-
-def _columns(used: Sequence[int], constraints: Sequence[Constraint]) -> tuple[dict[int, int], int]:
-    """A column for each variable, and how many: those that an equality says are the same share one."""
-    first: dict[int, int] = {d: d for d in used}  # towards the variable that stands for it
-
-    def of(d: int) -> int:
-        while first[d] != d:
-            d = first[d]
-        return d
-
-    for c in constraints:
-        if c.equality and c.form.const == 0 and len(c.form.terms) == 2:
-            (a, p), (b, q) = c.form.terms
-            if p == -q:
-                a, b = sorted((of(a), of(b)))
-                first[b] = a
-    number = {d: n for n, d in enumerate(d for d in used if first[d] == d)}
-    return {d: number[of(d)] for d in used}, len(number)
+    return Solution(True, tuple(values))
 
 
 def _interval(form: Affine, box: Sequence[tuple[int, int]]) -> tuple[int, int]:
@@ -212,7 +227,7 @@ def _eliminate(rows: Sequence[Row], width: int) -> list[int] | None:
         return None
     if len(tight) > _MAX_ROWS:
         return []
-    # A variable that only its own bounds hold takes its least value; they do not exclude each other (``_tight``).
+    # A variable that only its own bounds hold takes its least value: ``_tight`` has seen that there is one.
     linked = [r for r in tight if r[:-1].count(0) < width - 1]
     tied = list(map(any, zip(*linked, strict=True))) or [False] * width
     alone: dict[int, int] = {}

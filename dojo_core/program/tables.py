@@ -168,10 +168,13 @@ class Indirect:
 Index = Affine | Indirect
 
 
-def bounded(name: str, index: Sequence[Index], sizes: Sequence[int]) -> Iterator[tuple[str, Index, int]]:
-    """What must lie in a range for an access: (``index k of name``, form, size), tables' own indices too."""
+def bounded(
+    name: object, index: Sequence[Index], sizes: Sequence[int]
+) -> Iterator[tuple[int, object, Index, int]]:
+    """What must lie in a range for an access: (k, name, form, size) for index k of what is called ``name``,
+    tables' own indices too."""
     for k, (form, size) in enumerate(zip(index, sizes, strict=True)):
-        yield f"index {k} of {name}", form, size
+        yield k, name, form, size
         for lookup, _ in form.lookups if isinstance(form, Indirect) else ():
             yield from bounded(lookup.table.name, lookup.at, lookup.table.dims)
 

@@ -357,11 +357,11 @@ class _Reader(LineReader):
         from dojo_core.program.dependence import may_leave
 
         dims = [d.size for d in self.dims[access.array]]
-        for what, form, size in bounded(access.array, access.index, dims):
+        for k, name, form, size in bounded(access.array, access.index, dims):
             if may_leave(form, size, self.sizes, guard):
                 self.fail_at(
                     where,
-                    f"{what}, {form}, leaves 0 to {size - 1} where the guard holds",
+                    f"index {k} of {name}, {form}, leaves 0 to {size - 1} where the guard holds",
                     "Tighten the guard, or change the index or the buffer's dimension.",
                 )
 

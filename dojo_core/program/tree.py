@@ -412,6 +412,11 @@ class Program:
         return {a: b for b in self.buffers for a in b.arrays}
 
     @derived
+    def buffer_ids(self) -> frozenset[int]:
+        """By which another program's buffers are known to be shared with this one."""
+        return frozenset(map(id, self.buffers))
+
+    @derived
     def buffer_number(self) -> dict[str, int]:
         """The number of that buffer."""
         return {a: n for n, b in enumerate(self.buffers) for a in b.arrays}

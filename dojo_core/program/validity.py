@@ -10,9 +10,9 @@ costs nothing there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from dojo_core.program.affine import Affine
@@ -31,7 +31,6 @@ from dojo_core.program.dependence import (
 from dojo_core.program.difference import Difference, on_heap
 from dojo_core.program.flow import orders, precedes, touches_of
 from dojo_core.program.gpu import UNORDERED, outside_phases
-from dojo_core.program.integers import Constraint
 from dojo_core.program.tree import Access, Birth, Buffer, Dim, Leaf, Node, Op, Path, Program, Scope
 
 
@@ -160,10 +159,11 @@ class _Projection:
     """What of a subtree concerns some arrays: its size and mark and what is inside, or an operation. Its hash
     is made once, since most of the tree of an edited program is that of the program before."""
 
-    __slots__ = ("hash", "inside")
+    __slots__ = ("hash", "inside", "op")
 
     def __init__(self, inside: tuple[object, ...]) -> None:
         self.inside, self.hash = inside, hash(inside)
+        self.op: Op | None = None  # of an operation, once it was asked for (``_small_leaves``)
 
     def __hash__(self) -> int:
         return self.hash
@@ -180,10 +180,12 @@ def _project(node: Node, numbers: Numbers) -> _Projection | None:
     that it accesses. An array goes by its number, so that like accesses to another share a verdict."""
     if isinstance(node, Op):
         reads = [o for o in node.operands if isinstance(o, Access) and o.array in numbers]
-        mine = tuple([Access(numbers[o.array], o.index) for o in reads])
         number = numbers.get(node.target.array)
+        if not reads and number is None:
+            return None
+        mine = tuple([Access(numbers[o.array], o.index) for o in reads])
         if number is None:
-            return _Projection(("op", None, "", mine, node.guard)) if mine else None
+            return _Projection(("op", None, "", mine, node.guard))
         return _Projection(("op", Access(number, node.target.index), node.accumulate, mine, node.guard))
     arrays = node.arrays
     here = tuple([item for item in numbers.items() if item[0] in arrays])
@@ -244,9 +246,10 @@ def _small_leaves(projection: Sequence[_Projection]) -> list[Leaf]:
         for number, child in enumerate(children):
             inside: Any = child.inside
             if inside[0] == "op":
-                _, target, accumulate, reads, guard = inside
-                op = Op(target or _ELSEWHERE, accumulate, "", reads, guard)
-                found.append(Leaf(op, (*path, number), scopes))
+                if child.op is None:
+                    _, target, accumulate, reads, guard = inside
+                    child.op = Op(target or _ELSEWHERE, accumulate, "", reads, guard)
+                found.append(Leaf(child.op, (*path, number), scopes))
             else:
                 size, mark, below = inside
                 gather(below, (*path, number), (*scopes, _frame(size, mark)))
@@ -258,9 +261,9 @@ def _small_leaves(projection: Sequence[_Projection]) -> list[Leaf]:
 def _fault(program: Program, buffer: Buffer) -> Fault:
     """What is wrong with a buffer that is not sound, in the program's own names and places."""
     outputs = [a for a in buffer.arrays if a in program.outputs]
-    fault = _check(_View(_touching(program, buffer)), buffer, outputs)
-    assert fault is not None
-    return fault
+    found = _check(_View(_touching(program, buffer)), buffer, outputs)
+    assert found is not None
+    return found()
 
 
 def _touching(program: Program, buffer: Buffer) -> tuple[Touch, ...]:
@@ -271,7 +274,10 @@ def _touching(program: Program, buffer: Buffer) -> tuple[Touch, ...]:
 # ---------------------------------------------------------------------------- the check
 
 
-def _check(view: _View, buffer: Buffer, outputs: Sequence[str]) -> Fault | None:
+Telling = Callable[[], Fault]  # the witnesses and the sentence of what was found cost as much as to find it
+
+
+def _check(view: _View, buffer: Buffer, outputs: Sequence[str]) -> Telling | None:
     private = buffer.location != "heap"
     owner = _owner(view.touches, buffer.location) if private else 0
     materialised = [k for k, d in enumerate(buffer.dims) if d.materialised]
@@ -285,33 +291,41 @@ def _check(view: _View, buffer: Buffer, outputs: Sequence[str]) -> Fault | None:
     writes = [t for t in view.touches if t.kind != "r"]
     for read, covered in view.reads([_exit_read(a, buffer) for a in outputs]):
         if covered is None:
-            return _undefined(view, read, buffer, owner)
+            return partial(_undefined, view, read, buffer, owner)
         depth, definitions = covered
         # implied: all accesses share the scopes of the owner, so coverage looks no further out
         if depth < owner:
-            return Fault(
-                "lifetime",
-                buffer.name,
-                read.access.array,
-                f"{buffer.name} would live in one iteration of the scope at depth {owner - 1}, "
-                f"but {read.access} is read in another iteration than it is written.",
-                (read.leaf.path, *(d.leaf.path for d in definitions)),
-                carried(definitions, read, owner),
-            )
+            return partial(_outlived, definitions, read, buffer, owner)
         for definition in definitions:
             for write in writes:
                 witness = _clobber(definition, write, read, depth, materialised, collapsed)
                 if witness is not None:
-                    return Fault(
-                        "clobber",
-                        buffer.name,
-                        read.access.array,
-                        f"The write of {_cell_at(write, witness, 1)} clobbers {witness.cell} "
-                        "before its read.",
-                        tuple(dict.fromkeys(t.leaf.path for t in (definition, write, read) if t.leaf.path)),
-                        witness,
-                    )
+                    return partial(_clobbered, definition, write, read, buffer, witness)
     return None
+
+
+def _outlived(definitions: Sequence[Touch], read: Touch, buffer: Buffer, owner: int) -> Fault:
+    return Fault(
+        "lifetime",
+        buffer.name,
+        read.access.array,
+        f"{buffer.name} would live in one iteration of the scope at depth {owner - 1}, "
+        f"but {read.access} is read in another iteration than it is written.",
+        (read.leaf.path, *(d.leaf.path for d in definitions)),
+        carried(definitions, read, owner),
+    )
+
+
+def _clobbered(definition: Touch, write: Touch, read: Touch, buffer: Buffer, witness: Witness) -> Fault:
+    overwriting = cell_text(write.access, witness.instances[1][1])
+    return Fault(
+        "clobber",
+        buffer.name,
+        read.access.array,
+        f"The write of {overwriting} clobbers {witness.cell} before its read.",
+        tuple(dict.fromkeys(t.leaf.path for t in (definition, write, read) if t.leaf.path)),
+        witness,
+    )
 
 
 def _undefined(view: _View, read: Touch, buffer: Buffer, owner: int) -> Fault:
@@ -336,10 +350,6 @@ def _undefined(view: _View, read: Touch, buffer: Buffer, owner: int) -> Fault:
     )
 
 
-def _cell_at(touch: Touch, witness: Witness, number: int) -> str:
-    return cell_text(touch.access, witness.instances[number][1])
-
-
 def _exit_read(array: str, buffer: Buffer) -> Touch:
     """Outputs are read at exit, every cell: an operation after all others, under scopes of its own."""
     scopes = tuple(Scope(d.size, ()) for d in buffer.dims)
@@ -350,7 +360,7 @@ def _exit_read(array: str, buffer: Buffer) -> Touch:
 _UNORDERED_WORDS = {"p": "parallel", "g": "grid", "b": "block", "w": "warp", "W": "warp"}
 
 
-def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Fault | None:
+def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Telling | None:
     """Two unordered iterations of a parallel scope that touch one cell, one of them writing."""
     # implied: without a mark all iterations are in order, which the loops below find one pair at a time
     if not any(_order_mark(scope) for touch in view.touches for scope in touch.leaf.scopes[owner:]):
@@ -366,16 +376,20 @@ def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Fault
                 for relation in ("<",) if a is b else ("<", ">"):
                     witness = meeting(a, b, depth, [Order(depth, relation)], dims)
                     if witness is not None:
-                        return Fault(
-                            "race",
-                            buffer.name,
-                            a.access.array,
-                            f"Iterations of the {_UNORDERED_WORDS[mark]} scope at depth {depth} would "
-                            f"touch {witness.cell} at the same time.",
-                            tuple(dict.fromkeys((a.leaf.path, b.leaf.path))),
-                            witness,
-                        )
+                        return partial(_raced, a, b, depth, buffer, witness)
     return None
+
+
+def _raced(a: Touch, b: Touch, depth: int, buffer: Buffer, witness: Witness) -> Fault:
+    word = _UNORDERED_WORDS[_order_mark(a.leaf.scopes[depth])]
+    return Fault(
+        "race",
+        buffer.name,
+        a.access.array,
+        f"Iterations of the {word} scope at depth {depth} would touch {witness.cell} at the same time.",
+        tuple(dict.fromkeys((a.leaf.path, b.leaf.path))),
+        witness,
+    )
 
 
 def _clobber(
@@ -441,9 +455,11 @@ def _clobber(
                     system.order(w, r, order)
                 if gap is not None:
                     k, relation = gap
-                    here, there = system.form(write.access.index[k], w), system.form(read.access.index[k], r)
-                    form = there - here if relation == "<" else here - there
-                    system.constraints.append(Constraint.at_least(form - 1))
+                    here, there = (write.access.index[k], w), (read.access.index[k], r)
+                    if relation == "<":
+                        system.less(*here, *there)
+                    else:
+                        system.less(*there, *here)
                 point = system.solve()
                 if point is not None:
                     values = tuple(system.values(point, v) for v in (d, w, r))
