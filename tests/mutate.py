@@ -83,7 +83,7 @@ OBJECTIONS = ("Refusal", "Fault", "Witness", "Mismatch")
 OBJECTING = {"_vector_sentence", "_register_sentence", "_uses", "_beyond", "seen_by"}
 TRUE_OBJECTS = {
     "_out_of_bounds", "_too_large", "_ever_written", "_needs_load", "_runs", "_holds_parallel",
-    "_marked", "_touches_any", "_long", "_counts", "_counts_far",
+    "_marked", "_touches_any", "_long", "_counts", "_counts_far", "may_leave", "precedes",
 }  # fmt: skip
 FILTERS = {"coverage", "_clobber"}  # whose comprehensions choose what is looked at
 SELECTS = {"_copies"}  # whose loops pass over what is not meant
@@ -230,7 +230,7 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         names = [t.id for t in node.targets if isinstance(t, ast.Name)]
-        if isinstance(node.value, ast.ListComp) and self.function in FILTERS:
+        if isinstance(node.value, ast.ListComp | ast.GeneratorExp) and self.function in FILTERS:
             for generator in node.value.generators:
                 for n, test in enumerate(generator.ifs):
                     left_out = isinstance(test, ast.UnaryOp)  # if not (...): what makes no difference

@@ -134,9 +134,7 @@ def _beyond(change: Difference) -> str:
     sizes = [change.made.largest, *(d.size for b in change.fresh for d in b.dims)]
     if max(sizes) > limits["size"]:
         return f"{limits['size']:,} iterations or elements of a dimension"
-    most = before.buffer_bytes + sum(buffer.bytes for buffer in change.fresh)
-    # implied: without what is gone it is no more; this only spares the sum
-    if most > limits["buffer bytes"] and change.fresh and after.buffer_bytes > limits["buffer bytes"]:
+    if change.fresh and _bytes(change) > limits["buffer bytes"]:
         return f"{limits['buffer bytes']:,} bytes of buffers"
     if _long(before):
         if len(after.text) > limits["text bytes"]:
@@ -144,6 +142,12 @@ def _beyond(change: Difference) -> str:
         if _longest(after) > LINE:
             return f"{LINE:,} characters of a line"
     return ""
+
+
+def _bytes(change: Difference) -> int:
+    """Of the result's buffers; where it is within the limit, perhaps some that are gone with them."""
+    most = change.before.buffer_bytes + sum(buffer.bytes for buffer in change.fresh)
+    return most if most <= KERNEL_LIMITS["buffer bytes"] else change.after.buffer_bytes
 
 
 def _long(program: Program) -> bool:

@@ -274,10 +274,8 @@ def _touching(program: Program, buffer: Buffer) -> tuple[Touch, ...]:
 # ---------------------------------------------------------------------------- the check
 
 
-Telling = Callable[[], Fault]  # the witnesses and the sentence of what was found cost as much as to find it
-
-
-def _check(view: _View, buffer: Buffer, outputs: Sequence[str]) -> Telling | None:
+def _check(view: _View, buffer: Buffer, outputs: Sequence[str]) -> Callable[[], Fault] | None:
+    """What is wrong, to be told: witness and sentence cost as much as to find it, and few ask."""
     private = buffer.location != "heap"
     owner = _owner(view.touches, buffer.location) if private else 0
     materialised = [k for k, d in enumerate(buffer.dims) if d.materialised]
@@ -360,7 +358,7 @@ def _exit_read(array: str, buffer: Buffer) -> Touch:
 _UNORDERED_WORDS = {"p": "parallel", "g": "grid", "b": "block", "w": "warp", "W": "warp"}
 
 
-def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Telling | None:
+def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Callable[[], Fault] | None:
     """Two unordered iterations of a parallel scope that touch one cell, one of them writing."""
     # implied: without a mark all iterations are in order, which the loops below find one pair at a time
     if not any(_order_mark(scope) for touch in view.touches for scope in touch.leaf.scopes[owner:]):
