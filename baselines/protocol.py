@@ -76,7 +76,9 @@ Variants = Mapping[str, Callable[[], Variant]]
 def paged(shape: tuple[int, ...], dtype: np.typing.DTypeLike = np.float32) -> np.ndarray:
     """An array in huge pages where the system grants them, touched."""
     count = math.prod(shape)
-    memory = mmap.mmap(-1, max(4096, count * np.dtype(dtype).itemsize))
+    # Private: shared memory, mmap's default, gets no huge pages on most systems.
+    length, private = max(4096, count * np.dtype(dtype).itemsize), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    memory = mmap.mmap(-1, length, flags=private)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         memory.madvise(mmap.MADV_HUGEPAGE)
     array = np.frombuffer(memory, dtype, count).reshape(shape)
