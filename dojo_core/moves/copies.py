@@ -439,7 +439,7 @@ class StageWrite(_Stage):
                 tuple(dict.fromkeys(t.leaf.path for t in inside)),
             )
         loaded = any(_needs_load(t, inside, depth) for t in inside if t.kind != "w")
-        return Edit(lambda: self._edit(context, name, array, path, above, box, loaded), path[:1])
+        return Edit(lambda: self._edit(context, name, array, path, above, box, loaded), _roots(program, path))
 
     def _edit(
         self,

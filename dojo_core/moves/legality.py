@@ -145,7 +145,7 @@ def _beyond(change: Difference) -> str:
 
 
 def _bytes(change: Difference) -> int:
-    """Of the result's buffers; where it is within the limit, perhaps some that are gone with them."""
+    """At least the bytes of the result's buffers; just those where they exceed the limit."""
     most = change.before.buffer_bytes + sum(buffer.bytes for buffer in change.fresh)
     return most if most <= KERNEL_LIMITS["buffer bytes"] else change.after.buffer_bytes
 

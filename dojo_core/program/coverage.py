@@ -39,7 +39,7 @@ def shared_depth(a: Touch, b: Touch) -> int:
 def coverage(
     read: Touch, found: Sequence[Touch], any_value: bool = False
 ) -> tuple[int, tuple[Touch, ...]] | None:
-    """How near the write that defines a read surely is.
+    """How near the write that defines a read surely is; ``found``: touches in tree order.
 
     Returns (depth, writes): every instance of the read is defined within the same iteration of the
     first ``depth`` scopes around it, by one of ``writes`` or a later write. None: not decided.

@@ -227,13 +227,13 @@ def once(access: Touch, depth: int) -> bool:
     case: each iterator further in is an index by itself."""
     forms = access.access.index
     alone = {form.terms[0][0] for form in forms if isinstance(form, Affine) and len(form.terms) == 1}
-    # implied: whoever asks spares what would come to the same
+    # implied: where it says no, whoever asks looks closer and finds the same
     return all(d in alone for d in range(depth, len(access.leaf.scopes)))
 
 
 def precedes(a: Touch, b: Touch, depth: int) -> bool:
-    """May an instance of ``a`` come before one of ``b`` in one iteration of ``depth`` scopes that hold both?
-    Where not, there are no ``orders``."""
+    """May an instance of ``a``, which is no exit, come before one of ``b`` in one iteration of ``depth`` scopes
+    that hold both? Just where there are ``orders`` of the two."""
     one, other = a.leaf.path, b.leaf.path
     if not other:  # at exit, after all
         return depth == 0

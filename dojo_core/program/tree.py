@@ -418,7 +418,7 @@ class Program:
 
     @derived
     def buffer_number(self) -> dict[str, int]:
-        """The number of that buffer."""
+        """The number, in ``buffers``, of the buffer that holds each array."""
         return {a: n for n, b in enumerate(self.buffers) for a in b.arrays}
 
     @derived

@@ -275,7 +275,7 @@ def _touching(program: Program, buffer: Buffer) -> tuple[Touch, ...]:
 
 
 def _check(view: _View, buffer: Buffer, outputs: Sequence[str]) -> Callable[[], Fault] | None:
-    """What is wrong, to be told: witness and sentence cost as much as to find it, and few ask."""
+    """What is wrong, to be told: sentences, and most witnesses, cost as much as to find it, and few ask."""
     private = buffer.location != "heap"
     owner = _owner(view.touches, buffer.location) if private else 0
     materialised = [k for k, d in enumerate(buffer.dims) if d.materialised]
