@@ -290,12 +290,26 @@ def recorded_lines(target: str = "cpu") -> dict[str, RecordedLine]:
     return {p.stem: read_line(p.read_text(), p.stem) for p in sorted(lines_folder(target).glob("*.line"))}
 
 
+def lines_for(kernel: str, shape: str | None = None, target: str = "cpu") -> dict[str, RecordedLine]:
+    """The lines that come with the Dojo for a kernel, by name, in the order in which they are tried at a shape:
+    that recorded at this very shape, the one that is named after the kernel, the others."""
+    found = {name: line for name, line in recorded_lines(target).items() if line.kernel == kernel}
+    return dict(sorted(found.items(), key=lambda each: (each[1].shape != shape, each[0] != kernel)))
+
+
 def line_for(kernel: str, shape: str | None = None, target: str = "cpu") -> RecordedLine | None:
-    """The line that comes with the Dojo for a kernel: the one recorded at this shape, else the one that is
-    named after the kernel and may do at other shapes too."""
-    found = recorded_lines(target)
-    exact = (line for line in found.values() if line.kernel == kernel and line.shape == shape)
-    return next(exact, found.get(kernel))
+    """The first line of a kernel that applies at a shape; where none does, or without a shape, the first."""
+    found = list(lines_for(kernel, shape, target).values())
+    if shape is not None and len(found) > 1:
+        found.sort(key=lambda line: not applies(line, shape))
+    return next(iter(found), None)
+
+
+def applies(line: RecordedLine, shape: str) -> bool:
+    """Can all moves of a kernel's line be played at a shape of it?"""
+    kernel = kernels.get(line.kernel or "")
+    game = Game.new(kernel.program(kernel.shape(shape)), kernel.name, shape, line.target, line.policy)
+    return all(entry.applies for entry in line.play(game).entries)
 
 
 def with_births(line_text: str, game: Game) -> str:

@@ -31,7 +31,7 @@ from dojo_core.cli.terminal import (
     write_file,
 )
 from dojo_core.game import Game
-from dojo_core.line import recorded_lines
+from dojo_core.line import lines_for
 
 if TYPE_CHECKING:
     from dojo_core.bench import Entry
@@ -298,18 +298,16 @@ def _game(
     """The kernel with its line played, or at its start with a remark why ({stand_in}: what is timed then)."""
     if line is not None:
         return played(name, shape, None, line, settings, target), ""
-    lines = recorded_lines(target or "cpu")
-    # A line for this very shape comes before the kernel's general one.
-    own = [n for n, each in lines.items() if each.kernel == name and shape and each.shape == shape]
-    for found in dict.fromkeys([*own, *([name] if name in lines else [])]):
+    lines = lines_for(name, shape, target or "cpu")
+    remarks = []
+    for found in lines:
         try:
             return played(name, shape, None, Path(found), settings, target), ""
         except Failure as failure:
             told = str(failure).replace("{", "{{").replace("}", "}}")
-            remark = f"The line {found} does not apply to this shape: the {{stand_in}} stands in. {told}"
-    if not (own or name in lines):
-        remark = "There is no recorded line: the {stand_in} stands in."
-    return played(name, shape, None, None, settings if name in lines else None, target), remark
+            remarks.append(f"The line {found} does not apply to this shape: the {{stand_in}} stands in. {told}")
+    remark = next(iter(remarks), "There is no recorded line: the {stand_in} stands in.")
+    return played(name, shape, None, None, settings if lines else None, target), remark
 
 
 def _best_record(game: Game) -> Any:
