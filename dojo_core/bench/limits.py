@@ -186,7 +186,7 @@ def _four_lines(reads: list[int], ahead: int) -> list[str]:
     return [f"__builtin_prefetch(r{i} + i + {ahead + k});" for i in reads for k in range(4)] if ahead else []
 
 
-class _Machine:
+class Machine:
     """The compiled pattern and the buffers that it streams."""
 
     def __init__(self, code: str, sizes: list[int], sets: int, folder: Path) -> None:
@@ -198,7 +198,7 @@ class _Machine:
         subprocess.run([compiler(), *flags, str(source), "-o", str(library)], check=True, timeout=120)
         self._library = ctypes.CDLL(str(library))
         self._library.fma_lanes.restype = ctypes.c_long
-        self._memory: list[np.ndarray[Any, Any]] = []  # kept alive
+        self.memory: list[np.ndarray[Any, Any]] = []  # kept alive
         tables = []
         # Values as a kernel's: zeros move faster (reading and writing them took 1.78 ms where these take
         # 2.12, AMD EPYC of family 1Ah), and the limit would be one that no kernel comes near.
@@ -214,7 +214,7 @@ class _Machine:
                 view = np.frombuffer(memory, np.float32)
                 for begin in range(0, len(view), len(values)):
                     view[begin : begin + len(values)] = values[: len(view) - begin]
-                self._memory.append(view)
+                self.memory.append(view)
                 addresses.append(view.ctypes.data)
             tables.append((ctypes.c_void_p * len(addresses))(*addresses))
         self._tables = tables
@@ -237,7 +237,7 @@ class _Machine:
         self._turn += calls
         return taken
 
-    def memory(self, count: int) -> list[float]:
+    def stream(self, count: int) -> list[float]:
         """Nanoseconds of the pattern, so many samples, by the two fastest ways in turn.
 
         One run each, as every other entry of a round has: the better of two would be luckier.
@@ -266,7 +266,7 @@ def main() -> None:
     found = pattern(kernel, tuple(map(int, shape.split("x"))), inputs, outputs, machine.last_level_cache)
     threads = int(os.environ.get("OMP_NUM_THREADS", machine.cores))
     with tempfile.TemporaryDirectory(prefix="dojo-limits-") as place:
-        measured = _Machine(stream_code(found), inputs + outputs, sets, Path(place))
+        measured = Machine(stream_code(found), inputs + outputs, sets, Path(place))
     measured.flops(1), measured.flops(threads)
     ahead, streaming = WAYS[measured.order[0]]
     way = (f"prefetch {ahead} vectors ahead" if ahead else "no prefetch") + (
@@ -277,7 +277,7 @@ def main() -> None:
     for line in sys.stdin:
         count = int(line)
         answer = {
-            "samples": measured.memory(count),
+            "samples": measured.stream(count),
             "one": [measured.flops(1) for _ in range(count)],
             "all": [measured.flops(threads) for _ in range(count)],
         }
