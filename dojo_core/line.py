@@ -291,8 +291,8 @@ def recorded_lines(target: str = "cpu") -> dict[str, RecordedLine]:
 
 
 def lines_for(kernel: str, shape: str | None = None, target: str = "cpu") -> dict[str, RecordedLine]:
-    """The lines that come with the Dojo for a kernel, by name, in the order in which they are tried at a shape:
-    that recorded at this very shape, the one that is named after the kernel, the others."""
+    """The lines that come with the Dojo for a kernel, by name, in the order in which a shape tries them: that
+    recorded at this very shape, the one that is named after the kernel, the others."""
     found = {name: line for name, line in recorded_lines(target).items() if line.kernel == kernel}
     return dict(sorted(found.items(), key=lambda each: (each[1].shape != shape, each[0] != kernel)))
 

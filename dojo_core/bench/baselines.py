@@ -36,7 +36,8 @@ class Baseline:
     """Something to compare with: its name in a table, what exactly it is, the script that runs it.
 
     ``reuse``: freed memory stays in the process, so that no run pays for fresh pages.
-    ``apart``: shown, but no part of the comparison with the best. ``prepare`` seconds until it must be ready.
+    ``apart``: shown, but not among those of which the best is compared. ``prepare`` seconds until it must be
+    ready.
     """
 
     name: str
@@ -69,6 +70,9 @@ BASELINES: dict[str, Baseline] = {
         "TVM, tuned", "Apache TVM {version}, MetaSchedule", "baselines/tvm_tuned.py", prepare=3600.0
     ),
     "onednn": Baseline("oneDNN", "oneDNN {version}, its primitives", "baselines/onednn.py"),
+    "hand": Baseline(
+        "C by hand", "C written by hand for these shapes, {version}", "baselines/hand.py", apart=True
+    ),
 }  # fmt: skip
 
 

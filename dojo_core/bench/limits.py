@@ -206,7 +206,7 @@ class Machine:
         for _ in range(sets):
             addresses = []
             for size in sizes:
-                # Private: shared memory, mmap's default, gets no huge pages, and a kernel's buffers have them.
+                # Private: shared memory, mmap's default, gets no huge pages; a kernel's buffers have them.
                 length, private = -(-size // 4) * 4 + 8192, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
                 memory = mmap.mmap(-1, length, flags=private)
                 if hasattr(mmap, "MADV_HUGEPAGE"):

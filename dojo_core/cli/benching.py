@@ -305,7 +305,9 @@ def _game(
             return played(name, shape, None, Path(found), settings, target), ""
         except Failure as failure:
             told = str(failure).replace("{", "{{").replace("}", "}}")
-            remarks.append(f"The line {found} does not apply to this shape: the {{stand_in}} stands in. {told}")
+            remarks.append(
+                f"The line {found} does not apply to this shape: the {{stand_in}} stands in. {told}"
+            )
     remark = next(iter(remarks), "There is no recorded line: the {stand_in} stands in.")
     return played(name, shape, None, None, settings if lines else None, target), remark
 

@@ -232,8 +232,8 @@ def once(access: Touch, depth: int) -> bool:
 
 
 def precedes(a: Touch, b: Touch, depth: int) -> bool:
-    """May an instance of ``a``, which is no exit, come before one of ``b`` in one iteration of ``depth`` scopes
-    that hold both? Just where there are ``orders`` of the two."""
+    """May an instance of ``a``, no exit, come before one of ``b`` in one iteration of ``depth`` scopes that
+    hold both? Just where there are ``orders`` of the two."""
     one, other = a.leaf.path, b.leaf.path
     if not other:  # at exit, after all
         return depth == 0
