@@ -39,7 +39,7 @@ def main(path: str) -> None:
 
 
 def beside_hand(reports: list[Report]) -> None:
-    head = "C by hand ÷ line", "its share of the limit", "the line's", "PyTorch ÷ line", "PyTorch ÷ design's C"
+    head = "C by hand ÷ line", "its share", "the line's", "PyTorch ÷ line", "PyTorch ÷ design's C"
     print(f"\n| kernel | {' | '.join(head)} |\n|---|{'---:|' * len(head)}")
     found = []
     for report in reports:
