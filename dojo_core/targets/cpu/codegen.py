@@ -96,6 +96,7 @@ class _Generator:
         self.statements: list[Scalar] = []  # of the outermost loop being written
         self.peeled = 0  # steps of reductions in loops that gcc writes out
         self.explained: set[Path] = set()  # operations whose comment is written
+        self.asked: set[str] = set()  # prefetches of this iteration of the innermost loop being written
         self.bounds: dict[str, float] = {}
         self.pieces: dict[str, int] = {}  # heap temporaries: byte offset in the workspace
         self.locals: dict[str, dict[str, str]] = {}  # register buffers: local name -> C type
@@ -211,7 +212,9 @@ class _Generator:
             kind = "int" if scope.size < 2**31 else "i64"
             self._line(f"for ({kind} i{depth} = 0; i{depth} < {scope.size}; ++i{depth}) {{", path, indent)
             begin, inside = len(self.lines), len(self.statements)
+            asked, self.asked = self.asked, set()
             self._body(scope.body, path, above, indent + 1)
+            self.asked = asked
             if misread(self.statements[inside:], depth):
                 self.lines.insert(begin, ("    " * (indent + 1) + BARRIER, path))
             if not depth:
@@ -252,9 +255,7 @@ class _Generator:
         self._explain(found.operation, here, indent)
         lane, word = len(scopes), found.instruction.word
         for access in written.prefetches:
-            first = access.substitute({lane: Affine()})
-            for text in self._prefetch(first, scopes):
-                self._line(text, here, indent)
+            self._prefetch(access.substitute({lane: Affine()}), scopes, here, indent)
         whole = vector_type(word, found.lanes)
         operands = []
         for access, shared in found.operands:
@@ -384,8 +385,7 @@ class _Generator:
             return
         self._explain(written, path, indent)
         for access in op.prefetches:
-            for text in self._prefetch(access, scopes):
-                self._line(text, path, indent)
+            self._prefetch(access, scopes, path, indent)
         vector = bool(scopes) and scopes[-1].mark == "v"
         if not vector:
             self.statements.append(self._scalar(op, scopes))
@@ -412,10 +412,11 @@ class _Generator:
             self.explained.add(path)
             self._line(f"// {op_text(written)}", path, indent)
 
-    def _prefetch(self, access: Access, scopes: tuple[Scope, ...]) -> list[str]:
+    def _prefetch(self, access: Access, scopes: tuple[Scope, ...], path: Path, indent: int) -> None:
+        """Ask for the lines of an access, unless another copy of an unrolled operation has just done so."""
         buffer = self.program.buffer_of.get(access.array)
         if buffer is None or buffer.location != "heap":  # what lies on the stack is near, or not yet there
-            return []
+            return
         flat, size, count = affine(self._flat(access)), DTYPE_BYTES[buffer.dtype], 1
         if scopes and scopes[-1].mark == "v":
             depth, width = len(scopes) - 1, scopes[-1].size
@@ -425,9 +426,12 @@ class _Generator:
         function = "prefetch" if all(a in self.program.inputs for a in buffer.arrays) else "prefetch_write"
         name, line = self.names[buffer.name], ALIGNMENT // size
         if size * (flat + count * line).reach([s.size for s in scopes]) >= LARGEST:
-            return []  # no address
-        cells = [index_text(flat + k * line, scopes, wide=True) for k in range(count)]
-        return [f"{function}({name}, {size}*({cell}));" for cell in cells]
+            return  # no address
+        for k in range(count):
+            text = f"{function}({name}, {size}*({index_text(flat + k * line, scopes, wide=True)}));"
+            if text not in self.asked:
+                self.asked.add(text)
+                self._line(text, path, indent)
 
     def _vector(self, op: Op, scopes: tuple[Scope, ...]) -> str:
         program, lane, width = self.program, len(scopes) - 1, scopes[-1].size
