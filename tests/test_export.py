@@ -249,7 +249,7 @@ def test_narrower_vectors_compute_the_same(name):
 
 
 def test_a_line_has_programs_of_its_own_for_narrower_vectors():
-    chosen = of_line(recorded_lines()["matmul"], "matmul", "64x64x64")
+    chosen = of_line(recorded_lines()["matmul_packed"], "matmul", "64x64x64")
     assert [widest_vector(p) for p in chosen.narrower.values()] == list(chosen.narrower)
     assert {4 * LANES, *chosen.narrower} == set(vector_bytes(frozenset(this_machine().features.split())))
     inputs = random_inputs(chosen.program)
@@ -260,7 +260,9 @@ def test_a_line_has_programs_of_its_own_for_narrower_vectors():
         np.testing.assert_allclose(each, wide, rtol=1e-4, atol=1e-5)
     codes = instance(chosen).codes
     assert all(codes[width] == generate(p, chosen.policy) for width, p in chosen.narrower.items())
-    assert of_line(recorded_lines()["matmul"], "matmul", "64x64x64", settings={"lanes": 4}).narrower == {}
+    assert (
+        of_line(recorded_lines()["matmul_packed"], "matmul", "64x64x64", settings={"lanes": 4}).narrower == {}
+    )
 
 
 def test_names_that_mean_something_in_c_or_python_get_an_underscore():
@@ -297,7 +299,7 @@ def test_the_best_record_is_taken_then_the_line_then_the_heuristic_then_the_star
     start = start_game("softmax", "64x64", "algebraic")
     assert best("gelu", "8x64", records).source == "the heuristic pass"
     assert best("softmax", "8x100", records).source == "the heuristic pass", "no line applies"
-    with pytest.raises(NotExported, match=r"Set its parameters \(block, lanes\) with --set"):
+    with pytest.raises(NotExported, match=r"Set its parameters \(block, lanes, ahead\) with --set"):
         of_line(recorded_lines()["softmax"], "softmax", "8x100")
     monkeypatch.setattr(ours, "heuristics", dict)
     assert best("gelu", "8x64", records).source == "the start program"

@@ -217,9 +217,9 @@ def test_where_a_line_tells_no_shape_its_parameters_follow_the_kernels_first():
 CARRIED = [
     "resnet50.conv1.bn_relu", "resnet50.layer1.bn_relu", "resnet50.layer2.bn_relu", "resnet50.layer1.add",
     "resnet50.layer2.add", "resnet50.layer3.add", "bert-base.qkv", "bert-base.output", "bert-base.up",
-    "bert-base.scores", "bert-base.context", "bert-base.softmax", "bert-base.residual", "bert-base.layernorm",
-    "llama3-8b.rmsnorm", "llama3-8b.softmax", "llama3-8b.residual", "llama3-8b.swiglu",
-    "llama3-8b.decode.rmsnorm",
+    "bert-base.down", "bert-base.scores", "bert-base.context", "bert-base.softmax", "bert-base.residual",
+    "bert-base.layernorm", "llama3-8b.rmsnorm", "llama3-8b.q", "llama3-8b.kv", "llama3-8b.output",
+    "llama3-8b.softmax", "llama3-8b.residual", "llama3-8b.swiglu", "llama3-8b.decode.rmsnorm",
 ]  # fmt: skip
 
 
@@ -234,11 +234,17 @@ def test_lines_carry_over_to_layers_of_networks(wide_cpu):
 
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [("matmul", "512x96x128"), ("matmul", "64x32x96"), ("add", "6x112"), ("relu_ffn", "2x3x5x8")],
+    [
+        ("matmul", "12x96x128"),
+        ("matmul_layers", "512x96x128"),
+        ("matmul_packed", "64x32x96"),
+        ("add", "6x112"),
+        ("relu_ffn", "2x3x5x8"),
+    ],
 )
 def test_lines_at_uncommon_sizes_compute_the_same(name, shape):
     program = played(shape, name).current.program
-    kernel, inputs = kernels.get(name), random_inputs(program, full=True)
+    kernel, inputs = kernels.get(recorded_lines()[name].kernel), random_inputs(program, full=True)
     (output,) = program.outputs
     expected = kernel.reference(inputs, kernel.shape(shape))[output]
     got = run_program(program, inputs, "reassoc")[output]
@@ -248,4 +254,4 @@ def test_lines_at_uncommon_sizes_compute_the_same(name, shape):
 def test_a_parameter_that_the_line_has_not_is_refused_with_those_it_has():
     with pytest.raises(TextError, match="no parameter size") as raised:
         recorded_lines()["softmax"].steps({"size": 3})
-    assert raised.value.remedy == "Its parameters: block, lanes."
+    assert raised.value.remedy == "Its parameters: block, lanes, ahead."

@@ -65,7 +65,7 @@ SOFTMAX = """
     use_reciprocal y@1 r / vectorize_all m@0 / match_dims d 1 32 16
     private d 0 1 / private e 0 stack / private m 0 / private s 0 / set_location r register
     set_location pm register / set_location qm register / set_location ps register / set_location qs register
-    prefetch d x[{0}+1,{1}*32+{2}*16+{3}] / stream_store y / parallelize m@0
+    prefetch d x[{0}+3,{1}*32+{2}*16+{3}] / stream_store y / parallelize m@0
 """
 MATMUL_LINE = """
     tile c@0 384 6 / tile c@3 64 16 / tile c#1@0 384 6 / tile c#1@3 64 16 / split_scope c#1@6 512
@@ -78,10 +78,11 @@ MATMUL_LINE = """
 """
 
 
-@pytest.mark.parametrize(("kernel", "calls"), [("softmax", SOFTMAX), ("matmul", MATMUL_LINE)])
-def test_a_recorded_line_is_a_few_recipes(kernel, calls, monkeypatch):
+@pytest.mark.parametrize(("name", "calls"), [("softmax", SOFTMAX), ("matmul_packed", MATMUL_LINE)])
+def test_a_recorded_line_is_a_few_recipes(name, calls, monkeypatch):
     monkeypatch.setattr("dojo_core.moves.legality.target_named", lambda name: WIDE)
-    line, found = recorded_lines()[kernel], kernels.get(kernel)
+    line = recorded_lines()[name]
+    kernel, found = line.kernel, kernels.get(line.kernel)
     start = found.program(found.shape(line.shape))
     by_hand = Game.new(start, kernel, policy=line.policy)
     line.play(by_hand)
