@@ -140,7 +140,10 @@ def test_heuristic_computes_again_rather_than_keeps_what_the_first_cache_has_no_
     assert "d f32 [4096:N, 1024] stack" in short and not any("dr f32" in line for line in short)
     assert "d f32 [4096:N, 256:N, 16] register" in long and "dr f32 [4096:N, 256:N, 16] register" in long
     asked = [line[line.index("!") :] for line in long if "prefetch" in line]
-    assert asked == ["!prefetch(x[{0}+1,{1}*32+{2}*8+{3}])", "!prefetch(x[{0}+1,{1}*32+{2}*8+{3}+2048])"]
+    assert asked == ["!prefetch(x[{0}+1,{1}*64+{2}*16+{3}])"], (
+        "where it is gone over the second time of three"
+    )
+    assert any("!prefetch(x[{0}+3," in line for line in short), "as far ahead in bytes"
 
 
 def test_heuristic_packs_panels_and_tiles_a_product_in_registers():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from agents.passes.structure import stride, traffic, widths_for
-from dojo_core.program.affine import Affine
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import Access, Leaf, Program
 from dojo_core.recipes import Sketch
 from dojo_core.targets.target import Target
 
 AHEAD = 1024  # elements, where a row is read but once
+FAR = 8 << 10  # bytes of rows between what is worked on and what is asked for: nearer comes too late
 ROW_BYTES = 64 << 10  # a longer row would push out what it was asked for beside
 
 
@@ -46,7 +46,7 @@ def _aligned(program: Program, leaf: Leaf, target: Target) -> bool:
 
 
 def ask_ahead(sketch: Sketch) -> None:
-    """Prefetch the next row where rows are gone over more than once, else further on in the same row."""
+    """Prefetch rows that come later where rows are gone over more than once, else further on in the same row."""
     program = sketch.program
     if traffic(program) <= sketch.context.target.shared_cache_bytes:
         return
@@ -60,17 +60,13 @@ def ask_ahead(sketch: Sketch) -> None:
         uses = list(by_loop.values())  # one for each time that a row is gone over
         if not uses or len({leaf.path[0] for leaf, _ in uses}) > 1:
             continue
-        leaf, access = uses[-1]
+        # Of two times the last, of three the second: memory has the time of the others to catch up.
+        leaf, access = uses[1] if len(uses) > 2 else uses[-1]
         if any(_reduces(other) for other in program.leaves if other.path[0] == leaf.path[0]):
-            row = program.buffer_of[array].dims[-1].size
-            if len(uses) > 2 and all(_halves(each) for _, each in uses[-2:]):
-                # half of it each time: memory has work in both, and is never asked for more than it gives
-                for half, (reader, each) in enumerate(uses[-2:]):
-                    sketch.may("prefetch", sketch.place(reader.path), str(_half_row(each, row, half)))
-            elif len(uses) > 1:
-                sketch.may("prefetch", sketch.place(leaf.path), str(_next_row(access)))
-            else:
-                sketch.may("prefetch", sketch.place(leaf.path), str(_further(access)))
+            buffer = program.buffer_of[array]
+            row = buffer.bytes // buffer.dims[0].size
+            later = _later_row(access, 1 + FAR // row) if len(uses) > 1 else _further(access)
+            sketch.may("prefetch", sketch.place(leaf.path), str(later))
 
 
 def _reduces(leaf: Leaf) -> bool:
@@ -87,21 +83,8 @@ def _row_wise(program: Program, leaf: Leaf, access: Access) -> bool:
     return rows == [0] and access.index[-1].uses(inner) and len(access.index) == 2 and row <= ROW_BYTES
 
 
-def _next_row(access: Access) -> Access:
-    return Access(access.array, (access.index[0] + 1, *access.index[1:]))
-
-
-def _half_row(access: Access, row: int, half: int) -> Access:
-    """The element of the first or the second half of the next row that stands for this one of a whole row."""
-    along = affine(access.index[-1])
-    terms = [(depth, step if step == 1 else step // 2) for depth, step in along.terms]
-    return Access(access.array, (access.index[0] + 1, Affine.make(terms, half * (row // 2))))
-
-
-def _halves(access: Access) -> bool:
-    """Are all steps along the row even, but for the lanes?"""
-    along = affine(access.index[-1])
-    return along.const == 0 and all(step == 1 or step % 2 == 0 for _, step in along.terms)
+def _later_row(access: Access, rows: int) -> Access:
+    return Access(access.array, (access.index[0] + rows, *access.index[1:]))
 
 
 def _further(access: Access) -> Access:
