@@ -46,7 +46,7 @@ def _aligned(program: Program, leaf: Leaf, target: Target) -> bool:
 
 
 def ask_ahead(sketch: Sketch) -> None:
-    """Prefetch rows that come later where rows are gone over more than once, else further on in the same row."""
+    """Prefetch later rows where rows are gone over more than once, else further on in the same row."""
     program = sketch.program
     if traffic(program) <= sketch.context.target.shared_cache_bytes:
         return
