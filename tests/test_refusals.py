@@ -67,6 +67,12 @@ PARTIAL = (
     START
     + "8 16 p[{0},{1}] = 0\n| 4 16 p[{0},{2}] += x[{0},{1}*16+{2}]\n| 16 s[{0}] += p[{0},{1}]\n8 y[{0}] = s[{0}]"
 )
+SUMS = heap(x="8,16", s="8", y="8", p="8:N,4:N stack")
+SUM_OF_SUMS = (
+    START
+    + "8 4 p[{0},{1}] = 0\n| | 4 p[{0},{1}] += x[{0},{1}*4+{2}]\n| | s[{0}] += p[{0},{1}]\n8 y[{0}] = s[{0}]"
+)
+KEPT_SUMS = SUMS.replace("8:N, 4:N] stack", "8, 4] heap")
 RATIO = heap(x="8,16", w="8", y="8,16")
 RATIOS = "8 16 y[{0},{1}] = x[{0},{1}] / w[{0}]"
 INVERSE = heap(x="8,16", w="8", y="8,16", r="8:N stack")
@@ -424,6 +430,14 @@ REDUCTIONS = [
     Case(1, "merge_reduction p", PARTIALS, PARTIAL.replace("s[{0}] += p[{0},{1}]", "p[{0},{1}] += p[{0},{1}]"), "no-partials"),
     Case(1, "merge_reduction p", PARTIALS, PARTIAL.replace("p[{0},{2}] += x[{0},{1}*16+{2}]", "y[{0}] += p[{0},{2}]"), "no-partials"),
     Case(2, "merge_reduction p", PARTIALS, PARTIAL, "changed-since", policy="strict"),
+    Case(2, "merge_reduction p", SUMS, SUM_OF_SUMS.replace("{1}*4+{2}]", "{1}*4+{2}] if {1}+{2} < 5"), "changed-since"),
+    Case(2, "merge_reduction p", SUMS, SUM_OF_SUMS.replace("| | s[{0}] +=", "| | 3 s[{0}] +="), "changed-since"),
+    Case(2, "merge_reduction p", KEPT_SUMS, SUM_OF_SUMS.replace("4 p[{0},{1}] +=", "4 p[{0},0] +="), "changed-since"),
+    Case(2, "merge_reduction p", KEPT_SUMS, SUM_OF_SUMS.replace("s[{0}] += p[{0},{1}]", "s[{0}] += p[{0},0]"), "changed-since"),
+    Case(3, "merge_reduction p", SUMS, SUM_OF_SUMS, "policy", policy="strict"),
+    Case(3, "merge_reduction p", SUMS.replace("p f32", "p f16").replace("x f32", "x f16"), SUM_OF_SUMS, "dtype"),
+    Case(3, "merge_reduction p", SUMS, SUM_OF_SUMS.replace("| | s[{0}] +=", "| | s[{0}] += 1\n| | s[{0}] +="), "touched"),
+    Case(3, "merge_reduction p", SUMS, SUM_OF_SUMS.replace("{2}]\n", "{2}]*s[{0}]\n"), "touched"),
 ]  # fmt: skip
 
 ALGEBRA = [

@@ -208,7 +208,7 @@ def _region(program: Program, leaf: Leaf, s: int, used: set[int]) -> int | None:
 
 @register
 class MergeReduction(Transformation):
-    """Accumulate directly again, without partial results: the inverse of split_reduction.
+    """Accumulate directly, without partial results: the inverse of split_reduction, and for any sum of sums.
 
     ``merge_reduction NAME``: the partial results' array.
 
@@ -225,7 +225,10 @@ class MergeReduction(Transformation):
 
     Legal iff
       1. NAME is touched by exactly three operations: set to the identity, accumulated, combined;
-      2. split_reduction of the result gives this program back (so nothing else changed since).
+      2. split_reduction of the result gives this program back (so nothing else changed since), or the three
+         follow each other in one body, unguarded, and name the same element of NAME, by the scopes around;
+      3. in the second case the policy lets the terms be regrouped, both arrays have one dtype, and nothing else
+         touches the target's array between the accumulation and the combination.
     """
 
     name = "merge_reduction"
@@ -269,6 +272,8 @@ class MergeReduction(Transformation):
             result = with_buffer(program, program.buffer_of[name]).edit(body=body)
         except (AssertionError, IndexError):
             return structural("no-partials", f"The loops of {name} are not as split_reduction makes them.")
+        if _in_one_body(program, start, main, combine):  # 2
+            return _combined_at_once(context, start, main, combine) or result
         forward = SplitReduction()
         for again in (leaf for leaf in result.leaves if leaf.op == direct):  # 2
             own = place_of(result, again.path)
@@ -282,6 +287,41 @@ class MergeReduction(Transformation):
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
         return None  # which scope was split is not kept; split_reduction offers it anew
+
+
+def _in_one_body(program: Program, start: Leaf, main: Leaf, combine: Leaf) -> bool:
+    """Does each iteration of one body set an element, accumulate it, and combine it, unguarded?"""
+    element = start.op.target
+    return (
+        combine.path[:-1] == start.path[:-1]  # the accumulation stands between them
+        and combine.op.operands == (element,)
+        and main.op.target == element
+        and not any(leaf.op.guard for leaf in (start, main, combine))
+    )
+
+
+def _combined_at_once(context: Context, start: Leaf, main: Leaf, combine: Leaf) -> Refusal | None:
+    """Why what such a body accumulates may not go into the target at once."""
+    program, target = context.program, combine.op.target.array
+    if not may_regroup(program, combine, context.policy):  # 3
+        return Refusal(
+            "policy",
+            "The policy strict keeps the order of this sum: its terms may not be regrouped.",
+            (combine.path,),
+        )
+    partial = start.op.target.array
+    if program.buffer_of[partial].dtype != program.buffer_of[target].dtype:
+        return structural("dtype", f"{partial} and {target} have different dtypes.", combine.path)
+    depth = len(start.path) - 1
+    for other in leaves_of(program, target):
+        between = other.path[:depth] == start.path[:-1] and main.path[depth] <= other.path[depth]
+        if between and other.path < combine.path:
+            return Refusal(
+                "touched",
+                f"{target} is touched between the accumulation of {partial} and its combination.",
+                (other.path, combine.path),
+            )
+    return None
 
 
 def _same_but_location(a: Program, b: Program, name: str) -> bool:
