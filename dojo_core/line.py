@@ -26,8 +26,10 @@ Where ``|`` stands, the first value is for vectors of 64 bytes, the next for 32,
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -291,10 +293,27 @@ def recorded_lines(target: str = "cpu") -> dict[str, RecordedLine]:
 
 
 def lines_for(kernel: str, shape: str | None = None, target: str = "cpu") -> dict[str, RecordedLine]:
-    """The lines that come with the Dojo for a kernel, by name, in the order in which a shape tries them: that
-    recorded at this very shape, the one that is named after the kernel, the others."""
+    """The lines that come with the Dojo for a kernel, by name, in the order in which a shape tries them: the
+    nearer the size that a line was recorded at, the earlier. Without a shape the one that is named after the
+    kernel comes first."""
+
+    sizes: tuple[int, ...] = ()
+    if shape is not None and kernel in kernels.names():
+        with suppress(ValueError):  # whoever plays the line says what is wrong with the shape
+            sizes = kernels.get(kernel).shape(shape)
+
+    def far(each: tuple[str, RecordedLine]) -> tuple[bool, float, bool]:
+        name, line = each
+        own = tuple(map(int, line.shape.split("x"))) if line.shape else ()
+        apart = abs(math.log(_points(own) / _points(sizes))) if sizes and own else 0.0
+        return own != sizes, apart, name != kernel
+
     found = {name: line for name, line in recorded_lines(target).items() if line.kernel == kernel}
-    return dict(sorted(found.items(), key=lambda each: (each[1].shape != shape, each[0] != kernel)))
+    return dict(sorted(found.items(), key=far))
+
+
+def _points(sizes: Sequence[int]) -> int:
+    return math.prod(max(1, size) for size in sizes)
 
 
 def line_for(kernel: str, shape: str | None = None, target: str = "cpu") -> RecordedLine | None:

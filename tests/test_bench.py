@@ -427,7 +427,7 @@ def test_the_heuristic_stands_in_where_a_layer_has_no_line_that_applies():
     jsonschema.validate(document, SCHEMA)
     (report,) = document["reports"]
     assert [e["entry"] for e in report["entries"]] == ["heuristic"] == [report["reference"]]
-    assert "add does not apply to this shape: the heuristic stands in." in report["remarks"][0]
+    assert "add_cached does not apply to this shape: the heuristic stands in." in report["remarks"][0]
     assert title(report) == "resnet50.layer4.add add 2048x49"
 
 

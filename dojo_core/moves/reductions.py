@@ -227,8 +227,8 @@ class MergeReduction(Transformation):
       1. NAME is touched by exactly three operations: set to the identity, accumulated, combined;
       2. split_reduction of the result gives this program back (so nothing else changed since), or the three
          follow each other in one body, unguarded, and name the same element of NAME, by the scopes around;
-      3. in the second case the policy lets the terms be regrouped, both arrays have one dtype, and nothing else
-         touches the target's array between the accumulation and the combination.
+      3. in the second case the policy lets the terms be regrouped, both arrays have one dtype, and nothing
+         else touches the target's array between the accumulation and the combination.
     """
 
     name = "merge_reduction"
