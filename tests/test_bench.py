@@ -138,6 +138,22 @@ def test_a_process_that_stops_answering_is_ended_with_its_children(tmp_path):
         pytest.fail("the child still runs")
 
 
+def test_c_by_hand_proves_its_result_and_has_the_shapes_of_table_3_alone(tmp_path):
+    wide = "avx512f" in this_machine().features.split()
+    for shape, status in (("6x14336", "ok" if wide else "unsupported"), ("6x128", "unsupported")):
+        folder = tmp_path / shape
+        folder.mkdir()
+        baselines.write_job(folder, "mul", kernels.get("mul").shape(shape))
+        row = rounds.Row("hand", "C by hand", False)
+        process = rounds._start(row, ["mul", shape, "1", str(folder)])
+        assert row.status == status, row.message
+        if process is None:
+            assert row.message.startswith(("There is no C by hand for mul", "The C by hand needs AVX-512"))
+        else:
+            assert row.verified and len(process.ask(3, 30.0)["samples"]) == 3
+            process.close()
+
+
 def test_a_baseline_ends_when_who_asked_is_gone(scripts):
     row = rounds.Row("right", "right", False)
     process = rounds._start(row, ["softmax", "8x16", "1", str(scripts)])
