@@ -249,6 +249,18 @@ def test_of_differences_kept_twice_the_inverse_reads_those_it_is_told():
     assert "| 64 y[{0}] += e[{0}*64+{1}]*e[{0}*64+{1}]" in body_of(other)
 
 
+def test_a_sum_of_sums_in_two_loops_is_merged_once_they_are_joined():
+    apart = parse(
+        kernel(
+            "8 y[{0}] = 0\n| 4 t[{0},{1}] = 0\n| | 4 t[{0},{1}] += x[{0},{1}*4+{2}]\n| 4 y[{0}] += t[{0},{1}]",
+            "x f32 [8, 16] heap\ny f32 [8] heap\nt f32 [8, 4] heap",
+        )
+    )
+    assert why(apart, "merge_reduction t").refusal.enablers == ("join_scopes t@1",)
+    merged = apply(apply(apart, "join_scopes t@1"), "merge_reduction t")
+    assert body_of(merged) == ["8 y[{0}] = 0", "| 4 4 y[{0}] += x[{0},{1}*4+{2}]"]
+
+
 def test_strict_keeps_the_order_of_a_sum():
     program = parse(kernel("8 y[{0}] = 0\n8 64 y[{0}] += x[{0},{1}]", SUM))
     assert why(program, "split_reduction y#1@1 p", WIDE, "strict").refusal.code == "policy"

@@ -283,10 +283,21 @@ class MergeReduction(Transformation):
                 )
                 if isinstance(redone, Program) and _same_but_location(redone, program, name):
                     return result
-        return structural("changed-since", f"{name} is no longer as split_reduction makes it.", main.path)
+        return structural(
+            "changed-since",
+            f"{name} is neither as split_reduction makes it, nor set, accumulated and combined in one body.",
+            main.path,
+        )
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
         return None  # which scope was split is not kept; split_reduction offers it anew
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        if refusal.code == "changed-since":  # loops around the three may wait to be joined
+            start = leaves_of(context.program, str(arguments[0]))[0]
+            own = place_of(context.program, start.path)
+            for depth in range(len(start.scopes)):
+                yield Move("join_scopes", (Place(own.array, own.number, depth),))
 
 
 def _in_one_body(program: Program, start: Leaf, main: Leaf, combine: Leaf) -> bool:
