@@ -216,10 +216,12 @@ def test_where_a_line_tells_no_shape_its_parameters_follow_the_kernels_first():
 # Layers of ResNet-50, BERT-base and Llama 3 8B on which the line of a kernel is played as it stands.
 CARRIED = [
     "resnet50.conv1.bn_relu", "resnet50.layer1.bn_relu", "resnet50.layer2.bn_relu", "resnet50.layer1.add",
-    "resnet50.layer2.add", "resnet50.layer3.add", "bert-base.qkv", "bert-base.output", "bert-base.up",
-    "bert-base.down", "bert-base.scores", "bert-base.context", "bert-base.softmax", "bert-base.residual",
-    "bert-base.layernorm", "llama3-8b.rmsnorm", "llama3-8b.q", "llama3-8b.kv", "llama3-8b.output",
-    "llama3-8b.softmax", "llama3-8b.residual", "llama3-8b.swiglu", "llama3-8b.decode.rmsnorm",
+    "resnet50.layer2.add", "resnet50.layer3.add", "resnet50.fc", "bert-base.qkv", "bert-base.output",
+    "bert-base.up", "bert-base.down", "bert-base.scores", "bert-base.context", "bert-base.softmax",
+    "bert-base.residual", "bert-base.layernorm", "bert-base.pooler", "llama3-8b.rmsnorm", "llama3-8b.q",
+    "llama3-8b.kv", "llama3-8b.output", "llama3-8b.softmax", "llama3-8b.residual", "llama3-8b.swiglu",
+    "llama3-8b.decode.rmsnorm", "llama3-8b.decode.q", "llama3-8b.decode.kv", "llama3-8b.decode.output",
+    "llama3-8b.decode.down", "llama3-8b.decode.head",
 ]  # fmt: skip
 
 
