@@ -10,7 +10,7 @@ A line file::
     let block = 32
     let lanes = 16 | 8 | 4
     let part = 8 4 2 dividing block
-    let half = N / 2
+    let whole = N - N % 48
     # One pass: what this and the next moves gain
     1: join_scopes m@0 ; 0.0 0.3
     2: split_scope m#1@1 $block
@@ -19,9 +19,10 @@ A line file::
 
 The last one is a recipe: it is played as the moves that it comes to. The number and the births after ``;``
 (what the move named when it was recorded) are optional; where they stand, replay compares them. ``$name``
-stands for a parameter, which a caller may set. One may follow the kernel's sizes (by the names that ``dojo
-kernels`` gives them) or an earlier parameter: the first of some numbers that divides it, or a part of it.
-Where ``|`` stands, the first value is for vectors of 64 bytes, the next for 32, the last for less.
+stands for a parameter, which a caller may set (``parameters.py``). One may follow the kernel's sizes, by the
+names that ``dojo kernels`` gives them, or earlier parameters: the first of some numbers that divides one, or
+an expression. Where ``|`` stands, the first value is for vectors of 64 bytes, the next for 32, the last for
+less.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ from dojo_core import kernels
 from dojo_core.game import Entry, Game, Replay, Step, read_births
 from dojo_core.moves.core import IllegalMove
 from dojo_core.moves.notation import MoveSyntax, parse_move
+from dojo_core.parameters import Let, Value, read_let
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.expressions import TextError
 from dojo_core.recipes import RECIPES, play
-from dojo_core.targets.cpu.limits import VECTOR_BYTES
 from dojo_core.targets.target import TARGETS, Target
 from dojo_core.targets.target import target as target_named
 
@@ -49,12 +50,6 @@ LINES_FOLDER = Path(__file__).resolve().parent.parent / "lines"
 _SAME_MOVES = {"hip": "cuda"}  # targets with the moves of another, whose lines apply
 
 _MOVE = re.compile(r"(?:(\d{1,6}):)?\s*([^;]+?)\s*(?:;\s*([\d. ]*))?\Z", re.ASCII)
-_LET = re.compile(r"let\s+([a-z][a-z0-9_]*)\s*=\s*(.+)\Z", re.ASCII)
-_VALUE = re.compile(
-    r"(?P<whole>[A-Za-z]\w*)\s*/\s*(?P<parts>[1-9]\d{0,8})|"
-    r"(?P<values>\d{1,9}(?:\s+\d{1,9}){0,15})(?:\s+dividing\s+(?P<divided>[A-Za-z]\w*))?",
-    re.ASCII,
-)
 _FACTS = {
     "kernel": (r"\w+", "kernel softmax"),
     "shape": (r"\d{1,9}(x\d{1,9}){0,15}", "shape 24576x512"),
@@ -62,36 +57,6 @@ _FACTS = {
     "target": ("|".join(TARGETS), f"target cpu (of {', '.join(TARGETS)})"),
 }
 _PARAMETER = re.compile(r"\$([a-z][a-z0-9_]*)")
-
-
-@dataclass(frozen=True)
-class Value:
-    """The first of ``choices`` that divides ``of`` and is smaller, else the last; or, with ``parts``, one of
-    so many of it. ``of``: a size of the kernel or an earlier parameter; "" for none."""
-
-    choices: tuple[int, ...] = ()
-    of: str = ""
-    parts: int = 0
-
-    def at(self, known: Mapping[str, int]) -> int:
-        if self.parts:
-            return known[self.of] // self.parts
-        if not self.of:
-            return self.choices[0]
-        whole = known[self.of]
-        return next((v for v in self.choices if 0 < v < whole and whole % v == 0), self.choices[-1])
-
-
-@dataclass(frozen=True)
-class Let:
-    """A parameter. ``values``: for vectors of 64 bytes, of 32 and of less; the last serves the rest."""
-
-    name: str
-    values: tuple[Value, ...]
-
-    def on(self, vector_bytes: int) -> Value:
-        narrower = sum(vector_bytes < each for each in VECTOR_BYTES[:-1])
-        return self.values[min(narrower, len(self.values) - 1)]
 
 
 @dataclass(frozen=True)
@@ -132,14 +97,22 @@ class RecordedLine:
             value, sizes = each.on(4 * widths[0]), {**known, **found}
             if each.name in (settings or {}):
                 found[each.name] = (settings or {})[each.name]
-            elif value.of and value.of not in sizes:
+            else:
+                found[each.name] = self._value(each.name, value, sizes, shape)
+        return found
+
+    def _value(self, name: str, value: Value, sizes: Mapping[str, int], shape: str) -> int:
+        for size in value.names:
+            if size not in sizes:
                 raise TextError(
-                    f"the shape {shape} has no size {value.of}, which {each.name} follows",
+                    f"the shape {shape} has no size {size}, which {name} follows",
                     f"Write all sizes of {self.kernel}: {'x'.join(_sizes(self.kernel))}.",
                 )
-            else:
-                found[each.name] = value.at(sizes)
-        return found
+        try:
+            return value.at(sizes)
+        except ValueError as fault:
+            told = f"the parameter {name} has no value at the shape {shape}: {fault}"
+            raise TextError(told, f"Set it: --set {name}=16.") from None
 
     def _sizes(self, shape: str) -> dict[str, int]:
         """The kernel's sizes by name at a shape; where none is told, at the kernel's first."""
@@ -222,10 +195,8 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
             continue
         word, _, rest = line.partition(" ")
         if word == "let":
-            match = _LET.match(line)
-            if match is None:
-                raise TextError("a parameter reads: let block = 32", "Correct the line.", number, 1, raw)
-            lets.append(_let(match, lets, facts["kernel"], number, raw))
+            known = [*_sizes(facts["kernel"]), *(each.name for each in lets)]
+            lets.append(read_let(line, known, number, raw))
         elif word in _FACTS:
             pattern, form = _FACTS[word]
             if not re.fullmatch(pattern, rest.strip()):
@@ -252,29 +223,6 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
         " ".join(about),
         tuple((place, " ".join(words)) for place, words in notes.items()),
     )
-
-
-def _let(match: re.Match[str], lets: Sequence[Let], kernel: str, number: int, raw: str) -> Let:
-    """A parameter as written. Raises TextError where it follows what is not known."""
-    known = [*_sizes(kernel), *(each.name for each in lets)]
-    values: list[Value] = []
-    for text in match[2].split("|"):
-        told = _VALUE.fullmatch(text.strip())
-        if len(values) == len(VECTOR_BYTES):
-            raise TextError("a parameter has at most three values by width of vectors",
-                            "Write: let lanes = 16 | 8 | 4", number, 1, raw)  # fmt: skip
-        if told is None:
-            raise TextError("a parameter reads: let block = 32", "Correct the line.", number, 1, raw)
-        of = told["whole"] or told["divided"] or ""
-        if of and of not in known:
-            remedy = f"Known are: {', '.join(known)}." if known else "Name the kernel in a line before it."
-            raise TextError(f"there is no size or earlier parameter {of}", remedy, number, 1, raw)
-        choices = tuple(map(int, (told["values"] or "").split()))
-        if len(choices) > 1 and not of:
-            raise TextError("several values need what they divide", "Write: let block = 64 32 dividing N",
-                            number, 1, raw)  # fmt: skip
-        values.append(Value(choices, of, int(told["parts"] or 0)))
-    return Let(match[1], tuple(values))
 
 
 def _sizes(kernel: str | None) -> tuple[str, ...]:

@@ -160,7 +160,13 @@ HEADER = "kernel softmax\nshape 4x8\n"
         (HEADER + "let block 32", 3, "a parameter reads: let block = 32", "Correct the line."),
         (HEADER + "let Block = 32", 3, "a parameter reads", "Correct the line."),
         (HEADER + "let block = 32 16", 3, "several values need what they divide", "dividing N"),
-        (HEADER + "let block = 32 | x", 3, "a parameter reads", "Correct the line."),
+        (HEADER + "let block = 32 | x!", 3, "a parameter reads", "let run = H * W - 2"),
+        (HEADER + "let block = N ** 2", 3, "a parameter reads", "let run = H * W - 2"),
+        (HEADER + "let block = f(N)", 3, "a parameter reads", "let run = H * W - 2"),
+        (HEADER + "let block = 1.5", 3, "a parameter reads", "let run = H * W - 2"),
+        (HEADER + "let block = " + "(" * 90 + "N" + ")" * 109, 3, "a parameter reads", "H * W"),
+        (HEADER + "let block = N / (M - M)", 1, "it divides by zero", "--set block"),
+        (HEADER + "let block = N * 1000000000000", 1, "it is too large", "--set block"),
         (HEADER + "let block = 32 | 16 | 8 | 4", 3, "at most three values", "let lanes = 16 | 8 | 4"),
         (HEADER + "let block = 32 | 16 8", 3, "several values need what they divide", "dividing N"),
         ("kernel softmax\nshape 4\nlet half = N / 2", 1, "4 has no size n", "all sizes of softmax: MxN."),
@@ -195,6 +201,17 @@ def test_parameters_follow_the_sizes_and_each_other():
     assert line.values("512x768x64", {"rows": 192})["group"] == 6, "what is set, the others follow"
     assert line.values("7x768x64")["rows"] == 256, "where none divides the move is refused"
     assert [str(step.move) for step in line.steps(shape="512x768x64")] == ["split_scope c@0 256"]
+
+
+def test_a_parameter_may_be_an_expression_of_sizes_and_earlier_parameters():
+    text = (
+        "kernel conv2d\nshape 1x8x4x14x14x3x1x1\nlet lanes = 16 | 8\nlet run = H * (W + 2*P)\n"
+        "let whole = run - run % lanes\nlet tiles = whole / lanes\nlet part = 4 3 dividing tiles\n"
+    )
+    narrower = replace(WIDE, vector_widths={"f32": (8,)})
+    wide, narrow = (read_line(text).values("1x8x4x14x14x3x1x1", on=on) for on in (WIDE, narrower))
+    assert wide == {"lanes": 16, "run": 224, "whole": 224, "tiles": 14, "part": 3}
+    assert narrow["tiles"] == 28 and narrow["part"] == 4
 
 
 def test_parameters_follow_the_width_of_vectors():
