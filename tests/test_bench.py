@@ -437,14 +437,15 @@ def test_a_shape_of_a_network_is_told_by_the_name_of_its_first_layer():
     assert named["gemv", "1000x2048"] == "resnet50.fc" and ("softmax", "6144x512") not in named
 
 
-def test_the_heuristic_stands_in_where_a_layer_has_no_line_that_applies():
-    bench("resnet50.layer4.add", "--rounds", "1", "--json", "b.json")
+def test_the_heuristic_stands_in_where_no_line_applies_to_a_shape():
+    bench("add:33x21", "resnet50.layer4.add", "--heuristic", "--rounds", "1", "--json", "b.json")
     document = json.loads(Path("b.json").read_text())
     jsonschema.validate(document, SCHEMA)
-    (report,) = document["reports"]
-    assert [e["entry"] for e in report["entries"]] == ["heuristic"] == [report["reference"]]
-    assert "add_cached does not apply to this shape: the heuristic stands in." in report["remarks"][0]
-    assert title(report) == "resnet50.layer4.add add 2048x49"
+    without, layer = document["reports"]
+    assert [e["entry"] for e in without["entries"]] == ["heuristic"] == [without["reference"]]
+    assert "does not apply to this shape: the heuristic stands in." in without["remarks"][0]
+    assert [e["entry"] for e in layer["entries"]] == ["heuristic", layer["reference"]]
+    assert title(layer) == "resnet50.layer4.add add 2048x49"
 
 
 @pytest.mark.parametrize(

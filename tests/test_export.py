@@ -297,12 +297,12 @@ def test_what_cannot_stand_in_one_library_is_refused():
 
 def test_the_best_record_is_taken_then_the_line_then_the_heuristic_then_the_start(records, monkeypatch):
     start = start_game("softmax", "64x64", "algebraic")
-    assert best("gelu", "8x64", records).source == "the heuristic pass"
+    assert best("silu", "8x64", records).source == "the heuristic pass"
     assert best("softmax", "8x100", records).source == "the heuristic pass", "no line applies"
     with pytest.raises(NotExported, match=r"Set its parameters \(block, lanes, ahead\) with --set"):
         of_line(recorded_lines()["softmax"], "softmax", "8x100")
     monkeypatch.setattr(ours, "heuristics", dict)
-    assert best("gelu", "8x64", records).source == "the start program"
+    assert best("silu", "8x64", records).source == "the start program"
     line = best("softmax", None, records)
     assert (line.source, line.shape, line.record) == ("the line softmax", "24576x512", None)
 
@@ -445,7 +445,7 @@ def test_kernels_shapes_games_lines_and_texts_go_into_one_library(home):
 
 
 def test_a_kernel_without_a_line_is_not_exported_naive(home):
-    assert "gelu_8x64 the heuristic pass" in dojo("gelu:8x64", "--to", "a", "--no-measure")
+    assert "silu_8x64 the heuristic pass" in dojo("silu:8x64", "--to", "a", "--no-measure")
     assert "relu_8x64 the heuristic pass" in dojo(
         "relu:8x64", "--from", "heuristic", "--to", "b", "--no-measure"
     )
@@ -455,7 +455,7 @@ def test_a_network_is_exported_as_its_layers(home):
     told = dojo("bert-base", "relu:4x64", "--to", "a", "--no-measure")
     wanted = {layer.kernel for layer in kernels.named_layers().values() if layer.network == "bert-base"}
     assert wanted == {line.split("_")[0] for line in told.split() if "_" in line} - {"relu"}
-    assert "matmul_512x768x2304 the line matmul" in told and "gelu_512x3072 the heuristic pass" in told
+    assert "matmul_512x768x2304 the line matmul" in told and "gelu_512x3072 the line gelu" in told
     told = dojo("bert-base", "--shape", "8x64", "--to", "b", "--no-measure", code=1)
     assert "have shapes of their own" in told
 
@@ -473,7 +473,7 @@ def test_what_is_exported_is_verified_and_timed_first(home):
         (("softmax:12", "--to", "b"), "softmax takes 2 sizes"),
         (("gone.game", "--to", "b"), "There is no file gone.game."),
         (("relu", "--from", "afar", "--to", "b"), "--from takes best, line, heuristic, start, not 'afar'."),
-        (("gelu", "--from", "line", "--to", "b"), "There is no recorded line of gelu"),
+        (("silu", "--from", "line", "--to", "b"), "There is no recorded line of silu"),
         (("relu", "--from", "heuristic", "--set", "a=1", "--to", "b"), "--set is of a line"),
         (("relu", "--name", "My Kernels", "--to", "b", "--no-measure"), "'My Kernels' cannot name a library"),
         (("own.txt", "--to", "there", "--no-measure"), "holds files that no export wrote"),

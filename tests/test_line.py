@@ -25,6 +25,9 @@ SMALLER = {  # full, they take gigabytes
     "bmm": "8x256x128x256",
     "add": "64x4096",
     "layernorm_long": "64x4096",
+    "swiglu_row": "1x1x256x1024",
+    "matmul_long": "16x3584x96",
+    "gqa": "2x4x64x128x128",
 }
 LANES = cpu().vector_widths["f32"][0]  # of the machine that runs the C
 
@@ -230,25 +233,38 @@ def test_where_a_line_tells_no_shape_its_parameters_follow_the_kernels_first():
     assert line.settings == {"half": kernels.get("softmax").shapes[0][1] // 2}
 
 
-# Layers of ResNet-50, BERT-base and Llama 3 8B on which the line of a kernel is played as it stands.
-CARRIED = [
-    "resnet50.conv1.bn_relu", "resnet50.layer1.bn_relu", "resnet50.layer2.bn_relu", "resnet50.layer1.add",
-    "resnet50.layer2.add", "resnet50.layer3.add", "resnet50.fc", "bert-base.qkv", "bert-base.output",
-    "bert-base.up", "bert-base.down", "bert-base.scores", "bert-base.context", "bert-base.softmax",
-    "bert-base.residual", "bert-base.layernorm", "bert-base.pooler", "llama3-8b.rmsnorm", "llama3-8b.q",
-    "llama3-8b.kv", "llama3-8b.output", "llama3-8b.softmax", "llama3-8b.residual", "llama3-8b.swiglu",
-    "llama3-8b.decode.rmsnorm", "llama3-8b.decode.q", "llama3-8b.decode.kv", "llama3-8b.decode.output",
-    "llama3-8b.decode.down", "llama3-8b.decode.head",
-]  # fmt: skip
+@pytest.mark.parametrize("lanes", [16, 8, 4])
+def test_lines_carry_over_to_every_layer_of_networks(monkeypatch, lanes):
+    """ResNet-50, BERT-base and Llama 3 8B, at each width of vectors."""
+    narrower = replace(WIDE, vector_widths={"f32": tuple(n for n in (16, 8, 4) if n <= lanes)})
+    monkeypatch.setattr("dojo_core.moves.legality.target_named", lambda name: narrower)
+    layers = kernels.named_layers().values()
+    assert len(layers) == 66
+    without = [
+        layer.name
+        for layer in layers
+        if (line := line_for(layer.kernel, layer.shape)) is None or not applies(line, layer.shape)
+    ]
+    assert without == []
 
 
-def test_lines_carry_over_to_layers_of_networks(wide_cpu):
-    applied = []
-    for kernel in kernels.names():
-        for layer in kernels.layers_of(kernel):
-            line = line_for(kernel, layer.shape)
-            applied += [layer.name] if line is not None and applies(line, layer.shape) else []
-    assert sorted(applied) == sorted(CARRIED)
+# Which of a kernel's lines a layer gets: the nearest that applies.
+FAMILIES = {
+    "resnet50.conv1": "conv2d_first", "resnet50.layer1.conv1": "conv2d_pointwise",
+    "resnet50.layer3.conv1": "conv2d_pointwise_odd", "resnet50.layer4.conv3": "conv2d_pointwise_small",
+    "resnet50.layer2.0.downsample": "conv2d_strided", "resnet50.layer4.0.downsample": "conv2d_strided_small",
+    "resnet50.layer2.conv2": "conv2d_dense", "resnet50.layer3.0.conv2": "conv2d_gathered",
+    "resnet50.layer4.conv2": "conv2d_gathered_small", "resnet50.layer4.bn_relu": "relu_ffn_small",
+    "resnet50.layer4.add": "add_flat", "llama3-8b.down": "matmul_long", "llama3-8b.q": "matmul_layers",
+    "llama3-8b.attention": "gqa", "llama3-8b.decode.attention": "gqa_decode",
+    "llama3-8b.decode.rope": "rope_decode", "llama3-8b.decode.swiglu": "swiglu_row",
+}  # fmt: skip
+
+
+def test_a_layer_gets_the_line_of_its_family(wide_cpu):
+    layers = kernels.named_layers()
+    found = {name: line_for(layers[name].kernel, layers[name].shape).title for name in FAMILIES}
+    assert found == FAMILIES
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_the_page_about_recipes_is_true():
     exec(next(text for language, text in blocks if language == "python"), shown)
     assert len(shown["moves"]) == 4
     line = read_line(next(text for _, text in blocks if text.startswith("kernel ")))
-    assert line.values(line.shape, on=WIDE) == {"lanes": 16, "rows": 384, "half": 512}
+    assert line.values(line.shape, on=WIDE) == {"lanes": 16, "rows": 384, "whole": 1008}
     assert len(line.steps()) == 1
     own = read_recipe(next(text for _, text in blocks if text.startswith("recipe ")))
     start = kernels.get("softmax").program((64, 512))
