@@ -28,6 +28,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,7 @@ ABLATIONS = ("perfllm", *perfllm_report.SWITCHED, *perfllm_report.PAPERS)
 WITHOUT_NOISE = (*SEARCH, "perfllm-plain", "perfllm-argmax", "perfllm-blind")
 QUARTER = 10  # moves of a quarter of a run, at least, for a rank correlation
 PAGE = Path("docs/perfllm.md")
+WEIGHTS = Path("agents/perfllm/weights/model.safetensors")
 Run = dict[str, Any]
 
 
@@ -114,8 +116,13 @@ def game_of(kernel: str, shape: str, on: str = "cpu") -> Game:
 
 
 def settings_digest(agent: str) -> str:
-    """Differs where an agent that learns would learn in another way; empty for the others."""
-    return VARIANTS[agent][1].digest if agent in VARIANTS else ""
+    """Differs where an agent that learns would learn in another way, by our encoder's weights too; empty for
+    the others."""
+    if agent not in VARIANTS:
+        return ""
+    settings = VARIANTS[agent][1]
+    weights = sha256(WEIGHTS.read_bytes()).hexdigest()[:6] if settings.encoder.model == "ir" else ""
+    return settings.digest + weights
 
 
 class Stopwatch:

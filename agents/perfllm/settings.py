@@ -11,7 +11,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class EncoderSettings:
-    """``ir`` (our own), ``bag`` (of tokens), ``minilm``, or a model's name or folder, which the rest is for.
+    """``ir`` (our own), ``bag`` (of tokens), ``counts`` (of structure), ``minilm``, or a model's name or
+    folder, which the rest is for.
 
     ``pooling`` auto: the last token of a decoder, the mean of an encoder's. ``weights``: a folder with other
     weights of our own encoder.
