@@ -171,7 +171,8 @@ class _Pretrained:
             reason = str(error).strip().split("\n")[0]
             raise ValueError(
                 f"{name!r} is no model on this machine: give ir, bag, counts, minilm, a folder with a "
-                f"model's safetensors, or the name of one that was downloaded before (hf download NAME). {reason}"
+                "model's safetensors, or the name of one that was downloaded before (hf download NAME). "
+                f"{reason}"
             ) from error
         if getattr(model.config, "is_encoder_decoder", False):
             model = model.get_encoder()
