@@ -3,7 +3,7 @@
     search     against uniform random, random sampling and annealing over edges, at equal evaluations
     ablations  max against plain Q-learning, then double DQN, dueling heads, the encoder, the paper's form
     snitch     both of these where no time varies: by the cycles of the Snitch model (runs beside other work)
-    alike      in the runs of these, how often the best reward ahead and the sum ask for the same move
+    alike      in the runs of the latter, how often the best reward ahead and the sum ask for the same move
     learnable  how well some moves of those runs tell what the others bring, and how far times vary
     transfer   one policy trained on several kernels, played greedily on kernels that it has not seen
     found      the best lines found beside the heuristic's, timed side by side, with the code
@@ -28,7 +28,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +65,11 @@ LEARNED_ON = {"softmax": "1024x512", "matmul": "128x128x128", "layernorm": "1024
 UNSEEN = {"rmsnorm": "1024x1024", "reducemean": "1024x2048", "bmm": "8x64x64x64", "swiglu": "1x32x128x128"}
 SEARCH = ("perfllm", "annealing-edges", "random-edges", "sampling-edges")
 ABLATIONS = ("perfllm", *perfllm_report.SWITCHED, *perfllm_report.PAPERS)
-WITHOUT_NOISE = (*SEARCH, "perfllm-plain", "perfllm-argmax", "perfllm-blind")
+WITHOUT_NOISE = (
+    *SEARCH, "perfllm-plain", "perfllm-single", "perfllm-flat", "perfllm-bag", "perfllm-blind",
+)  # fmt: skip
 QUARTER = 10  # moves of a quarter of a run, at least, for a rank correlation
 PAGE = Path("docs/perfllm.md")
-WEIGHTS = Path("agents/perfllm/weights/model.safetensors")
 Run = dict[str, Any]
 
 
@@ -92,7 +92,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60 * options.minutes if options.minutes else None
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    names = options.kernels or tuple(ON_SNITCH if options.part == "snitch" else SHAPES)
+    names = options.kernels or tuple(ON_SNITCH if options.part in ("snitch", "alike") else SHAPES)
     if options.part in ("search", "ablations", "snitch"):
         usual = {"search": SEARCH, "ablations": ABLATIONS, "snitch": WITHOUT_NOISE}[options.part]
         on, file = ("snitch", "snitch.json") if options.part == "snitch" else ("cpu", "runs.json")
@@ -116,13 +116,8 @@ def game_of(kernel: str, shape: str, on: str = "cpu") -> Game:
 
 
 def settings_digest(agent: str) -> str:
-    """Differs where an agent that learns would learn in another way, by our encoder's weights too; empty for
-    the others."""
-    if agent not in VARIANTS:
-        return ""
-    settings = VARIANTS[agent][1]
-    weights = sha256(WEIGHTS.read_bytes()).hexdigest()[:6] if settings.encoder.model == "ir" else ""
-    return settings.digest + weights
+    """Differs where an agent that learns would learn in another way; empty for the others."""
+    return VARIANTS[agent][1].digest if agent in VARIANTS else ""
 
 
 class Stopwatch:
@@ -256,7 +251,7 @@ def keep_alike(path: Path, agents: Sequence[str], names: Sequence[str], budget: 
     """What perfllm_alike finds in the logs of this machine's runs that ended, of each agent as it is now."""
     logs: dict[str, list[Path]] = {agent: [] for agent in agents}
     spelled = {f"{agent}-{settings_digest(agent)}": agent for agent in agents}  # as logs name their last form
-    shapes = {kernel: SHAPES[kernel] for kernel in names}
+    shapes = {kernel: (SHAPES | ON_SNITCH)[kernel] for kernel in names}
     for log in sorted((data_directory() / "runs").glob("*.jsonl")):
         head, *entries = map(json.loads, log.read_text().splitlines())
         ended = any(entry.get("effort") == "final" for entry in entries)  # finalists are timed last

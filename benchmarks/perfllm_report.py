@@ -54,10 +54,8 @@ def write(folder: Path, page: Path) -> str:
 def section(folder: Path, beside: Path) -> str:
     """The evidence as Markdown, its links from ``beside``; the pictures are drawn anew."""
     parts = []
-    names = ("runs.json", "snitch.json", "argmax.json", "alike.json", "learnable.json", "transfer.json")
-    runs_file, model_file, before_file, alike_file, learnable_file, transfer_file = (
-        folder / name for name in names
-    )
+    names = ("runs.json", "snitch.json", "alike.json", "learnable.json", "transfer.json")
+    runs_file, model_file, alike_file, learnable_file, transfer_file = (folder / name for name in names)
     found_file = folder / "found.md"
     if runs_file.exists():
         parts.append(_compared(json.loads(runs_file.read_text()), folder / "search.png", beside))
@@ -68,13 +66,6 @@ def section(folder: Path, beside: Path) -> str:
             "several moves that gain nothing."
         )
         parts.append(_compared(json.loads(model_file.read_text()), folder / "snitch.png", beside))
-    if before_file.exists():
-        parts.append(
-            "Before a greedy action was the best of a few drawn, the agent was what `perfllm-argmax` is now. "
-            "That one against others, and with one technique after the other off:"
-        )
-        told = json.loads(before_file.read_text())
-        parts.append(_compared(told, folder / "argmax.png", beside, "perfllm-argmax"))
     if alike_file.exists():
         parts.append(_alike(json.loads(alike_file.read_text())))
     if learnable_file.exists():
@@ -104,14 +95,14 @@ def newest(runs: Sequence[Run]) -> list[Run]:
     return list(chosen.values())
 
 
-def _compared(told: dict[str, Any], picture: Path, beside: Path, ours: str = "perfllm") -> str:
+def _compared(told: dict[str, Any], picture: Path, beside: Path) -> str:
     runs = newest(told["runs"])
     agents = list(dict.fromkeys(run["agent"] for run in runs))
     of_machine = {
         summary: [run for run in runs if run["fingerprint"] == fingerprint]
         for fingerprint, summary in told["machines"].items()
     }
-    drawn = max((_rivals(own, ours) for own in of_machine.values()), key=len)
+    drawn = max((_rivals(own) for own in of_machine.values()), key=len)
     title = "Best so far: the median of the seeds, from the best to the worst"
     write_picture(picture, list(map(_curve, drawn)), title)
     parts = [
@@ -124,7 +115,7 @@ def _compared(told: dict[str, Any], picture: Path, beside: Path, ours: str = "pe
         "|---|---:|---:|---:|---:|---:|",
     ]
     for rival in (*RIVALS, *SWITCHED, PAPERS[0]):
-        lines += _ratio_row(runs, ours, rival)
+        lines += _ratio_row(runs, "perfllm", rival)
     lines += _ratio_row(runs, *PAPERS)
     lines += [
         "",
@@ -148,9 +139,9 @@ def _compared(told: dict[str, Any], picture: Path, beside: Path, ours: str = "pe
     return "\n\n".join(parts)
 
 
-def _rivals(runs: Sequence[Run], ours: str) -> list[Run]:
+def _rivals(runs: Sequence[Run]) -> list[Run]:
     """Those of the picture: on one machine, for seconds are compared too."""
-    return [run for run in runs if run["agent"] in (ours, *RIVALS)]
+    return [run for run in runs if run["agent"] in ("perfllm", *RIVALS)]
 
 
 def _times(runs: Sequence[Run]) -> str:

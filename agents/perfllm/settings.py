@@ -6,6 +6,8 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 
@@ -26,6 +28,7 @@ class EncoderSettings:
     weights: str = ""
 
 
+WEIGHTS = str(Path(__file__).parent / "weights")  # of our own encoder, as they come with the Dojo
 FIRST: Mapping[str, Any] = {"sampled": 0, "epsilon_last": 0.5}  # how settings were when digests began
 
 
@@ -68,11 +71,19 @@ class Settings:
 
     @property
     def digest(self) -> str:
-        """Differs where an agent would learn in another way; a setting that is new, and switched off, changes
-        nothing."""
+        """Differs where an agent would learn in another way, by our encoder's weights too; a setting that is
+        new, and switched off, changes nothing."""
         usual = asdict(Settings(**FIRST))
         told = {name: value for name, value in asdict(self).items() if value != usual[name]}
+        if self.encoder.model == "ir":
+            told["weights"] = _digest_of(self.encoder.weights or WEIGHTS)
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+
+
+@cache
+def _digest_of(folder: str) -> str:
+    weights = Path(folder) / "model.safetensors"
+    return hashlib.sha256(weights.read_bytes()).hexdigest() if weights.exists() else ""
 
 
 PAPER = Settings(
