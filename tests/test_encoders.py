@@ -289,7 +289,7 @@ def test_the_encoder_is_trained_and_probed_from_the_command_line(tmp_path, monke
     assert told.exit_code == 0, told.output
     scores = json.loads(told.stdout)
     assert {(s["task"], s["encoder"]) for s in scores} == {
-        (task, name) for task in ("structure", "legal moves") for name in ("ir", "bag")
+        (task, name) for task in ("structure", "legal moves", "kind of move") for name in ("ir", "bag")
     }
     assert all(s["positions"] and math.isfinite(s["everywhere"]) for s in scores)
     for score in scores:

@@ -315,7 +315,7 @@ def probe_encoder(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """What embeddings know of kernels that our encoder never saw: structure, legal moves, run time.
+    """What embeddings know of kernels that our encoder never saw: structure, legal moves, moves, run time.
 
     Example: [bold]dojo probe-encoder --encoder ir --encoder bag --times build/times.jsonl[/bold]
     """
@@ -335,7 +335,10 @@ def probe_encoder(
         with err.status("Playing random walks"):
             corpus.write(path, corpus.walks(2, walks, names=kernels.names()))
     found = corpus.read(path)
-    tasks = {"structure": probing.structure_of(found, 4, 0), "legal moves": probing.legal_of(found)}
+    tasks = {
+        "structure": probing.structure_of(found, 4, 0), "legal moves": probing.legal_of(found),
+        "kind of move": probing.moves_of(found, 4, 0),
+    }  # fmt: skip
     if times is not None:
         if not times.exists():
             with err.status("Measuring positions"):

@@ -1,8 +1,9 @@
 """What an embedding knows of kernels that it never saw: ridge regression on frozen embeddings.
 
 Probes learn on positions of the kernels in the corpus and are judged on those of ``corpus.HELD_OUT``: the
-structure of a program, its legal moves of each kind, the logarithm of its run time. R² within kernels has
-each kernel's mean taken off first, on both sides: how well positions of one kernel are told apart.
+structure of a program, its legal moves of each kind, the logarithm of its run time; from the difference of
+two embeddings the kind of the move between them. R² within kernels has each kernel's mean taken off first, on
+both sides: how well positions of one kernel are told apart.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from agents.perfllm.corpus import HELD_OUT, STRUCTURE, Walk, walks
+from agents.perfllm.corpus import HELD_OUT, KINDS, STRUCTURE, Walk, walks
 from agents.perfllm.encoders import Encoder
 from agents.perfllm.pretraining import legal_target
 from dojo_core import kernels
@@ -32,11 +33,13 @@ MOST_ITERATIONS = 24.0  # log2, of programs that are measured
 
 @dataclass(frozen=True)
 class Labelled:
-    """Positions with what is to be predicted of each, a row of numbers. ``kernels``: of each."""
+    """Positions with what is to be predicted of each, a row of numbers. ``kernels``: of each; ``before``:
+    where a move is asked for, the positions that it was made in."""
 
     texts: tuple[str, ...]
     kernels: tuple[str, ...]
     targets: Tensor
+    before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,17 @@ def legal_of(found: Sequence[Walk]) -> Labelled:
     return Labelled(
         tuple(w.texts[n] for w, n, _ in rows), tuple(w.kernel for w, _, _ in rows),
         torch.stack([legal_target(legal) for _, _, legal in rows]),
+    )  # fmt: skip
+
+
+def moves_of(found: Sequence[Walk], each: int, seed: int) -> Labelled:
+    """Moves drawn from walks, ``each`` of every walk, with their kinds: 1 for its own kind, 0 for others."""
+    rng = random.Random(seed)
+    rows = [(w, n) for w in found for n in rng.sample(range(len(w.moves)), min(each, len(w.moves)))]
+    kinds = torch.tensor([KINDS.index(w.moves[n]) for w, n in rows])
+    return Labelled(
+        tuple(w.texts[n + 1] for w, n in rows), tuple(w.kernel for w, _ in rows),
+        torch.nn.functional.one_hot(kinds, len(KINDS)).float(), tuple(w.texts[n] for w, n in rows),
     )  # fmt: skip
 
 
@@ -107,6 +121,8 @@ def probe(task: str, name: str, embed: Encoder, labelled: Labelled) -> Score:
     """Fit on the kernels of the corpus, judge on the held-out ones. The ridge is chosen on a fifth of the
     former, whole kernels again."""
     x = embed([parse(text) for text in labelled.texts]).double()
+    if labelled.before:
+        x -= embed([parse(text) for text in labelled.before]).double()
     y = labelled.targets.double()
     names = labelled.kernels
     test = torch.tensor([k in HELD_OUT for k in names])
