@@ -123,7 +123,7 @@ def _compared(told: dict[str, Any], picture: Path, beside: Path) -> str:
         "",
         "Ratio: the other's time over the first one's, over all pairs of kernel and seed on one machine; "
         "above 1 the first is faster. Interval: kernels drawn with replacement, then pairs of each. p: "
-        "one-sided Wilcoxon signed-rank test. Without seed 0: the settings were chosen by runs of that seed.",
+        "one-sided Wilcoxon signed-rank test. Without seed 0: runs of that seed chose an earlier form.",
     ]
     parts.append("\n".join(lines))
     parts.append("\n".join([

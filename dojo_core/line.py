@@ -111,7 +111,7 @@ class RecordedLine:
         try:
             return value.at(sizes)
         except ValueError as fault:
-            told = f"the parameter {name} has no value at the shape {shape}: {fault}"
+            told = f"the parameter {name} has no value for a move at the shape {shape}: {fault}"
             raise TextError(told, f"Set it: --set {name}=16.") from None
 
     def _sizes(self, shape: str) -> dict[str, int]:

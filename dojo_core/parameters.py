@@ -22,12 +22,13 @@ from dataclasses import dataclass
 from dojo_core.program.expressions import TextError
 from dojo_core.targets.cpu.limits import VECTOR_BYTES
 
-MOST = 10**12  # that a parameter, and what it is made from, may come to
+MOST = 10**12  # that a part of an expression may come to
+LARGEST = 10**9 - 1  # parameter
 LONGEST = 200  # characters of an expression
 
 _LET = re.compile(r"let\s+([a-z][a-z0-9_]*)\s*=\s*(.+)\Z", re.ASCII)
 _DIVIDING = re.compile(r"(\d{1,9}(?:\s+\d{1,9}){0,15})\s+dividing\s+([A-Za-z]\w*)", re.ASCII)
-_EXPRESSION = re.compile(r"[A-Za-z0-9_+\-*/%() ]+", re.ASCII)
+_EXPRESSION = re.compile(r"(\s*((0|[1-9]\d{0,12}|[A-Za-z]\w*)(?!\w)|[-+*/%()]))+\s*", re.ASCII)
 _SIGNS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv,
           ast.Mod: operator.mod}  # fmt: skip
 
@@ -50,7 +51,10 @@ class Value:
     def at(self, known: Mapping[str, int]) -> int:
         """Raises ValueError with a sentence where an expression has no value."""
         if not self.of:
-            return _value(ast.parse(self.expression, mode="eval").body, known)
+            found = _value(ast.parse(self.expression, mode="eval").body, known)
+            if not 0 <= found <= LARGEST:
+                raise ValueError(f"{self.expression} is {found}")
+            return found
         whole = known[self.of]
         return next((v for v in self.choices if 0 < v < whole and whole % v == 0), self.choices[-1])
 

@@ -86,6 +86,18 @@ def test_our_encoder_gives_a_program_the_same_embedding_in_any_company(model):
     assert len({tuple(row.tolist()) for row in together}) == len(set(texts))
 
 
+def test_in_training_too_a_program_has_the_same_embedding_in_any_company(model):
+    deep = kernels.get("matmul").program((4, 4, 4)).text
+    config = model.config
+    told = [lines_of(t, config.max_tokens, config.max_lines) for t in (some_programs(4)[-1].text, deep)]
+    deeper = (told[1].lines, tuple((3, 4) * n for n in range(len(told[1].lines))))
+    with torch.no_grad():
+        alone = pretraining.encode(model, [(told[0].lines, told[0].above)])[2][0]
+        beside = pretraining.encode(model, [(told[0].lines, told[0].above), deeper])[2][0]
+    used = ir_encoder.LineByLine(model)([some_programs(4)[-1].text])[0]
+    assert torch.allclose(alone, beside, atol=1e-4) and torch.allclose(alone, used, atol=1e-4)
+
+
 def test_lines_are_encoded_once(model, monkeypatch):
     encoded = []
     real = model.encode_tokens

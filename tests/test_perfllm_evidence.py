@@ -149,10 +149,15 @@ def test_what_is_there_is_not_run_again(tmp_path, monkeypatch) -> None:
 
 
 def test_what_was_found_is_judged_by_its_times():
-    assert "2.0 times as fast: nothing was found" in perfllm_report._judged(2e-3, 1e-3)
-    assert "PerfLLM's program is 2.0 times as fast" in perfllm_report._judged(1e-3, 2e-3)
-    assert perfllm_report._judged(1e-3, 1.01e-3) == "Both programs are as fast."
-    assert perfllm_report._judged(None, 1e-3) == ""
+    ours, experts = [2e-3, 4e-3, 2e-3], [1e-3, 2e-3, 4e-3]  # in each round
+    assert "2.0 times as fast: nothing was found" in perfllm_report._judged(
+        perfllm_report._ratio(experts, ours)
+    )
+    assert "PerfLLM's program is 2.0 times as fast" in perfllm_report._judged(
+        perfllm_report._ratio(ours, experts)
+    )
+    assert perfllm_report._judged(1.01) == "Both programs are as fast."
+    assert perfllm_report._judged(perfllm_report._ratio([], ours)) == ""
     long = "\n".join(map(str, range(100)))
     assert perfllm_report._shortened(long).splitlines()[-1] == "/* … and 40 lines more */"
     assert perfllm_report._shortened("one\ntwo") == "one\ntwo"

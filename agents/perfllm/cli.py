@@ -264,13 +264,14 @@ def train_encoder(
 
     from agents.perfllm import corpus, ir_encoder, pretraining
 
-    asked = tuple(dict.fromkeys(objective.split(",")))
-    if not set(asked) <= set(pretraining.SHARES):
+    named = {word.strip() for word in objective.split(",")}
+    asked = tuple(name for name in pretraining.SHARES if name in named)
+    if not named <= set(pretraining.SHARES):
         raise Failure(f"--objective is some of {','.join(pretraining.SHARES)}, told apart by commas.")
     settings = pretraining.Settings(steps=steps, seed=seed, objective=asked)
     torch.set_num_threads(threads)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"corpus-{walks}.jsonl.gz"
+    path = folder / f"corpus-{walks}-{corpus.COUNTED}.jsonl.gz"
     if again:
         path.unlink(missing_ok=True)
         for name in ("checkpoint", "checkpoint.old"):

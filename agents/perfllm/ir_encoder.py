@@ -19,13 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from torch import Tensor, nn
 from transformers import PretrainedConfig, PreTrainedModel
 from transformers.utils.logging import disable_progress_bar
 
+from agents.perfllm import settings
 from agents.perfllm.lines import PAD, lines_of, values, vocabulary
 
-WEIGHTS = Path(__file__).parent / "weights"
+WEIGHTS = Path(settings.WEIGHTS)
 ROWS = (
     8  # of a batch, always: what a row becomes must not depend on how many others there are; few, to pad few
 )
@@ -141,8 +143,12 @@ class IRModel(PreTrainedModel):
         return x, torch.cat([mean, most, count, sizes], dim=-1)
 
     def encode_above(self, ids: Tensor) -> Tensor:
-        """Tokens of the scopes above lines [lines, tokens] → [lines, above size]."""
-        return torch.cat([self.tokens(ids).sum(1), self.values[ids].sum(1, keepdim=True)], dim=-1)
+        """Tokens of the scopes above lines [lines, tokens] → [lines, above size]. Padding behind others
+        counts for nothing; alone it stands for no scope."""
+        there = ids != PAD
+        there[:, 0] = True
+        added = (self.tokens(ids) * there[..., None]).sum(1)
+        return torch.cat([added, self.values[ids].sum(1, keepdim=True)], dim=-1)
 
     def encode_lines(self, told: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
         """Of each line its vector and what is above it, told [programs, lines, vector + above size], there
@@ -243,6 +249,10 @@ def load(folder: Path = WEIGHTS) -> IRModel:
     told = folder / "vocabulary.json"
     if not told.exists() or tuple(json.loads(told.read_text())) != vocabulary():
         raise ValueError(f"The weights in {folder} are for another vocabulary: run dojo train-encoder.")
+    with safe_open(folder / "model.safetensors", "pt") as file:
+        kept = set(file.keys())
+    if "token_sizes.weight" not in kept:
+        raise ValueError(f"The weights in {folder} are of an earlier encoder: run dojo train-encoder.")
     disable_progress_bar()
     model: IRModel = IRModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
     return model

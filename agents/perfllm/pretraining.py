@@ -66,7 +66,7 @@ class Heads(nn.Module):
 
 
 class _Scale(nn.Module):
-    """Numbers less their mean over their standard deviation, over a corpus."""
+    """Numbers less the mean of a corpus, divided by its standard deviation."""
 
     def __init__(self, rows: Tensor) -> None:
         super().__init__()
@@ -133,11 +133,11 @@ def pretrain(
             group["lr"] = settings.rate * _schedule(step, settings)
         losses = _losses(model, heads, _batch(examples, counted, settings, rng), settings, rng)
         asked = [SHARES[name] * each for name, each in losses.items() if name in settings.objective]
-        loss = sum(asked, torch.zeros(()))
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimizer.step()
+        if asked:  # a batch may have no label of what alone is asked for
+            optimizer.zero_grad(set_to_none=True)
+            torch.stack(asked).sum().backward()
+            nn.utils.clip_grad_norm_(parameters, 1.0)
+            optimizer.step()
         seconds = round(time.monotonic() - since, 1)
         told({"step": step + 1, "seconds": seconds, **{k: round(v.item(), 4) for k, v in losses.items()}})
         if (step + 1) % every == 0 or step + 1 == settings.steps:
