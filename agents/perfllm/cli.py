@@ -247,7 +247,7 @@ def train_encoder(
         "build/encoder"
     ),
     walks: Annotated[int, typer.Option("--walks", min=1, help="Random walks over each kernel.")] = 48,
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Of gradient descent.")] = 3000,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Of gradient descent.")] = 1500,
     seed: Annotated[int, typer.Option("--seed")] = 0,
     objective: Annotated[
         str, typer.Option("--objective", help="What is asked while it learns, of these.")

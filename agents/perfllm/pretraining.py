@@ -39,7 +39,7 @@ class Settings:
     """What is learned (of ``SHARES``), how long and how fast. ``span``: neighbouring positions of one walk in
     a batch."""
 
-    steps: int = 3000
+    steps: int = 1500
     seed: int = 0
     objective: tuple[str, ...] = tuple(SHARES)
     walks: int = 6
