@@ -23,7 +23,7 @@ from dojo_core.program.expressions import TextError
 from dojo_core.targets.cpu.limits import VECTOR_BYTES
 
 MOST = 10**12  # that a part of an expression may come to
-LARGEST = 10**9 - 1  # parameter
+LARGEST = 10**9 - 1  # that a parameter may be
 LONGEST = 200  # characters of an expression
 
 _LET = re.compile(r"let\s+([a-z][a-z0-9_]*)\s*=\s*(.+)\Z", re.ASCII)
