@@ -26,7 +26,7 @@ ROUNDS ?= 5
 KERNELS ?= --all
 AGAINST ?= --against all
 READY ?= 240
-TVM_SECONDS ?= 25
+TVM_SECONDS ?= 60
 
 .PHONY: setup run test recordings prove fuzz bench benchmark mutate benchmark-app screens
 .DELETE_ON_ERROR:

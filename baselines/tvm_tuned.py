@@ -68,7 +68,19 @@ def tune(job: Job) -> None:
 def search() -> str:
     """Tune in a process of its own, which ends when its time is up, or with this one; how it ended."""
     command = [sys.executable, __file__, *sys.argv[1:3], "1", *sys.argv[4:], "--tune"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=sys.stderr, start_new_session=True)
+    # OpenMP, which comes with TVM, has bound this thread to a core: all that builds would share it.
+    cores = os.sched_getaffinity(os.getppid())
+    unbound = {
+        name: value for name, value in os.environ.items() if name not in ("OMP_PROC_BIND", "OMP_PLACES")
+    }
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=sys.stderr,
+        start_new_session=True,
+        env=unbound,
+        preexec_fn=lambda: os.sched_setaffinity(0, cores),
+    )
     try:
         process.wait(SECONDS or None)
     except subprocess.TimeoutExpired:
