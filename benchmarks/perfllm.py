@@ -1,6 +1,7 @@
 """What PerfLLM is worth: ``python -m benchmarks.perfllm PART [--minutes 45]``, on an idle machine.
 
     search     against uniform random, random sampling and annealing over edges, at equal evaluations
+    finals     what those runs found, timed anew: of each kernel all in turn, so that they compare
     ablations  max against plain Q-learning, then double DQN, dueling heads, the encoder, the paper's form
     snitch     both of these where no time varies: by the cycles of the Snitch model (runs beside other work)
     alike      in the runs of the latter, how often the best reward ahead and the sum ask for the same move
@@ -39,16 +40,19 @@ from agents.perfllm.settings import VARIANTS, Settings
 from agents.players import agent_named
 from agents.search.cost_model import rank_correlation
 from agents.timing import MachineTiming, Timing
+from agents.trail import Trail
 from agents.tuning import Tuning
 from benchmarks import perfllm_report
 from benchmarks.perfllm_alike import alike
 from benchmarks.perfllm_learnable import TAUGHT, learnable, moves_between
 from dojo_core import kernels
 from dojo_core.cli.records import opened
+from dojo_core.cli.terminal import seconds_text
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.places import data_directory
+from dojo_core.moves.notation import parse_move
 from dojo_core.program.tree import Program
 from dojo_core.targets.snitch.measurer import origin_of_the_model
 from dojo_core.targets.target import target
@@ -78,8 +82,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "part", choices=("search", "ablations", "snitch", "alike", "learnable", "transfer", "found", "report")
-    )
+        "part",
+        choices=(
+            "search", "finals", "ablations", "snitch", "alike", "learnable", "transfer", "found", "report",
+        ),
+    )  # fmt: skip
     parser.add_argument("--budget", type=int, default=300)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0, help="of --seeds, one after the other")
@@ -97,6 +104,8 @@ def main() -> None:
         usual = {"search": SEARCH, "ablations": ABLATIONS, "snitch": WITHOUT_NOISE}[options.part]
         on, file = ("snitch", "snitch.json") if options.part == "snitch" else ("cpu", "runs.json")
         search(options.out / file, options.agents or usual, names, seeds, options.budget, end, on)
+    elif options.part == "finals":
+        time_finals(options.out / "runs.json")
     elif options.part == "alike":
         agents = options.agents or ("perfllm", "perfllm-plain")
         keep_alike(options.out / "alike.json", agents, names, options.budget)
@@ -233,6 +242,25 @@ def _run(wanted: Run, measurer: Measurer, on: str) -> Run:
         "thinking_seconds": round(thinking, 3), "wall_seconds": round(wall, 3),
         "expected": expected_well(searched),
     }  # fmt: skip
+
+
+def time_finals(path: Path) -> None:
+    """Time the best programs of this machine's runs anew, those of one kernel in turn: the machine's speed
+    changes from hour to hour, and runs of different agents may lie hours apart."""
+    told = json.loads(path.read_text())
+    with opened() as records, Measurer(records) as measurer:
+        own = [run for run in told["runs"] if run["fingerprint"] == measurer.machine.fingerprint]
+        for kernel in dict.fromkeys(run["kernel"] for run in own):
+            runs = [run for run in own if run["kernel"] == kernel and run["final"] is not None]
+            game = game_of(kernel, SHAPES[kernel])
+            start = Trail.at(game)
+            programs = [start.played(map(parse_move, run["line"])).program for run in runs]
+            times = perfllm_report.side_by_side(game, programs, measurer)
+            for run, seconds in zip(runs, times, strict=True):
+                run["final"] = min(seconds) if seconds else None
+            fastest = min(run["final"] or math.inf for run in runs)
+            print(f"{kernel}: {len(runs)} programs, the fastest {seconds_text(fastest)}", flush=True)
+    _write(path, told)
 
 
 def expected_well(events: Sequence[Event]) -> list[float]:

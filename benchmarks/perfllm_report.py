@@ -360,7 +360,7 @@ def _found(run: Run, measurer: Measurer) -> str:
     ours = start.played(map(parse_move, run["line"]))
     experts = start.played(pass_moves(game, "heuristic"))
     trails = {"start": start, "PerfLLM": ours, "heuristic": experts}
-    times = _side_by_side(game, [trail.program for trail in trails.values()], measurer)
+    times = side_by_side(game, [trail.program for trail in trails.values()], measurer)
     rows = ["| | time | speed-up | moves |", "|---|---:|---:|---:|"]
     for (name, trail), own in zip(trails.items(), times, strict=True):
         time = seconds_text(min(own)) if own else "–"
@@ -377,7 +377,7 @@ def _found(run: Run, measurer: Measurer) -> str:
     ]))  # fmt: skip
 
 
-def _side_by_side(game: Game, programs: Sequence[Program], measurer: Measurer) -> list[list[float]]:
+def side_by_side(game: Game, programs: Sequence[Program], measurer: Measurer) -> list[list[float]]:
     """The shortest run of each program in each round, all of them in turn: a machine's memory has slow and
     fast minutes. Of a program that fails in one, nothing."""
     workload = Workload(game.start, game.kernel, game.policy, game.target)
