@@ -106,19 +106,20 @@ def test_each_end_computes_what_its_kernel_is(any_instruction, name):
 
 @pytest.mark.parametrize(
     ("shape", "settings", "inner"),
-    [("4096x240", {"block": 48}, "5 3:u 16:v"), ("1000x96", {}, "3 2:u 16:v")],
+    [("4096x240", {}, "5 3:u 16:v"), ("1000x96", {"block": 32}, "3 2:u 16:v")],
 )
 def test_it_replays_at_other_shapes(wide_cpu, shape, settings, inner):
     text = played(shape, **settings).current.program.text
-    assert f"| {inner} pm[" in text
+    assert f"| | {inner} pm[" in text
     assert text.count("\n") == (GOLDEN / "softmax.txt").read_text().count("\n")
 
 
 @pytest.mark.parametrize(
-    ("shape", "block"), [("24576x512", 2 * LANES), ("1000x96", 2 * LANES), (f"7x{15 * LANES}", 3 * LANES)]
+    ("shape", "block", "rows"),
+    [("24576x512", 4 * LANES, 2), ("1000x96", 2 * LANES, 4), (f"14x{15 * LANES}", 3 * LANES, 7)],
 )
-def test_its_end_computes_softmax(shape, block):
-    program = played(shape, block=block, lanes=LANES).current.program
+def test_its_end_computes_softmax(shape, block, rows):
+    program = played(shape, block=block, rows=rows, lanes=LANES).current.program
     x = random_inputs(program)["x"] * 3
     x[0], x[1, 0], x[2] = 0, 80, 1e30
     got = run_program(program, {"x": x}, "algebraic")["y"]
@@ -152,6 +153,12 @@ def test_a_parameter_that_does_not_divide_the_row_stops_the_line_with_a_reason()
     assert "32 does not" in stopped[0].reason
     assert {e.reason for e in stopped[1:]} == {"comes after a move that no longer applies"}
     assert len(game.line()) == len(report.entries) - len(stopped) + 1
+
+
+def test_an_odd_number_of_rows_is_left_to_the_line_that_takes_each_by_itself():
+    lines = recorded_lines()
+    assert line_for("softmax", "24576x512") == lines["softmax"]
+    assert line_for("softmax", "1001x512") == lines["softmax_row"]
 
 
 HEADER = "kernel softmax\nshape 4x8\n"
