@@ -197,14 +197,17 @@ def run(
     spent: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
     lanes: int = 1,
+    known: int = 0,
 ) -> Iterator[Event]:
     """Let an agent play; yields an event for each program that is measured, the finalists last.
 
-    The same seed and the same times give the same run. ``spent``: seconds of an earlier part of it.
+    The same seed and the same times give the same run. ``spent``: seconds of an earlier part of it;
+    ``known``: programs measured in it, which come first, whatever the time.
     ``lanes``: so many searches of the same kind share the budget and take turns, so that there is something
     to measure while one of them thinks; for a ``timing`` that measures elsewhere: thinking disturbs clocks.
     """
-    return _Run(task, agent, timing, budget, seed, control or Control(), spent, clock, lanes).events()
+    control = control or Control()
+    return _Run(task, agent, timing, budget, seed, control, spent, clock, lanes, known).events()
 
 
 @dataclass
@@ -249,6 +252,7 @@ class _Run:
         spent: float,
         clock: Callable[[], float],
         lanes: int,
+        known: int,
     ) -> None:
         self.thoughts: list[Thought] = []
         self.task = task = replace(task, hear=self.thoughts.append)
@@ -259,7 +263,7 @@ class _Run:
         ]
         self.asked: deque[_Asked] = deque()
         self.left = False  # nobody listens any more
-        self.began = clock() - spent
+        self.began, self.known = clock() - spent, known
         self.count = 0
         self.costs: dict[str, float] = {}  # by program hash
         self.trails: dict[str, Trail] = {}  # of verified programs
@@ -302,6 +306,7 @@ class _Run:
     def _over(self) -> bool:
         late = self.budget.seconds is not None and self.clock() - self.began >= self.budget.seconds
         spent = self.count + sum(len(each.trails) for each in self.asked)
+        late = late and spent >= self.known
         return self.control.stopped or late or spent >= self.budget.evaluations
 
     def _ask(self, lane: _Lane, batch: list[Trail], threads: Executor | None) -> None:

@@ -13,6 +13,7 @@ from agents.agent import Agent, Best, Budget, Control, Event, Task, run
 from agents.run_log import LoggedTiming, RunKey, RunLog, run_file
 from agents.timing import MachineTiming, Timing
 from dojo_core.game import Game
+from dojo_core.measure.measurement import Effort
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import SavedGame
 from dojo_core.moves.core import Move
@@ -88,6 +89,7 @@ class Tuning:
                 self.control,
                 log.spent,
                 lanes=self._lanes,
+                known=sum(effort is not Effort.FINAL for effort, _ in log.known),
             ):
                 yield last
             if last is None or last.best is None:

@@ -318,7 +318,11 @@ def transfer(path: Path, seeds: Sequence[int], budget: int, end: float | None) -
             games = tuple(game_of(*each) for each in LEARNED_ON.items())
             timing = MachineTiming(measurer, "perfllm")
             plan = Plan(games, Settings(), budget, seed)
-            training = Training(plan, timing, None, measurer.machine.fingerprint)
+            # The usual folder knows no weights: a run with those before would stand in the way.
+            own = f"transfer-{wanted['settings']}-{seed}-{budget}"
+            training = Training(
+                plan, timing, data_directory() / "training" / own, measurer.machine.fingerprint
+            )
             for entry in training.events():
                 if entry["event"] == "learn" and entry["round"] % 20 == 0:
                     done, of = entry["evaluation"], training.player.evaluations

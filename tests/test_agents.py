@@ -254,6 +254,16 @@ def test_a_stopped_run_goes_on_where_it_was(home):
     assert third.was_done and [told(e) for e in third.events()] == whole
 
 
+def test_a_run_that_its_seconds_ended_tells_the_same_again(home):
+    def limited(timing: object) -> Tuning:
+        budget = Budget(100_000, seconds=0.2)
+        return Tuning(game(), AGENTS["annealing-edges"], Measurer(), budget, timing=timing)
+
+    whole = [told(e) for e in limited(CountTiming()).events()]
+    again = limited(Told(lambda program, _: None))
+    assert whole and again.was_done and [told(e) for e in again.events()] == whole
+
+
 def test_a_log_cut_in_the_middle_of_a_line_loses_that_line_only(home):
     first = tuning(CountTiming())
     whole = [told(e) for e in first.events()]

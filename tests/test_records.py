@@ -59,6 +59,13 @@ def test_only_a_verified_program_counts_as_best(tmp_path: Path) -> None:
         best = records.best("s1", "cpu", "here", "reassoc")
         assert best is not None and (best.program_hash, best.seconds) == ("p3", 0.3)
         assert [r.program_hash for r in records.ranking("s1", "cpu", "here", "reassoc")] == ["p3", "p1"]
+        # what a stricter policy allows is allowed too
+        assert [r.program_hash for r in records.ranking("s1", "cpu", "here", "algebraic")] == [
+            "p5",
+            "p3",
+            "p1",
+        ]
+        assert records.best("s1", "cpu", "here", "strict") is None
         assert records.best("s2", "cpu", "here") is None
 
 

@@ -123,7 +123,7 @@ def of_heuristic(start: Game) -> Choice:
 def of_record(records: Records, start: Game, policy: str | None = None) -> Choice | None:
     """The fastest verified program that this machine's records have for a start; None where there is none.
 
-    ``policy``: only what was played under it.
+    ``policy``: only what it allows.
     """
     best = records.best(start.start.hash, TARGET, this_machine().fingerprint, policy)
     if best is None:

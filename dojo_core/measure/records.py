@@ -19,6 +19,7 @@ from pathlib import Path
 
 from dojo_core.measure.limits import BUSY_SECONDS
 from dojo_core.measure.places import data_directory
+from dojo_core.program.dependence import POLICIES
 
 SCHEMA_VERSION = 2
 
@@ -267,13 +268,15 @@ class Records:
     def ranking(
         self, start_hash: str, target: str, fingerprint: str, policy: str | None = None, limit: int = 20
     ) -> list[Record]:
-        """The fastest verified programs, each once, best first."""
+        """The fastest verified programs, each once, best first. With ``policy``: of what it allows, which
+        includes what a stricter one does."""
+        allowed = POLICIES[: POLICIES.index(policy) + 1] if policy else POLICIES
         rows = self._rows(
             "SELECT *, MIN(seconds) FROM measurements WHERE start_hash = ? AND target = ? "
-            "AND fingerprint = ? AND (? IS NULL OR policy = ?) "
+            f"AND fingerprint = ? AND policy IN ({', '.join('?' * len(allowed))}) "
             "AND verified AND status = 'ok' AND seconds IS NOT NULL "
             "GROUP BY program_hash ORDER BY seconds LIMIT ?",
-            start_hash, target, fingerprint, policy, policy, limit,
+            start_hash, target, fingerprint, *allowed, limit,
         )  # fmt: skip
         return [_record(row) for row in rows]
 
