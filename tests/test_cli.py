@@ -212,7 +212,7 @@ def test_play_takes_parameters_shapes_and_recorded_lines():
     end = dojo(
         "play", "softmax", "--line", "softmax", "--shape", "8x16", "--set", "block=8", "--set", "lanes=4"
     )
-    assert end.stdout.startswith("kernel softmax\n") and ":p m[{0}] = -inf" in end.stdout
+    assert end.stdout.startswith("kernel softmax\n") and ":p 2 m[{0},{1}] = -inf" in end.stdout
 
 
 def test_a_recorded_line_and_a_saved_game_replay_to_the_same_end():

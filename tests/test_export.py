@@ -299,7 +299,7 @@ def test_the_best_record_is_taken_then_the_line_then_the_heuristic_then_the_star
     start = start_game("softmax", "64x64", "algebraic")
     assert best("silu", "8x64", records).source == "the heuristic pass"
     assert best("softmax", "8x100", records).source == "the heuristic pass", "no line applies"
-    with pytest.raises(NotExported, match=r"Set its parameters \(block, lanes, ahead\) with --set"):
+    with pytest.raises(NotExported, match=r"Set its parameters \(block, rows, lanes, ahead\) with --set"):
         of_line(recorded_lines()["softmax"], "softmax", "8x100")
     monkeypatch.setattr(ours, "heuristics", dict)
     assert best("silu", "8x64", records).source == "the start program"

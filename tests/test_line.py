@@ -301,4 +301,4 @@ def test_lines_at_uncommon_sizes_compute_the_same(name, shape):
 def test_a_parameter_that_the_line_has_not_is_refused_with_those_it_has():
     with pytest.raises(TextError, match="no parameter size") as raised:
         recorded_lines()["softmax"].steps({"size": 3})
-    assert raised.value.remedy == "Its parameters: block, lanes, ahead."
+    assert raised.value.remedy == "Its parameters: block, rows, lanes, ahead."

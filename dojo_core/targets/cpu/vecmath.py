@@ -100,7 +100,7 @@ _RESIDUE_F32_MASKED = """
     *t = T_fma(x, S(1.44269504f), S(12582912.0f));
     T n = *t - S(12582912.0f);
     T r = T_fma(n, S(-0.693359375f), x);
-    int near = __builtin_ia32_ptestnmdBITS(T_bits(*t), T_bits(S(-2.38418579e-7f)), -1);
+    int near = __builtin_ia32_ptestnmdBITS((I)*t, (I)S(-2.38418579e-7f), -1);
     return __builtin_ia32_vfmaddpsBITS_maskz(n, S(2.12194440e-4f), r, nearTAIL;
 """
 
@@ -198,7 +198,7 @@ def _fill(template: str, name: str, element: str, integers: str, splat: str) -> 
     for letter, word in (("T ", f"{name} "), ("I ", f"{integers} "), ("E ", f"{element} ")):
         for before in ("    ", "(", ", ", "const "):
             out = out.replace(before + letter, before + word)
-    return out.replace("S(", f"{splat}(")
+    return out.replace("(I)", f"({integers})").replace("S(", f"{splat}(")
 
 
 def _libm_lanes(name: str, element: str, lanes: int, functions: dict[str, str]) -> str:
