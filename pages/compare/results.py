@@ -96,13 +96,15 @@ def _table(found: list[Line], report: dict[str, Any]) -> None:
 
 
 def _files(document: dict[str, Any], title: str) -> None:
+    """Files made at once: they are small, and a file made on request is lost when the page runs again meanwhile,
+    as it does when a comparison ends."""
     name = file_name(title)
     with st.container(horizontal=True):
         st.download_button(
-            "CSV", lambda: as_csv(document), f"{name}-comparison.csv", "text/csv", on_click="ignore",
+            "CSV", as_csv(document), f"{name}-comparison.csv", "text/csv", on_click="ignore",
             help="Every sample, with the machine's fingerprint.",
         )  # fmt: skip
         st.download_button(
-            "JSON", lambda: json.dumps(document, indent=1), f"{name}-comparison.json", "application/json",
+            "JSON", json.dumps(document, indent=1), f"{name}-comparison.json", "application/json",
             on_click="ignore", help="All of it; dojo bench --from shows it again.",
         )  # fmt: skip
