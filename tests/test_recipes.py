@@ -64,9 +64,9 @@ SOFTMAX = """
     join_scopes d@1 / reorder d@1 / join_scopes d@1 / lanes m#1@3 qm pm / lanes s#1@3 qs ps
     use_reciprocal y@1 r / vectorize_all m@0
     split_scope m@0 2 / fission_scope m@1 s / fission_scope s@1 r / match_dims d 1 64 16 / private d 0 1
-    split_dim m 0 2 / private m 0 stack / split_dim s 0 2 / private s 0 stack / split_dim e 0 2 / private e 0 stack
-    set_location r register / set_location pm register / set_location qm register
-    set_location ps register / set_location qs register
+    split_dim m 0 2 / private m 0 stack / split_dim s 0 2 / private s 0 stack
+    split_dim e 0 2 / private e 0 stack / set_location r register / set_location pm register
+    set_location qm register / set_location ps register / set_location qs register
     prefetch d x[{0}*2+{1}+8,{2}*64+{3}*16+{4}] / stream_store y / parallelize m@0
 """
 MATMUL_LINE = """
