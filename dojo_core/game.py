@@ -268,7 +268,9 @@ class Game:
                     )
                 )
                 continue
-            entry, move = self._replayed(at, step)
+            # Longer ways take a second each to find. One refusal that ends the replay is worth it; where they
+            # are passed over there may be dozens, most because of the first.
+            entry, move = self._replayed(at, step, longest_way=1 if skip_invalid else 3)
             entries.append(entry)
             if move is None:
                 stopped = not skip_invalid
@@ -277,7 +279,7 @@ class Game:
         self.cursor = at
         return Replay(tuple(entries), at)
 
-    def _replayed(self, at: int, step: Step) -> tuple[Entry, Move | None]:
+    def _replayed(self, at: int, step: Step, longest_way: int) -> tuple[Entry, Move | None]:
         """Play one step at a position; (report, the move as played or None)."""
         text = str(step.move)
         here = self.context(at, step.origin)
@@ -300,7 +302,9 @@ class Game:
                 return Entry(text, status, str(move)), move
         result = outcome(here, move)
         if isinstance(result, Refusal):
-            return Entry(text, "refused", str(move), str(with_enablers(here, move, result))), None
+            return Entry(
+                text, "refused", str(move), str(with_enablers(here, move, result, longest_way))
+            ), None
         self._add(at, move, result, self._next_id(), step.origin, anchors(here, move))
         return Entry(
             text, status, str(move), "its node has another name here" if status == "readdressed" else ""
