@@ -74,7 +74,7 @@ def test_no_later_move_silently_moves_to_another_node(name):
 
 def test_what_is_left_computes_the_same():
     """A line with one move dropped is a line of legal moves: the oracle agrees, whatever move it was."""
-    game = played("cpu softmax", "4x128")
+    game = played("cpu softmax", "4x64", block=32)
     terms = oracle.Terms()
     wanted = oracle.run(game.start, "algebraic", terms).outputs
     for dropped in game.main_line(0)[1:]:
