@@ -170,8 +170,10 @@ def search(
     with opened() as records, Measurer(records) as measurer:
         machine, summary = measurer.machine.fingerprint, measurer.machine.summary
         if on != "cpu":
-            model = origin_of_the_model()
-            machine, summary = model.fingerprint, "the Snitch model"
+            # Times are the same everywhere, and a learning agent's run is not: sums of its network are rounded
+            # otherwise on another processor, and a choice that hangs by a hair goes the other way.
+            machine = f"{origin_of_the_model().fingerprint}-{machine}"
+            summary = f"the Snitch model, played on {summary}"
         told = json.loads(path.read_text()) if path.exists() else {"machines": {}, "runs": []}
         machines: dict[str, str] = told["machines"] | {machine: summary}
         runs: list[Run] = told["runs"]
