@@ -170,7 +170,7 @@ def search(
     with opened() as records, Measurer(records) as measurer:
         machine, summary = measurer.machine.fingerprint, measurer.machine.summary
         if on != "cpu":
-            # Times are the same everywhere, and a learning agent's run is not: sums of its network are rounded
+            # Times are the same everywhere, a learning agent's run is not: sums of its network are rounded
             # otherwise on another processor, and a choice that hangs by a hair goes the other way.
             machine = f"{origin_of_the_model().fingerprint}-{machine}"
             summary = f"the Snitch model, played on {summary}"

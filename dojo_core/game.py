@@ -270,7 +270,7 @@ class Game:
                 continue
             # Longer ways take a second each to find. One refusal that ends the replay is worth it; where they
             # are passed over there may be dozens, most because of the first.
-            entry, move = self._replayed(at, step, longest_way=1 if skip_invalid else 3)
+            entry, move = self._replayed(at, step, 1 if skip_invalid else 3)
             entries.append(entry)
             if move is None:
                 stopped = not skip_invalid
@@ -279,7 +279,7 @@ class Game:
         self.cursor = at
         return Replay(tuple(entries), at)
 
-    def _replayed(self, at: int, step: Step, longest_way: int) -> tuple[Entry, Move | None]:
+    def _replayed(self, at: int, step: Step, longest_way: int = 3) -> tuple[Entry, Move | None]:
         """Play one step at a position; (report, the move as played or None)."""
         text = str(step.move)
         here = self.context(at, step.origin)
