@@ -96,8 +96,8 @@ def _table(found: list[Line], report: dict[str, Any]) -> None:
 
 
 def _files(document: dict[str, Any], title: str) -> None:
-    """Files made at once: they are small, and one made on request may be lost when the page runs again meanwhile,
-    as it does when a comparison ends."""
+    """Files made at once: they are small, and one made on request may be lost when the page runs again
+    meanwhile, as it does when a comparison ends."""
     name = file_name(title)
     with st.container(horizontal=True):
         st.download_button(
