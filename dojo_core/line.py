@@ -7,6 +7,7 @@ A line file::
     shape 24576x512
     policy reassoc
     target cpu
+    vectors 32
     let block = 32
     let lanes = 16 | 8 | 4
     let part = 8 4 2 dividing block
@@ -22,7 +23,8 @@ The last one is a recipe: it is played as the moves that it comes to. The number
 stands for a parameter, which a caller may set (``parameters.py``). One may follow the kernel's sizes, by the
 names that ``dojo kernels`` gives them, or earlier parameters: the first of some numbers that divides one, or
 an expression. Where ``|`` stands, the first value is for vectors of 64 bytes, the next for 32, the last for
-less.
+less. A line with ``vectors`` is for registers of so many bytes: there it goes before others of its kernel,
+elsewhere behind them.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from dojo_core.parameters import Let, Value, read_let
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.expressions import TextError
 from dojo_core.recipes import RECIPES, play
+from dojo_core.targets.cpu.limits import VECTOR_BYTES
 from dojo_core.targets.target import TARGETS, Target
 from dojo_core.targets.target import target as target_named
 
@@ -55,13 +58,15 @@ _FACTS = {
     "shape": (r"\d{1,9}(x\d{1,9}){0,15}", "shape 24576x512"),
     "policy": ("|".join(POLICIES), f"policy {POLICIES[0]} (or {', '.join(POLICIES[1:])})"),
     "target": ("|".join(TARGETS), f"target cpu (of {', '.join(TARGETS)})"),
+    "vectors": ("|".join(map(str, VECTOR_BYTES)), "vectors 32 (bytes of a register; or 16, 64)"),
 }
 _PARAMETER = re.compile(r"\$([a-z][a-z0-9_]*)")
 
 
 @dataclass(frozen=True)
 class RecordedLine:
-    """A line of moves with its facts. ``lets``: its parameters, in order."""
+    """A line of moves with its facts. ``lets``: its parameters, in order. ``vectors``: the bytes of the
+    registers that it is for; None where it follows the width that it finds."""
 
     title: str
     kernel: str | None
@@ -73,6 +78,7 @@ class RecordedLine:
     numbers: tuple[int, ...]
     about: str = ""  # the comment at its head
     notes: tuple[tuple[int, str], ...] = ()  # later comments, each with how many moves stand before it
+    vectors: int | None = None
 
     @property
     def settings(self) -> Mapping[str, int]:
@@ -90,11 +96,11 @@ class RecordedLine:
                 raise TextError(
                     f"the line has no parameter {name}", f"Its parameters: {', '.join(names) or 'none'}."
                 )
-        widths = (on or target_named(self.target)).vector_widths.get("f32", (1,))
+        vectors = _vector_bytes(on or target_named(self.target))
         known = self._sizes(shape)
         found: dict[str, int] = {}
         for each in self.lets:
-            value, sizes = each.on(4 * widths[0]), {**known, **found}
+            value, sizes = each.on(vectors), {**known, **found}
             if each.name in (settings or {}):
                 found[each.name] = (settings or {})[each.name]
             else:
@@ -180,7 +186,7 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
     """Read a line file. Raises TextError with the line and what to do."""
     if len(text) > 256 * 1024:
         raise TextError("the line is longer than 256 KiB", "Split it.")
-    facts = {"kernel": "", "shape": "", "policy": "reassoc", "target": "cpu"}
+    facts = {"kernel": "", "shape": "", "policy": "reassoc", "target": "cpu", "vectors": ""}
     lets: list[Let] = []
     moves: list[tuple[int, str, str]] = []
     numbers: list[int] = []
@@ -200,7 +206,8 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
         elif word in _FACTS:
             pattern, form = _FACTS[word]
             if not re.fullmatch(pattern, rest.strip()):
-                raise TextError(f"this is no {word}", f"The line reads: {form}", number, 1, raw)
+                named = "width of vectors" if word == "vectors" else word
+                raise TextError(f"this is no {named}", f"The line reads: {form}", number, 1, raw)
             facts[word] = rest.strip()
         else:
             found = _MOVE.match(line)
@@ -222,6 +229,7 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
         tuple(numbers),
         " ".join(about),
         tuple((place, " ".join(words)) for place, words in notes.items()),
+        int(facts["vectors"]) if facts["vectors"] else None,
     )
 
 
@@ -240,42 +248,56 @@ def recorded_lines(target: str = "cpu") -> dict[str, RecordedLine]:
     return {p.stem: read_line(p.read_text(), p.stem) for p in sorted(lines_folder(target).glob("*.line"))}
 
 
-def lines_for(kernel: str, shape: str | None = None, target: str = "cpu") -> dict[str, RecordedLine]:
-    """The lines that come with the Dojo for a kernel, by name, in the order in which a shape tries them: the
-    nearer the size that a line was recorded at, the earlier. Without a shape the one that is named after the
-    kernel comes first."""
+def lines_for(
+    kernel: str, shape: str | None = None, target: str = "cpu", on: Target | None = None
+) -> dict[str, RecordedLine]:
+    """The lines that come with the Dojo for a kernel, by name, in the order in which a shape tries them.
 
+    Those for other vectors than the target's come last; else the nearer the size that a line was recorded
+    at, the earlier, and of two at the same the one for the target's vectors. Without a shape it is that of
+    the line named after the kernel. ``on``: the target, where it is not this machine's.
+    """
+    vectors = _vector_bytes(on or target_named(target))
+    found = {name: line for name, line in recorded_lines(target).items() if line.kernel == kernel}
+    if shape is None and kernel in found:
+        shape = found[kernel].shape or None
     sizes: tuple[int, ...] = ()
     if shape is not None and kernel in kernels.names():
         with suppress(ValueError):  # whoever plays the line says what is wrong with the shape
             sizes = kernels.get(kernel).shape(shape)
 
-    def far(each: tuple[str, RecordedLine]) -> tuple[bool, float, bool]:
+    def far(each: tuple[str, RecordedLine]) -> tuple[bool, bool, float, bool, bool]:
         name, line = each
         own = tuple(map(int, line.shape.split("x"))) if line.shape else ()
         apart = abs(math.log(_points(own) / _points(sizes))) if sizes and own else 0.0
-        return own != sizes, apart, name != kernel
+        return line.vectors not in (None, vectors), own != sizes, apart, line.vectors is None, name != kernel
 
-    found = {name: line for name, line in recorded_lines(target).items() if line.kernel == kernel}
     return dict(sorted(found.items(), key=far))
+
+
+def _vector_bytes(target: Target) -> int:
+    return 4 * target.vector_widths.get("f32", (1,))[0]
 
 
 def _points(sizes: Sequence[int]) -> int:
     return math.prod(max(1, size) for size in sizes)
 
 
-def line_for(kernel: str, shape: str | None = None, target: str = "cpu") -> RecordedLine | None:
+def line_for(
+    kernel: str, shape: str | None = None, target: str = "cpu", on: Target | None = None
+) -> RecordedLine | None:
     """The first line of a kernel that applies at a shape; where none does, or without a shape, the first."""
-    found = list(lines_for(kernel, shape, target).values())
+    found = list(lines_for(kernel, shape, target, on).values())
     if shape is not None and len(found) > 1:
-        found.sort(key=lambda line: not applies(line, shape))
+        found.sort(key=lambda line: not applies(line, shape, on))
     return next(iter(found), None)
 
 
-def applies(line: RecordedLine, shape: str) -> bool:
+def applies(line: RecordedLine, shape: str, on: Target | None = None) -> bool:
     """Can all moves of a kernel's line be played at a shape of it?"""
     kernel = kernels.get(line.kernel or "")
-    game = Game.new(kernel.program(kernel.shape(shape)), kernel.name, shape, line.target, line.policy)
+    start = kernel.program(kernel.shape(shape))
+    game = Game.new(start, kernel.name, shape, line.target, line.policy, limits=on)
     return all(entry.applies for entry in line.play(game).entries)
 
 

@@ -31,15 +31,16 @@ from dojo_core.export import (
 )
 from dojo_core.export.excerpt import declarations, needed
 from dojo_core.export.folder import MANIFEST
-from dojo_core.export.kernel import comment, instance
+from dojo_core.export.kernel import comment, instance, kernel_files
 from dojo_core.export.names import argument, library_name
 from dojo_core.export.narrow import narrowed, widest_vector
 from dojo_core.game import Game
 from dojo_core.line import read_line, recorded_lines
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records, Sample, SavedGame
+from dojo_core.moves.examples import WIDE
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
-from dojo_core.targets.cpu.limits import cpu, vector_bytes
+from dojo_core.targets.cpu.limits import cpu, narrower, vector_bytes
 from dojo_core.targets.instructions import INSTRUCTIONS
 from tests.compiled import random_inputs, run_program
 
@@ -263,6 +264,19 @@ def test_a_line_has_programs_of_its_own_for_narrower_vectors():
     assert (
         of_line(recorded_lines()["matmul_packed"], "matmul", "64x64x64", settings={"lanes": 4}).narrower == {}
     )
+
+
+def test_narrower_vectors_take_the_line_that_is_for_them(monkeypatch):
+    for module in ("moves.legality", "line"):
+        monkeypatch.setattr(f"dojo_core.{module}.target_named", lambda name: WIDE)
+    line, shape = recorded_lines()["swiglu"], "1x16x256x64"
+    chosen = of_line(line, "swiglu", shape)
+    assert chosen.others == {32: "the line swiglu_avx2"}
+    there = Game.new(chosen.start, "swiglu", shape, policy=line.policy, limits=narrower(32))
+    recorded_lines()["swiglu_avx2"].play(there)
+    assert chosen.narrower[32].text == there.current.program.text
+    told = kernel_files(instance(chosen), "kept")["kernels/swiglu_1x16x256x64_256bit.c"]
+    assert "for registers of 256 bits: the line swiglu_avx2." in told
 
 
 def test_names_that_mean_something_in_c_or_python_get_an_underscore():

@@ -9,13 +9,14 @@ import pytest
 from dojo_core import TextError, kernels, parse
 from dojo_core.export.narrow import widest_vector
 from dojo_core.game import Game
-from dojo_core.line import applies, line_for, read_line, recorded_lines, with_births
+from dojo_core.line import applies, line_for, lines_for, read_line, recorded_lines, with_births
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.dtypes import INTEGERS
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import walk
 from dojo_core.targets.cpu.limits import cpu, vector_bytes, vector_widths
 from dojo_core.targets.instructions import INSTRUCTIONS
+from dojo_core.targets.target import Target
 from tests.compiled import random_inputs, run_program
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -35,7 +36,12 @@ LANES = cpu().vector_widths["f32"][0]  # of the machine that runs the C
 @pytest.fixture
 def wide_cpu(monkeypatch):
     """The line's vectors have 16 lanes; whether it replays must not hang on this machine's."""
-    monkeypatch.setattr("dojo_core.moves.legality.target_named", lambda name: WIDE)
+    set_cpu(monkeypatch, WIDE)
+
+
+def set_cpu(monkeypatch, machine: Target) -> None:
+    for module in ("moves.legality", "line"):
+        monkeypatch.setattr(f"dojo_core.{module}.target_named", lambda name: machine)
 
 
 def played(shape: str, name: str = "softmax", **settings: int) -> Game:
@@ -63,9 +69,10 @@ WIDE_VECTORS = {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
     ("name", "features"),
     [
         (name, features)
-        for name in recorded_lines()
+        for name, line in recorded_lines().items()
         for features in (WIDE_VECTORS, {"avx2"}, set())
         if features or name != "qmatmul"  # there is no vpdpbusd of 16 bytes
+        if line.vectors in (None, max(vector_bytes(frozenset(features))))
     ],
 )
 def test_each_line_applies_whatever_the_width_of_vectors(monkeypatch, name, features):
@@ -85,7 +92,10 @@ def any_instruction(monkeypatch):
     monkeypatch.setattr("dojo_core.moves.legality.target_named", lambda name: here)
 
 
-@pytest.mark.parametrize("name", [n for n in recorded_lines() if n != "softmax"])
+@pytest.mark.parametrize(
+    "name",
+    [n for n, line in recorded_lines().items() if n != "softmax" and (line.vectors or 0) <= 4 * LANES],
+)
 def test_each_end_computes_what_its_kernel_is(any_instruction, name):
     line = recorded_lines()[name]
     kernel = kernels.get(line.kernel)
@@ -192,6 +202,7 @@ HEADER = "kernel softmax\nshape 4x8\n"
         (HEADER + "split_scope m@0", 3, "split_scope", "Correct the move."),
         (HEADER + "join_scopes m@0\n\n# more\n3: !", 6, "no move", "Correct the move."),
         (HEADER + "policy fast", 3, "this is no policy", "The line reads: policy strict (or "),
+        (HEADER + "vectors 33", 3, "this is no width of vectors", "The line reads: vectors 32 (bytes"),
         (HEADER + "shape 4 by 8", 3, "this is no shape", "The line reads: shape 24576x512"),
         ("kernel softmax\nshape 4x" + "9" * 5000, 2, "this is no shape", "The line reads: shape 24576x512"),
         ("kernel\nshape 4x8", 1, "this is no kernel", "The line reads: kernel softmax"),
@@ -249,7 +260,7 @@ def test_where_a_line_tells_no_shape_its_parameters_follow_the_kernels_first():
 def test_lines_carry_over_to_every_layer_of_networks(monkeypatch, lanes):
     """ResNet-50, BERT-base and Llama 3 8B, at each width of vectors."""
     narrower = replace(WIDE, vector_widths={"f32": tuple(n for n in (16, 8, 4) if n <= lanes)})
-    monkeypatch.setattr("dojo_core.moves.legality.target_named", lambda name: narrower)
+    set_cpu(monkeypatch, narrower)
     layers = kernels.named_layers().values()
     assert len(layers) == 66
     without = [
@@ -271,6 +282,17 @@ FAMILIES = {
     "llama3-8b.attention": "gqa", "llama3-8b.decode.attention": "gqa_decode",
     "llama3-8b.decode.rope": "rope_decode", "llama3-8b.decode.swiglu": "swiglu_row",
 }  # fmt: skip
+
+
+def test_a_line_for_some_vectors_goes_first_there_and_last_elsewhere(monkeypatch):
+    shape, first = "1x256x4096x448", {}
+    for lanes in (16, 8, 4):
+        set_cpu(monkeypatch, replace(WIDE, vector_widths={"f32": tuple(n for n in (16, 8, 4) if n <= lanes)}))
+        first[lanes] = line_for("swiglu", shape).title
+        assert list(lines_for("swiglu", shape)).index("swiglu_avx2") == (0 if lanes == 8 else 2)
+        assert line_for("swiglu", "1x256x4096x512").title == "swiglu", "512 leaves no tile of 2 vectors"
+        assert line_for("conv").shape == "8x64x64x56x56x3", "a shape not asked for is the same for all"
+    assert first == {16: "swiglu", 8: "swiglu_avx2", 4: "swiglu"}
 
 
 def test_a_layer_gets_the_line_of_its_family(wide_cpu):

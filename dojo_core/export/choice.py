@@ -33,6 +33,7 @@ class Choice:
     ``source`` says in words where the program comes from. ``moves`` lead from ``start`` to ``program``;
     None where they are not known. ``record`` is its best verified measurement on this machine. ``narrower``:
     programs of its own for vector registers of fewer bytes; where there is none, ``program`` is narrowed.
+    ``others``: in words, the lines that some of these are the ends of, where ``source`` is not the one.
     """
 
     kernel: str | None
@@ -44,6 +45,7 @@ class Choice:
     moves: tuple[str, ...] | None
     record: Record | None = None
     narrower: Mapping[int, Program] = field(default_factory=dict)
+    others: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -95,21 +97,31 @@ def of_line(
                 f"The line {line.title} does not apply to {kernel} {game.shape}. Move {number}, "
                 f"{entry.move}: {entry.reason.rstrip('.')}. {remedy} a game of your own, or --from heuristic."
             )
-    made = of_game(game, f"the line {line.title}")
-    return made if settings else replace(made, narrower=_narrower(line, game))
+    made = of_game(game, _source(line))
+    return made if settings else _with_narrower(made, line, game)
 
 
-def _narrower(line: RecordedLine, game: Game) -> dict[int, Program]:
-    """The ends of a line for narrower vectors than a game's own end has, where it applies there too."""
-    found: dict[int, Program] = {}
+def _source(line: RecordedLine) -> str:
+    return f"the line {line.title}"
+
+
+def _with_narrower(made: Choice, line: RecordedLine, game: Game) -> Choice:
+    """With the ends for narrower vectors than a game's own end has: of the line that comes first for those
+    where this one does here, else of the line itself, where it applies there too."""
+    kernel, shape = game.kernel or "", game.shape
+    programs: dict[int, Program] = {}
+    others: dict[int, str] = {}
+    first = line == line_for(kernel, shape)
     for width in VECTOR_BYTES:
-        if width < widest_vector(game.current.program):
-            other = Game.new(
-                game.start, game.kernel, game.shape, game.target, game.policy, limits=narrower(width)
-            )
-            if all(entry.applies for entry in line.play(other).entries):
-                found[width] = other.current.program
-    return found
+        if width < widest_vector(made.program):
+            on = narrower(width)
+            played = (line_for(kernel, shape, on=on) if first else None) or line
+            other = Game.new(game.start, kernel, shape, game.target, game.policy, limits=on)
+            if all(entry.applies for entry in played.play(other).entries):
+                programs[width] = other.current.program
+                if played != line:
+                    others[width] = _source(played)
+    return replace(made, narrower=programs, others=others)
 
 
 def of_heuristic(start: Game) -> Choice:

@@ -168,6 +168,8 @@ def kernel_files(made: Instance, library: str) -> dict[str, str]:
                 f"{made.name} for registers of {8 * width} bits: {made.choice.source},",
                 "with the parameters that it has for these.",
             ]
+        if width in made.choice.others:
+            told = [f"{made.name} for registers of {8 * width} bits: {made.choice.others[width]}."]
         files[made.file(width)] = _file(made, made.codes[width], told, library)
     return files
 
