@@ -269,13 +269,13 @@ def test_a_line_has_programs_of_its_own_for_narrower_vectors():
 def test_narrower_vectors_take_the_line_that_is_for_them(monkeypatch):
     for module in ("moves.legality", "line"):
         monkeypatch.setattr(f"dojo_core.{module}.target_named", lambda name: WIDE)
-    line, shape = recorded_lines()["swiglu"], "1x16x256x64"
+    line, shape = recorded_lines()["swiglu"], "1x16x256x448"
     chosen = of_line(line, "swiglu", shape)
     assert chosen.others == {32: "the line swiglu_avx2"}
     there = Game.new(chosen.start, "swiglu", shape, policy=line.policy, limits=narrower(32))
     recorded_lines()["swiglu_avx2"].play(there)
     assert chosen.narrower[32].text == there.current.program.text
-    told = kernel_files(instance(chosen), "kept")["kernels/swiglu_1x16x256x64_256bit.c"]
+    told = kernel_files(instance(chosen), "kept")["kernels/swiglu_1x16x256x448_256bit.c"]
     assert "for registers of 256 bits: the line swiglu_avx2." in told
 
 
