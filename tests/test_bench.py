@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dojo_core.bench.baselines as baselines
-from dojo_core import kernels
+from dojo_core import kernels, parse
 from dojo_core.bench import limits, ours, rounds
 from dojo_core.bench.baselines import BASELINES, Baseline, Process, Silent
 from dojo_core.bench.limits import Phase, pattern, stream_code
@@ -352,6 +352,17 @@ def test_baselines_that_do_not_fit_the_memory_together_have_rounds_of_their_own(
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)] and report["rounds"] == 2
     ratios = report["entries"][2]["ratio"]["rounds"]
     assert ratios == pytest.approx([min(t) / min(m) for t, m in zip(twin[2:], mine[2:], strict=True)])
+
+
+def test_one_of_ours_that_cannot_be_measured_is_a_row_but_for_the_one_that_ratios_are_against():
+    game = Game.new(kernels.get("softmax").program((8, 16)), "softmax", "8x16")
+    wrong = ours.Entry("start", parse(game.start.text.replace("exp(", "tanh(")))
+    report = rounds.run_bench(game, [wrong, ours.Entry("line", game.start)], [], 1)
+    start, line = report["entries"]
+    assert (start["status"], start["verified"], line["status"]) == ("wrong_result", False, "ok")
+    assert start["message"] and len(line["samples_ns"]) == 1
+    with pytest.raises(rounds.BenchFailed, match="Our start of softmax 8x16 is not measurable"):
+        rounds.run_bench(game, [wrong], [], 1)
 
 
 def test_a_library_that_is_not_there_is_missing_wherever_it_is_imported(scripts, tmp_path, monkeypatch):

@@ -35,10 +35,9 @@ from dojo_core.export.kernel import comment, instance, kernel_files
 from dojo_core.export.names import argument, library_name
 from dojo_core.export.narrow import narrowed, widest_vector
 from dojo_core.game import Game
-from dojo_core.line import read_line, recorded_lines
+from dojo_core.line import line_for, read_line, recorded_lines
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records, Sample, SavedGame
-from dojo_core.moves.examples import WIDE
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
 from dojo_core.targets.cpu.limits import cpu, narrower, vector_bytes
 from dojo_core.targets.instructions import INSTRUCTIONS
@@ -266,17 +265,19 @@ def test_a_line_has_programs_of_its_own_for_narrower_vectors():
     )
 
 
-def test_narrower_vectors_take_the_line_that_is_for_them(monkeypatch):
-    for module in ("moves.legality", "line"):
-        monkeypatch.setattr(f"dojo_core.{module}.target_named", lambda name: WIDE)
-    line, shape = recorded_lines()["swiglu"], "1x16x256x448"
+def test_narrower_vectors_take_the_line_that_is_for_them():
+    shape = "1x16x256x448"
+    line = line_for("swiglu", shape)
     chosen = of_line(line, "swiglu", shape)
-    assert chosen.others == {32: "the line swiglu_avx2"}
-    there = Game.new(chosen.start, "swiglu", shape, policy=line.policy, limits=narrower(32))
-    recorded_lines()["swiglu_avx2"].play(there)
-    assert chosen.narrower[32].text == there.current.program.text
-    told = kernel_files(instance(chosen), "kept")["kernels/swiglu_1x16x256x448_256bit.c"]
-    assert "for registers of 256 bits: the line swiglu_avx2." in told
+    others = {16: {32: "swiglu_avx2"}, 8: {16: "swiglu"}}.get(LANES, {})
+    assert chosen.others == {width: f"the line {name}" for width, name in others.items()}
+    files = kernel_files(instance(chosen), "kept")
+    for width, name in others.items():
+        there = Game.new(chosen.start, "swiglu", shape, policy=line.policy, limits=narrower(width))
+        recorded_lines()[name].play(there)
+        assert chosen.narrower[width].text == there.current.program.text
+        told = files[f"kernels/swiglu_{shape}_{8 * width}bit.c"]
+        assert f"for registers of {8 * width} bits: the line {name}." in told
 
 
 def test_names_that_mean_something_in_c_or_python_get_an_underscore():

@@ -179,14 +179,16 @@ def run_bench(
 ) -> dict[str, Any]:
     """Measure our entries, the baselines and the machine's limits; a report as JSON-ready data.
 
-    A baseline that is missing, hangs or fails is a row that says so. Ratios are against the last of ours that
-    is no record. Raises BenchFailed where one of ours cannot be measured; ``tolerant`` makes that a row too.
+    What is missing, hangs or fails is a row that says so. Ratios are against the last of ours that is no
+    record. Raises BenchFailed where that one cannot be measured; ``tolerant`` makes that a row too.
     No round begins once ``stopped`` says so. A baseline has at most ``ready_within`` seconds to be ready.
     """
     machine = this_machine()
     workload = Workload(game.start, game.kernel, game.policy)
     rows = [Row(e.name, f"ours: {e.name}", True, e.details) for e in ours]
     others = [Row(n, BASELINES[n].name, False, apart=BASELINES[n].apart) for n in against]
+    reference = next((row for row in reversed(rows) if row.entry != "record"), None)
+    needed = None if tolerant else reference
     limits = _Limits(flops_of(game))
     with Measurer() as measurer, tempfile.TemporaryDirectory(prefix="dojo-bench-") as place:
         for entry, row in zip(ours, rows, strict=True):
@@ -194,7 +196,7 @@ def run_bench(
             effort = Effort.NORMAL if entry.program is game.start else Effort.FINAL
             first = measurer.measure(workload, [entry.program], effort)[0]
             if first.status != "ok":
-                if not tolerant:
+                if row is needed:
                     raise BenchFailed(f"Our {entry.name} of {game.title} is not measurable: {first.message}")
                 row.fail(_STATUS.get(first.status, "failed"), first.message)
             row.verified = first.verified
@@ -217,10 +219,9 @@ def run_bench(
         for begin, group in zip(range(0, total, rounds), groups, strict=True):
             _run_group(
                 game, workload, measurer, ours, rows, group, folder if started else None, limits,
-                range(begin, begin + rounds), lambda done: on_round(done, total), on_step, stopped, tolerant,
+                range(begin, begin + rounds), lambda done: on_round(done, total), on_step, stopped, needed,
                 ready_within,
             )  # fmt: skip
-    reference = next((row for row in reversed(rows) if row.entry != "record"), None)
     told_limits = limits.told()
     program = game.current.program
     return {
@@ -274,10 +275,13 @@ def _run_group(
     on_round: Callable[[int], None],
     on_step: Callable[[str], None],
     stopped: Callable[[], bool],
-    tolerant: bool,
+    needed: Row | None,
     ready_within: float | None,
 ) -> None:
-    """The rounds of a group of baselines, by their numbers, with ours and the limits in each."""
+    """The rounds of a group of baselines, by their numbers, with ours and the limits in each.
+
+    Raises BenchFailed where the row that is needed fails.
+    """
     arguments = [game.kernel or "", game.shape, str(measurer.input_sets), str(folder)]
     processes: list[tuple[Row, Process]] = []
     probe: Process | None = None
@@ -312,11 +316,11 @@ def _run_group(
                     continue
                 effort = Effort.NORMAL if naive else Effort.ROUND
                 again = measurer.measure(workload, [entry.program], effort, fresh=True)[0]
-                if again.status != "ok" and tolerant:
+                if again.status != "ok":
+                    if row is needed:
+                        raise BenchFailed(f"Our {entry.name} failed: {again.message}")
                     row.fail(_STATUS.get(again.status, "failed"), again.message)
                     continue
-                if again.status != "ok":
-                    raise BenchFailed(f"Our {entry.name} failed: {again.message}")
                 row.add(number, list(again.samples))
             fastest = min((min(row.rounds[number]) for row in rows if _ran(row, number)), default=0.0)
             for row, process in processes:
