@@ -42,6 +42,7 @@ class Events {
   inherit() {
     const left = window.dojoLeft && window.dojoLeft[this.owner];
     if (!left || left.page !== this.page || Date.now() - left.at > HEIR) return;
+    delete window.dojoLeft[this.owner]; // one heir: two would give their events the same numbers
     this.client = left.client;
     this.sequence = left.sequence;
     this.pending = left.pending;

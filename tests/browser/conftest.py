@@ -31,6 +31,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+PARTS = ".learn, .board, .stage"  # our components: their text is not in the body's, but in shadow roots
 
 
 def free_port() -> int:
@@ -93,7 +94,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         return
     page, server = given["tab"], given["server"]
     try:
-        report.sections.append((f"page {page.url}", page.locator("body").inner_text(timeout=5_000)))
+        page.set_default_timeout(5_000)
+        report.sections.append((f"page {page.url}", page.locator("body").inner_text()))
+        for part in page.locator(PARTS).all():
+            report.sections.append((f"its {part.get_attribute('class')}", part.inner_text()[:2_000]))
     except Exception as fault:  # Playwright's, whatever it is: the test's own failure is what counts
         report.sections.append(("page", f"It cannot be read: {fault}"))
     said = (server.home / "server.log").read_text(errors="replace")

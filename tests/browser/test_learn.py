@@ -79,6 +79,7 @@ def test_a_lesson_is_played_from_its_first_step_to_its_last(learn: Any, lesson: 
         else:
             learn.wait_for_selector(".state.done")
         learn.click("button.next")
+    learn.locator(".text h1").filter(has_not_text=lesson.steps[-1].title).wait_for()
     learn.click("text=All lessons")
     done = sum(not any(goal.measured for goal in step.goals) for step in lesson.steps)
     learn.locator(
