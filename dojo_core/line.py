@@ -266,11 +266,11 @@ def lines_for(
         with suppress(ValueError):  # whoever plays the line says what is wrong with the shape
             sizes = kernels.get(kernel).shape(shape)
 
-    def far(each: tuple[str, RecordedLine]) -> tuple[bool, bool, float, bool, bool]:
+    def far(each: tuple[str, RecordedLine]) -> tuple[bool, float, bool, bool, bool]:
         name, line = each
         own = tuple(map(int, line.shape.split("x"))) if line.shape else ()
         apart = abs(math.log(_points(own) / _points(sizes))) if sizes and own else 0.0
-        return line.vectors not in (None, vectors), own != sizes, apart, line.vectors is None, name != kernel
+        return line.vectors not in (None, vectors), apart, line.vectors is None, own != sizes, name != kernel
 
     return dict(sorted(found.items(), key=far))
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from dojo_core.game import MAX_MOVES, Game, GameFull
 from dojo_core.measure.places import data_directory
@@ -216,6 +217,87 @@ def permute(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
     for place, birth in zip(places, order, strict=True):
         while (path := sketch.path(birth))[place:] and len(path) - 1 > place:
             sketch.play("interchange", sketch.place(path[:-1]))
+
+
+@recipe(Parameter("scope", "scope"), Parameter("other", "scope"))
+def fuse_with(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+    """Join a scope with a later one of its block: what stands between goes before the first, else behind."""
+    path, scope, _ = scope_at(sketch.program, arguments[0])
+    later, other, _ = scope_at(sketch.program, arguments[1])
+    if path[:-1] != later[:-1] or later <= path:
+        raise NoSuchPlace(f"{arguments[1]} does not follow {arguments[0]} in the same block.")
+    behind = []
+    for birth in [sketch.birth((*path[:-1], n)) for n in range(path[-1] + 1, later[-1])]:
+        behind.append(birth)
+        with sketch.attempt():
+            _raise(sketch, birth, sketch.path(scope.birth)[-1])
+            behind.pop()
+    for birth in reversed(behind):
+        while (at := sketch.path(birth)) < sketch.path(other.birth):
+            sketch.play("reorder", sketch.place(at))
+    sketch.play("join_scopes", sketch.place(sketch.path(scope.birth)))
+
+
+@recipe(Parameter("scope", "scope"), Parameter("stages", "number", optional=True))
+def pipeline(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+    """Make scopes that follow each other one, each an iteration ahead of the next (software pipelining).
+
+    Of S stages over N iterations, the first is S-1 iterations ahead of the last: the scope that they share
+    has N-S+1 iterations. What fills the pipeline stands before it, what drains it behind, step by step.
+    Source: Lam, "Software pipelining", PLDI 1988; here of whole loops.
+    """
+    path, scope, _ = scope_at(sketch.program, arguments[0])
+    stages = _stages(sketch.program, path)
+    count = _numbers(arguments)[0] if len(arguments) > 1 else len(stages)
+    if not 2 <= count <= min(len(stages), scope.size):
+        raise NoSuchPlace(
+            f"There are no {max(2, count)} stages at {arguments[0]}: that many scopes of one size have to "
+            "follow each other there, of as many iterations or more. "
+            f"There are {len(stages)}, of {scope.size}."
+        )
+    shared = scope.size - count + 1
+    before: list[list[Birth]] = [[] for _ in range(count - 1)]  # by step, what fills the pipeline
+    behind: list[list[Birth]] = [[] for _ in range(count - 1)]  # and what drains it
+    bodies: list[Birth] = []
+    for number, birth in enumerate(stages[:count]):
+        at = sketch.path(birth)
+        sizes = [1] * (count - 1 - number) + [shared] + [1] * number
+        for size in sizes[:-1]:
+            sketch.play("cut_scope", sketch.place(at), size)
+            at = (*at[:-1], at[-1] + 1)
+        pieces = [sketch.birth((*at[:-1], at[-1] - n)) for n in reversed(range(count))]
+        for step in range(number, count - 1):
+            before[step].append(pieces[step - number])
+        bodies.append(pieces[count - 1 - number])
+        for step in range(number):
+            behind[step].append(pieces[count - number + step])
+    filling, draining = list(chain(*before)), list(chain(*behind))
+    for index, birth in enumerate([*filling, *bodies, *draining]):
+        _raise(sketch, birth, path[-1] + index)
+    for _ in bodies[1:]:
+        sketch.play("join_scopes", sketch.place((*path[:-1], path[-1] + len(filling))))
+    for birth in [*filling, *draining]:
+        sketch.play("unwrap", sketch.place(sketch.path(birth)))
+
+
+def _stages(program: Program, path: Path) -> list[Birth]:
+    """A scope and those of its size that follow it directly."""
+    scope = program.node(path)
+    assert isinstance(scope, Scope)
+    around = program.node(path[:-1]) if len(path) > 1 else None
+    block = around.body if isinstance(around, Scope) else program.body
+    found = []
+    for node in block[path[-1] :]:
+        if not isinstance(node, Scope) or node.size != scope.size or node.mark:
+            break
+        found.append(node.birth)
+    return found
+
+
+def _raise(sketch: Sketch, birth: Birth, index: int) -> None:
+    """Let a node change places with those before it until it is child ``index`` of its block."""
+    while (at := sketch.path(birth))[-1] > index:
+        sketch.play("reorder", sketch.place((*at[:-1], at[-1] - 1)))
 
 
 @recipe(Parameter("scope", "scope"))

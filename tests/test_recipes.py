@@ -29,12 +29,28 @@ TILED = MATMUL.replace(
     "12 32 8 c[{0},{1}] += a[{0},{2}]*b[{2},{1}]",
     "12 2 16 2 4 c[{0},{1}*16+{2}] += a[{0},{3}*4+{4}]*b[{3}*4+{4},{1}*16+{2}]",
 )
+STAGES = """kernel k
+in x
+out y
+x f32 [8] heap
+y f32 [8] heap
+t f32 [8] heap
+8 t[{0}] = x[{0}]
+8 y[{0}] = t[{0}]
+"""
+APART = (
+    "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap\nu f32 [] heap\ns f32 [] heap\n"
+    "8 t[{0}] = x[{0}]\nu[] = t[7]\ns[] = x[7]\n8 y[{0}] = t[{0}]\n8 y[{0}] += u[]*s[]\n"
+)
 
 CASES = [
     ("fuse y@0", SUM, "join_scopes y@0"),
     ("tile y@1 32 16", COPY, "split_scope y@1 32 / split_scope y@2 16"),
     ("permute c#1 2 0 1", MATMUL, "interchange c#1@1 / interchange c#1@0"),
     ("peel y@0", COPY, "cut_scope y@0 1 / unwrap y@0"),
+    ("fuse_with t@0 y@0", APART, "reorder u / reorder t@0 / reorder u / join_scopes t@0"),
+    ("pipeline t@0", STAGES,
+     "cut_scope t@0 1 / cut_scope y@0 7 / join_scopes t#1@0 / unwrap t@0 / unwrap y#1@0"),
     ("lanes y#1@2 q p", SUM.replace("8 64 y[{0}] += x[{0},{1}]", "8 4 16 y[{0}] += x[{0},{1}*16+{2}]"),
      "split_reduction y#1@2 q / split_reduction q#1@1 p"),
     ("vectorize_all y@0", NEST + "8 4 16 y[{0},{1}*16+{2}] = x[{0},{1}*16+{2}]\n",
@@ -178,6 +194,15 @@ def test_recipes_that_use_each_other_without_end_are_stopped():
         expand(parse(COPY), "ping y", WIDE, recipes=loop)
 
 
+def test_stages_of_a_pipeline_that_are_not_there_or_do_not_fit_are_told():
+    with pytest.raises(IllegalMove, match=r"There are no 3 stages at t@0: .* There are 2, of 8"):
+        expand(parse(STAGES), "pipeline t@0 3", WIDE)
+    with pytest.raises(IllegalMove, match="conflicts with on t"):  # what it needs is made last
+        expand(parse(STAGES.replace("= t[{0}]", "= t[-{0}+7]")), "pipeline t@0", WIDE)
+    with pytest.raises(IllegalMove, match="t@0 does not follow y@0"):
+        expand(parse(APART), "fuse_with y@0 t@0", WIDE)
+
+
 def test_the_page_about_recipes_is_true():
     page = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text()
     told = dict(re.findall(r"^\| `(\w+) [^`]*` \| (.*) \|$", page, re.MULTILINE))
@@ -189,6 +214,12 @@ def test_the_page_about_recipes_is_true():
     line = read_line(next(text for _, text in blocks if text.startswith("kernel ")))
     assert line.values(line.shape, on=WIDE) == {"lanes": 16, "rows": 384, "whole": 1008}
     assert len(line.steps()) == 1
+    before, behind = (text.splitlines() for _, text in blocks if "y[{0}] = t[{0}]" in text)
+    head = STAGES.splitlines()[:6]
+    assert STAGES.splitlines() == head + before
+    game = Game.new(parse(STAGES))
+    play(game, "pipeline t@0")
+    assert game.current.program.text.splitlines() == head + behind
     own = read_recipe(next(text for _, text in blocks if text.startswith("recipe ")))
     start = kernels.get("softmax").program((64, 512))
     moves = expand(start, "rows m#1 32", recipes={**RECIPES, own.name: own})

@@ -1,5 +1,7 @@
 """Figure 6 of the paper, and the traps that once gave wrong results."""
 
+from itertools import product
+
 import pytest
 
 from dojo_core import IllegalMove, apply, parse, why
@@ -7,6 +9,7 @@ from dojo_core.moves.examples import WIDE
 from dojo_core.program.dependence import Witness
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.validity import definition_fault, storage_fault
+from tests import oracle
 from tests.test_moves import kernel
 
 
@@ -211,3 +214,39 @@ def test_nothing_is_accepted_on_a_guess():
             ),
             "join_scopes t@0",
         )
+
+
+def stages(head: int, made: int, used: int, first: bool, mark: str, dim: str, step: int = 1) -> str:
+    """A loop that writes cells of t in each iteration and reads one, maybe of an earlier iteration, behind
+    a loop that writes the first ``head`` cells."""
+    write = f"t[{{0}},{{1}}*{step}+{made}] = x[{{0}},{{1}}*{step}+{made}]"
+    read = f"y[{{0}},{{1}}*{step}+{used}] = t[{{0}},{{1}}*{step}+{used}]"
+    one, other = (write, read) if first else (read, write)
+    filled = f"{head} t[{{0}},{{1}}] = x[{{0}},{{1}}]\n| " if head else ""
+    body = f"2 12 y[{{0}},{{1}}] = 0\n2 {filled}4{mark} {one}\n| | {other}"
+    buffers = f"x f32 [2, 12] heap\ny f32 [2, 12] heap\nt f32 [2:N, 12{dim}] stack"
+    return kernel(body, buffers)
+
+
+def test_what_an_earlier_iteration_wrote_is_accepted_only_where_it_is_there():
+    """All small pipelines of two stages, each accepted one run by the oracle."""
+    accepted = 0
+    grid = product(range(4), range(4), range(4), (True, False), ("", ":u", ":p"), ("", ":N"), (1, 2))
+    for head, made, used, first, mark, dim, step in grid:
+        text = stages(head, made, used, first, mark, dim, step)
+        program = parse(text)
+        if storage_fault(program) is None and definition_fault(program) is None:
+            outcome = oracle.run(program)
+            assert outcome.fault is None and outcome.defined, text
+            accepted += made > used
+    assert accepted > 40
+
+
+def test_a_pipeline_is_accepted_with_its_first_cell_and_refused_without():
+    whole = parse(stages(head=1, made=1, used=0, first=True, mark="", dim=""))
+    assert storage_fault(whole) is None and definition_fault(whole) is None
+    without = storage_fault(parse(stages(head=0, made=1, used=0, first=True, mark="", dim="")))
+    assert without.code == "lifetime" and without.witness is not None
+    # In one place for all cells the next one would be there before this one is read; not if it is read first.
+    assert storage_fault(parse(stages(1, 1, 0, True, "", ":N"))).code == "clobber"
+    assert storage_fault(parse(stages(1, 1, 0, False, "", ":N"))) is None

@@ -37,27 +37,33 @@ def shared_depth(a: Touch, b: Touch) -> int:
 
 
 def coverage(
-    read: Touch, found: Sequence[Touch], any_value: bool = False
+    read: Touch, found: Sequence[Touch], any_value: bool = False, earlier: bool = False
 ) -> tuple[int, tuple[Touch, ...]] | None:
     """How near the write that defines a read surely is; ``found``: touches in tree order.
 
     Returns (depth, writes): every instance of the read is defined within the same iteration of the
     first ``depth`` scopes around it, by one of ``writes`` or a later write. None: not decided.
     With ``any_value``, instances whose cell no write ever touches are left out: padding, whose value
-    reaches no output.
+    reaches no output. With ``earlier``, writes in earlier iterations of a scope that they share with the
+    read count too, as one stage of a pipeline writes what the next one reads some iterations later.
     """
     read = _relaxed(read)
     array, path = read.access.array, read.leaf.path
     partial: list[tuple[Touch, tuple[Constraint, ...]]] = []
     # From the read back: the nearer a write, the more scopes it shares.
-    before = (
-        w
-        for w in reversed(found)
-        if w.kind != "r" and w.access.array == array and (not path or w.leaf.path < path)
-    )
-    for depth, group in groupby(before, lambda write: shared_depth(write, read)):
-        for write in group:
-            sides = _uncovered_sides(write, read, depth, found if any_value else ())
+    writes = [w for w in reversed(found) if w.kind != "r" and w.access.array == array]
+    before = [(shared_depth(w, read), w, False) for w in writes if not path or w.leaf.path < path]
+    if earlier:
+        before += [
+            (depth, w, True)
+            for w in writes
+            for depth in range(shared_depth(w, read))
+            if read.leaf.scopes[depth].mark in ("", "u")  # else its iterations have no order
+        ]
+        before.sort(key=lambda each: (-each[0], each[2]))
+    for depth, group in groupby(before, lambda each: each[0]):
+        for _, write, carried in group:
+            sides = _uncovered_sides(write, read, depth, found if any_value else (), carried)
             if sides is None:
                 continue
             if not sides:
@@ -84,11 +90,11 @@ def _relaxed(read: Touch) -> Touch:
 
 
 def _uncovered_sides(
-    write: Touch, read: Touch, depth: int, among: Sequence[Touch]
+    write: Touch, read: Touch, depth: int, among: Sequence[Touch], carried: bool = False
 ) -> tuple[Constraint, ...] | None:
     """Half-spaces of the read's iterators that this write does not reach; None: it reaches nothing surely.
-    With ``among``, only those where some write among these touches may."""
-    sides = _sides(_Reach.of(write), _Reach.of(read), depth)
+    With ``among``, only those where some write among these touches may. ``carried``: see ``_sides``."""
+    sides = _sides(_Reach.of(write), _Reach.of(read), depth, carried)
     if not sides or not among:
         return sides
     return tuple(side for side in sides if _ever_written(read, side, among))
@@ -108,12 +114,16 @@ class _Reach(NamedTuple):
 
 
 @lru_cache(maxsize=8_000)  # the nests that a move leaves alone ask the same again
-def _sides(write: _Reach, read: _Reach, depth: int) -> tuple[Constraint, ...] | None:
+def _sides(write: _Reach, read: _Reach, depth: int, carried: bool = False) -> tuple[Constraint, ...] | None:
     """Half-spaces of the read's iterators that the write does not reach; None: it reaches nothing surely.
 
     In one iteration of the common scopes the write's cells form, per dimension, either an interval
-    without gaps or a set of digits that must match the read's own.
+    without gaps or a set of digits that must match the read's own. ``carried``: in all iterations of the
+    scope at ``depth``, which both share, before the read's own; an index has to be its iterator plus what is
+    the same for all of them.
     """
+    if carried and (write.guard or all(depth not in affine(form).depths for form in write.forms)):
+        return None
     lows, sizes, guard = _within_guard(write, depth)
     if any(n < 1 for n in sizes):
         return None
@@ -140,6 +150,12 @@ def _sides(write: _Reach, read: _Reach, depth: int) -> tuple[Constraint, ...] | 
         indexed[tuple(local)] = rest + sum(c * lows[d] for d, c in local)
         if len(local) == 1 and local[0][1] == 1:
             forced[local[0][0]] = indexed[tuple(local)]
+        if carried and any(d == depth for d, _ in local):
+            if local != [(depth, 1)]:
+                return None
+            uncovered(Constraint.at_least(-rest - 1))
+            uncovered(Constraint.at_least(rest - Affine.iterator(depth)))
+            continue
         if is_dense([(abs(c), sizes[d]) for d, c in local]):
             uncovered(Constraint.at_least(-rest + (low - 1)))
             uncovered(Constraint.at_least(rest - (high + 1)))

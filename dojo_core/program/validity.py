@@ -87,7 +87,7 @@ def definition_fault(program: Program) -> Fault | None:
         for touch in found:
             if touch.access.array in program.inputs or touch.kind == "w":
                 continue
-            if coverage(touch, found) is None:
+            if coverage(touch, found, earlier=True) is None:
                 return Fault(
                     "undefined",
                     buffer.name,
@@ -143,7 +143,7 @@ class _View:
         for number, touch in enumerate(self.touches):
             if touch.kind != "w":
                 if number not in self._covered:
-                    self._covered[number] = coverage(touch, self.touches, any_value=True)
+                    self._covered[number] = coverage(touch, self.touches, any_value=True, earlier=True)
                 yield touch, self._covered[number]
         for touch in exits:
             yield touch, coverage(touch, self.touches)
