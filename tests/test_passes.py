@@ -17,6 +17,7 @@ from dojo_core.program.marks import mark_fault
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import storage_fault
 from dojo_core.recipes import Sketch
+from dojo_core.targets.cpu import limits
 from tests import oracle
 from tests.compiled import random_inputs
 from tests.programs import SMALL, random_program
@@ -349,3 +350,11 @@ def test_heuristic_makes_vectors_or_threads_of_every_kernel(kernel):
     assert play_pass(game, "heuristic")
     marks = {scope.mark for leaf in game.current.program.leaves for scope in leaf.scopes}
     assert marks & {"v", "p"}
+
+
+def test_of_a_sockets_cache_a_virtual_machine_counts_its_share(monkeypatch):
+    monkeypatch.setattr(limits, "cache_bytes", lambda level: {1: 48 << 10, 2: 2 << 20, 3: 260 << 20}[level])
+    monkeypatch.setattr(limits.os, "sched_getaffinity", lambda process: {0, 1})
+    assert limits.cpu.__wrapped__().shared_cache_bytes == 32 << 20
+    monkeypatch.setattr(limits.os, "sched_getaffinity", lambda process: set(range(56)))
+    assert limits.cpu.__wrapped__().shared_cache_bytes == 260 << 20

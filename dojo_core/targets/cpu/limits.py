@@ -48,6 +48,9 @@ def features() -> frozenset[str]:
     return frozenset()
 
 
+# A virtual machine of few cores is told the last-level cache of a whole socket, which others share: no more
+# of it counts as one's own than a core has that shares its cache with few.
+SHARED_BYTES_OF_A_CORE = 16 << 20
 VECTOR_BYTES = (64, 32, 16)  # of a vector register: AVX-512, AVX2, and what every x86-64 and AArch64 has
 
 
@@ -95,7 +98,7 @@ def cpu() -> Target:
         vector_registers=16 if features() and "avx512f" not in features() else 32,
         first_cache_bytes=cache_bytes(1) or 32 << 10,
         cache_bytes=cache_bytes(2) or 1 << 20,
-        shared_cache_bytes=cache_bytes(3) or cache_bytes(2) or 8 << 20,
+        shared_cache_bytes=min(cache_bytes(3), threads * SHARED_BYTES_OF_A_CORE) or cache_bytes(2) or 8 << 20,
         instructions=available(features()),
     )
 
