@@ -167,7 +167,7 @@ def expand(
 
 def play(game: Game, text: str, recipes: Mapping[str, Recipe] | None = None) -> tuple[Move, ...]:
     """Play a move or a recipe at the game's cursor, all of it or nothing; raises as ``expand`` does."""
-    moves = expand(game.current.program, text, game.target, game.policy, recipes)
+    moves = expand(game.current.program, text, game.limits or game.target, game.policy, recipes)
     if len(game.positions) + len(moves) > MAX_MOVES:
         raise GameFull(f"A game has at most {MAX_MOVES} moves: start a new one from this position.")
     for move in moves:
