@@ -4,7 +4,7 @@
 # make prove SECONDS=600   random legal walks, each position judged by the exact oracle, for as long as asked
 # make mutate  switches off each legality condition by itself: the tests or the oracle must notice; docs/mutation.md
 # make fuzz SECONDS=600    damaged texts at every door that reads one
-# make bench   the 16 kernels against other libraries and the machine's limits: build/bench.html (half an hour; idle machine)
+# make bench   the 16 kernels against other libraries and the machine's limits: build/bench.html (forty minutes; idle machine)
 # make recordings  what the tour and Watch replay, measured anew; needs PyTorch
 # make benchmark  the core's speed, candidates a second, softmax against PyTorch (nothing else should run)
 # make benchmark-app SOAK=5000  the app in a real Chromium: response times, idle load, double clicks, tabs, memory
