@@ -69,7 +69,7 @@ class Sketch:
 
     def _played(self, move: Move) -> Refusal | None:
         if len(self.moves) >= self.most:
-            return structural("too-many", f"A recipe makes at most {self.most} moves: let it do less at once.")
+            return structural("too-many", f"A recipe makes at most {self.most} moves: let it do less.")
         result = outcome(self.context, move)
         if isinstance(result, Refusal):
             return result
