@@ -16,14 +16,14 @@ from dojo_core.moves.examples import POLICY, example
 from dojo_core.program.interpret import interpret, interpret_physical
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import definition_fault, storage_fault
-from tests import compiled, oracle
+from tests import compiled, oracle, sanitized
+from tests.ends import End, differences, sanitizers_complaint
 from tests.programs import SMALL, programs, storage_steps
 from tests.walks import (
     KERNELS,
     ONE_PASS,
     Rules,
     Tally,
-    compiled_ends,
     judge,
     numbers_differ,
     start,
@@ -357,6 +357,12 @@ def test_a_one_pass_rewrite_is_judged_by_its_numbers(name):
 
 
 def test_generated_code_agrees_after_walks():
-    """One C file of all last positions, run, against the interpreter on the start programs."""
-    pairs = [walked(seed, 14, 0) for seed in range(100, 114)]
-    assert not compiled_ends(pairs)
+    """One C file of first and last positions: run on normal inputs against the interpreter, on unkind ones
+    against the first."""
+    assert differences([End(*walked(seed, 14, 0)) for seed in range(100, 114)], seed=1) == []
+
+
+@pytest.mark.skipif(bool(sanitized.missing()), reason=f"needs {sanitized.missing()}")
+def test_generated_code_runs_under_sanitizers():
+    ends = [End(*walked(seed, 14, 0)) for seed in range(120, 124)]
+    assert sanitizers_complaint(ends, seed=1) == ""

@@ -23,9 +23,8 @@ from dojo_core.program.interpret import interpret
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.tree import Node, Op, Program, Scope, splice, walk
 from dojo_core.program.validity import storage_fault
-from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.target import Target
-from tests import compiled, oracle, snitch
+from tests import oracle, snitch
 from tests.compiled import random_inputs
 from tests.gpu import TINY, mapped
 from tests.lenient import forced
@@ -40,6 +39,10 @@ KERNELS = {
     "softmax": (4, 8), "layernorm": (2, 4), "rmsnorm": (3, 4), "batchnorm": (2, 2, 2, 4), "matmul": (2, 4, 3),
     "bmm": (2, 2, 3, 2), "conv": (1, 2, 2, 4, 4, 3), "relu_ffn": (2, 2, 2, 4), "swiglu": (1, 2, 4, 2),
     "reducemean": (4, 6), "qmatmul": (2, 4, 4), "matmul_bf16": (2, 3, 4),
+}  # fmt: skip
+LONG_ROWS = {
+    "softmax": (3, 20_000), "layernorm": (3, 30_000), "rmsnorm": (3, 30_000), "batchnorm": (2, 2, 150, 150),
+    "reducemean": (4, 50_000), "matmul": (3, 4, 20_000),
 }  # fmt: skip
 
 
@@ -81,7 +84,8 @@ class Tally:
     cautious: Counter[str] = field(default_factory=Counter)  # of these: the oracle would have let through
     causes: Counter[tuple[str, str]] = field(default_factory=Counter)
     examples: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
-    compiled: int = 0
+    compiled: int = 0  # ends of walks that ran as C
+    sanitized: int = 0  # ... of them with sanitizers
 
 
 def numbers_differ(before: Program, after: Program) -> str:
@@ -99,27 +103,6 @@ def numbers_differ(before: Program, after: Program) -> str:
         if off.size and off.max() > 1e-9 * max(1.0, np.abs(wanted[usual]).max()):
             return f"{name} is off by {off.max():g}"
     return ""
-
-
-def compiled_ends(ends: Sequence[tuple[Program, str, Program]]) -> list[tuple[int, str]]:
-    """Which of these (first position, policy, last position), as C in one file, give other results than the
-    interpreter on the first, and how they differ."""
-    codes = [generate(replace(last, name=f"k{n}"), policy) for n, (_, policy, last) in enumerate(ends)]
-    library = compiled.load("\n".join(code.text for code in codes))
-    found = []
-    for number, ((first, _, last), code) in enumerate(zip(ends, codes, strict=True)):
-        inputs = random_inputs(first)
-        got, expected = compiled.run(code, inputs, library), interpret(first, inputs)
-        for array in first.outputs:
-            want = expected[array].ravel()
-            exact = first.buffer_of[array].dtype == "i32"
-            allowed = 0.0 if exact else 1e-4 * np.max(np.abs(want[np.isfinite(want)]), initial=1)
-            have = np.asarray(got[last.buffer_of[array].name], np.float64).ravel()
-            close = np.isclose(have, want, rtol=0 if exact else 1e-3, atol=allowed, equal_nan=True)
-            if not close.all():
-                found.append((number, f"{array}: {have[~close][:4]} for {want[~close][:4]}\n{last.text}"))
-                break
-    return found
 
 
 def _told(error: Exception) -> str:
@@ -296,6 +279,12 @@ def start_at_a_chain(rng: random.Random) -> tuple[Program, Rules]:
     return random_chain(rng), Rules("algebraic")
 
 
+def start_with_long_rows(rng: random.Random) -> tuple[Program, Rules]:
+    """A kernel whose sums have ten thousands of terms: what cancels there shows in no short one."""
+    name = rng.choice(list(LONG_ROWS))
+    return kernels.get(name).program(LONG_ROWS[name]), Rules(rng.choice(POLICIES))
+
+
 def walk_from(
     program: Program,
     rules: Rules,
@@ -372,6 +361,20 @@ def walk_from(
         if outputs != reference:
             return program, Finding("meaning", rules, program.text, str(move), "drifted from the start")
     return program, None
+
+
+def stroll(program: Program, rules: Rules, rng: random.Random, length: int, tally: Tally) -> Program:
+    """Play ``length`` random legal moves and judge none: for programs too long for the oracle."""
+    for _ in range(length):
+        by_name: dict[str, list[Move]] = {}
+        for move in legal_moves(program, rules.target, rules.policy):
+            by_name.setdefault(move.name, []).append(move)
+        # A third each: what turns scalar code into vectors, what few positions have, whatever else.
+        kinds = [n for n in ("vectorize", "unroll", *ONE_PASS) if n in by_name] if rng.random() < 0.35 else []
+        chosen = rng.choice(kinds or list(by_name))
+        program = apply(program, rng.choice(by_name[chosen]), rules.target, rules.policy)
+        tally.played[chosen] += 1
+    return program
 
 
 # ---------------------------------------------------------------------------- over-conservatism
