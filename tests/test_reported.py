@@ -1,8 +1,8 @@
 """What users of other compilers reported as wrong, as programs and moves: ``reported/*.txt``.
 
-Above each program stands what is at stake and the policy, below it the moves; one behind ``!`` must be refused.
-The last program's C gives what the first one's gives, bit by bit under ``strict`` and within a rounding's reach
-otherwise, on inputs chosen for what was reported and on those of ``tests/ends.py``.
+Above each program stands what is at stake and the policy, below it the moves; one behind ``!`` must be
+refused. The last program's C gives what the first one's gives, bit by bit under ``strict`` and within a
+rounding's reach otherwise, on inputs chosen for what was reported and on those of ``tests/ends.py``.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def test_a_number_beyond_an_integers_range_becomes_the_nearest_one_there_is():
         [
             np.nan, np.inf, -np.inf, -0.5, -0.0, 0.99999994, 1.5, 2.5, -1.5, -1, 1e-45, 3e38, -3e38, 1e9,
             127.9, 128, -128.9, -129, 255.5, 256, 32767.9, 32768, -32769, 65536,
-            2147483520, 2147483648, -2147483648, -2147483904, 9.2233715e18, 9.223372e18, -9.223372e18, -9.3e18,
+            2147483520, 2147483648, -2147483648, -2147483904, 9.2233715e18, 9.223372e18, -9.223372e18,
+            -9.3e18,
         ],
         np.float32,
     ).reshape(4, 8)  # fmt: skip
