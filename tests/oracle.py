@@ -3,7 +3,7 @@ its threads and its lanes keep that meaning. For small extents.
 
 Two executions run side by side. The *logical* one keeps, for each (array, index), the write that defined it
 last and its value as a term; the *physical* one keeps, for each address, which write left its value there.
-A program is valid (representation.md, "What a program means") when each read finds at its address the write
+A program is valid (docs/legality.md) when each read finds at its address the write
 that defines it logically, and no two iterations of a parallel scope touch one address, one of them writing.
 That is stricter than comparing values, which may be equal by chance, and says which condition fails.
 
