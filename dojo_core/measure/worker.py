@@ -184,9 +184,12 @@ class Worker:
                 own, scale = dojo_native.row_errors(
                     buffer, p.dtype, workload.pool.references[p.name], columns(p.shape)
                 )
+                pool, order = workload.pool, None
+                if request["policy"] != "strict":
+                    order = pool.order.get(p.name)
+                moves, inexact = pool.sensitivity.get(p.name), p.name in pool.inexact
                 try:
-                    pool = workload.pool
-                    allowed = tolerance(p, own, scale, pool.sensitivity.get(p.name), p.name in pool.inexact)
+                    allowed = tolerance(p, own, scale, moves, inexact, order)
                 except ValueError as error:
                     return {"status": "wrong_result", "message": f"It is wrong itself: {error}."}
                 workload.tolerance[p.name] = (allowed, scale)
