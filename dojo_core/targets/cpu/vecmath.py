@@ -157,9 +157,9 @@ INLINE T T_tanh(T x) {
     p = T_fma(p, z, S(-5.37397155531e-2f));
     p = T_fma(p, z, S(1.33314422036e-1f));
     p = T_fma(p, z, S(-3.33332819422e-1f));
-    T small = T_fma(p * z, x, x);
+    T small = T_fma(p * z, a, a);
     T large = S(1.0f) - S(2.0f) / (T_exp(a + a) + S(1.0f));
-    return T_select(a < S(0.625f), small, T_copysign(large, x));
+    return T_copysign(T_select(a < S(0.625f), small, large), x);
 }
 """
 
