@@ -360,28 +360,29 @@ def _vector_float(element: str, lanes: int) -> str:
 
 
 def _ordered_extremes(name: str, integers: str, element: str, size: int) -> str:
-    """``T_max`` and ``T_min`` of a vector, in three instructions where the machine has masks.
+    """``T_max`` and ``T_min`` of a vector.
 
     The two minima differ where one is NaN, and where both are zeros; all bits of both are a NaN again, or the
     sign of either zero. A maximum is negative only where both are: it takes ``a`` over where that is NaN
-    (``b`` passes), and its sign bit stays where ``a`` has one.
+    (``b`` passes), and its sign bit stays where ``a`` has one. Two instructions lie between one maximum and
+    the next, of floating point both: what is computed of ``a`` alone need not wait.
     """
     p, bits = "ps" if element == "f32" else "pd", 8 * size
     legacy = {64: "512", 32: "256", 16: ""}[size]
     tail = ", 4)" if size == 64 else ")"
-    avx512 = "__AVX512F__" if size == 64 else "__AVX512VL__"
+    avx512 = "__AVX512DQ__" if size == 64 else "__AVX512DQ__ && defined __AVX512VL__"
     magnitude = "__INT32_MAX__" if element == "f32" else "__INT64_MAX__"
+    sign = f"(({integers})a | {magnitude})"
     masked = (
         f"{name} m = __builtin_ia32_max{p}{legacy}_mask(a, b, a, "
-        f"__builtin_ia32_cmp{p}{bits}_mask(a, a, 7, -1{tail}{tail};"
+        f"__builtin_ia32_cmp{p}{bits}_mask(a, a, 7, -1{tail}{tail};\n"
+        f"    return __builtin_ia32_and{p}{bits}_mask(m, ({name}){sign}, m, -1);"
     )
-    plain = f"{name} m = ({name})(({integers}){name}_most(a, b) | (a != a));"
+    plain = f"return ({name})((({integers}){name}_most(a, b) | (a != a)) & {sign});"
     return (
         f"INLINE {name} {name}_min({name} a, {name} b) {{\n"
         f"    return ({name})(({integers}){name}_least(a, b) | ({integers}){name}_least(b, a));\n}}\n"
-        f"INLINE {name} {name}_max({name} a, {name} b) {{\n"
-        + _x86(avx512, masked, plain)
-        + f"    return ({name})(({integers})m & (({integers})a | {magnitude}));\n}}\n"
+        f"INLINE {name} {name}_max({name} a, {name} b) {{\n" + _x86(avx512, masked, plain) + "}\n"
     )
 
 
