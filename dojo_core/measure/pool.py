@@ -16,12 +16,16 @@ A sum of f16 or bf16 is rounded after every term, so that it depends on their or
 policy lets them be regrouped, how far the references move when such sums are rounded once counts like what
 the start program is off by.
 
+A start program that is off by more than half of the digits must be wrong, unless it adds up so many terms
+that rounding each alone comes to that.
+
 Where the start program gives infinity or NaN and the reference does not (or the other way round), the
 row is not judged; elsewhere NaN must meet NaN and infinity the same infinity.
 
 Integers are drawn from all that their dtype holds (i32 and i64 mostly from fewer), with rows of the extreme
 values, and an integer output must be exact; but where it is made of floating-point numbers whose last bit
-depends on the order of operations, it may be off by one, as a rounding falls on the other side.
+depends on the order of operations, it may be off by one, as a rounding falls on the other side, or, where it
+has more digits than these, as far as they.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dojo_core.program.arithmetic import Meaning, bf16_bits, bf16_value
-from dojo_core.program.dtypes import INTEGERS, extremes, inexact_integers
+from dojo_core.program.dtypes import INTEGERS, dtypes_of, extremes, inexact_integers
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Domain, Program
 from dojo_core.targets.cpu.code import Parameter
@@ -64,7 +68,8 @@ class Pool:
 
     ``sensitivity`` holds, for outputs with short rows, how far the reference moves when the inputs
     move by one rounding: the start program's own error there is a single draw, which may be lucky. ``order``
-    holds, where f16 or bf16 are added up, how far the reference moves when that is rounded once.
+    holds, where f16 or bf16 are added up, how far the reference moves when that is rounded once, ``reach``
+    the relative error of each output from which on the start program must be wrong.
     """
 
     inputs: dict[str, Array]
@@ -73,6 +78,14 @@ class Pool:
     adversarial: dict[str, list[int]] = field(default_factory=dict)
     inexact: tuple[str, ...] = ()
     order: dict[str, Doubles] = field(default_factory=dict)
+    reach: dict[str, Doubles] = field(default_factory=dict)
+
+    def tolerance(self, p: Parameter, own: Doubles, scale: Doubles, policy: str) -> Doubles:
+        """``tolerance`` of an output. Raises ValueError as it does."""
+        order = self.order.get(p.name) if policy != "strict" else None
+        reach = self.reach.get(p.name)
+        known = float(reach) if reach is not None else None
+        return tolerance(p, own, scale, self.sensitivity.get(p.name), p.name in self.inexact, order, known)
 
 
 def columns(shape: tuple[int, ...]) -> int:
@@ -237,7 +250,24 @@ def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int) ->
     contiguous = {p.name: np.ascontiguousarray(expected[p.name].reshape(p.shape)) for p in outputs}
     doubtful = inexact_integers(program)
     inexact = tuple(p.name for p in outputs if doubtful.intersection(_arrays(program, p.name)))
-    return Pool(inputs, contiguous, sensitivity, adversarial, inexact, order)
+    furthest = {p.name: np.asarray(reach(program, p.dtype)) for p in outputs}
+    return Pool(inputs, contiguous, sensitivity, adversarial, inexact, order, furthest)
+
+
+def reach(program: Program, dtype: str) -> float:
+    """The relative error that rounding alone may come to: half of the digits of the coarsest numbers, or what
+    the terms of the longest sum or product add up to."""
+    dtypes = dtypes_of(program)
+    coarse = [EPSILON[d] for d in ((dtype,) if dtype in EPSILON else dtypes.values()) if d in EPSILON]
+    terms = [
+        math.prod(
+            s.size for d, s in enumerate(leaf.scopes) if not any(f.uses(d) for f in leaf.op.target.index)
+        )
+        * EPSILON[dtypes[leaf.op.target.array]]
+        for leaf in program.leaves
+        if leaf.op.accumulate in ("+", "*") and dtypes[leaf.op.target.array] in EPSILON
+    ]
+    return max(math.sqrt(max(coarse, default=0.0)), min(1.0, max(terms, default=0.0) / 2))
 
 
 def _arrays(program: Program, buffer: str) -> tuple[str, ...]:
@@ -251,26 +281,34 @@ def tolerance(
     sensitivity: Doubles | None,
     inexact: bool = False,
     order: Doubles | None = None,
+    reach: float | None = None,
 ) -> Doubles:
     """Allowed absolute errors per row, before the code's error bound; infinity: the row is not judged.
 
     ``own``: the start program's errors (infinity where finite and non-finite values disagree), ``scale``:
-    max |reference|; ``order``: how far another order of narrow terms may move it. Integers are exact, or off
-    by one where they are ``inexact``. Raises ValueError where the start program is so far off that it must
-    be wrong.
+    max |reference|; ``order``: how far another order of narrow terms may move it. Integers are exact, or
+    where they are ``inexact`` off by one, or as the numbers that they are made of. Raises ValueError where
+    the start program is further off than ``reach``, relative (half of the digits, where none is given).
     """
     if parameter.dtype not in EPSILON:
-        most = 1.0 if inexact else 0.0
-        if own.max(initial=0.0) > most:
-            told = f"is off by {own.max():.3g}, and may be off by {most:.3g}"
+        most = np.full(own.shape, 1.0 if inexact else 0.0)
+        if inexact and reach is not None:
+            most = np.maximum(most, reach * scale)
+        worst = int((own - most).argmax())
+        if own[worst] > most[worst]:
+            told = f"is off by {own[worst]:.3g}, and may be off by {most[worst]:.3g}"
             raise ValueError(f"the start program's {parameter.name} {told}")
-        return np.full(own.shape, most) if order is None else np.maximum(most, order)
+        own = own if order is None else np.maximum(own, order)
+        if not inexact or own.max() <= 1:
+            return np.full(own.shape, 1.0 if inexact else 0.0)
+        usual = float(np.quantile(own / np.maximum(scale, 1), 0.75))
+        return np.maximum(1.0, OWN_ERROR_FACTOR * np.maximum(own, usual * scale))
     epsilon = EPSILON[parameter.dtype]
     judged = np.isfinite(own)
     if not judged.all() and judged.mean() < 0.5:
         raise ValueError(f"the start program's {parameter.name} is infinite or NaN where it should not be")
     typical, size = float(np.median(own[judged])), float(np.median(scale[judged]))
-    if typical > math.sqrt(epsilon) * size:
+    if typical > (math.sqrt(epsilon) if reach is None else reach) * size:
         raise ValueError(
             f"the start program's {parameter.name} is off by {typical:.3g} at a magnitude of {size:.3g}"
         )

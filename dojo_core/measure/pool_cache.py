@@ -18,8 +18,8 @@ from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Parameter
 
-POOL_VERSION = 3  # of what is kept on disk
-PARTS = ("inputs", "references", "sensitivity", "order")  # arrays by name
+POOL_VERSION = 4  # of what is kept on disk
+PARTS = ("inputs", "references", "sensitivity", "order", "reach")  # arrays by name
 
 
 def pool_key(program: Program, parameters: tuple[Parameter, ...], seed: int) -> str:

@@ -28,7 +28,7 @@ from dojo_core.measure.limits import (
     WORKER_FILE_BYTES,
     sets_of_inputs,
 )
-from dojo_core.measure.pool import STORED, Pool, columns, tolerance
+from dojo_core.measure.pool import STORED, Pool, columns
 from dojo_core.measure.pool_cache import cached_pool
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.code import Parameter
@@ -184,12 +184,8 @@ class Worker:
                 own, scale = dojo_native.row_errors(
                     buffer, p.dtype, workload.pool.references[p.name], columns(p.shape)
                 )
-                pool, order = workload.pool, None
-                if request["policy"] != "strict":
-                    order = pool.order.get(p.name)
-                moves, inexact = pool.sensitivity.get(p.name), p.name in pool.inexact
                 try:
-                    allowed = tolerance(p, own, scale, moves, inexact, order)
+                    allowed = workload.pool.tolerance(p, own, scale, request["policy"])
                 except ValueError as error:
                     return {"status": "wrong_result", "message": f"It is wrong itself: {error}."}
                 workload.tolerance[p.name] = (allowed, scale)
