@@ -247,8 +247,8 @@ class Measurer:
                 if not held:
                     return
                 outcome = self._trials.run(
-                    Compiled(candidate.programs[0], candidate.code, made),
-                    Compiled(job.workload.start, start, first),
+                    Compiled(candidate.programs[0], candidate.code, made, job.workload.policy),
+                    Compiled(job.workload.start, start, first, job.workload.policy),
                     job.effort,
                     self._best_of(job.workload),
                 )
