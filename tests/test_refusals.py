@@ -968,7 +968,7 @@ def test_no_move_leaves_an_array_without_a_buffer(monkeypatch, later):
     program = program_of(
         "8:v t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]\n| z[{0}] = 0", heap(x="8", y="8", z="8", t="8")
     )
-    for buffer, kind in dict(x="an input", y="an output", z="an output", t="still in use").items():
+    for buffer, kind in {"x": "an input", "y": "an output", "z": "an output", "t": "still in use"}.items():
         verdict = why(program, Move("forget", (buffer,)), WIDE)
         assert verdict.refusal.code == "no-buffer" and verdict.refusal.structural
         assert verdict.refusal.sentence == f"{buffer} would have no buffer, and it is {kind}."
