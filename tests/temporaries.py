@@ -68,9 +68,8 @@ class _Writer:
     def partials(self, n: int) -> None:
         p, s = self.array(f"p{n}"), self.array(f"s{n}")
         sign, start = self.rng.choice((("+", "0"), ("+", "0"), ("*", "1"), ("max", "-inf")))
-        term = self.usually(
-            "x[{0},{1}]", f"x[{{0}},{{1}}] - {p}", p, f"x[{{0}},{{1}}]*{s}", f"{p}*{p}", "x[{0},{1}] if {1} < 1"
-        )  # fmt: skip
+        x = "x[{0},{1}]"
+        term = self.usually(x, f"{x} - {p}", p, f"{x}*{s}", f"{p}*{p}", f"{x} if {{1}} < 1")
         combined = self.usually(p, f"{p}*2", f"{p} + v[{{0}}]", "v[{0}]")
         self.nest(f"{s} = {self.usually(start, 'v[{0}]')}")
         self.nest(
