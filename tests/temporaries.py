@@ -42,11 +42,11 @@ class _Writer:
         self.shapes = {"x": f"{self.rows}, {self.columns}", "w": str(self.rows), "v": str(self.rows)}
 
     def usually(self, usual: str, *odd: str) -> str:
-        return usual if not odd or self.rng.random() < 0.75 else self.rng.choice(odd)
+        return usual if not odd or self.rng.random() < 0.87 else self.rng.choice(odd)
 
     def nest(self, *operations: str) -> None:
         """Operations on each row, in one scope or in one each; ``/`` begins those on each column."""
-        together = self.rng.random() < 0.75
+        together = self.rng.random() < 0.85
         for number, operation in enumerate(operations):
             inner = f"{self.columns} " if operation.startswith("/") else ""
             outer = "|" if together and number else str(self.rows)
