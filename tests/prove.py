@@ -25,6 +25,7 @@ from tests.walks import (
     start,
     start_at_a_chain,
     start_at_an_example,
+    start_at_temporaries,
     start_on_a_gpu,
     start_on_a_snitch,
     start_with_long_rows,
@@ -33,10 +34,10 @@ from tests.walks import (
 )
 
 # A walk begins at a random program or a small kernel, some on a GPU or on a Snitch core, some behind the
-# example of a move, some where a sum may be taken in one pass.
+# example of a move, some where a sum may be taken in one pass or a temporary taken away.
 STARTS = (
     start, start, start_on_a_gpu, start_at_an_example, start, start_on_a_gpu, start_on_a_snitch,
-    start_at_a_chain,
+    start_at_temporaries, start_at_a_chain,
 )  # fmt: skip
 TOGETHER = 8  # ends of walks that are compiled as one file of C
 SANITIZED = 3  # every so many files are compiled with sanitizers too
