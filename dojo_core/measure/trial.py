@@ -6,6 +6,7 @@ import secrets
 import time
 from dataclasses import dataclass
 
+from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.limits import (
     EMULATE_SECONDS,
     JUDGE_MULTIPLE,
@@ -151,6 +152,7 @@ class Trials:
                 code_hash=candidate.built.code_hash,
                 error=answer["error"],
                 calibration=answer["calibration"],
+                conditions=Conditions(answer["load"]),
             )
         raise AssertionError("unreachable")
 
