@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from dojo_core.measure.conditions import UNKNOWN, Conditions, age_text
+from dojo_core.measure.conditions import UNKNOWN, Conditions, age_text, stands
 from dojo_core.measure.records import Record, Sample
 from dojo_core.program.tree import Program
 
@@ -133,11 +133,21 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Origin:
-    """What timed a program: the target, and the machine by its fingerprint and its details (JSON)."""
+    """What timed a program: the target, and the machine by its fingerprint and its details (JSON).
+
+    ``gauged``: it tells what else the machine did meanwhile.
+    """
 
     target: str
     fingerprint: str
     details: str
+    gauged: bool = False
+
+    def believes(self, record: Record) -> bool:
+        """Whether a record says what measuring now would say: not where it is old, marked or doubtful."""
+        if record.status in SETTLED:
+            return True
+        return record.status == "ok" and stands(record.conditions, time.time() - record.time, self.gauged)
 
     def record(
         self, found: Measurement, program: Program, workload: Workload, effort: Effort, line: str, player: str

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.conditions import Conditions, worth
 from dojo_core.measure.limits import BUSY_SECONDS
 from dojo_core.measure.places import data_directory
 from dojo_core.program.dependence import POLICIES
@@ -64,6 +64,15 @@ CREATE TABLE games (
 );
 CREATE INDEX games_of ON games (player, updated);
 """
+
+
+# Which of several times of a program counts (conditions.worth), the best first.
+BEST_FIRST = "seconds IS NULL, worth(load, exclusive, time), seconds"
+
+
+def first_named(column: str, group: str) -> str:
+    """The column's first value in a group that is not empty, as ``first_…``."""
+    return f"FIRST_VALUE({column}) OVER (PARTITION BY {group} ORDER BY {column} = '', id) AS first_{column}"
 
 
 # A time that nobody here has verified: imported, and not yet measured again. It is nothing known.
@@ -158,6 +167,7 @@ class Records:
             self.path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
         )
         self._connection.row_factory = sqlite3.Row
+        self._connection.create_function("worth", 3, _worth)
         self._connection.execute("PRAGMA journal_mode = WAL")
         # NORMAL: a commit is in the file's pages at once, so that it outlives the process; only a
         # failure of power may cost the last ones, and a disk flush would disturb the next timing.
@@ -234,12 +244,13 @@ class Records:
     ) -> Record | None:
         """What is known of a program on a machine: its best verified time, else its latest failure.
 
+        The best is the shortest of those taken in quiet, lately, if there are any (``conditions.worth``).
         ``start_hash``: only as verified against that start program.
         """
         rows = self._rows(
             f"SELECT * FROM measurements WHERE program_hash = ? AND target = ? AND fingerprint = ? "
             f"AND policy = ? AND (? IS NULL OR start_hash = ?) AND NOT ({CLAIM}) "
-            "ORDER BY verified DESC, seconds IS NULL, seconds, id DESC LIMIT 1",
+            f"ORDER BY verified DESC, {BEST_FIRST}, id DESC LIMIT 1",
             program_hash, target, fingerprint, policy, start_hash, start_hash,
         )  # fmt: skip
         return _record(rows[0]) if rows else None
@@ -249,7 +260,7 @@ class Records:
         rows = self._rows(
             f"SELECT * FROM measurements WHERE code_hash = ? AND start_hash = ? AND fingerprint = ? "
             f"AND NOT ({CLAIM}) "
-            "ORDER BY verified DESC, seconds IS NULL, seconds, id DESC LIMIT 1",
+            f"ORDER BY verified DESC, {BEST_FIRST}, id DESC LIMIT 1",
             code_hash, start_hash, fingerprint,
         )  # fmt: skip
         return _record(rows[0]) if rows else None
@@ -278,16 +289,25 @@ class Records:
         self, start_hash: str, target: str, fingerprint: str, policy: str | None = None, limit: int = 20
     ) -> list[Record]:
         """The fastest verified programs, each once, best first. With ``policy``: of what it allows, which
-        includes what a stricter one does."""
+        includes what a stricter one does.
+
+        Each stands there with the time that counts for it, as in ``known``. A time of a busy machine keeps
+        its rank where its program has no other: noise only adds, so the program is no slower. Moves and
+        player are those of whoever came to the program first: the time may be of one who took it again.
+        """
         allowed = POLICIES[: POLICIES.index(policy) + 1] if policy else POLICIES
         rows = self._rows(
-            "SELECT *, MIN(seconds) FROM measurements WHERE start_hash = ? AND target = ? "
-            f"AND fingerprint = ? AND policy IN ({', '.join('?' * len(allowed))}) "
-            "AND verified AND status = 'ok' AND seconds IS NOT NULL "
-            "GROUP BY program_hash ORDER BY seconds LIMIT ?",
+            "WITH timed AS (SELECT id, "
+            f"ROW_NUMBER() OVER (PARTITION BY program_hash ORDER BY {BEST_FIRST}) AS place, "
+            f"{first_named('line', 'program_hash')}, {first_named('player', 'program_hash')} "
+            "FROM measurements WHERE start_hash = ? AND target = ? AND fingerprint = ? "
+            f"AND policy IN ({', '.join('?' * len(allowed))}) "
+            "AND verified AND status = 'ok' AND seconds IS NOT NULL) "
+            "SELECT measurements.*, first_line, first_player FROM timed JOIN measurements USING (id) "
+            "WHERE place = 1 ORDER BY seconds LIMIT ?",
             start_hash, target, fingerprint, *allowed, limit,
         )  # fmt: skip
-        return [_record(row) for row in rows]
+        return [replace(_record(row), line=row["first_line"], player=row["first_player"]) for row in rows]
 
     def workloads(self, target: str, fingerprint: str) -> list[tuple[str, str]]:
         """Start programs of which verified times are known on a machine: (kernel, hash), by name."""
@@ -409,6 +429,10 @@ def _row(record: Record) -> list[object]:
     # SQLite keeps NaN as NULL, which the column refuses.
     values["error"] = record.error if math.isfinite(record.error) else -1.0
     return list(values.values())
+
+
+def _worth(load: float | None, exclusive: int, taken: float) -> int:
+    return worth(Conditions(load, bool(exclusive)), time.time() - taken)
 
 
 def _record(row: sqlite3.Row, columns: Iterable[str] = _RECORD_COLUMNS) -> Record:

@@ -87,7 +87,7 @@ class RecordStore:
         records = self._records.known_all(hashes, here.target, here.fingerprint, workload.policy, start)
         # A crash or a timeout may have been the machine's mood: those are tried again.
         return {
-            h: outcome(Measurement.recorded(r))
+            h: replace(outcome(Measurement.recorded(r)), stands=here.believes(r))
             for h, r in records.items()
             if r.status not in ("crash", "timeout", "refused", "cancelled")
         }
