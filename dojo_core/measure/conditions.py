@@ -53,8 +53,17 @@ class Conditions:
         """For a sentence: ``machine idle``, ``machine busy: …``, ``load not known``."""
         return f"machine {self}" if self.busy or self.quiet else str(self)
 
+    @property
+    def mark(self) -> str:
+        """For a table: ``idle``, ``busy 60%``, ``busy`` (not alone on the machine), empty if not known."""
+        if self.busy:
+            return f"busy {self.load:.0%}" if self.load is not None and self.load > QUIET_SHARE else "busy"
+        return "idle" if self.quiet else ""
+
 
 UNKNOWN = Conditions()
+# What a reader of a marked time is told.
+BUSY_MEANS = "Noise only adds to a time: one taken on a busy machine is longer than it need be."
 
 
 def worth(conditions: Conditions, age: float) -> int:

@@ -126,7 +126,8 @@ class Measurement:
         """Where the time comes from: ``measured now, machine idle`` or ``from the records, 3 days ago,
         machine busy: other processes took 60% of the cores``. ``now``: seconds since the epoch."""
         if self.taken is None:
-            return f"measured now, {self.conditions.words}"
+            told = self.conditions.quiet or self.conditions.busy
+            return f"measured now, {self.conditions.words}" if told else "measured now"
         age = age_text((time.time() if now is None else now) - self.taken)
         return f"from the records, {age}, {self.conditions.words}"
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.limits import (
@@ -41,6 +43,11 @@ class Compiled:
             "workspace": self.code.workspace_bytes,
             "bound": self.code.error_bound,
         }
+
+
+def conditions_of(answer: Mapping[str, Any]) -> Conditions:
+    """What else the machine did while the worker timed a candidate; the machine was held alone."""
+    return Conditions(answer["load"])
 
 
 class Unmeasurable(Exception):
@@ -152,7 +159,7 @@ class Trials:
                 code_hash=candidate.built.code_hash,
                 error=answer["error"],
                 calibration=answer["calibration"],
-                conditions=Conditions(answer["load"]),
+                conditions=conditions_of(answer),
             )
         raise AssertionError("unreachable")
 

@@ -270,6 +270,7 @@ class Shelf:
                 continue
             name = ", ".join(filter(None, [f"record {len(seen) - 1}: {time_words(row.seconds)}", row.player]))
             details = "a record" + (f" of {row.moves} moves" if row.moves is not None else "")
+            details += f", {row.conditions.words}" if row.conditions.busy else ""
             found.append(
                 Contender("program", name[:80], record.program_text, "", "", details, row.policy, row.moves)
             )
