@@ -85,7 +85,7 @@ def bench(
     The layers of a network, which the heuristic pass plays too:
     [bold]dojo bench bert-base --against torch --rounds 3 --html bert.html[/bold]
     """
-    from dojo_core.bench.summary import summary
+    from dojo_core.bench.summary import settled, summary
 
     for path in (json_file, html_file):
         if path is not None:
@@ -96,6 +96,8 @@ def bench(
             raise Failure("--from shows what was measured: leave the kernels out.")
         document = _document(stored)
         try:
+            document["reports"] = [settled(report) for report in document["reports"]]
+            document["summary"] = summary(document["reports"])
             for report in document["reports"]:
                 _remark(report, remarks)
             for report in document["reports"]:
@@ -231,8 +233,10 @@ def _measured_on_gpu(
     lined = len(game.line()) > 1
     entries, remarks = _ours(game, remark, False, record, heuristic or not lined)
     try:
-        with _watched(f"{name} {game.shape}", rounds) as (advance, _):
-            report = run_gpu_bench(gpu_measurer(), game, entries, against, rounds, cold, advance)
+        with opened() as records, _watched(f"{name} {game.shape}", rounds) as (advance, _):
+            report = run_gpu_bench(
+                gpu_measurer(), game, entries, against, rounds, cold, advance, records=records
+            )
     except BenchFailed as error:
         raise Failure(str(error)) from None
     report["remarks"] = remarks + report["remarks"]
@@ -257,8 +261,10 @@ def _measured(
     game, remark = _game(name, shape, line, settings)
     entries, remarks = _ours(game, remark, start, record, heuristic)
     try:
-        with _watched(f"{name} {game.shape}", rounds) as (advance, step):
-            report = run_bench(game, entries, against, rounds, advance, step, ready_within=ready_within)
+        with opened() as records, _watched(f"{name} {game.shape}", rounds) as (advance, step):
+            report = run_bench(
+                game, entries, against, rounds, advance, step, ready_within=ready_within, records=records
+            )
     except BenchFailed as error:
         raise Failure(str(error)) from None
     report["remarks"] = remarks + report["remarks"]

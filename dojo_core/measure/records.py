@@ -134,6 +134,22 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """The least time that a machine was ever seen to take for something: an access pattern, so many
+    operations, a kernel. ``source`` says in words what took it; ``load``: as ``Conditions`` has it."""
+
+    name: str
+    seconds: float
+    source: str
+    load: float | None = None
+    time: float = 0.0
+
+    @property
+    def conditions(self) -> Conditions:
+        return Conditions(self.load)
+
+
+@dataclass(frozen=True, slots=True)
 class SavedGame:
     """A game as its player left it; ``text`` is the form that ``dojo_core.game`` writes and reads."""
 
@@ -332,6 +348,41 @@ class Records:
         rows = self._rows("SELECT * FROM measurements WHERE id > ? ORDER BY id LIMIT ?", since, limit)
         return [(row["id"], _record(row)) for row in rows]
 
+    # Limits of machines
+
+    def limit(self, fingerprint: str, name: str) -> Limit | None:
+        """The least time seen of that name on a machine."""
+        rows = self._rows("SELECT * FROM limits WHERE fingerprint = ? AND name = ?", fingerprint, name)
+        return Limit(**{f.name: rows[0][f.name] for f in fields(Limit)}) if rows else None
+
+    def lower_limit(self, fingerprint: str, seen: Limit) -> Limit:
+        """Keep a time if none is as short; gives the least. Times taken in quiet confirm what was not."""
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO limits (fingerprint, name, seconds, source, load, time) "
+                "VALUES (?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (fingerprint, name) DO UPDATE SET seconds = excluded.seconds, "
+                "source = excluded.source, time = excluded.time WHERE excluded.seconds < seconds",
+                (fingerprint, seen.name, seen.seconds, seen.source, seen.load, seen.time or time.time()),
+            )
+            if seen.conditions.quiet:
+                connection.execute(
+                    "UPDATE limits SET load = ? WHERE fingerprint = ? AND name = ? AND load IS NOT ?",
+                    (seen.load, fingerprint, seen.name, seen.load),
+                )
+        least = self.limit(fingerprint, seen.name)
+        assert least is not None
+        return least
+
+    def least_time(self, start_hash: str, target: str, fingerprint: str) -> float | None:
+        """Seconds of the fastest verified run of any program of a start, whatever else the machine did."""
+        rows = self._rows(
+            "SELECT MIN(seconds) FROM measurements WHERE start_hash = ? AND target = ? AND fingerprint = ? "
+            "AND verified AND status = 'ok'",
+            start_hash, target, fingerprint,
+        )  # fmt: skip
+        return None if rows[0][0] is None else float(rows[0][0])
+
     # Games
 
     def save_game(self, game: SavedGame, before: str | None = None) -> SavedGame:
@@ -413,9 +464,14 @@ def _with_keys(connection: sqlite3.Connection) -> None:
 
 
 def _with_conditions(connection: sqlite3.Connection) -> None:
-    """Version 2 to 3: each measurement says what else the machine did; of older ones that is not known."""
+    """Version 2 to 3: each measurement says what else the machine did; of older ones that is not known.
+    And limits of machines are kept."""
     connection.execute("ALTER TABLE measurements ADD COLUMN load REAL")
     connection.execute("ALTER TABLE measurements ADD COLUMN exclusive INTEGER NOT NULL DEFAULT 1")
+    connection.execute(
+        "CREATE TABLE limits (fingerprint TEXT NOT NULL, name TEXT NOT NULL, seconds REAL NOT NULL, "
+        "source TEXT NOT NULL, load REAL, time REAL NOT NULL, PRIMARY KEY (fingerprint, name))"
+    )
 
 
 # By the version that they lead on from. A new database begins at version 1 and takes them all.
