@@ -32,6 +32,7 @@ from dojo_core.cli.terminal import (
 )
 from dojo_core.game import Game
 from dojo_core.line import lines_for
+from dojo_core.measure.conditions import Conditions
 
 if TYPE_CHECKING:
     from dojo_core.bench import Entry
@@ -405,6 +406,8 @@ def _report_table(report: dict[str, Any]) -> None:
                 f"{limits['gflops_one_thread']:.0f} GFLOP/s on one thread, "
                 f"{limits['gflops']:.0f} on {limits['threads']}."
             )
+        if limits.get("reached"):
+            notes.append(f"The limit is what {limits['reached']} took: it beat what was measured without it.")
     notes += report["remarks"]
     legend = (
         f" Ratio: an entry's best run of a round over that of ours ({report['reference']}); the median, "
@@ -412,7 +415,9 @@ def _report_table(report: dict[str, Any]) -> None:
     )
     counts = counted(report["rounds"], "round"), counted(report["samples"], "run")
     notes.append(f"{counts[0]} of {counts[1]}.{legend if compared else ''}")
-    notes.append(f"Machine: {report['machine_summary']}")
+    busy = Conditions(report.get("load"))
+    state = f"; {busy}" if busy.busy or busy.quiet else ""
+    notes.append(f"Machine: {report['machine_summary']}{state}")
     for note in notes:
         out.print(escape(note), style="dim", soft_wrap=True)
 

@@ -154,7 +154,7 @@ def tell_machine() -> None:
     """What the machine does now, by others than this command."""
     now = machine_now(wait=True)
     if now.quiet or now.busy:
-        told = f"The {now.words} now." if now.quiet else f"The {now.words} now. {BUSY_MEANS}"
+        told = f"The machine is {now}." + (f" {BUSY_MEANS}" if now.busy else "")
         err.print(told, style="dim" if now.quiet else "yellow", soft_wrap=True)
 
 
