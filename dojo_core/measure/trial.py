@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.limits import (
     EMULATE_SECONDS,
     JUDGE_MULTIPLE,
@@ -41,6 +44,11 @@ class Compiled:
             "workspace": self.code.workspace_bytes,
             "bound": self.code.error_bound,
         }
+
+
+def conditions_of(answer: Mapping[str, Any]) -> Conditions:
+    """What else the machine did while the worker timed a candidate; the machine was held alone."""
+    return Conditions(answer["load"])
 
 
 class Unmeasurable(Exception):
@@ -152,6 +160,7 @@ class Trials:
                 code_hash=candidate.built.code_hash,
                 error=answer["error"],
                 calibration=answer["calibration"],
+                conditions=conditions_of(answer),
             )
         raise AssertionError("unreachable")
 

@@ -28,6 +28,7 @@ from dojo_core.measure.limits import (
     WORKER_FILE_BYTES,
     sets_of_inputs,
 )
+from dojo_core.measure.load import Gauge
 from dojo_core.measure.pool import STORED, Pool, columns
 from dojo_core.measure.pool_cache import cached_pool
 from dojo_core.program.tree import DTYPE_BYTES
@@ -162,6 +163,7 @@ class Prepared:
 class Worker:
     def __init__(self) -> None:
         self.workload: Prepared | None = None
+        self.gauge = Gauge()
 
     def prepare(self, request: Answer) -> Answer:
         """Inputs, references and buffers of a workload."""
@@ -195,6 +197,7 @@ class Worker:
     def measure(self, request: Answer) -> Answer:
         """Verify one candidate, then time it."""
         workload = self._ready()
+        self.gauge.begin()
         calibration = dojo_native.calibrate()
         kernel = dojo_native.Kernel(request["library"], request["symbol"])
         first = workload.run_judged(kernel, request["workspace"])
@@ -224,7 +227,10 @@ class Worker:
             workload.run_judged(kernel, request["workspace"])
             fault, _ = workload.fault(request["bound"])
         fault = fault or workload.damage()
-        return fault or {"status": "ok", "samples": samples, "error": error, "calibration": calibration}
+        if fault is not None:
+            return fault
+        load = self.gauge.share()
+        return {"status": "ok", "samples": samples, "error": error, "calibration": calibration, "load": load}
 
     def verify(self, request: Answer) -> Answer:
         """Run one candidate and compare, without a time: what the emulator runs has none."""
