@@ -247,8 +247,8 @@ class Measurer:
                 if not held:
                     return
                 outcome = self._trials.run(
-                    Compiled(candidate.programs[0], candidate.code, made),
-                    Compiled(job.workload.start, start, first),
+                    Compiled(candidate.programs[0], candidate.code, made, job.workload.policy),
+                    Compiled(job.workload.start, start, first, job.workload.policy),
                     job.effort,
                     self._best_of(job.workload),
                 )
@@ -261,7 +261,7 @@ class Measurer:
         """The worker draws inputs while the compiler runs, and beside no measurement."""
         with compiling(job.cancelled) as held:
             if held:
-                self._trials.draw(job.workload.start, start)
+                self._trials.draw(job.workload.start, start, job.workload.policy)
 
     def heard(self, workload: Workload, seconds: float) -> None:
         """Another machine like this one has measured a program as fast: slow ones are cut off by it too."""

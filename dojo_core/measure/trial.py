@@ -18,6 +18,7 @@ from dojo_core.measure.measurement import Effort, Measurement
 from dojo_core.measure.places import cache_directory
 from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
 from dojo_core.measure.records import Sample
+from dojo_core.moves.worst import worst_inputs
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.build import Built
 from dojo_core.targets.cpu.code import Code
@@ -25,11 +26,12 @@ from dojo_core.targets.cpu.code import Code
 
 @dataclass(frozen=True)
 class Compiled:
-    """A program, its code and where that lies compiled."""
+    """A program, its code under a policy, and where that lies compiled."""
 
     program: Program
     code: Code
     built: Built
+    policy: str
 
     @property
     def request(self) -> dict[str, object]:
@@ -55,7 +57,7 @@ class Trials:
         self._worker: WorkerProcess | None = None
         self.seed = USUAL_SEED  # of the inputs
         self._unfit: dict[
-            tuple[str, Built, int], tuple[float, str]
+            tuple[str, Built, str, int], tuple[float, str]
         ] = {}  # start programs: when, why not measurable
         self.input_sets = 1  # among which the runs of the current workload rotate
 
@@ -156,7 +158,7 @@ class Trials:
 
     def _prepared(self, start: Compiled) -> WorkerProcess:
         """The worker, holding the workload. Raises Unmeasurable."""
-        key = (start.program.hash, start.built, self.seed)
+        key = (start.program.hash, start.built, start.policy, self.seed)
         if self._worker is not None and self._worker.prepared == key:
             return self._worker
         since, reason = self._unfit.get(key, (0.0, ""))
@@ -181,14 +183,14 @@ class Trials:
 
     def _prepare(self, worker: WorkerProcess, start: Compiled) -> None:
         """Have the worker draw inputs and judge the start program by them, which sets the tolerances."""
-        self._draw(worker, start.program, start.code)
-        seconds = JUDGE_MULTIPLE * self._run_seconds
+        self._draw(worker, start.program, start.code, start.policy)
+        seconds = JUDGE_MULTIPLE * self._run_seconds * (1 + bool(worst_inputs(start.program, start.policy)))
         judge = {"do": "judge", **start.request, "cpu_seconds": self._cpu_seconds(seconds)}
         judged = worker.ask(judge, seconds)
         if judged["status"] != "ok":
             raise Unmeasurable(judged["message"])
 
-    def draw(self, program: Program, code: Code) -> None:
+    def draw(self, program: Program, code: Code, policy: str) -> None:
         """Have the worker draw a start program's inputs ahead, while a compiler runs.
 
         What goes wrong here is found again, and told, when the program is judged.
@@ -198,14 +200,15 @@ class Trials:
         try:
             self.warm()
             assert self._worker is not None
-            self._draw(self._worker, program, code)
+            self._draw(self._worker, program, code, policy)
         except WorkerDied:
             self._worker = None
         except WorkerFault:
             self.close()
 
-    def _draw(self, worker: WorkerProcess, program: Program, code: Code) -> None:
-        key = (program.hash, code.parameters, self.seed)
+    def _draw(self, worker: WorkerProcess, program: Program, code: Code, policy: str) -> None:
+        worst = worst_inputs(program, policy)
+        key = (program.hash, code.parameters, self.seed, worst)
         if worker.drawn == key:
             return
         worker.drawn = worker.prepared = None
@@ -218,6 +221,7 @@ class Trials:
                     for p in code.parameters
                 ],
                 "seed": self.seed,
+                "worst": worst,
                 "cache": str(cache_directory()),
                 "last_level": self._machine.last_level_cache,
                 "second_level": self._machine.second_level_cache,

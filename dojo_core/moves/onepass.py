@@ -47,6 +47,17 @@ from dojo_core.program.tree import (
 # Finite, so that a row may begin with minus infinity, as a masked one does: its own difference is no number.
 LOWEST = {"f32": Number(-(2 - 2.0**-23) * 2.0**127), "f64": Number(-(2 - 2.0**-52) * 2.0**1023)}
 
+# Where these rewrites are worst: an outlier at each special place, digits lost to a mean, an overflow on the
+# way; a maximum that grows with each element or never, and minus infinity, which is no number to begin with.
+MOMENTS = (
+    "outlier first", "zero before a large mean", "outlier last", "outlier in the middle",
+    "outlier at a block", "large mean", "overflow of squares", "constant", "zeros",
+)  # fmt: skip
+MAXIMA = (
+    "rising", "masked", "falling", "outlier first", "outlier last", "large mean", "overflow of squares",
+    "constant",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class _Sum:
@@ -251,9 +262,9 @@ class ExpandMoment(_OnePass):
         | | v[{0}] += ow[{0},{1}]*64
         8 y[{0}] = v[{0}]
 
-    The sum of (x-u)² over a block of n is that of (x-m)² plus n(m-u)², with m the block's mean and u anything.
-    No term is negative, so nothing cancels, and no single element decides. The mean is taken in two steps, the
-    second of which adds what the first is off by. A block small enough for a cache is fetched from memory once.
+    The sum of (x-u)² over a block of n is that of (x-m)² plus n(m-u)², with m the block's mean and any u. No
+    term is negative, so nothing cancels, and no single element decides. The mean is taken in two steps, the
+    second of which adds what the first is off by. A block that fits a cache is fetched from memory once.
 
     Promises what a sum in another order does, for every u and wherever an outlier stands: as exact where the
     mean is large against the deviation, infinite where squares overflow. Promises nothing for a block that
@@ -271,6 +282,8 @@ class ExpandMoment(_OnePass):
     """
 
     name = "expand_moment"
+    rewrites = "*"
+    worst_inputs = MOMENTS
     back = "sum_squares_again"
     suffixes = ("", "t", "e", "f", "w")
 
@@ -288,7 +301,10 @@ class ExpandMoment(_OnePass):
         make = _Writer(context, found, arguments[1])
         mean, rest, w = (make.array(suffix) for suffix in ("", "t", "w"))
         e, f = (make.array(suffix, inner=True) for suffix in ("e", "f"))
-        v, share = found.leaf.op.target, Number(1 / found.count)  # of each, so that no mean overflows on the way
+        v, share = (
+            found.leaf.op.target,
+            Number(1 / found.count),
+        )  # of each, so that no mean overflows on the way
         nodes = (
             make.op(mean, "", Number(0)),
             make.nest(make.op(mean, "*", found.x, share, accumulate="+")),
@@ -340,6 +356,9 @@ class OnlineRescale(_OnePass):
     The sum about the running maximum is scaled each time that it grows, and at the end from the maximum
     found to m, whatever m is. The maximum begins at the lowest finite number, so elements may be -inf.
 
+    Promises what a sum in another order does, for every m and wherever the maximum stands, with two roundings
+    more for each time that it grows. Promises nothing for elements that are plus infinity.
+
     Legal iff
       1. the policy is algebraic;
       2. OP is an unguarded ``s += e`` in f32 or f64;
@@ -353,6 +372,8 @@ class OnlineRescale(_OnePass):
     """
 
     name = "online_rescale"
+    rewrites = "exp"
+    worst_inputs = MAXIMA
     back = "sum_exp_again"
     suffixes = ("", "s", "n", "f")
 
@@ -570,7 +591,7 @@ class SumSquaresAgain(_TwoPasses):
         | 64 v[{0}] += d[{0},{1}]*d[{0},{1}]
         8 y[{0}] = v[{0}]
 
-    Promises what a sum in another order does: it takes away what expand_moment added.
+    Promises what a sum in another order does, for elements that are infinite too.
 
     Legal iff
       1. the policy is algebraic;
@@ -582,6 +603,8 @@ class SumSquaresAgain(_TwoPasses):
     """
 
     name = "sum_squares_again"
+    rewrites = "*"
+    worst_inputs = MOMENTS
     forward = ExpandMoment()
     nodes = 9
 
@@ -647,6 +670,8 @@ class SumExpAgain(_TwoPasses):
         | 64 s[{0}] += e[{0},{1}]
         8 y[{0}] = s[{0}]
 
+    Promises what a sum in another order does, for elements that are infinite too.
+
     Legal iff
       1. the policy is algebraic;
       2. NAME, NAMEs, NAMEn and NAMEf are used as online_rescale uses them, and nowhere else;
@@ -657,6 +682,8 @@ class SumExpAgain(_TwoPasses):
     """
 
     name = "sum_exp_again"
+    rewrites = "exp"
+    worst_inputs = MAXIMA
     forward = OnlineRescale()
     nodes = 6
 
