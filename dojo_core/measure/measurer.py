@@ -62,8 +62,8 @@ class Measurer:
         self._generate = generate
         self._turn = threading.RLock()
         self._trials = Trials(self.machine, run_seconds)
-        # By code and start program: rank of effort, outcome; the ones used last. Records have the rest.
-        self._known: OrderedDict[tuple[str, str], tuple[int, Measurement]] = OrderedDict()
+        # By code, start and policy: rank of effort, outcome; the ones used last. Records have the rest.
+        self._known: OrderedDict[tuple[str, str, str], tuple[int, Measurement]] = OrderedDict()
         self._failures: dict[str, int] = {}  # crashes and timeouts of a code in this session
         self._best: dict[str, float] = {}  # seconds, by start program
 
@@ -172,10 +172,10 @@ class Measurer:
 
     def _look_up(self, job: _Job, candidate: _Candidate) -> Measurement | None:
         """What is known of generated code on this workload, if that is enough."""
-        key = (candidate.key, job.workload.start.hash)
+        key = (candidate.key, job.workload.start.hash, job.workload.policy)
         rank, found = self._known.get(key, (0, None))
         if found is None and self.records is not None:
-            record = self.records.known_code(*key, self.machine.fingerprint)
+            record = self.records.known_code(*key[:2], self.machine.fingerprint, key[2])
             if record is not None and record.status != "wrong_result":
                 rank, found = Effort.rank_of(record.effort), Measurement.recorded(record)
                 self._remember(key, rank, found)
@@ -196,7 +196,7 @@ class Measurer:
         code = self._code(program, policy)
         return code if isinstance(code, str) else code.text
 
-    def _remember(self, key: tuple[str, str], rank: int, outcome: Measurement) -> None:
+    def _remember(self, key: tuple[str, str, str], rank: int, outcome: Measurement) -> None:
         """Noise only adds to a time: of two, the shorter one is kept."""
         before, kept = self._known.get(key, (0, None))
         if kept is not None and (kept.seconds or math.inf) < (outcome.seconds or 0.0):
@@ -291,7 +291,7 @@ class Measurer:
                 self._origin.record(kept, p, job.workload, job.effort, job.lines.get(p.hash, ""), job.player)
                 for p in candidate.programs
             )
-        self._remember((candidate.key, start), job.effort.rank, outcome)
+        self._remember((candidate.key, start, job.workload.policy), job.effort.rank, outcome)
         if outcome.status in BROKE:
             self._failures[candidate.key] = self._failures.get(candidate.key, 0) + 1
         if outcome.seconds is not None:

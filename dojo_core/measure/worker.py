@@ -18,21 +18,18 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import dojo_native
 import numpy as np
 
+from dojo_core.measure.judgement import Judgement, judgements
 from dojo_core.measure.limits import (
     STACK_BYTES,
     WORKER_FILE_BYTES,
     sets_of_inputs,
 )
-from dojo_core.measure.pool import STORED, Doubles, Pool, columns, tolerance
-from dojo_core.measure.pool_cache import cached_pool
-from dojo_core.measure.worst_pool import worst_tolerance
+from dojo_core.measure.pool import STORED, columns
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.code import Parameter
 
@@ -50,28 +47,6 @@ def _bytes(parameter: Parameter) -> int:
 
 class NoRoom(Exception):
     """A candidate asks for more memory than there is beside the inputs; ``str()`` says how much."""
-
-
-@dataclass
-class Judgement:
-    """Inputs, their references and, once the start program was judged on them, tolerances with scales.
-
-    ``worst``: the inputs on which algebraic moves are worst, for verifying alone.
-    """
-
-    pool: Pool
-    worst: bool = False
-    tolerance: dict[str, tuple[Doubles, Doubles]] = field(default_factory=dict)
-
-    def allow(self, p: Parameter, own: Doubles, scale: Doubles) -> None:
-        """Set an output's tolerances by what the start program is off by; raises as ``tolerance`` does."""
-        moves, inexact = self.pool.sensitivity.get(p.name), p.name in self.pool.inexact
-        if self.worst:
-            assert moves is not None
-            allowed = worst_tolerance(p, own, scale, moves, inexact)
-        else:
-            allowed = tolerance(p, own, scale, moves, inexact)
-        self.tolerance[p.name] = (allowed, scale)
 
 
 class Prepared:
@@ -172,10 +147,8 @@ class Prepared:
             fault, error = self.fault(bound)
             largest = max(largest, error)
             if fault is not None:
-                if judgement.worst:
-                    fault["message"] += " That is on the inputs on which algebraic moves are worst."
-                break
-        return fault, largest, sample
+                return judgement.told(fault), largest, sample
+        return None, largest, sample
 
     def fault(self, bound: float) -> tuple[Answer | None, float]:
         """What is wrong with the outputs of the last ``run``, if anything, and the largest error."""
@@ -231,11 +204,8 @@ class Worker:
             Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["role"]) for p in request["parameters"]
         )
         assert all(p.dtype in STORED for p in parameters)
-        drawn = request["start"], parameters, request["seed"], Path(request["cache"])
-        judgements = [Judgement(cached_pool(*drawn))]
-        if request["worst"]:
-            judgements.append(Judgement(cached_pool(*drawn, tuple(request["worst"])), worst=True))
-        self.workload = Prepared(parameters, judgements, request["last_level"], request["second_level"])
+        drawn = judgements(request, parameters)
+        self.workload = Prepared(parameters, drawn, request["last_level"], request["second_level"])
         return {"status": "ok", "sets": len(self.workload.sets)}
 
     def judge(self, request: Answer) -> Answer:

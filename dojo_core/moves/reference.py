@@ -1,6 +1,6 @@
-"""The reference of all moves, docs/moves.md, and what algebraic ones promise, docs/algebraic.md: by docstrings.
+"""Pages made from the docstrings of moves: the reference, and what algebraic moves promise.
 
-Made anew by ``python -m dojo_core.moves.reference > docs/moves.md``, the other by
+Made anew by ``python -m dojo_core.moves.reference > docs/moves.md`` and
 ``python -m dojo_core.moves.reference algebraic > docs/algebraic.md``.
 """
 
@@ -80,7 +80,7 @@ ALGEBRAIC = """# What algebraic moves promise
 
 Made from `dojo_core/moves/` by `python -m dojo_core.moves.reference algebraic`; a test keeps it so. These
 moves replace a formula by another that is equal for numbers without rounding. The policy `algebraic` alone
-allows them. Each says below what its results promise in floating point, what they do not, and where it is worst.
+allows them. Each says below what its results promise in floating point, and what they do not.
 
 Every program under `algebraic` is verified on a second set of inputs too, which has none but these: its text
 does not tell which moves lie behind it, so they are drawn for each that its start has an operation for.
