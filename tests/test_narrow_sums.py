@@ -5,7 +5,7 @@ import pytest
 
 from dojo_core import apply, parse
 from dojo_core.measure.pool import Pool, make_pool, reach, to_double
-from dojo_core.program.arithmetic import rounded
+from dojo_core.program.arithmetic import folded, rounded
 from dojo_core.program.interpret import interpret, interpret_physical
 from dojo_core.targets.cpu.code import Parameter
 from dojo_core.targets.cpu.codegen import generate
@@ -41,6 +41,24 @@ def test_a_sum_of_halves_is_rounded_after_every_term(dtype, case):
         assert y == (value if dtype == "f16" else 256)
     else:
         assert (y != interpret(program, {"x": x}, each_write=False)["y"]).any()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("cells", [1, 3, 100])
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_few_cells_and_many_are_summed_alike(dtype, cells):
+    """Also where a sum becomes infinite, or NaN; negative zeros stay."""
+    rng = np.random.default_rng(3)
+    terms = rounded(rng.standard_normal((200, cells)) * 8, dtype)
+    terms[5, 0] = np.inf if dtype == "bf16" else 65504
+    terms[6, -1] = 65504
+    terms[90, 0] = -np.inf
+    for operator in ("+", "*"):
+        start = rounded(rng.standard_normal(cells), dtype)
+        wide = folded(operator, np.tile(start, 100), np.tile(terms, 100), dtype)
+        np.testing.assert_array_equal(folded(operator, start, terms, dtype), wide[:cells])
+    zeros = np.full((4, cells), -0.0)
+    assert np.signbit(folded("+", zeros[0], zeros, dtype)).all()
 
 
 SUM = """\
