@@ -44,7 +44,8 @@ START_SECONDS, ROW_SECONDS = 120.0, 120.0  # to load PyTorch; to compile a row, 
 class _Torch:
     """PyTorch's process, started again without a row that took it down."""
 
-    def __init__(self, game: Game, folder: Path, command: Sequence[str]) -> None:
+    def __init__(self, game: Game, folder: Path, command: Sequence[str], clock: str) -> None:
+        self._clock = clock
         self._command = [*(command or (interpreter(), "baselines/torch_cuda.py"))]
         self._command += [game.kernel or "", game.shape, str(folder)]
         self._process: Process | None = None
@@ -53,7 +54,7 @@ class _Torch:
     def samples(self, row: Row, count: int, cold: bool, seconds: float = ROW_SECONDS) -> list[float]:
         """Of a row, within so many seconds; where there are none the row says why."""
         try:
-            with measuring():
+            with measuring(clock=self._clock):
                 if self._process is None:
                     self._begin(row)
                 if row.status != "ok":
@@ -118,7 +119,7 @@ def run_gpu_bench(
     size = kernels.get(game.kernel or "").bytes(shape)
     with tempfile.TemporaryDirectory(prefix="dojo-bench-") as place:
         write_job(Path(place), game.kernel or "", shape)
-        beside = _Torch(game, Path(place), torch)
+        beside = _Torch(game, Path(place), torch, gpu.device.clock_name)
         try:
             for number in range(rounds):
                 if number and time.monotonic() > until:

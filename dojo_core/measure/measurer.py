@@ -9,9 +9,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from dojo_core.measure import evidence
-from dojo_core.measure.exclusive import compiling, measuring
+from dojo_core.measure.exclusive import compiling, measured_alone
 from dojo_core.measure.judging import hastened
 from dojo_core.measure.limits import (
     BATCH_KERNELS,
@@ -243,15 +244,17 @@ class Measurer:
                 else:  # told, but not kept: another day it may compile
                     self._tell(job, candidate, outcome)
                 continue
-            with measuring(job.cancelled) as held:
-                if not held:
-                    return
-                outcome = self._trials.run(
-                    Compiled(candidate.programs[0], candidate.code, made),
-                    Compiled(job.workload.start, start, first),
-                    job.effort,
-                    self._best_of(job.workload),
-                )
+            run = partial(
+                self._trials.run,
+                Compiled(candidate.programs[0], candidate.code, made),
+                Compiled(job.workload.start, start, first),
+                job.effort,
+                self._best_of(job.workload),
+            )
+            taken = measured_alone(run, job.cancelled)
+            if taken is None:
+                return
+            outcome = taken
             if outcome.status == "refused":
                 self._tell(job, candidate, outcome)
             else:

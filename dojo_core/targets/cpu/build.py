@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -90,12 +91,14 @@ def build(
     preamble: str | None = None,
     timeout: float = COMPILE_SECONDS,
     cancelled: Callable[[], bool] | None = None,
+    beside: bool = False,
 ) -> list[Built | CompileError]:
     """Compile what is not in the cache, ``jobs`` files at a time; results in the order of ``codes``.
 
     ``timeout`` (seconds) is for one run of the compiler. One kernel that does not compile costs the
-    others of its batch nothing but time. Blocks while the machine measures; where ``cancelled`` turns
-    true, what is not built yet comes back as a CompileError that says so. ``preamble`` stands in for the
+    others of its batch nothing but time. Blocks while the machine measures, unless ``beside``: for what is
+    not timed by the CPU's clock. Where ``cancelled`` turns true, what is not built yet comes back as a
+    CompileError that says so. ``preamble`` stands in for the
     generator's own.
     """
     prelude = _preamble() if preamble is None else preamble
@@ -121,7 +124,8 @@ def build(
             missing[key] = code
     if missing:
         batches = _batches(missing, jobs)
-        with ThreadPoolExecutor(jobs) as pool, compiling(cancelled) as held:
+        claimed: AbstractContextManager[object] = nullcontext(True) if beside else compiling(cancelled)
+        with ThreadPoolExecutor(jobs) as pool, claimed as held:
             if held:
                 parts = pool.map(
                     lambda b: _compile(b, missing, prelude, objects, timeout, cancelled), batches

@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
 from dojo_core.measure.places import cache_directory
 from dojo_core.targets.assembly import Assembly, linked
@@ -164,7 +163,7 @@ def assembly(code: GpuCode, architecture: str = ARCHITECTURE, timeout: float = C
     chosen, tool = compiler(), disassembler()
     if chosen is None or tool is None:
         raise ValueError(HOW_TO_GET if chosen is None else HOW_TO_DISASSEMBLE)
-    with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="assembly-") as name, compiling():
+    with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="assembly-") as name:
         folder = Path(name)
         status, log = _compile(code, chosen, architecture, folder, timeout, ["-lineinfo"])
         if status:

@@ -14,12 +14,12 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from dojo_core.measure.exclusive import measuring
+from dojo_core.measure.exclusive import measured_alone, measuring
 from dojo_core.measure.limits import PREPARE_SECONDS, USUAL_SEED
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import KEPT, SETTLED, Effort, Measurement, Origin, Workload
@@ -55,6 +55,12 @@ class Gpu:
     multiprocessors: int
     driver: str
     timed: bool = True
+    bus: str = ""  # where it is plugged in: tells one device from another of its kind
+
+    @property
+    def clock_name(self) -> str:
+        """Of the lock that those who time on it take."""
+        return "gpu-" + "".join(c if c.isalnum() else "-" for c in self.bus.lower())
 
     @property
     def fingerprint(self) -> str:
@@ -70,7 +76,7 @@ class Gpu:
     @property
     def details(self) -> str:
         """All of it as JSON."""
-        return json.dumps(asdict(self), sort_keys=True)
+        return json.dumps({k: v for k, v in asdict(self).items() if k != "bus"}, sort_keys=True)
 
     @property
     def flops(self) -> float:
@@ -174,19 +180,19 @@ class GpuMeasurer:
                 elif unfit:
                     told = f"The start program cannot be measured. {unfit}"
                     outcome = candidate.outcome("refused", told)
-                else:  # all that compiles is behind us: nothing compiles while the machine is held alone
-                    with self._alone(job.cancelled) as held:
-                        if not held:
-                            break
-                        outcome = self._one(job, candidate, image)
+                else:
+                    taken = self._alone(partial(self._one, job, candidate, image), job.cancelled)
+                    if taken is None:
+                        break
+                    outcome = taken
                 self._keep(job, candidate, outcome)
                 tell(outcome)
         stopped = "Not measured: the request was cancelled."
         return [found.get(p.hash) or Measurement(p.hash, "", "cancelled", stopped) for p in programs]
 
-    def _alone(self, stop: Callable[[], bool] | None = None) -> AbstractContextManager[bool]:
-        """The machine held alone; not where nothing is timed, whose emulator compiles on the way."""
-        return measuring(stop) if self.device.timed else nullcontext(True)
+    def _alone(self, take: Callable[[], Measurement], stop: Callable[[], bool]) -> Measurement | None:
+        """Taken with the device held alone, not the CPU; where nothing is timed, at once."""
+        return measured_alone(take, stop, self.device.clock_name) if self.device.timed else take()
 
     def _remembered(self, job: _Job, program: Program) -> Measurement | None:
         """What is known of a program, if that is enough."""
@@ -277,7 +283,7 @@ class GpuMeasurer:
 
     def copied(self, size: int, samples: int, cold: bool = True) -> list[float]:
         """Nanoseconds of copies within the device that move ``size`` bytes, those read and those written."""
-        with self._turn, self._alone():
+        with self._turn, measuring(clock=self.device.clock_name) if self.device.timed else nullcontext():
             self._running()
             answer = self._ask({"do": "copy", "bytes": size, "samples": samples, "cold": cold}, RUN_SECONDS)
         if answer["status"] != "ok":
@@ -319,7 +325,7 @@ class GpuMeasurer:
             code = cpu.generate(workload.start, workload.policy)
         except NotGeneratable as reason:
             return str(reason)
-        built = build([code])[0]
+        built = build([code], beside=True)[0]
         if isinstance(built, CompileError):
             return f"It does not compile: {built.message}"
         worker.prepared = None

@@ -77,6 +77,7 @@ class Session:
         told = {
             "name": d.name, "architecture": d.architecture, "l2_bytes": d.l2_bytes, "memory": d.memory,
             "clock": d.clock, "multiprocessors": d.multiprocessors, "driver": d.driver, "timed": d.timed,
+            "bus": d.bus,
         }  # fmt: skip
         return {"status": "ok", "device": told}
 

@@ -78,7 +78,7 @@ class Checker:
         """The start program, which sets what error is allowed: as C; where it is mapped, emulated."""
         try:
             code = cpu.generate(workload.start, workload.policy)
-            built = build([code])[0]
+            built = build([code], beside=True)[0]
         except NotGeneratable:
             mapped = gpu_code(workload.start, self.target, workload.policy)
             code, built = _interface(mapped), build_emulated(mapped)
