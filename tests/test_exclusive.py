@@ -341,7 +341,7 @@ def test_two_users_exclude_each_other(folder: Path, tmp_path: Path, said: list[s
 
 def test_a_folder_that_cannot_be_used_is_a_sentence(folder: Path, tmp_path: Path) -> None:
     folder.write_text("a file")
-    with pytest.raises(OSError, match="The folder of the measuring lock, .*DOJO_LOCK_DIR"), measuring():
+    with pytest.raises(OSError, match=r"The folder of the measuring lock, .*DOJO_LOCK_DIR"), measuring():
         pass
 
 

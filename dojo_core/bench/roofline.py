@@ -15,6 +15,7 @@ from pathlib import Path
 
 from dojo_core.bench.baselines import Process, Silent, pinned_environment
 from dojo_core.kernels.kernel import minimal_bytes
+from dojo_core.measure import sealed
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.limits import sets_of_inputs
 from dojo_core.measure.machine import this_machine
@@ -24,7 +25,7 @@ from dojo_core.program.tree import Program
 
 log = logging.getLogger(__name__)
 
-KEPT = "rooflines-2"  # of what is kept: a change in how limits are measured gets another folder
+KEPT = "rooflines-3"  # of what is kept: a change in how limits are measured gets another folder
 SECONDS = 60.0  # until the measuring process is given up
 SAMPLES = 5
 
@@ -53,20 +54,16 @@ def roofline(start: Program, kernel: str | None, shape: str, flops: float) -> Ro
     machine.
     """
     place = cache_directory() / KEPT / f"{this_machine().fingerprint}-{start.hash}.json"
-    try:
-        return Roofline(**json.loads(place.read_text()))
-    except (OSError, ValueError, TypeError):
-        pass  # not measured yet
+    contents = sealed.read(place)
+    if contents is not None:
+        return Roofline(**json.loads(bytes(contents)))
     counted = 0.0 if any(b.dtype in INTEGERS for b in start.buffers) else flops
     try:
         found = _measured(start, kernel, shape, counted)
     except (Silent, KeyError, ValueError, OSError):
         log.exception("no roofline of %s %s", kernel or start.name, shape)
         return None
-    place.parent.mkdir(parents=True, exist_ok=True)
-    part = place.with_suffix(".part")
-    part.write_text(json.dumps(asdict(found)))
-    part.replace(place)
+    sealed.keep(place, json.dumps(asdict(found)).encode())
     return found
 
 

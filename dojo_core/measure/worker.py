@@ -23,6 +23,7 @@ from typing import Any
 import dojo_native
 import numpy as np
 
+from dojo_core.measure import sealed
 from dojo_core.measure.limits import (
     STACK_BYTES,
     WORKER_FILE_BYTES,
@@ -177,7 +178,7 @@ class Worker:
     def judge(self, request: Answer) -> Answer:
         """Run the start program: what it is off by sets the tolerances."""
         workload = self._ready()
-        kernel = dojo_native.Kernel(request["library"], request["symbol"])
+        kernel = self._kernel(request)
         workload.run_judged(kernel, request["workspace"])
         for p, buffer in zip(workload.parameters, workload.judged, strict=True):
             if p.role == "out":
@@ -197,7 +198,7 @@ class Worker:
         """Verify one candidate, then time it."""
         workload = self._ready()
         calibration = dojo_native.calibrate()
-        kernel = dojo_native.Kernel(request["library"], request["symbol"])
+        kernel = self._kernel(request)
         first = workload.run_judged(kernel, request["workspace"])
         fault, error = workload.fault(request["bound"])
         if fault is not None:
@@ -230,13 +231,21 @@ class Worker:
     def verify(self, request: Answer) -> Answer:
         """Run one candidate and compare, without a time: what the emulator runs has none."""
         workload = self._ready()
-        workload.run_judged(dojo_native.Kernel(request["library"], request["symbol"]), request["workspace"])
-        told = ctypes.CDLL(request["library"])
+        with sealed.loadable(Path(request["library"])) as library:
+            kernel = dojo_native.Kernel(library, request["symbol"])
+            told = ctypes.CDLL(library)
+        workload.run_judged(kernel, request["workspace"])
         threads = (ctypes.c_char * 256).in_dll(told, "dojo_fault").value.decode()
         if threads:
             return {"status": "wrong_result", "message": threads}
         fault, error = workload.fault(request["bound"])
         return fault or workload.damage() or {"status": "ok", "error": error}
+
+    @staticmethod
+    def _kernel(request: Answer) -> dojo_native.Kernel:
+        """The function that was compiled. Raises Damaged where its file is no longer what was compiled."""
+        with sealed.loadable(Path(request["library"])) as library:
+            return dojo_native.Kernel(library, request["symbol"])
 
     def _ready(self) -> Prepared:
         if self.workload is None:
@@ -257,6 +266,8 @@ class Worker:
             return actions[request["do"]](request)
         except NoRoom as fault:
             return {"status": "refused", "message": str(fault)}
+        except sealed.Damaged as fault:
+            return {"status": "damaged", "message": str(fault)}
         except Exception:
             return {"status": "fault", "message": traceback.format_exc()}
 

@@ -34,7 +34,7 @@ class Lanes:
             return list(self._queues.values())
 
     def begin(self) -> None:
-        """Start measuring by the CPU's clock, which most games are on, before there is something to measure."""
+        """Get ready on the CPU, which most games are for, before there is something to measure."""
         self.of("cpu").begin()
 
     def want(self, player: str, tasks: Sequence[tuple[int, Task]]) -> None:

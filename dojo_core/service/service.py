@@ -25,8 +25,8 @@ from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.events import client_name, sound
 from dojo_core.service.games import Games
 from dojo_core.service.hints import Advise
-from dojo_core.service.players import Player, Refused, Table
 from dojo_core.service.lanes import Lanes, waited_for
+from dojo_core.service.players import Player, Refused, Table
 from dojo_core.service.queue import Bench, Outcome
 from dojo_core.service.sources import Kernels, SavedText, Store
 from dojo_core.service.view import Json

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from dojo_core.measure import leash
+from dojo_core.measure import leash, sealed
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import (
     BATCH_KERNELS,
@@ -107,6 +107,7 @@ def build(
     objects.mkdir(mode=0o700, exist_ok=True)
     results: dict[str, Built | CompileError] = {}
     missing: dict[str, Code] = {}
+    intact: dict[int, bool] = {}
     for key, code in zip(hashes, codes, strict=True):
         if key in results or key in missing:
             continue
@@ -117,7 +118,7 @@ def build(
                 "unroll less.",
                 key,
             )
-        elif library.exists():
+        elif _is_intact(library, intact):
             os.utime(library)  # the oldest by use leave first
             results[key] = Built(str(library), _symbol(key), key)
         else:
@@ -138,6 +139,17 @@ def build(
             _prune(objects)
             _Pruned.at = time.monotonic()
     return [results[key] for key in hashes]
+
+
+def _is_intact(library: Path, known: dict[int, bool]) -> bool:
+    """Is an object there as it was made? Those of a batch are one file under many names: read once."""
+    try:
+        file = library.stat().st_ino
+    except OSError:
+        return False
+    if file not in known:
+        known[file] = sealed.is_intact(library)
+    return known[file]
 
 
 PRUNE_SECONDS = 300
@@ -184,10 +196,11 @@ def _compile(
         error = compile_source(source, ["-fPIC", "-shared", "-w"], Path(folder), "batch.so", timeout)
         if error is None:
             # One file, one name per kernel: a hard link takes no space, and the names age one by one.
+            sealed.seal(Path(folder) / "batch.so")
             for key in keys:
                 link = Path(folder) / f"{key}.so"
                 os.link(Path(folder) / "batch.so", link)
-                os.replace(link, objects / link.name)
+                sealed.place(link, objects / link.name)
             return {key: Built(str(objects / f"{key}.so"), _symbol(key), key) for key in keys}
     if len(keys) == 1:
         message = error.message.replace(_symbol(keys[0]), codes[keys[0]].symbol)

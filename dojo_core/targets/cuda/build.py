@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
+from dojo_core.measure import sealed
 from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
 from dojo_core.measure.places import cache_directory
 from dojo_core.targets.assembly import Assembly, linked
@@ -110,8 +111,9 @@ def feedback(
         ).encode()
     ).hexdigest()[:24]
     kept = cache_directory() / "objects" / f"{key}.json"
-    if kept.exists():
-        held = json.loads(kept.read_text())
+    contents = sealed.read(kept)
+    if contents is not None:
+        held = json.loads(bytes(contents))
         return Feedback(held["architecture"], held["tool"], tuple(KernelReport(**k) for k in held["kernels"]))
     kept.parent.mkdir(mode=0o700, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix="build-") as name:
@@ -122,8 +124,7 @@ def feedback(
         wide = _wide(disassemble, folder, code) if disassemble else {}
         reports = tuple(_report(code, symbol, log, wide.get(symbol)) for symbol in code.kernels)
         result = Feedback(architecture, chosen.name, reports)
-        (folder / "report.json").write_text(json.dumps(asdict(result)))
-        os.replace(folder / "report.json", kept)
+    sealed.keep(kept, json.dumps(asdict(result)).encode())
     return result
 
 
@@ -134,7 +135,7 @@ def content_key(code: GpuCode, architecture: str) -> str:
 
 
 def compiled(code: GpuCode, architecture: str, timeout: float = COMPILE_SECONDS) -> Path:
-    """The machine code for a device as a file, kept by content.
+    """The machine code for a device as a file, kept by content and sealed (``measure/sealed.py``).
 
     Raises ValueError with what the compiler said, or how to get one.
     """
@@ -143,7 +144,7 @@ def compiled(code: GpuCode, architecture: str, timeout: float = COMPILE_SECONDS)
         raise ValueError(HOW_TO_GET)
     objects = cache_directory() / "objects"
     kept = objects / f"{content_key(code, architecture)}.cubin"
-    if kept.exists():
+    if sealed.is_intact(kept):
         os.utime(kept)
         return kept
     objects.mkdir(mode=0o700, exist_ok=True)
@@ -151,7 +152,8 @@ def compiled(code: GpuCode, architecture: str, timeout: float = COMPILE_SECONDS)
         status, log = _compile(code, chosen, architecture, Path(name), timeout)
         if status or not (Path(name) / "kernels.cubin").exists():
             raise ValueError(f"{chosen.name}: {log[:MESSAGE_CHARACTERS]}")
-        os.replace(Path(name) / "kernels.cubin", kept)
+        sealed.seal(Path(name) / "kernels.cubin")
+        sealed.place(Path(name) / "kernels.cubin", kept)
     return kept
 
 

@@ -26,10 +26,11 @@ from dojo_core.measure.measurement import KEPT, SETTLED, Effort, Measurement, Or
 from dojo_core.measure.places import cache_directory
 from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
 from dojo_core.measure.records import Records, Sample
+from dojo_core.measure.sealed import DAMAGED, Damaged
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import codegen as cpu
 from dojo_core.targets.cpu.build import CompileError, build
-from dojo_core.targets.cpu.code import NotGeneratable
+from dojo_core.targets.cpu.code import Code, NotGeneratable
 from dojo_core.targets.cuda.build import compiled, content_key
 from dojo_core.targets.cuda.driver import driver_fault
 from dojo_core.targets.gpu.code import GpuCode
@@ -243,6 +244,20 @@ class GpuMeasurer:
             return list(threads.map(one, candidates))
 
     def _one(self, job: _Job, candidate: _Candidate, image: str) -> Measurement:
+        try:
+            return self._run(job, candidate, image)
+        except Damaged:  # since it was compiled: it is made again
+            pass
+        again = self._compiled(job, [candidate])[0]
+        if isinstance(again, Measurement):
+            return again
+        try:
+            return self._run(job, candidate, again)
+        except Damaged:
+            return candidate.outcome("refused", DAMAGED)
+
+    def _run(self, job: _Job, candidate: _Candidate, image: str) -> Measurement:
+        """Raises Damaged."""
         request = {
             "do": "measure",
             "program": candidate.program.text,
@@ -325,6 +340,19 @@ class GpuMeasurer:
             code = cpu.generate(workload.start, workload.policy)
         except NotGeneratable as reason:
             return str(reason)
+        try:
+            return self._take_in(workload, code, key)
+        except Damaged:  # since it was compiled: it is made again
+            pass
+        try:
+            return self._take_in(workload, code, key)
+        except Damaged:
+            return DAMAGED
+
+    def _take_in(self, workload: Workload, code: Code, key: tuple[str, str, int]) -> str:
+        """Have the worker take the workload in, whose start program is ``code``: "" or why it cannot. Raises
+        Damaged."""
+        worker = self._running()
         built = build([code], beside=True)[0]
         if isinstance(built, CompileError):
             return f"It does not compile: {built.message}"

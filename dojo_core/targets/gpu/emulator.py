@@ -12,6 +12,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from dojo_core.measure import sealed
 from dojo_core.measure.limits import COMPILE_SECONDS
 from dojo_core.measure.places import cache_directory
 from dojo_core.targets.cpu.build import Built, CompileError, compile_source
@@ -99,12 +100,13 @@ def build_emulated(
     objects = cache_directory() / "objects"
     objects.mkdir(mode=0o700, exist_ok=True)
     library = objects / f"{key}.so"
-    if library.exists():
+    if sealed.is_intact(library):
         os.utime(library)
         return Built(str(library), code.symbol, key)
     with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as folder:
         error = compile_source(whole, options, Path(folder), "emulated.so", timeout)
         if error is not None:
             return CompileError(error.message, key, error.settled)
-        os.replace(Path(folder) / "emulated.so", library)
+        sealed.seal(Path(folder) / "emulated.so")
+        sealed.place(Path(folder) / "emulated.so", library)
     return Built(str(library), code.symbol, key)
