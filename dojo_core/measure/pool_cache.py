@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import logging
 import math
 import os
 import shutil
@@ -21,6 +22,8 @@ from dojo_core.measure.pool import Array, Pool, make_pool
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Parameter
+
+log = logging.getLogger(__name__)
 
 POOL_VERSION = 3  # of what is kept on disk
 HEADER_BYTES = 4096  # the most that stands before an array's numbers
@@ -41,17 +44,32 @@ def cached_pool(text: str, parameters: tuple[Parameter, ...], seed: int, cache: 
     if kept is not None:
         os.utime(folder)
         return kept
-    sealed.remove(folder)
     pool = make_pool(program, parameters, seed)
     if sum(a.nbytes for a in (*pool.inputs.values(), *pool.references.values())) <= POOL_BYTES:
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _save(pool, folder)
-        _prune(folder.parent, keep=folder)
+        try:
+            sealed.remove(folder)
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _save(pool, folder)
+            _prune(folder.parent, keep=folder)
+        except OSError:  # a disk that is full: the pool is no worse for that
+            log.exception("the pool of %s is not kept", program.name)
     return pool
 
 
 def _save(pool: Pool, folder: Path) -> None:
     draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix="draft-"))
+    try:
+        _write(pool, draft)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    try:
+        draft.rename(folder)
+    except OSError:  # another process was quicker
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _write(pool: Pool, draft: Path) -> None:
     index: dict[str, object] = {"adversarial": pool.adversarial, "inexact": pool.inexact}
     for part in ("inputs", "references", "sensitivity"):
         arrays: dict[str, Array] = getattr(pool, part)
@@ -61,10 +79,6 @@ def _save(pool: Pool, folder: Path) -> None:
             sealed.seal(file)
         index[part] = list(arrays)
     sealed.keep(draft / "index.json", json.dumps(index).encode())
-    try:
-        draft.rename(folder)
-    except OSError:  # another process was quicker
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _load(folder: Path) -> Pool | None:

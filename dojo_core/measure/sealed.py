@@ -114,10 +114,16 @@ def loadable(path: Path) -> Iterator[str]:
     contents = read(path)
     if contents is None:
         raise Damaged(str(path))
-    descriptor, copy = tempfile.mkstemp(dir=path.parent, prefix="loaded-", suffix=".so")
+    copy = ""
     try:
+        descriptor, copy = tempfile.mkstemp(dir=path.parent, prefix="loaded-", suffix=".so")
         with os.fdopen(descriptor, "wb") as file:
             file.write(contents)
+    except OSError:  # a disk that is full: then the file itself, which has just been read
+        log.exception("no copy of %s", path)
+        yield str(path)
+    else:
         yield copy
     finally:
-        os.unlink(copy)
+        if copy:
+            os.unlink(copy)
