@@ -12,11 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from agents.cli import app
 from dojo_core.measure import exclusive
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.exclusive import announcer, compiling, measured_alone, measuring, waiting
 from dojo_core.measure.measurement import Measurement
+from dojo_core.measure.records import Records
 
 ROOT = Path(__file__).resolve().parent.parent
 TAKING_TURNS = """
@@ -300,6 +303,47 @@ def test_a_page_is_told_and_can_have_it_measured_anyway(said: list[str]) -> None
         thread.join()
         assert outcomes[0] is not None and not outcomes[0].conditions.exclusive
         assert waiting() is None
+
+
+# ------------------------------------------------------------------ the command line
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(exclusive, "TELL_SECONDS", 0.3)
+    monkeypatch.setattr(announcer, "say", announcer.say)  # what a command sets is undone
+
+
+def test_a_command_says_for_whom_it_waits_and_goes_on_waiting(home: None) -> None:
+    with holder() as running:
+        release = threading.Timer(2, running.end)
+        release.start()
+        result = CliRunner().invoke(app, ["time", "relu", "--shape", "8x16"])
+        release.join()
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.stderr.split())
+    assert told.count("Waiting for the measuring lock: held by") == 1
+    assert f"(pid {running.pid})" in told
+    assert "verified" in result.stdout
+
+
+def test_anyway_measures_at_once_and_says_so(home: None) -> None:
+    with holder() as running:
+        result = CliRunner().invoke(app, ["time", "relu", "--shape", "8x16", "--anyway"])
+        assert running.go_on() == "False", "the other's time is marked too"
+    assert result.exit_code == 0, result.output
+    assert "Measuring beside `python" in " ".join(result.stderr.split())
+    with Records() as records:
+        assert [(r.status, r.exclusive) for _, r in records.measurements()] == [("ok", False)]
+    assert "DOJO_ANYWAY" not in os.environ
+
+
+def test_every_command_that_measures_can_do_so_anyway() -> None:
+    commands = "time bench export story reproduce tune compare worker train try probe-encoder"
+    for command in (*commands.split(), "lesson:measure", "lesson:mine"):
+        told = CliRunner().invoke(app, [*command.split(":"), "--help"]).output
+        assert "--anyway" in told, command
 
 
 # ------------------------------------------------------------------ a folder for all users

@@ -18,7 +18,7 @@ from typing import Any
 from dojo_core import kernels
 from dojo_core.bench.baselines import Process, Silent, interpreter, write_job
 from dojo_core.bench.ours import Entry
-from dojo_core.bench.rounds import SAMPLES, BenchFailed, Row, flops_of
+from dojo_core.bench.rounds import SAMPLES, BenchFailed, Row, flops_of, told_beside
 from dojo_core.game import Game
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.measurement import Effort, Workload
@@ -49,12 +49,13 @@ class _Torch:
         self._command = [*(command or (interpreter(), "baselines/torch_cuda.py"))]
         self._command += [game.kernel or "", game.shape, str(folder)]
         self._process: Process | None = None
+        self.disturbed = False  # did something else run on the device meanwhile?
         self.version = ""
 
     def samples(self, row: Row, count: int, cold: bool, seconds: float = ROW_SECONDS) -> list[float]:
         """Of a row, within so many seconds; where there are none the row says why."""
         try:
-            with measuring(clock=self._clock):
+            with measuring(clock=self._clock) as claim:
                 if self._process is None:
                     self._begin(row)
                 if row.status != "ok":
@@ -62,6 +63,7 @@ class _Torch:
                 assert self._process is not None
                 request = {"row": row.entry, "samples": count, "cold": cold}
                 answer = self._process.request(request, seconds)
+                self.disturbed |= not claim.alone()
         except Silent as silent:
             self._process = None
             row.fail(silent.status, str(silent))
@@ -115,6 +117,7 @@ def run_gpu_bench(
     named = [n for n in against if game.kernel in PRODUCTS.get(n, (game.kernel,))]
     others = [Row(n, ROWS[n][0], False, apart=ROWS[n][1]) for n in named]
     copies: list[list[float]] = []
+    disturbed: set[int] = set()
     shape = kernels.get(game.kernel or "").shape(game.shape)
     size = kernels.get(game.kernel or "").bytes(shape)
     with tempfile.TemporaryDirectory(prefix="dojo-bench-") as place:
@@ -129,6 +132,7 @@ def run_gpu_bench(
                         again = gpu.measure(workload, [entry.program], Effort.ROUND, fresh=True, cold=cold)[0]
                         if again.status == "ok":
                             row.add(number, list(again.samples))
+                            beside.disturbed |= not again.conditions.exclusive
                         else:
                             row.fail("failed", again.message)
                 for row in others:
@@ -136,6 +140,9 @@ def run_gpu_bench(
                     if row.status == "ok" and left > 0:
                         row.add(number, beside.samples(row, SAMPLES, cold, min(ROW_SECONDS, left)))
                 copies.append(gpu.copied(size, SAMPLES, cold))
+                if beside.disturbed:
+                    disturbed.add(number)
+                    beside.disturbed = False
                 on_round(number + 1, rounds)
         finally:
             beside.close()
@@ -146,6 +153,7 @@ def run_gpu_bench(
     by_round = [max(min(c), arithmetic) for c in copies]
     memory = min(min(c) for c in copies)
     device = gpu.device
+    defaults = DEFAULTS if game.kernel in PRODUCTS["torch-tf32"] else ""
     return {
         "kernel": game.kernel,
         "shape": game.shape,
@@ -175,6 +183,6 @@ def run_gpu_bench(
             "gflops": device.flops / 1e9,
             "samples_ns": copies,
         },
-        "remarks": [DEFAULTS] if game.kernel in PRODUCTS["torch-tf32"] else [],
+        "remarks": [*filter(None, (defaults, told_beside(disturbed, len(copies))))],
         "entries": [row.told(reference, by_round) for row in rows + others],
     }

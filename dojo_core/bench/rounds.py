@@ -12,7 +12,8 @@ import re
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -216,11 +217,12 @@ def run_bench(
         started = bool(game.kernel) and not limits.message
         groups = _groups(runnable, game)
         total = rounds * len(groups)
+        disturbed: set[int] = set()
         for begin, group in zip(range(0, total, rounds), groups, strict=True):
             _run_group(
                 game, workload, measurer, ours, rows, group, folder if started else None, limits,
                 range(begin, begin + rounds), lambda done: on_round(done, total), on_step, stopped, needed,
-                ready_within,
+                ready_within, disturbed,
             )  # fmt: skip
     told_limits = limits.told()
     program = game.current.program
@@ -238,9 +240,25 @@ def run_bench(
         "machine_summary": machine.summary,
         "reference": reference.entry if reference else None,
         "limits": told_limits,
-        "remarks": [limits.message] if limits.message else [],
+        "remarks": [*filter(None, (limits.message, told_beside(disturbed, total)))],
         "entries": [row.told(reference, limits.by_round()) for row in rows + others],
     }
+
+
+def told_beside(disturbed: set[int], rounds: int) -> str:
+    """A remark on rounds that ran beside other measurements, "" where none did."""
+    if not disturbed:
+        return ""
+    return f"{len(disturbed)} of {rounds} rounds ran beside other measurements: their times may be too long."
+
+
+@contextmanager
+def _alone(number: int, disturbed: set[int]) -> Iterator[None]:
+    """What is timed for a round, with the machine held alone; the round is noted where it was not."""
+    with measuring() as claim:
+        yield
+        if not claim.alone():
+            disturbed.add(number)
 
 
 def _shape(game: Game) -> kernels.Shape:
@@ -277,10 +295,12 @@ def _run_group(
     stopped: Callable[[], bool],
     needed: Row | None,
     ready_within: float | None,
+    disturbed: set[int],
 ) -> None:
     """The rounds of a group of baselines, by their numbers, with ours and the limits in each.
 
-    Raises BenchFailed where the row that is needed fails.
+    ``disturbed`` takes the numbers of those that ran beside other measurements. Raises BenchFailed where the
+    row that is needed fails.
     """
     arguments = [game.kernel or "", game.shape, str(measurer.input_sets), str(folder)]
     processes: list[tuple[Row, Process]] = []
@@ -292,7 +312,7 @@ def _run_group(
                 [sys.executable, "-m", "dojo_core.bench.limits", *arguments], pinned_environment()
             )
             try:
-                with measuring():
+                with _alone(numbers[0], disturbed):
                     limits.pattern = probe.read(ROUND_SECONDS)
             except Silent as silent:
                 limits.message, probe = f"The machine's limits are not known: {silent}", None
@@ -321,13 +341,15 @@ def _run_group(
                         raise BenchFailed(f"Our {entry.name} failed: {again.message}")
                     row.fail(_STATUS.get(again.status, "failed"), again.message)
                     continue
+                if not again.conditions.exclusive:
+                    disturbed.add(number)
                 row.add(number, list(again.samples))
             fastest = min((min(row.rounds[number]) for row in rows if _ran(row, number)), default=0.0)
             for row, process in processes:
                 if row.status != "ok" or (turn % every and _slow(row, fastest)):
                     continue
                 try:
-                    with measuring():
+                    with _alone(number, disturbed):
                         row.add(number, [float(ns) for ns in process.ask(SAMPLES, ROUND_SECONDS)["samples"]])
                 except Silent as silent:
                     row.fail(silent.status, str(silent))
@@ -335,7 +357,7 @@ def _run_group(
                     row.fail("failed", "Its answer has no samples.")
             if probe is not None:
                 try:
-                    with measuring():
+                    with _alone(number, disturbed):
                         limits.add(number, probe.ask(SAMPLES, ROUND_SECONDS))
                 except Silent as silent:
                     limits.message, probe = f"The machine's limits are not known: {silent}", None

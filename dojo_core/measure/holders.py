@@ -243,18 +243,28 @@ def activity(pid: int) -> Activity | None:
     stopped = own.state in "Tt"
     if not stopped:
         return Activity(False, own.ticks)
-    every = {int(e.name): _status(int(e.name)) for e in os.scandir("/proc") if e.name.isdigit()}
-    children: dict[int, list[int]] = {}
-    for number, status in every.items():
-        if status is not None:
-            children.setdefault(status.parent, []).append(number)
-    ticks, family = own.ticks, list(children.get(pid, ()))
+    ticks, family = own.ticks, _children(pid)
     while family:
         number = family.pop()
-        status = every[number]
-        ticks += status.ticks if status is not None else 0
-        family += children.get(number, ())
+        status = _status(number)
+        if status is not None:
+            ticks += status.ticks
+            family += _children(number)
     return Activity(True, ticks)
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that a process started; where Linux keeps no lists of them, all are looked at."""
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+    except OSError:
+        if Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists():
+            return []  # it has just ended
+        every = [int(entry) for entry in os.listdir("/proc") if entry.isdecimal()]
+        found = [n for n in every if (status := _status(n)) is not None and status.parent == pid]
+    return found
 
 
 def descends_from(pid: int, ancestor: int) -> bool:
