@@ -339,6 +339,14 @@ def test_anyway_measures_at_once_and_says_so(home: None) -> None:
     assert "DOJO_ANYWAY" not in os.environ
 
 
+@pytest.mark.parametrize("target", ["snitch", "hip"])
+def test_what_no_clock_of_the_processor_times_does_not_wait_for_it(home: None, target: str) -> None:
+    with measuring():
+        result = CliRunner().invoke(app, ["time", "relu", "--shape", "8x64", "--target", target])
+    assert result.exit_code == 0, result.output
+    assert "Waiting" not in result.stderr
+
+
 def test_every_command_that_measures_can_do_so_anyway() -> None:
     commands = "time bench export story reproduce tune compare worker train try probe-encoder"
     for command in (*commands.split(), "lesson:measure", "lesson:mine"):

@@ -382,11 +382,18 @@ def _waiting(folder: LockFolder, clock: str) -> Wait | None:
         if now - waiter.since >= TELL_SECONDS and waiter.local and descends_from(waiter.pid, own)
     ]
     if not waiters:
+        _nameless.pop(clock, None)
         return None
     everybody = holders(folder, clock, [HOLDS])
     found = [h for h in everybody if not all(h.name.shared and w.name.shared for w in waiters)]
     if not found:
         found = [h for h in holders(folder, clock, [WAITS]) if h.state == "stopped"]
-    if any(holder.pid == own for holder in found):
-        return None
-    return Wait(clock, tuple(found) or (unknown_holder(clock),))
+    if found:
+        _nameless.pop(clock, None)
+        return None if any(holder.pid == own for holder in found) else Wait(clock, tuple(found))
+    # Between two holders, or before one has written its note, there is nobody for a moment.
+    since = _nameless.setdefault(clock, time.monotonic())
+    return Wait(clock, (unknown_holder(clock),)) if time.monotonic() - since > TELL_SECONDS else None
+
+
+_nameless: dict[str, float] = {}  # clocks that are waited for though nobody is seen to hold them
