@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,6 +96,19 @@ def test_a_kernel_is_measured_right_whatever_became_of_the_cache(home: Path, dam
         assert (again.status, again.verified) == ("ok", True)
         assert {r.status for _, r in records.measurements()} == {"ok"}
     assert not list(home.glob("wrong/*")), "no fault of the Dojo"
+
+
+def test_a_kernel_is_measured_where_the_cache_went_away_or_is_something_else(home: Path) -> None:
+    with Measurer() as measurer:
+        for spoil in (
+            lambda: None,
+            lambda: shutil.rmtree(home / "cache"),
+            lambda: (shutil.rmtree(home / "cache/objects"), (home / "cache/objects").write_text("a file")),
+            lambda: (shutil.rmtree(home / "cache/pools"), (home / "cache/pools").write_text("a file")),
+        ):
+            spoil()
+            assert measurer.measure(WORKLOAD, [WORKLOAD.start], fresh=True)[0].status == "ok"
+            measurer.close()  # the next one holds no inputs
 
 
 def test_an_object_that_is_damaged_after_it_was_built_is_built_again(

@@ -47,8 +47,8 @@ def cached_pool(text: str, parameters: tuple[Parameter, ...], seed: int, cache: 
     pool = make_pool(program, parameters, seed)
     if sum(a.nbytes for a in (*pool.inputs.values(), *pool.references.values())) <= POOL_BYTES:
         try:
+            sealed.folder(folder.parent)
             sealed.remove(folder)
-            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _save(pool, folder)
             _prune(folder.parent, keep=folder)
         except OSError:  # a disk that is full: the pool is no worse for that

@@ -67,6 +67,16 @@ def read(path: Path) -> memoryview | None:
     return contents
 
 
+def folder(path: Path) -> Path:
+    """A folder of the cache, made where it is not there, in place of a file that should not be."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        remove(path)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
 def is_intact(path: Path) -> bool:
     return read(path) is not None
 
@@ -82,7 +92,7 @@ def place(draft: Path, path: Path) -> None:
 
 def keep(path: Path, contents: bytes) -> None:
     """Make a file with its seal, in one step."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder(path.parent)
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix="draft-")
     try:
         with os.fdopen(descriptor, "wb") as file:

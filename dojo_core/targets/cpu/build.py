@@ -103,8 +103,7 @@ def build(
     """
     prelude = _preamble() if preamble is None else preamble
     hashes = [code_hash(code, prelude) for code in codes]
-    objects = cache_directory() / "objects"
-    objects.mkdir(mode=0o700, exist_ok=True)
+    objects = sealed.folder(cache_directory() / "objects")
     results: dict[str, Built | CompileError] = {}
     missing: dict[str, Code] = {}
     intact: dict[int, bool] = {}

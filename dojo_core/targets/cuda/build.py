@@ -110,12 +110,11 @@ def feedback(
             (REPORTS, code.text, architecture, str(chosen), str(disassemble), str(code.strict))
         ).encode()
     ).hexdigest()[:24]
-    kept = cache_directory() / "objects" / f"{key}.json"
+    kept = sealed.folder(cache_directory() / "objects") / f"{key}.json"
     contents = sealed.read(kept)
     if contents is not None:
         held = json.loads(bytes(contents))
         return Feedback(held["architecture"], held["tool"], tuple(KernelReport(**k) for k in held["kernels"]))
-    kept.parent.mkdir(mode=0o700, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix="build-") as name:
         folder = Path(name)
         status, log = _compile(code, chosen, architecture, folder, timeout)
@@ -142,12 +141,11 @@ def compiled(code: GpuCode, architecture: str, timeout: float = COMPILE_SECONDS)
     chosen = compiler()
     if chosen is None:
         raise ValueError(HOW_TO_GET)
-    objects = cache_directory() / "objects"
+    objects = sealed.folder(cache_directory() / "objects")
     kept = objects / f"{content_key(code, architecture)}.cubin"
     if sealed.is_intact(kept):
         os.utime(kept)
         return kept
-    objects.mkdir(mode=0o700, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as name:
         status, log = _compile(code, chosen, architecture, Path(name), timeout)
         if status or not (Path(name) / "kernels.cubin").exists():

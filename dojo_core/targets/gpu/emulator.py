@@ -97,8 +97,7 @@ def build_emulated(
     if code.strict:
         options.append("-ffp-contract=off")
     key = hashlib.sha256(f"{whole}\0{options}".encode()).hexdigest()[:24]
-    objects = cache_directory() / "objects"
-    objects.mkdir(mode=0o700, exist_ok=True)
+    objects = sealed.folder(cache_directory() / "objects")
     library = objects / f"{key}.so"
     if sealed.is_intact(library):
         os.utime(library)
