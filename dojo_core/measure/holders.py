@@ -152,7 +152,8 @@ class NoteName(NamedTuple):
 
 @dataclass(frozen=True)
 class Holder:
-    """A process as its note tells of it. ``since``: seconds since the epoch; ``pid`` 0: nobody knows.
+    """A process as its note tells of it. ``since`` it holds the lock or waits, in seconds since the epoch;
+    ``pid`` 0: nobody knows.
 
     ``local``: its process id means something here, and is still that of the process that wrote the note.
     """
@@ -313,13 +314,14 @@ class OwnNote:
 
     def becomes(self, role: str, generation: int = 0) -> None:
         """Say that this process waits no longer, but holds a generation of the lock, or goes on beside it."""
+        self.renew()  # a holder's note was changed last when it took the lock
         new = self.name._replace(role=role, generation=generation)
         with suppress(FileNotFoundError):  # somebody cleaned up: the lock itself is what counts
             self._folder.rename(self.name.file, new.file)
         self.name = new
 
     def renew(self) -> None:
-        """This process still waits, and looks."""
+        """Say by the note's time that this process still waits, and looks."""
         with suppress(OSError):
             os.utime(self._descriptor)
 
@@ -352,19 +354,21 @@ def _read(folder: LockFolder, name: NoteName) -> Holder | None:
         else:
             folder.unlink(name.file)
             return None
-        uid = os.fstat(descriptor).st_uid
+        status = os.fstat(descriptor)
         text = os.pread(descriptor, NOTE_BYTES, 0)
     finally:
         os.close(descriptor)
     try:
         told = json.loads(text)
         pid, since = int(told["pid"]), float(told["since"])
-        command = "".join(c if c.isprintable() else " " for c in str(told["command"]))[:COMMAND_CHARACTERS]
-        status = _status(pid) if told["namespace"] == _namespace() else None
-        local = status is not None and status.started == told["started"]
+        shown = "".join(c if c.isprintable() else " " for c in str(told["command"]))
+        process = _status(pid) if told["namespace"] == _namespace() else None
+        local = process is not None and process.started == told["started"]
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        return Holder(name, 0, "", 0.0, uid, False)
-    return Holder(name, pid, command, since, uid, local)
+        return Holder(name, 0, "", 0.0, status.st_uid, False)
+    since = since if name.role == WAITS else status.st_mtime
+    command = " ".join(shown.split())[:COMMAND_CHARACTERS]
+    return Holder(name, pid, command, since, status.st_uid, local)
 
 
 def unknown_holder(clock: str) -> Holder:
