@@ -92,7 +92,7 @@ def _run(options: argparse.Namespace) -> None:
     exclusive = exclusive_module.measuring
 
     @contextmanager
-    def held(*arguments: Any) -> Iterator[bool]:
+    def held(*arguments: Any) -> Iterator[Any]:
         with shares.spent("waiting"):
             lock = exclusive(*arguments)
             got = lock.__enter__()
