@@ -408,6 +408,16 @@ def test_two_users_exclude_each_other(folder: Path, tmp_path: Path, said: list[s
             assert claim and claim.alone()
 
 
+def test_who_waits_in_a_folder_that_is_removed_goes_on_in_a_new_one(folder: Path) -> None:
+    with holder() as first:
+        release = threading.Timer(0.5, folder.rename, (folder.with_name("gone"),))
+        release.start()
+        with measuring(within(60)) as claim:
+            assert claim and claim.alone()
+        release.join()
+        assert first.go_on() == "False", "it cannot know who ran beside it"
+
+
 def test_a_folder_that_cannot_be_used_is_a_sentence(folder: Path, tmp_path: Path) -> None:
     folder.write_text("a file")
     with pytest.raises(OSError, match=r"The folder of the measuring lock, .*DOJO_LOCK_DIR"), measuring():

@@ -117,7 +117,10 @@ class Claim:
     # ------------------------------------------------------------------ taking it
 
     def wait(self, cancelled: Callable[[], bool] | None) -> None:
-        """Take the lock; the claim stays false where ``cancelled`` says so first."""
+        """Take the lock; the claim stays false where ``cancelled`` says so first.
+
+        Raises FileNotFoundError where somebody has removed the folder.
+        """
         begun, looked = time.monotonic(), -math.inf
         while not self._taken():
             if cancelled is not None and cancelled():
@@ -126,13 +129,16 @@ class Claim:
             if now - looked >= _LOOK_SECONDS:
                 looked = now
                 self._note.renew()
+                if not self._folder.is_here():
+                    raise FileNotFoundError(self._folder.path)
                 if self._settled(now - begun):
                     return
             time.sleep(_POLL_SECONDS)
 
     def release(self) -> None:
         if self.beside:
-            self._disturb()
+            with suppress(FileNotFoundError):  # the folder was removed
+                self._disturb()
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -294,13 +300,20 @@ def _listed(found: list[Holder] | tuple[Holder, ...]) -> str:
 
 @contextmanager
 def _claimed(shared: bool, clock: str, cancelled: Callable[[], bool] | None) -> Iterator[Claim]:
-    with LockFolder() as folder:
-        claim = Claim(folder, clock, shared)
-        try:
-            claim.wait(cancelled)
-            yield claim
-        finally:
-            claim.release()
+    while True:
+        with LockFolder() as folder:
+            claim = Claim(folder, clock, shared)
+            try:
+                try:
+                    claim.wait(cancelled)
+                except FileNotFoundError:
+                    if folder.is_here():
+                        raise
+                    continue  # somebody has removed the folder: others are in a new one
+                yield claim
+                return
+            finally:
+                claim.release()
 
 
 def compiling(cancelled: Callable[[], bool] | None = None) -> AbstractContextManager[Claim]:

@@ -105,6 +105,10 @@ class LockFolder:
                     os.fchmod(descriptor, 0o666)
                 except FileExistsError:
                     continue  # another process was quicker
+                except FileNotFoundError:
+                    raise
+                except OSError as fault:
+                    raise OSError(self._sentence(fault)) from None
             if stat.S_ISREG(os.fstat(descriptor).st_mode):
                 return descriptor
             os.close(descriptor)
