@@ -8,10 +8,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from dojo_core.measure import evidence
 from dojo_core.measure.conditions import AGAIN_SECONDS, stands, worth
-from dojo_core.measure.exclusive import compiling, measuring
+from dojo_core.measure.exclusive import compiling, measured_alone
 from dojo_core.measure.judging import hastened
 from dojo_core.measure.limits import (
     BATCH_KERNELS,
@@ -25,9 +26,10 @@ from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import BROKE, SETTLED, Effort, Measurement, Origin, Workload
 from dojo_core.measure.records import Records
+from dojo_core.measure.sealed import DAMAGED, Damaged
 from dojo_core.measure.trial import Compiled, Trials
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.build import CompileError, build, code_hash
+from dojo_core.targets.cpu.build import Built, CompileError, build, code_hash
 from dojo_core.targets.cpu.code import Code, NotGeneratable
 
 __all__ = ["Effort", "Measurement", "Measurer", "Workload"]
@@ -217,13 +219,7 @@ class Measurer:
         ahead = threading.Thread(target=self._draw_inputs, args=(job, start))
         ahead.start()
         try:
-            first, *built = build(
-                [start, *(c.code for c in batch)],
-                self._jobs,
-                preamble=self._preamble,
-                timeout=self._compile_seconds,
-                cancelled=job.cancelled,
-            )
+            first, *built = self._built(job, [start, *(c.code for c in batch)])
             ahead.join()
         except BaseException:  # Ctrl-C above all: the drawing may wait for others who measure
             job.stopped = True
@@ -244,19 +240,41 @@ class Measurer:
                 else:  # told, but not kept: another day it may compile
                     self._tell(job, candidate, outcome)
                 continue
-            with measuring(job.cancelled) as held:
-                if not held:
-                    return
-                outcome = self._trials.run(
-                    Compiled(candidate.programs[0], candidate.code, made, job.workload.policy),
-                    Compiled(job.workload.start, start, first, job.workload.policy),
-                    job.effort,
-                    self._best_of(job.workload),
-                )
+            taken = self._taken(job, candidate, made, start, first)
+            if taken is None:
+                return
+            outcome = taken
             if outcome.status == "refused":
                 self._tell(job, candidate, outcome)
             else:
                 self._settle(job, candidate, outcome)
+
+    def _built(self, job: _Job, codes: list[Code]) -> list[Built | CompileError]:
+        return build(
+            codes, self._jobs, preamble=self._preamble, timeout=self._compile_seconds, cancelled=job.cancelled
+        )
+
+    def _taken(
+        self, job: _Job, candidate: _Candidate, made: Built, start: Code, first: Built
+    ) -> Measurement | None:
+        """A candidate verified and timed; None where the job was cancelled."""
+        for _ in range(2):
+            run = partial(
+                self._trials.run,
+                Compiled(candidate.programs[0], candidate.code, made, job.workload.policy),
+                Compiled(job.workload.start, start, first, job.workload.policy),
+                job.effort,
+                self._best_of(job.workload),
+            )
+            try:
+                return measured_alone(run, job.cancelled)
+            except Damaged:  # since it was compiled: it is made again
+                again = self._built(job, [start, candidate.code])
+                if job.cancelled():
+                    return None
+                if not all(isinstance(each, Built) for each in again):
+                    break
+        return candidate.outcome("refused", DAMAGED)
 
     def _draw_inputs(self, job: _Job, start: Code) -> None:
         """The worker draws inputs while the compiler runs, and beside no measurement."""
