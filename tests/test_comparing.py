@@ -14,7 +14,7 @@ import pytest
 
 from agents.curves import logged
 from dojo_core import kernels
-from dojo_core.bench.confidence import Median, median, ratio
+from dojo_core.measure.confidence import Median, median, ratio
 from dojo_core.bench.job import resolve
 from dojo_core.bench.table import as_csv, lines
 from dojo_core.game import Game

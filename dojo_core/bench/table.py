@@ -7,7 +7,7 @@ import io
 from dataclasses import dataclass
 from typing import Any
 
-from dojo_core.bench.confidence import Median, median, ratio
+from dojo_core.measure.confidence import Median, median, ratio
 
 
 @dataclass(frozen=True)

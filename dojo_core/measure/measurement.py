@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -71,6 +72,7 @@ class Measurement:
     ``raw`` all of them with what disturbed them. ``seconds`` is the least, ``median`` the middle one.
     ``verified``: every output element agreed; ``error`` the largest error in units of what is allowed.
     ``known``: taken from records or from identical code, not measured now.
+    ``ratios``: of the time of the program that it took turns with over its own, within each round (speed.py).
     """
 
     program_hash: str
@@ -85,6 +87,21 @@ class Measurement:
     raw: tuple[Sample, ...] = ()
     calibration: float = 0.0
     known: bool = False
+    ratios: tuple[float, ...] = ()
+
+    def with_turns(self, samples: Sequence[Sample], ratios: Sequence[float] = ()) -> Measurement:
+        """With the runs that it had in turns with another program, and that one's time over its own in each
+        round."""
+        timed = Measurement.timed((*self.raw, *samples), program_hash=self.program_hash, code_hash=self.code_hash)
+        return replace(
+            self,
+            samples=timed.samples,
+            seconds=timed.seconds,
+            median=timed.median,
+            raw=timed.raw,
+            known=False,
+            ratios=tuple(ratios),
+        )
 
     @staticmethod
     def timed(raw: tuple[Sample, ...], **others: Any) -> Measurement:

@@ -23,15 +23,19 @@ from dojo_core.measure.limits import (
 )
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import BROKE, SETTLED, Effort, Measurement, Origin, Workload
-from dojo_core.measure.records import Records
+from dojo_core.measure.records import Records, Sample
+from dojo_core.measure.speed import DRIFT_BUSY, ROUNDS
 from dojo_core.measure.trial import Compiled, Trials
+from dojo_core.measure.turns import GROUP, SAMPLE_NS, take_turns
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.build import CompileError, build, code_hash
+from dojo_core.targets.cpu.build import Built, CompileError, build, code_hash
 from dojo_core.targets.cpu.code import Code, NotGeneratable
 
 __all__ = ["Effort", "Measurement", "Measurer", "Workload"]
 
 log = logging.getLogger(__name__)
+
+LONG_SECONDS = 0.05  # a run that takes as long keeps others waiting
 
 
 class Measurer:
@@ -105,16 +109,19 @@ class Measurer:
         lines: Mapping[str, str] | None = None,
         fresh: bool = False,
         seed: int | None = None,
+        against: Program | None = None,
     ) -> list[Measurement]:
         """Verify and time programs; blocks; results in the order of ``programs``.
 
         ``on_result`` hears of each as it comes; ``cancelled`` is asked between candidates, and what is
         open then comes back as ``cancelled``. Identical code is measured once, and not at all where it is
         known with as much effort, unless ``fresh`` asks for it anyhow. ``player`` and ``lines`` (by program
-        hash, the moves from the start) go to the records; ``seed`` is of the inputs.
+        hash, the moves from the start) go to the records; ``seed`` is of the inputs. With ``against``, which has
+        been verified before, each program is timed in turns with it, known or not: ``ratios`` of its result, and
+        ``on_result`` hears of ``against`` too, by the runs that it had.
         """
         with self._turn:
-            job = _Job(workload, effort, on_result, cancelled, player, lines or {}, fresh)
+            job = _Job(workload, effort, on_result, cancelled, player, lines or {}, fresh, against)
             waiting = self._candidates(job, programs)
             if waiting and effort is Effort.FINAL:
                 self._trials.renew_inputs()
@@ -181,7 +188,9 @@ class Measurer:
                 self._remember(key, rank, found)
         if found is None:
             return None
-        if found.status in SETTLED or (found.status == "ok" and rank >= job.effort.rank):
+        if found.status in SETTLED:
+            return found
+        if found.status == "ok" and rank >= job.effort.rank and job.against is None:
             return found
         failures = self._failures.get(candidate.key, 0)
         if found.status in ("crash", "timeout") and self.records is not None:
@@ -213,11 +222,12 @@ class Measurer:
         if isinstance(start, str):
             self._refuse(job, batch, f"The start program cannot be measured. {start}")
             return
+        other = self._other(job)
         ahead = threading.Thread(target=self._draw_inputs, args=(job, start))
         ahead.start()
         try:
             first, *built = build(
-                [start, *(c.code for c in batch)],
+                [start, *(c.code for c in batch), *([other.code] if other else [])],
                 self._jobs,
                 preamble=self._preamble,
                 timeout=self._compile_seconds,
@@ -233,29 +243,88 @@ class Measurer:
         if isinstance(first, CompileError):
             self._refuse(job, batch, f"The start program does not compile: {first.message}")
             return
-        for candidate, made in zip(batch, built, strict=True):
-            if job.cancelled():
-                return
-            if isinstance(made, CompileError):
-                outcome = candidate.outcome("compile_error", made.message)
-                if made.settled:
-                    self._settle(job, candidate, outcome)
-                else:  # told, but not kept: another day it may compile
+        judge = Compiled(job.workload.start, start, first)
+        turns = self._rounds(job, other, built.pop(), judge) if other is not None else None
+        try:
+            for candidate, made in zip(batch, built, strict=True):
+                if job.cancelled():
+                    return
+                if isinstance(made, CompileError):
+                    outcome = candidate.outcome("compile_error", made.message)
+                    if made.settled:
+                        self._settle(job, candidate, outcome)
+                    else:  # told, but not kept: another day it may compile
+                        self._tell(job, candidate, outcome)
+                    continue
+                compiled = Compiled(candidate.programs[0], candidate.code, made)
+                with measuring(job.cancelled) as held:
+                    if not held:
+                        return
+                    outcome = self._trials.run(
+                        compiled, judge, job.effort, self._best_of(job.workload), turns is not None
+                    )
+                if outcome.status == "refused":
                     self._tell(job, candidate, outcome)
-                continue
+                elif outcome.status != "ok" or turns is None:
+                    self._settle(job, candidate, outcome)
+                else:
+                    turns.waiting.append((candidate, compiled, outcome))
+                    if len(turns.waiting) >= GROUP:
+                        self._take_turns(job, turns)
+        finally:
+            if turns is not None:
+                self._take_turns(job, turns)
+                self._settle_other(job, turns)
+
+    def _other(self, job: _Job) -> _Candidate | None:
+        """What the candidates are held against, if it has code."""
+        if job.against is None:
+            return None
+        code = self._code(job.against, job.workload.policy)
+        return None if isinstance(code, str) else _Candidate(code, code_hash(code, self._preamble), [job.against])
+
+    def _rounds(
+        self, job: _Job, other: _Candidate, made: Built | CompileError, judge: Compiled
+    ) -> _Rounds | None:
+        """What the candidates of a batch take turns with; None where it has no time."""
+        if isinstance(made, CompileError):
+            return None
+        compiled = Compiled(other.programs[0], other.code, made)
+        _, known = self._known.get((other.key, job.workload.start.hash), (0, None))
+        if known is None:  # of another process, say
             with measuring(job.cancelled) as held:
                 if not held:
-                    return
-                outcome = self._trials.run(
-                    Compiled(candidate.programs[0], candidate.code, made),
-                    Compiled(job.workload.start, start, first),
-                    job.effort,
-                    self._best_of(job.workload),
-                )
-            if outcome.status == "refused":
-                self._tell(job, candidate, outcome)
-            else:
-                self._settle(job, candidate, outcome)
+                    return None
+                known = self._trials.run(compiled, judge, job.effort, None, True)
+        return None if known.seconds is None else _Rounds(other, compiled, judge, known)
+
+    def _take_turns(self, job: _Job, turns: _Rounds) -> None:
+        """Rounds of the candidates that wait, with what they are held against; then they are told."""
+        waiting, turns.waiting = turns.waiting, []
+        usual = turns.known.seconds or 0.0
+        same = [each for each in waiting if each[0].key == turns.other.key]
+        slow = [each for each in waiting if each not in same and _hopeless(each[2], usual)]
+        taking = [each for each in waiting if each not in same and each not in slow]
+        programs = [(turns.compiled, usual), *((made, m.seconds or 0.0) for _, made, m in taking)]
+        timed = [(made, max(1, math.ceil(SAMPLE_NS / max(1e9 * seconds, 1.0)))) for made, seconds in programs]
+
+        def run(order: Sequence[int]) -> list[Sample] | None:
+            with measuring(job.cancelled) as held:
+                return self._trials.round([timed[each] for each in order], turns.judge) if held else None
+
+        own, *taken = take_turns(run, len(taking), ROUNDS, job.cancelled)
+        turns.samples += own.samples
+        for (candidate, _, outcome), each in zip(taking, taken, strict=True):
+            self._settle(job, candidate, outcome.with_turns(each.samples, each.ratios))
+        for candidate, _, outcome in same:  # one code: they are as fast, whatever a clock says
+            self._settle(job, candidate, outcome.with_turns([], [1.0] * ROUNDS))
+        for candidate, _, outcome in slow:
+            self._settle(job, candidate, outcome)
+
+    def _settle_other(self, job: _Job, turns: _Rounds) -> None:
+        """The runs that what candidates were held against had in its turns are a measurement of it too."""
+        if turns.samples:
+            self._settle(job, turns.other, replace(turns.known, raw=()).with_turns(turns.samples))
 
     def _draw_inputs(self, job: _Job, start: Code) -> None:
         """The worker draws inputs while the compiler runs, and beside no measurement."""
@@ -346,6 +415,23 @@ class _Candidate:
 
 
 @dataclass
+class _Rounds:
+    """What candidates of a batch take turns with, and those that wait for their turns."""
+
+    other: _Candidate
+    compiled: Compiled
+    judge: Compiled  # the start program, which sets the tolerances
+    known: Measurement  # an earlier one of the other program
+    waiting: list[tuple[_Candidate, Compiled, Measurement]] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)  # of the other program
+
+
+def _hopeless(outcome: Measurement, usual: float) -> bool:
+    """Is it so slow that its one run says it all, and more runs would keep the others waiting?"""
+    return (outcome.seconds or 0.0) > max(LONG_SECONDS, DRIFT_BUSY * usual)
+
+
+@dataclass
 class _Job:
     """One call of ``measure`` and its results so far."""
 
@@ -356,6 +442,7 @@ class _Job:
     player: str
     lines: Mapping[str, str]
     fresh: bool
+    against: Program | None = None
     stopped: bool = False
     results: dict[str, Measurement] = field(default_factory=dict)
 

@@ -17,6 +17,7 @@ import resource
 import sys
 import threading
 import traceback
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ SHORTEST_SAMPLE_NS = 50_000.0  # a shorter run is repeated within a sample, so t
 WARM_BELOW_NS = 2e6  # so quick a kernel is run once more before it is timed
 # Adversarial rows do not change the time of a kernel that works on a hundred times more.
 NEGLIGIBLE_ROWS = 0.01
+LOADED = 32  # kernels that stay loaded: more than take turns in a round
 
 Answer = dict[str, Any]
 
@@ -60,6 +62,7 @@ class Prepared:
         self.outputs = [p for p in parameters if p.role == "out"]
         self.tolerance: dict[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
         self.workspace: dojo_native.Buffer | None = None
+        self.turn = 0  # which set the next run of a round begins with
         self._stagger = 0
 
         self.judged = self._set(pool.inputs)
@@ -109,6 +112,13 @@ class Prepared:
                 raise NoRoom(told) from None
         self.workspace.poison("f32")
         return self.workspace
+
+    def room(self, size: int) -> dojo_native.Buffer | None:
+        """A workspace of at least this size, as the last run left it: several programs may share it. Raises
+        NoRoom."""
+        if size and (self.workspace is None or self.workspace.bytes < size):
+            return self.space(size)
+        return self.workspace if size else None
 
     def run_judged(self, kernel: dojo_native.Kernel, workspace_bytes: int) -> tuple[float, int, int]:
         for p, buffer in zip(self.parameters, self.judged, strict=True):
@@ -162,10 +172,22 @@ class Prepared:
 class Worker:
     def __init__(self) -> None:
         self.workload: Prepared | None = None
+        self._loaded: OrderedDict[tuple[str, str], dojo_native.Kernel] = OrderedDict()  # used last at the end
+
+    def kernel(self, request: Answer) -> dojo_native.Kernel:
+        """The code that a request names; what takes turns stays loaded, so that no run is its first."""
+        key = (request["library"], request["symbol"])
+        if key not in self._loaded:
+            self._loaded[key] = dojo_native.Kernel(*key)
+        self._loaded.move_to_end(key)
+        while len(self._loaded) > LOADED:
+            self._loaded.popitem(last=False)
+        return self._loaded[key]
 
     def prepare(self, request: Answer) -> Answer:
         """Inputs, references and buffers of a workload."""
         self.workload = None  # free its memory first
+        self._loaded.clear()
         parameters = tuple(
             Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["role"]) for p in request["parameters"]
         )
@@ -197,7 +219,7 @@ class Worker:
         """Verify one candidate, then time it."""
         workload = self._ready()
         calibration = dojo_native.calibrate()
-        kernel = dojo_native.Kernel(request["library"], request["symbol"])
+        kernel = self.kernel(request)
         first = workload.run_judged(kernel, request["workspace"])
         fault, error = workload.fault(request["bound"])
         if fault is not None:
@@ -227,6 +249,21 @@ class Worker:
         fault = fault or workload.damage()
         return fault or {"status": "ok", "samples": samples, "error": error, "calibration": calibration}
 
+    def round(self, request: Answer) -> Answer:
+        """One sample of each program of a round, in the order given; all have been verified."""
+        workload = self._ready()
+        programs = request["programs"]
+        space = workload.room(max(program["workspace"] for program in programs))
+        samples = []
+        for program in programs:
+            repeats = program["repeats"]
+            space_of_it = space if program["workspace"] else None
+            first, workload.turn = workload.turn, workload.turn + repeats
+            samples += self.kernel(program).time(
+                workload.sets, space_of_it, 1, repeats, first=first % len(workload.sets)
+            )
+        return workload.damage() or {"status": "ok", "samples": samples}
+
     def verify(self, request: Answer) -> Answer:
         """Run one candidate and compare, without a time: what the emulator runs has none."""
         workload = self._ready()
@@ -248,6 +285,7 @@ class Worker:
             "prepare": self.prepare,
             "judge": self.judge,
             "measure": self.measure,
+            "round": self.round,
             "verify": self.verify,
         }
         try:

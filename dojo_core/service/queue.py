@@ -5,9 +5,10 @@ batch; within a player the ranks decide. A want holds as long as its *lease*: wh
 results renews it, and what nobody looks at any more is dropped. Playing a move replaces a player's
 wants, which cancels the open ones; a result once found stays, for everybody.
 
-A machine has slow minutes, and noise only ever adds to a time. So the program on a player's board (and
-the start program, which speed-ups refer to) is timed again after each batch, and the fastest candidates
-once all are known; the shortest time counts.
+A machine has slow minutes, and does other things as well. So candidates are timed in turns with the program
+on the player's board, and what is kept of them is the ratio within each round (measure/speed.py). What that
+leaves open is timed again while the player looks, and the fastest ones are once more; both a few times only.
+A time of the board, the start or the line that was taken beside other processes is taken again in quiet.
 
 One thread owns the measurer. It never calls back into a page: whoever wants to know asks.
 """
@@ -19,19 +20,26 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.speed import LOOKS, ROUNDS, Speed, apart, drift, in_turns
+from dojo_core.measure.turns import GROUP
 from dojo_core.program.tree import Program
 
 log = logging.getLogger(__name__)
 
-RANKED = 2  # the first ranks are for the program on the board and the start program
+MOST_RATIOS = 2 * LOOKS * ROUNDS  # of two programs
+# The first ranks are for the program on the board and the start program, the last for the rest of the line.
+RANKED, LINE = 2, 5
 LEASE = 6.0  # seconds without a poll until a player counts as gone
 FIRST, LEAST, MOST = 2, 4, 16  # candidates per batch: the first one of a player, then by their speed
 FINALISTS = 5  # the fastest candidates of a position, timed again when all are known
+FINAL_LOOKS = 2  # at them
 KEPT_RESULTS = 8_000  # in memory, those asked for last, about 500 bytes each; the others are in the records
-KEPT_REFINED = 1_000  # finalists that are not timed a third time
+RETAKEN = 2  # times that a time taken beside other processes is taken again in quiet
+KEPT_TURNS = 8_000  # pairs of programs, with the ratios of their rounds
 BATCH_SECONDS = 2.5  # what a batch should take: other players wait for it, cancelled work may run on in it
 
 
@@ -44,21 +52,27 @@ class Outcome:
     median: float = 0.0
     samples: int = 0
     message: str = ""
+    conditions: Conditions = Conditions()
+    taken: float | None = None  # when, seconds since the epoch; None: just now
+    ratios: tuple[float, ...] = ()  # of its rounds in turns with what it was measured against
 
     @property
     def ok(self) -> bool:
         return self.status == "ok"
 
-    def shorter(self, other: Outcome | None) -> Outcome:
-        """The one with the shorter time, where both have one; else this one, which is newer."""
-        return other if other is not None and other.ok and self.ok and other.seconds < self.seconds else self
+    def better(self, other: Outcome | None) -> Outcome:
+        """Of two times the one taken in quiet, else the shorter one; else this one, which is newer."""
+        if other is None or not (other.ok and self.ok):
+            return self
+        return min(self, other, key=lambda each: (not each.conditions.quiet, each.seconds))
 
 
 @dataclass(frozen=True)
 class Task:
     """A program to measure: ``workload`` is what it is judged against, ``key`` names that workload.
 
-    ``line``: the moves that led to it, one a line; its record keeps them.
+    ``line``: the moves that led to it, one a line; its record keeps them. ``steady``: by which factor two of its
+    times may differ, whatever this computer does meanwhile; None: there is no such factor.
     """
 
     key: str
@@ -66,6 +80,7 @@ class Task:
     program: Program = field(compare=False, hash=False, repr=False)
     hash: str = ""
     line: str = field(default="", compare=False, hash=False, repr=False)
+    steady: float | None = field(default=None, compare=False, hash=False, repr=False)
 
     @property
     def id(self) -> tuple[str, str]:
@@ -84,9 +99,11 @@ class Bench(Protocol):
         cancelled: Callable[[], bool],
         again: bool = False,
         lines: Mapping[str, str] | None = None,
+        against: Program | None = None,
     ) -> None:
         """``careful``: with more runs; ``again``: also what is known already; ``lines``: the moves to each
-        program from the start, by its hash."""
+        program from the start, by its hash; ``against``: in turns with this one, of which ``on_result`` hears
+        too."""
         ...
 
     def close(self) -> None: ...
@@ -95,10 +112,10 @@ class Bench(Protocol):
 @dataclass
 class _Player:
     tasks: dict[tuple[str, str], tuple[int, int, Task]] = field(default_factory=dict)
-    references: list[Task] = field(
-        default_factory=list
-    )  # of rank below RANKED: what the others are held against
-    candidates: list[Task] = field(default_factory=list)  # all others, known or not
+    references: list[Task] = field(default_factory=list)  # of rank below RANKED
+    board: Task | None = None  # that of rank 0, which candidates are held against
+    candidates: list[Task] = field(default_factory=list)  # what moves lead to, known or not
+    line: list[Task] = field(default_factory=list)  # of rank LINE and above
     renewed: float = 0.0
     served: int = 0
     begun: bool = False  # its first batch is small, so that something shows soon
@@ -106,13 +123,22 @@ class _Player:
 
 @dataclass(frozen=True)
 class _Batch:
-    """What the measurer does in one go. ``references`` are timed again after it."""
+    """What the measurer does in one go, in turns with ``against``."""
 
     player: str
     tasks: list[Task]
     careful: bool = False
     again: bool = False
-    references: list[Task] = field(default_factory=list)
+    against: Task | None = None
+
+
+@dataclass
+class _Turns:
+    """What two programs came to in turns: the ratios of all rounds, and how often rounds were taken."""
+
+    ratios: tuple[float, ...] = ()
+    looks: int = 0
+    disturbed: int = 0  # looks on a busy machine
 
 
 def _rank(entry: tuple[int, int, Task]) -> tuple[int, int]:
@@ -120,23 +146,27 @@ def _rank(entry: tuple[int, int, Task]) -> tuple[int, int]:
 
 
 class MeasuringQueue:
-    """Thread-safe. ``make_bench`` is called in the measuring thread, at its start and after a fault."""
+    """Thread-safe. ``make_bench`` is called in the measuring thread, at its start and after a fault; ``idle``
+    says whether the machine does nothing else just now."""
 
     def __init__(
         self,
         make_bench: Callable[[], Bench],
         lease: float = LEASE,
         clock: Callable[[], float] = time.monotonic,
+        idle: Callable[[], bool] = lambda: True,
     ) -> None:
         self._make_bench = make_bench
         self._lease = lease
         self._clock = clock
+        self._idle = idle
         self._lock = threading.Condition()
         self._players: dict[str, _Player] = {}
         self._results: OrderedDict[tuple[str, str], Outcome] = OrderedDict()  # asked for last at the end
         self._running: dict[tuple[str, str], str] = {}  # task id to the player it runs for
         self._errands: list[tuple[str, Callable[[], None]]] = []
-        self._refined: OrderedDict[tuple[str, str], None] = OrderedDict()  # finalists timed again
+        self._turns: OrderedDict[tuple[str, str, str], _Turns] = OrderedDict()  # by workload, other, own
+        self._retaken: dict[tuple[str, str], int] = {}  # how often a time was taken again in quiet
         self._turn = 0
         self._speed: dict[str, float] = {}  # seconds per candidate, by workload
         self._down = ""
@@ -163,7 +193,9 @@ class MeasuringQueue:
                 state.begun = False
             state.tasks = wanted
             state.references = [task for rank, task in tasks if rank < RANKED]
-            state.candidates = [task for rank, task in tasks if rank >= RANKED]
+            state.board = next((task for rank, task in tasks if rank == 0), None)
+            state.candidates = [task for rank, task in tasks if RANKED <= rank < LINE]
+            state.line = [task for rank, task in tasks if rank >= LINE]
             state.renewed = self._clock()
             self._start()
             self._lock.notify_all()
@@ -231,14 +263,60 @@ class MeasuringQueue:
                     self._results.move_to_end((key, h))
             return [self._results.get((key, h)) for h in hashes]
 
-    def _finalists(self, state: _Player) -> list[Task]:
-        """The fastest candidates that have not been timed twice."""
-        known = [(self._results.get(task.id), task) for task in state.candidates]
-        timed = [
-            (outcome.seconds, n, task) for n, (outcome, task) in enumerate(known) if outcome and outcome.ok
+    def speeds(
+        self, key: str, against: str, hashes: Sequence[str], steady: float | None = None
+    ) -> list[Speed | None]:
+        """How many times as fast programs are as the one of hash ``against``; None while one has no time."""
+        with self._lock:
+            return [self._speed_of(key, against, h, steady) for h in hashes]
+
+    def _speed_of(self, key: str, against: str, own: str, steady: float | None) -> Speed | None:
+        one, other = self._results.get((key, own)), self._results.get((key, against))
+        if one is None or other is None or not (one.ok and other.ok and one.seconds > 0):
+            return None
+        turns = self._turns.get((key, against, own), _Turns())
+        final = turns.looks >= self._most_looks(turns)
+        if len(turns.ratios) > 1:
+            return in_turns(turns.ratios, final)
+        return apart(other.seconds, one.seconds, steady or drift(other.conditions, one.conditions), final)
+
+    def _most_looks(self, turns: _Turns) -> int:
+        """What was looked at beside other processes is looked at as often again in quiet."""
+        return LOOKS + (min(turns.disturbed, LOOKS) if turns.disturbed and self._idle() else 0)
+
+    def _open(self, state: _Player) -> list[Task]:
+        """Candidates that are timed once more: the fastest, then those of which it is not sure what they are."""
+        board = state.board
+        if board is None:
+            return []
+        ranked: list[tuple[float, int, Task, Speed]] = []
+        for number, task in enumerate(state.candidates):
+            if task.key == board.key:
+                speed = self._speed_of(task.key, board.hash, task.hash, task.steady)
+                if speed is not None:
+                    ranked.append((-speed.value, number, task, speed))
+        ranked.sort(key=lambda entry: entry[:2])
+        looks = [self._turns.get((t.key, board.hash, t.hash), _Turns()).looks for _, _, t, _ in ranked]
+        again = [
+            task
+            for (_, _, task, speed), taken in zip(ranked[:FINALISTS], looks, strict=False)
+            if taken < FINAL_LOOKS and task.steady != 1 and not speed.final
         ]
-        fastest = [task for _, _, task in sorted(timed, key=lambda entry: entry[:2])[:FINALISTS]]
-        return [task for task in fastest if task.id not in self._refined]
+        return again + [
+            task
+            for _, _, task, speed in ranked
+            if speed.verdict == "unsure" and task.steady is None and task not in again
+        ]
+
+    def _doubtful(self, state: _Player) -> list[Task]:
+        """Of the board, the start and the line what has a time taken beside other processes, once these rest."""
+        doubted = []
+        for task in dict.fromkeys((*state.references, *state.line)):
+            outcome = self._results.get(task.id)
+            busy = outcome is not None and outcome.ok and not outcome.conditions.quiet
+            if busy and task.steady is None and self._retaken.get(task.id, 0) < RETAKEN:
+                doubted.append(task)
+        return doubted if doubted and self._idle() else []
 
     def _keep(self, task: tuple[str, str], outcome: Outcome) -> None:
         self._results[task] = outcome
@@ -265,7 +343,7 @@ class MeasuringQueue:
         """How many programs the player still waits for."""
         with self._lock:
             state = self._players.get(player)
-            return 0 if state is None else len(state.tasks) or len(self._finalists(state))
+            return 0 if state is None else len(state.tasks) or len(self._open(state))
 
     def seconds_left(self, player: str) -> float | None:
         """How long the player's open programs take at the pace so far; None before a pace is known."""
@@ -361,7 +439,8 @@ class MeasuringQueue:
         live = [
             (state.served, name)
             for name, state in self._players.items()
-            if now - state.renewed <= self._lease and (state.tasks or self._finalists(state))
+            if now - state.renewed <= self._lease
+            and (state.tasks or self._open(state) or self._doubtful(state))
         ]
         if not live:
             return None
@@ -370,9 +449,10 @@ class MeasuringQueue:
         self._turn += 1
         state.served = self._turn
         if not state.tasks:
-            return _Batch(
-                player, self._finalists(state), careful=True, again=True, references=state.references
-            )
+            due = self._open(state)[:GROUP]
+            if due:
+                return _Batch(player, due, again=True, against=state.board)
+            return _Batch(player, self._doubtful(state)[:1], careful=True, again=True)
         queued = sorted(state.tasks.values(), key=_rank)
         careful = queued[0][0] == 0
         if careful:  # the position itself: alone, and with more runs
@@ -384,26 +464,28 @@ class MeasuringQueue:
             count = max(LEAST, min(MOST, int(BATCH_SECONDS / max(speed, 1e-3))))
         key = queued[0][2].key
         tasks = [task for _, _, task in queued if task.key == key][:count]
-        # One of the two references a batch, in turns; none while a player waits for the first results.
-        turn = self._turn % max(1, len(state.references))
-        due = state.references[turn : turn + 1] if count >= LEAST else []
-        return _Batch(player, tasks, careful, references=due)
+        board = state.board
+        known = self._results.get(board.id) if board is not None else None
+        held = board if board is not None and known is not None and known.ok and board.key == key else None
+        return _Batch(player, tasks, careful, against=None if careful else held)
 
     def _measure(self, bench: Bench, batch: _Batch) -> None:
-        answered: set[str] = set()
-        by_hash = {task.hash: task for task in (*batch.tasks, *batch.references)}
+        answered: dict[str, Outcome] = {}
+        against = batch.against
+        by_hash = {task.hash: task for task in (*([against] if against else []), *batch.tasks)}
 
         def on_result(program_hash: str, outcome: Outcome) -> None:
-            answered.add(program_hash)
             if outcome.status != "cancelled" and program_hash in by_hash:
-                self._store(by_hash[program_hash], outcome)
+                answered[program_hash] = outcome
+                self._store(by_hash[program_hash], outcome, against)
 
         def cancelled() -> bool:
             if batch.again and not self._present(batch.player):
                 return True
             with self._lock:
                 if batch.again:
-                    return batch.tasks[0] not in self._players[batch.player].candidates
+                    state = self._players[batch.player]
+                    return batch.tasks[0] not in (*state.candidates, *state.references, *state.line)
                 if self._closed:
                     return True
                 now = self._clock()
@@ -412,27 +494,26 @@ class MeasuringQueue:
                     for state in self._players.values()
                 )
 
-        workload = batch.tasks[0].workload
         programs = [task.program for task in batch.tasks]
         lines = {task.hash: task.line for task in by_hash.values()}
-        bench.measure(workload, programs, batch.careful, on_result, cancelled, batch.again, lines)
-        if batch.again:
-            with self._lock:
-                self._refined.update(dict.fromkeys(task.id for task in batch.tasks))
-                while len(self._refined) > KEPT_REFINED:
-                    self._refined.popitem(last=False)
-        elif not cancelled():
-            for task in batch.tasks:  # never ask again for what gave no answer: it would be asked for ever
-                if task.hash not in answered:
-                    self._store(
-                        task, Outcome("crash", message="The measurer gave no result for this program.")
-                    )
-        known = [t for t in batch.references if self.results(t.key, [t.hash]) != [None]]
-        if known and self._present(batch.player):
-            programs = [task.program for task in known]
-            bench.measure(
-                workload, programs, False, on_result, lambda: not self._present(batch.player), True, lines
-            )
+        bench.measure(
+            batch.tasks[0].workload, programs, batch.careful, on_result, cancelled, batch.again, lines,
+            None if against is None else against.program,
+        )  # fmt: skip
+        stopped = cancelled()
+        for task in batch.tasks:  # never ask again for what gave no answer: it would be asked for ever
+            if batch.again and not stopped:
+                self._looked(task, against, answered.get(task.hash))
+            elif task.hash not in answered and not stopped:
+                self._store(task, Outcome("crash", message="The measurer gave no result for this program."))
+
+    def _looked(self, task: Task, against: Task | None, outcome: Outcome | None) -> None:
+        """Another look that gave no rounds counts too, and so does a time taken again."""
+        with self._lock:
+            if against is None:
+                self._retaken[task.id] = self._retaken.get(task.id, 0) + 1
+            elif outcome is None or not outcome.ratios:
+                self._turns.setdefault((task.key, against.hash, task.hash), _Turns()).looks += 1
 
     def _present(self, player: str) -> bool:
         """Does the player still look at the results?"""
@@ -440,9 +521,20 @@ class MeasuringQueue:
             state = self._players.get(player)
             return not self._closed and state is not None and self._clock() - state.renewed <= self._lease
 
-    def _store(self, task: Task, outcome: Outcome) -> None:
+    def _store(self, task: Task, outcome: Outcome, against: Task | None = None) -> None:
         with self._lock:
-            self._keep(task.id, outcome.shorter(self._results.get(task.id)))
+            if against is not None and outcome.ratios:
+                pair = (task.key, against.hash, task.hash)
+                turns = self._turns.setdefault(pair, _Turns())
+                turns.ratios = (*turns.ratios, *outcome.ratios)[-MOST_RATIOS:]
+                turns.looks += 1
+                turns.disturbed += outcome.conditions.busy
+                self._turns.move_to_end(pair)
+                while len(self._turns) > KEPT_TURNS:
+                    self._turns.popitem(last=False)
+            taken = time.time() if outcome.taken is None else outcome.taken
+            outcome = replace(outcome, ratios=(), taken=taken)
+            self._keep(task.id, outcome.better(self._results.get(task.id)))
             self._running.pop(task.id, None)
             for state in self._players.values():
                 state.tasks.pop(task.id, None)
