@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.conditions import UNKNOWN, Conditions
 from dojo_core.measure.speed import LOOKS, ROUNDS, Speed, apart, drift, in_turns
 from dojo_core.measure.turns import GROUP
 from dojo_core.program.tree import Program
@@ -52,7 +52,7 @@ class Outcome:
     median: float = 0.0
     samples: int = 0
     message: str = ""
-    conditions: Conditions = Conditions()
+    conditions: Conditions = UNKNOWN
     taken: float | None = None  # when, seconds since the epoch; None: just now
     ratios: tuple[float, ...] = ()  # of its rounds in turns with what it was measured against
 
