@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.limits import (
     EMULATE_SECONDS,
     JUDGE_MULTIPLE,
@@ -158,6 +159,7 @@ class Trials:
                 code_hash=candidate.built.code_hash,
                 error=answer["error"],
                 calibration=answer["calibration"],
+                conditions=Conditions(answer["load"]),
             )
         raise AssertionError("unreachable")
 

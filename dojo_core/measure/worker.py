@@ -29,6 +29,7 @@ from dojo_core.measure.limits import (
     WORKER_FILE_BYTES,
     sets_of_inputs,
 )
+from dojo_core.measure.load import Gauge
 from dojo_core.measure.pool import STORED, Pool, columns, tolerance
 from dojo_core.measure.pool_cache import cached_pool
 from dojo_core.program.tree import DTYPE_BYTES
@@ -172,6 +173,7 @@ class Prepared:
 class Worker:
     def __init__(self) -> None:
         self.workload: Prepared | None = None
+        self.gauge = Gauge()
         self._loaded: OrderedDict[tuple[str, str], dojo_native.Kernel] = OrderedDict()  # used last at the end
 
     def kernel(self, request: Answer) -> dojo_native.Kernel:
@@ -218,6 +220,7 @@ class Worker:
     def measure(self, request: Answer) -> Answer:
         """Verify one candidate, then time it."""
         workload = self._ready()
+        self.gauge.begin()
         calibration = dojo_native.calibrate()
         kernel = self.kernel(request)
         first = workload.run_judged(kernel, request["workspace"])
@@ -247,11 +250,15 @@ class Worker:
             workload.run_judged(kernel, request["workspace"])
             fault, _ = workload.fault(request["bound"])
         fault = fault or workload.damage()
-        return fault or {"status": "ok", "samples": samples, "error": error, "calibration": calibration}
+        if fault is not None:
+            return fault
+        load = self.gauge.share()
+        return {"status": "ok", "samples": samples, "error": error, "calibration": calibration, "load": load}
 
     def round(self, request: Answer) -> Answer:
         """One sample of each program of a round, in the order given; all have been verified."""
         workload = self._ready()
+        self.gauge.begin()
         programs = request["programs"]
         space = workload.room(max(program["workspace"] for program in programs))
         samples = []
@@ -263,6 +270,10 @@ class Worker:
                 workload.sets, space_of_it, 1, repeats, first=first % len(workload.sets)
             )
         return workload.damage() or {"status": "ok", "samples": samples}
+
+    def load(self, request: Answer) -> Answer:
+        """What others took of the machine during the last rounds."""
+        return {"status": "ok", "load": self.gauge.share()}
 
     def verify(self, request: Answer) -> Answer:
         """Run one candidate and compare, without a time: what the emulator runs has none."""
@@ -286,6 +297,7 @@ class Worker:
             "judge": self.judge,
             "measure": self.measure,
             "round": self.round,
+            "load": self.load,
             "verify": self.verify,
         }
         try:
