@@ -93,19 +93,18 @@ class Measurement:
     taken: float | None = None
     ratios: tuple[float, ...] = ()
 
-    def with_turns(self, samples: Sequence[Sample], ratios: Sequence[float] = ()) -> Measurement:
-        """With the runs that it had in turns with another program, and that one's time over its own in each
-        round."""
-        timed = Measurement.timed((*self.raw, *samples), program_hash=self.program_hash, code_hash=self.code_hash)
+    def with_turns(
+        self, samples: Sequence[Sample], ratios: Sequence[float], conditions: Conditions
+    ) -> Measurement:
+        """With the runs that it had in turns with another program under these conditions, and that one's time
+        over its own in each round."""
+        raw = (*self.raw, *samples)
+        timed = Measurement.timed(raw, program_hash=self.program_hash, code_hash=self.code_hash)
+        both = (self.conditions, conditions) if self.raw else (conditions,)
         return replace(
-            self,
-            samples=timed.samples,
-            seconds=timed.seconds,
-            median=timed.median,
-            raw=timed.raw,
-            known=False,
-            ratios=tuple(ratios),
-        )
+            self, samples=timed.samples, seconds=timed.seconds, median=timed.median, raw=raw, known=False,
+            taken=None, ratios=tuple(ratios), conditions=max(both, key=lambda each: (each.busy, each.load or 0)),
+        )  # fmt: skip
 
     @staticmethod
     def timed(raw: tuple[Sample, ...], **others: Any) -> Measurement:

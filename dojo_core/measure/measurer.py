@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dojo_core.measure import evidence
+from dojo_core.measure.conditions import UNKNOWN
 from dojo_core.measure.exclusive import compiling, measuring
 from dojo_core.measure.judging import hastened
 from dojo_core.measure.limits import (
@@ -274,7 +275,9 @@ class Measurer:
         finally:
             if turns is not None:
                 self._take_turns(job, turns)
-                self._settle_other(job, turns)
+                if turns.known.raw:  # its runs in the turns are a measurement of it too
+                    as_candidate = job.results.get(turns.other.programs[0].hash, turns.known)
+                    self._settle(job, turns.other, replace(turns.known, ratios=as_candidate.ratios))
 
     def _other(self, job: _Job) -> _Candidate | None:
         """What the candidates are held against, if it has code."""
@@ -296,7 +299,7 @@ class Measurer:
                 if not held:
                     return None
                 known = self._trials.run(compiled, judge, job.effort, None, True)
-        return None if known.seconds is None else _Rounds(other, compiled, judge, known)
+        return None if known.seconds is None else _Rounds(other, compiled, judge, replace(known, raw=()))
 
     def _take_turns(self, job: _Job, turns: _Rounds) -> None:
         """Rounds of the candidates that wait, with what they are held against; then they are told."""
@@ -313,18 +316,14 @@ class Measurer:
                 return self._trials.round([timed[each] for each in order], turns.judge) if held else None
 
         own, *taken = take_turns(run, len(taking), ROUNDS, job.cancelled)
-        turns.samples += own.samples
+        meanwhile = self._trials.conditions() if own.samples else UNKNOWN
+        turns.known = turns.known.with_turns(own.samples, (), meanwhile) if own.samples else turns.known
         for (candidate, _, outcome), each in zip(taking, taken, strict=True):
-            self._settle(job, candidate, outcome.with_turns(each.samples, each.ratios))
+            self._settle(job, candidate, outcome.with_turns(each.samples, each.ratios, meanwhile))
         for candidate, _, outcome in same:  # one code: they are as fast, whatever a clock says
-            self._settle(job, candidate, outcome.with_turns([], [1.0] * ROUNDS))
+            self._settle(job, candidate, replace(outcome, ratios=(1.0,) * ROUNDS))
         for candidate, _, outcome in slow:
             self._settle(job, candidate, outcome)
-
-    def _settle_other(self, job: _Job, turns: _Rounds) -> None:
-        """The runs that what candidates were held against had in its turns are a measurement of it too."""
-        if turns.samples:
-            self._settle(job, turns.other, replace(turns.known, raw=()).with_turns(turns.samples))
 
     def _draw_inputs(self, job: _Job, start: Code) -> None:
         """The worker draws inputs while the compiler runs, and beside no measurement."""
@@ -421,9 +420,8 @@ class _Rounds:
     other: _Candidate
     compiled: Compiled
     judge: Compiled  # the start program, which sets the tolerances
-    known: Measurement  # an earlier one of the other program
+    known: Measurement  # an earlier one of the other program, then that of its runs in these turns
     waiting: list[tuple[_Candidate, Compiled, Measurement]] = field(default_factory=list)
-    samples: list[Sample] = field(default_factory=list)  # of the other program
 
 
 def _hopeless(outcome: Measurement, usual: float) -> bool:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.conditions import UNKNOWN, Conditions
 from dojo_core.measure.limits import (
     EMULATE_SECONDS,
     JUDGE_MULTIPLE,
@@ -184,6 +184,17 @@ class Trials:
                 self.close()
             return None
         return [Sample(*sample) for sample in answer["samples"]]
+
+    def conditions(self) -> Conditions:
+        """Under which the last rounds were taken."""
+        if self._worker is not None:
+            try:
+                return Conditions(self._worker.ask({"do": "load", "cpu_seconds": self._cpu_seconds(1)}, 5)["load"])
+            except WorkerDied:
+                self._worker = None
+            except WorkerFault:
+                self.close()
+        return UNKNOWN
 
     def _prepared(self, start: Compiled) -> WorkerProcess:
         """The worker, holding the workload. Raises Unmeasurable."""

@@ -309,14 +309,19 @@ class MeasuringQueue:
         ]
 
     def _doubtful(self, state: _Player) -> list[Task]:
-        """Of the board, the start and the line what has a time taken beside other processes, once these rest."""
+        """What is doubted, once the machine does nothing else."""
+        doubted = self._doubted(state)
+        return doubted if doubted and self._idle() else []
+
+    def _doubted(self, state: _Player) -> list[Task]:
+        """Of the board, the start and the line what has a time that was not taken in quiet."""
         doubted = []
         for task in dict.fromkeys((*state.references, *state.line)):
             outcome = self._results.get(task.id)
             busy = outcome is not None and outcome.ok and not outcome.conditions.quiet
             if busy and task.steady is None and self._retaken.get(task.id, 0) < RETAKEN:
                 doubted.append(task)
-        return doubted if doubted and self._idle() else []
+        return doubted
 
     def _keep(self, task: tuple[str, str], outcome: Outcome) -> None:
         self._results[task] = outcome
@@ -343,7 +348,15 @@ class MeasuringQueue:
         """How many programs the player still waits for."""
         with self._lock:
             state = self._players.get(player)
-            return 0 if state is None else len(state.tasks) or len(self._open(state))
+            if state is None:
+                return 0
+            return len(state.tasks) or len(self._open(state)) or len(self._doubtful(state))
+
+    def waits_for_quiet(self, player: str) -> bool:
+        """Would more be timed again for the player, did the machine do nothing else?"""
+        with self._lock:
+            state = self._players.get(player)
+            return state is not None and bool(self._doubted(state))
 
     def seconds_left(self, player: str) -> float | None:
         """How long the player's open programs take at the pace so far; None before a pace is known."""
@@ -495,7 +508,10 @@ class MeasuringQueue:
                 )
 
         programs = [task.program for task in batch.tasks]
-        lines = {task.hash: task.line for task in by_hash.values()}
+        with self._lock:  # a move may lead back to what was there before: that came by its own line
+            state = self._players.get(batch.player, _Player())
+            own = [*batch.tasks, *reversed(state.line), *reversed(state.references)]
+        lines = {task.hash: task.line for task in own}
         bench.measure(
             batch.tasks[0].workload, programs, batch.careful, on_result, cancelled, batch.again, lines,
             None if against is None else against.program,

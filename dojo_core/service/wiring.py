@@ -13,6 +13,7 @@ from typing import Any
 from dojo_core import kernels
 from dojo_core.bench.roofline import Roofline, roofline
 from dojo_core.kernels.kernel import executed_flops, minimal_bytes
+from dojo_core.measure.load import machine_now
 from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.measure.places import data_directory
 from dojo_core.measure.records import Records, SavedGame
@@ -48,6 +49,7 @@ def outcome(measurement: Measurement) -> Outcome:
             measurement.message,
             measurement.conditions,
             measurement.taken,
+            measurement.ratios,
         )
     return Outcome(measurement.status, message=measurement.message)
 
@@ -149,6 +151,7 @@ class MeasurerBench:
         cancelled: Callable[[], bool],
         again: bool = False,
         lines: Mapping[str, str] | None = None,
+        against: Program | None = None,
     ) -> None:
         effort = Effort.NORMAL if careful else Effort.QUICK
 
@@ -177,7 +180,9 @@ class MeasurerBench:
             model, normal = snitch_measurer(), Effort.NORMAL
             model.measure(workload, programs, normal, told, cancelled, records=self._records, lines=lines)
         else:
-            self._measurer.measure(workload, programs, effort, told, cancelled, lines=lines, fresh=again)
+            self._measurer.measure(
+                workload, programs, effort, told, cancelled, lines=lines, fresh=again, against=against
+            )
 
     def _check(
         self,
@@ -245,4 +250,6 @@ def open_service(lines: Path, advise: Advise | None = None) -> Service:
     records = Records(home / "records.sqlite")
     records.prune_games(time.time() - EMPTY_GAMES_SECONDS)
     store, library = RecordStore(records), KernelLibrary()
-    return Service(store, library, lambda: MeasurerBench(records), lines, assemble, limit, advise)
+    return Service(
+        store, library, lambda: MeasurerBench(records), lines, assemble, limit, advise, machine_now
+    )
