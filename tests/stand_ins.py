@@ -11,6 +11,7 @@ from typing import Any
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.measurement import Workload
 from dojo_core.measure.records import Sample
+from dojo_core.measure.speed import FIRST_ROUNDS, ROUNDS
 from dojo_core.measure.turns import take_turns
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
@@ -102,7 +103,8 @@ class NoisyBench:
             slow = 1 + self.load * self._random.random()
             return [Sample(1e9 * self._run(all_of_them[each], slow)) for each in order]
 
-        taken = take_turns(run, len(programs), cancelled=cancelled)
+        rounds = ROUNDS if again else FIRST_ROUNDS
+        taken = take_turns(run, len(programs), rounds, cancelled)
         for program, turns in zip(programs, taken[1:], strict=True):
             if against is not None:
                 self.looks.append(program.hash)

@@ -47,20 +47,21 @@ def ratio(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) ->
     return median(found) if found else None
 
 
-# Student's t at 99.2%, by degrees of freedom: the bounds of a two-sided interval of 98.4%.
-FEW_LEVEL = 0.984
-_STUDENT = (39.78, 7.81, 4.93, 4.01, 3.57)
+# Student's t at 99.68%, by degrees of freedom from 1 on: the bounds of a two-sided interval of 99.36%.
+FEW_LEVEL = 0.9936
+_STUDENT = (99.47, 12.44, 6.84, 5.23, 4.50, 4.09, 3.84)
+FEW = len(_STUDENT) + 1
 
 
 def few_ratios(ratios: Sequence[float]) -> Median:
-    """The median of two to six ratios with an interval of 98.4%, which so few leave open in their order.
+    """The median of two to eight ratios with an interval of 99.36%, which so few leave open in their order.
 
     Their logarithms are taken to be normal, so that one that is far off makes the interval wide. Raises
     ValueError of fewer or more.
     """
     count = len(ratios)
-    if not 2 <= count <= len(_STUDENT) + 1:
-        raise ValueError(f"Two to {len(_STUDENT) + 1} ratios, not {count}.")
+    if not 2 <= count <= FEW:
+        raise ValueError(f"Two to {FEW} ratios, not {count}.")
     logs = [math.log(ratio) for ratio in ratios]
     middle = statistics.mean(logs)
     half = _STUDENT[count - 2] * statistics.stdev(logs) / math.sqrt(count)

@@ -11,6 +11,7 @@ from typing import Any
 
 from dojo_core.measure.conditions import UNKNOWN, Conditions, age_text
 from dojo_core.measure.records import Record, Sample
+from dojo_core.measure.speed import Speed, apart, drift, in_turns
 from dojo_core.program.tree import Program
 
 STATUSES = (
@@ -105,6 +106,16 @@ class Measurement:
             self, samples=timed.samples, seconds=timed.seconds, median=timed.median, raw=raw, known=False,
             taken=None, ratios=tuple(ratios), conditions=max(both, key=lambda each: (each.busy, each.load or 0)),
         )  # fmt: skip
+
+    def speed(self, other: Measurement, steady: float | None = None) -> Speed | None:
+        """How many times as fast as another program: from the rounds in turns with it, else from both times,
+        of which two may differ by a factor ``steady`` at most (None: by what the machine does). None where one
+        has no time."""
+        if self.seconds is None or other.seconds is None:
+            return None
+        if len(self.ratios) > 1:
+            return in_turns(self.ratios)
+        return apart(other.seconds, self.seconds, steady or drift(other.conditions, self.conditions))
 
     @staticmethod
     def timed(raw: tuple[Sample, ...], **others: Any) -> Measurement:

@@ -25,9 +25,9 @@ from dojo_core.measure.limits import (
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import BROKE, SETTLED, Effort, Measurement, Origin, Workload
 from dojo_core.measure.records import Records, Sample
-from dojo_core.measure.speed import DRIFT_BUSY, ROUNDS
+from dojo_core.measure.speed import DRIFT_BUSY, FIRST_ROUNDS, ROUNDS
 from dojo_core.measure.trial import Compiled, Trials
-from dojo_core.measure.turns import GROUP, SAMPLE_NS, take_turns
+from dojo_core.measure.turns import GROUP, SAMPLE_NS, Turns, take_turns
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.build import Built, CompileError, build, code_hash
 from dojo_core.targets.cpu.code import Code, NotGeneratable
@@ -312,11 +312,13 @@ class Measurer:
         timed = [(made, max(1, math.ceil(SAMPLE_NS / max(1e9 * seconds, 1.0)))) for made, seconds in programs]
 
         def run(order: Sequence[int]) -> list[Sample] | None:
-            with measuring(job.cancelled) as held:
-                return self._trials.round([timed[each] for each in order], turns.judge) if held else None
+            return self._trials.round([timed[each] for each in order], turns.judge)
 
-        own, *taken = take_turns(run, len(taking), ROUNDS, job.cancelled)
-        meanwhile = self._trials.conditions() if own.samples else UNKNOWN
+        with measuring(job.cancelled) as held:
+            rounds = ROUNDS if job.fresh else FIRST_ROUNDS
+            own, *taken = take_turns(run, len(taking) if held else 0, rounds, job.cancelled)
+            meanwhile = self._trials.conditions() if own.samples else UNKNOWN
+        taken += [Turns() for _ in taking[len(taken) :]]
         turns.known = turns.known.with_turns(own.samples, (), meanwhile) if own.samples else turns.known
         for (candidate, _, outcome), each in zip(taking, taken, strict=True):
             self._settle(job, candidate, outcome.with_turns(each.samples, each.ratios, meanwhile))

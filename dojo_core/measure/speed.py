@@ -13,16 +13,18 @@ from functools import lru_cache
 from typing import Literal
 
 from dojo_core.measure.conditions import Conditions
-from dojo_core.measure.confidence import few_ratios, median
+from dojo_core.measure.confidence import FEW, FEW_LEVEL, few_ratios, median
 
 Verdict = Literal["faster", "slower", "equal", "unsure", "undecided"]
 
 ALIKE = 1.03  # to either side of 1: an interval within it says that the two are about equal
-ROUNDS = 7  # of one look: the fewest of which an order of samples gives an interval of LEVEL
+FIRST_ROUNDS = 5  # of the first look at a program: in quiet they tell most programs apart
+ROUNDS = 7  # of each further look
 LOOKS = 4  # at most, while the player stays; what is not decided then cannot be told there and then
-# An interval is looked at after two rounds, where a slow program is given up, and after each look. Five looks of
-# 98.4% are wrong together in 5 of 100 cases (S. J. Pocock, Biometrika 64(2), 1977: nominal level 0.0158).
-LEVEL = 0.984
+# An interval is looked at after two rounds, where a slow program is given up, and after each look. Five times at
+# 0.64% are wrong together in some 2 of 100 cases (S. J. Pocock, Biometrika 64(2), 1977, has 1% at 0.28% and 5% at
+# 1.58%); a board has a hundred moves.
+LEVEL = FEW_LEVEL
 
 # By which factor two times of one program may differ that were not taken in turns.
 DRIFT_QUIET = 1.1  # the clock and the heat of a machine that does nothing else
@@ -79,7 +81,7 @@ def in_turns(ratios: Sequence[float], final: bool = False) -> Speed:
 
 @lru_cache(maxsize=4096)
 def _in_turns(ratios: tuple[float, ...], final: bool) -> Speed:
-    middle = few_ratios(ratios) if len(ratios) < ROUNDS else median(ratios, LEVEL)
+    middle = few_ratios(ratios) if len(ratios) <= FEW else median(ratios, LEVEL)
     return Speed(middle.value, middle.low, middle.high, len(ratios), final)
 
 

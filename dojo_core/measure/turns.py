@@ -15,7 +15,7 @@ from dojo_core.measure.speed import ROUNDS, in_turns
 GROUP = 8  # candidates in a round: between two runs of the other program lie no more
 GIVEN_UP = 2  # rounds after which a candidate that is surely slower gets no more
 LEAST = 3  # rounds of a candidate whose runs are long
-SECONDS = 0.15  # of a candidate's runs in one look, if it had as many rounds
+SECONDS = 0.05  # of a candidate's runs in one look, if it had as many rounds
 SAMPLE_NS = 200_000.0  # a shorter run is repeated within a sample
 
 
@@ -47,7 +47,7 @@ def take_turns(
     """
     taken = [Turns() for _ in range(1 + candidates)]
     going = list(range(1, 1 + candidates))
-    for number in range(rounds):
+    for number in range(rounds if going else 0):
         order = [0, *going] if number % 2 == 0 else [*reversed(going), 0]
         samples = None if cancelled() else run(order)
         if samples is None:

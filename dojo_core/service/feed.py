@@ -96,7 +96,10 @@ def speed_view(speed: Speed) -> list[Any]:
 
 def machine(conditions: Conditions) -> Json:
     """What else the machine does now."""
-    return {"busy": conditions.busy, "quiet": conditions.quiet, "words": str(conditions)}
+    return {
+        "busy": conditions.busy, "quiet": conditions.quiet, "words": str(conditions),
+        "share": round(100 * (conditions.load or 0.0)),
+    }  # fmt: skip
 
 
 def move_results(

@@ -101,20 +101,6 @@ function ratio(value) {
   return `${value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)}×`;
 }
 
-// Within this factor two times of one round are not told apart (the repeatability of a minimum of 5).
-const NOISE = 1.03;
-
-/** The sign that stands beside every ratio, so that colour is never the only carrier. */
-function sign(value) {
-  if (value > NOISE) return "▲";
-  return value < 1 / NOISE ? "▼" : "≈";
-}
-
-function tone(value) {
-  if (value > NOISE) return "faster";
-  return value < 1 / NOISE ? "slower" : "same";
-}
-
 /** Is `path` the node `root` or inside it? Paths are child numbers joined by dots; "" is the program. */
 function within(path, root) {
   return path === root || root === "" || path.startsWith(root + ".");
