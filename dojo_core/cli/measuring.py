@@ -104,9 +104,7 @@ def _in_turns(
                 if m.program_hash in own:
                     advance()
 
-            for m in measurer.measure(
-                workload, due, Effort.QUICK, heard, fresh=look > 0, against=position
-            ):
+            for m in measurer.measure(workload, due, Effort.QUICK, heard, fresh=look > 0, against=position):
                 results[m.program_hash] = replace(m, ratios=(*ratios.get(m.program_hash, ()), *m.ratios))
         due = [p for p in due if len(r := results[p.hash].ratios) > 1 and not in_turns(r).decided]
         if not due:
@@ -133,9 +131,10 @@ def _on_gpu(game: Game, all_moves: bool) -> list[tuple[str, Measurement]]:
 
 
 def _show(rows: list[tuple[str, Measurement]], as_json: bool, steady: float | None = None) -> None:
-    """The position's row first; exits with 1 where it has no time. ``steady``: as Measurement.speed has it."""
+    """The position's row first; exits with 1 where it has no time. ``steady``: as in Measurement.speed."""
     own = rows[0][1]
-    speeds = [m.speed(own, steady) for _, m in rows[1:]]
+    found = [m.speed(own, steady) for _, m in rows[1:]]
+    speeds = [speed and replace(speed, final=True) for speed in found]
     if as_json:
         out.print_json(
             data=[

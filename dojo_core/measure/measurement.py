@@ -102,15 +102,16 @@ class Measurement:
         raw = (*self.raw, *samples)
         timed = Measurement.timed(raw, program_hash=self.program_hash, code_hash=self.code_hash)
         both = (self.conditions, conditions) if self.raw else (conditions,)
+        worst = max(both, key=lambda each: (each.busy, each.load or 0))
         return replace(
             self, samples=timed.samples, seconds=timed.seconds, median=timed.median, raw=raw, known=False,
-            taken=None, ratios=tuple(ratios), conditions=max(both, key=lambda each: (each.busy, each.load or 0)),
+            taken=None, ratios=tuple(ratios), conditions=worst,
         )  # fmt: skip
 
     def speed(self, other: Measurement, steady: float | None = None) -> Speed | None:
         """How many times as fast as another program: from the rounds in turns with it, else from both times,
-        of which two may differ by a factor ``steady`` at most (None: by what the machine does). None where one
-        has no time."""
+        of which two may differ by a factor ``steady`` at most (None: by what the machine does). None where
+        one has no time."""
         if self.seconds is None or other.seconds is None:
             return None
         if len(self.ratios) > 1:

@@ -117,9 +117,9 @@ class Measurer:
         ``on_result`` hears of each as it comes; ``cancelled`` is asked between candidates, and what is
         open then comes back as ``cancelled``. Identical code is measured once, and not at all where it is
         known with as much effort, unless ``fresh`` asks for it anyhow. ``player`` and ``lines`` (by program
-        hash, the moves from the start) go to the records; ``seed`` is of the inputs. With ``against``, which has
-        been verified before, each program is timed in turns with it, known or not: ``ratios`` of its result, and
-        ``on_result`` hears of ``against`` too, by the runs that it had.
+        hash, the moves from the start) go to the records; ``seed`` is of the inputs. With ``against``, which
+        has been verified before, each program is timed in turns with it, known or not: ``ratios`` of its
+        result. ``on_result`` hears of ``against`` too, by the runs that it had.
         """
         with self._turn:
             job = _Job(workload, effort, on_result, cancelled, player, lines or {}, fresh, against)
@@ -284,7 +284,11 @@ class Measurer:
         if job.against is None:
             return None
         code = self._code(job.against, job.workload.policy)
-        return None if isinstance(code, str) else _Candidate(code, code_hash(code, self._preamble), [job.against])
+        return (
+            None
+            if isinstance(code, str)
+            else _Candidate(code, code_hash(code, self._preamble), [job.against])
+        )
 
     def _rounds(
         self, job: _Job, other: _Candidate, made: Built | CompileError, judge: Compiled

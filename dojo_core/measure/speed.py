@@ -21,9 +21,9 @@ ALIKE = 1.03  # to either side of 1: an interval within it says that the two are
 FIRST_ROUNDS = 5  # of the first look at a program: in quiet they tell most programs apart
 ROUNDS = 7  # of each further look
 LOOKS = 4  # at most, while the player stays; what is not decided then cannot be told there and then
-# An interval is looked at after two rounds, where a slow program is given up, and after each look. Five times at
-# 0.64% are wrong together in some 2 of 100 cases (S. J. Pocock, Biometrika 64(2), 1977, has 1% at 0.28% and 5% at
-# 1.58%); a board has a hundred moves.
+# An interval is looked at after two rounds, where a slow program is given up, and after each look. Five times
+# at 0.64% are wrong together in some 2 of 100 cases (S. J. Pocock, Biometrika 64(2), 1977, has 1% at 0.28% and
+# 5% at 1.58%); a board has a hundred moves.
 LEVEL = FEW_LEVEL
 
 # By which factor two times of one program may differ that were not taken in turns.

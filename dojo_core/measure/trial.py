@@ -118,8 +118,8 @@ class Trials:
     def run(
         self, candidate: Compiled, start: Compiled, effort: Effort, best: float | None, once: bool = False
     ) -> Measurement:
-        """Verify and time a candidate; ``best``: seconds of the fastest one known; ``once``: with one sample, as
-        rounds will follow. The machine is held."""
+        """Verify and time a candidate; ``best``: seconds of the fastest one known; ``once``: with one sample,
+        as rounds will follow. The machine is held."""
         request = {
             "do": "measure",
             **candidate.request,
@@ -189,7 +189,9 @@ class Trials:
         """Under which the last rounds were taken."""
         if self._worker is not None:
             try:
-                return Conditions(self._worker.ask({"do": "load", "cpu_seconds": self._cpu_seconds(1)}, 5)["load"])
+                return Conditions(
+                    self._worker.ask({"do": "load", "cpu_seconds": self._cpu_seconds(1)}, 5)["load"]
+                )
             except WorkerDied:
                 self._worker = None
             except WorkerFault:

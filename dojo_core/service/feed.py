@@ -34,7 +34,9 @@ def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueu
         "position": game.cursor,
         "now": now(player, found.get(game.cursor), hashes[game.cursor] in running, bool(queue.down)),
         "start": None if start is None else start.seconds,
-        "yardstick": None if start is None else {**yardstick.provenance(start), "again": yardstick.told(again)},
+        "yardstick": None if start is None else {
+            **yardstick.provenance(start), "again": yardstick.told(again)
+        },
         "last": last_move(table, queue),
         "best": None if best is None else {
             "id": best[1], "seconds": best[0], "ply": len(game.line(best[1])) - 1

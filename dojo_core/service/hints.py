@@ -52,9 +52,7 @@ class Hint:
         return shown
 
 
-def measured_hint(
-    at: tuple[str, int], analysis: Analysis, speeds: Mapping[str, Speed | None]
-) -> Hint | None:
+def measured_hint(at: tuple[str, int], analysis: Analysis, speeds: Mapping[str, Speed | None]) -> Hint | None:
     """The fastest of the moves (``speeds``: by their text, against now) that are surely faster."""
     faster = {text: speed for text, speed in speeds.items() if speed and speed.verdict == "faster"}
     best = max(faster, key=lambda text: faster[text].value, default=None)

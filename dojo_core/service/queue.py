@@ -71,8 +71,8 @@ class Outcome:
 class Task:
     """A program to measure: ``workload`` is what it is judged against, ``key`` names that workload.
 
-    ``line``: the moves that led to it, one a line; its record keeps them. ``steady``: by which factor two of its
-    times may differ, whatever this computer does meanwhile; None: there is no such factor.
+    ``line``: the moves that led to it, one a line; its record keeps them. ``steady``: by which factor two of
+    its times may differ, whatever this computer does meanwhile; None: there is no such factor.
     """
 
     key: str
@@ -285,7 +285,7 @@ class MeasuringQueue:
         return LOOKS + (min(turns.disturbed, LOOKS) if turns.disturbed and self._idle() else 0)
 
     def _open(self, state: _Player) -> list[Task]:
-        """Candidates that are timed once more: the fastest, then those of which it is not sure what they are."""
+        """Candidates that are timed once more: the fastest, then those that are neither sure nor settled."""
         board = state.board
         if board is None:
             return []

@@ -372,7 +372,9 @@ class Service:
             table.yardstick = now
             self._save(player, table)
             then, since = seconds_text(before.seconds), seconds_text(now.seconds)
-            self._tell(player, f"Speed-ups now stand on the start's {since}; before, on {then}.", client, "info")
+            self._tell(
+                player, f"Speed-ups now stand on the start's {since}; before, on {then}.", client, "info"
+            )
 
     def _look(self, player: Player, table: Table, kind: str, event: Json) -> None:
         """What a player points at is measured sooner."""
@@ -421,7 +423,7 @@ class Service:
         return bool(player.measuring and not self.queue.down and self.queue.open_tasks(player.id))
 
     def watching(self, player: Player) -> bool:
-        """Is there nothing under way, but a busy machine that may come to rest, or times that wait for that?"""
+        """Is there nothing under way, but a busy machine that may come to rest, or times that wait for it?"""
         if player.table is None or not player.measuring or self.queue.down:
             return False
         return self._machine().busy or self.queue.waits_for_quiet(player.id)

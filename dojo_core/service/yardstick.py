@@ -15,7 +15,8 @@ from dojo_core.service.queue import Outcome
 from dojo_core.service.view import Json
 
 _NOTE = re.compile(
-    r"^# start timed (?P<seconds>\d\S*) s, taken (?P<taken>\d+), load (?P<load>\d\S*|unknown)(?P<beside>, beside another)?$",
+    r"^# start timed (?P<seconds>\d\S*) s, taken (?P<taken>\d+), load (?P<load>\d\S*|unknown)"
+    r"(?P<beside>, beside another)?$",
     re.MULTILINE,
 )
 

@@ -40,7 +40,11 @@ def page() -> None:
     def times() -> None:
         going_on = service.polling(player)  # asked before the feed: the last poll brings all there is
         feed(key="feed", data=service.feed(player))
-        if service.board_version(player) != drawn or polling != going_on or watching != service.watching(player):
+        if (
+            service.board_version(player) != drawn
+            or polling != going_on
+            or watching != service.watching(player)
+        ):
             st.rerun()
 
     st.fragment(run_every=POLL if polling else WATCH if watching else None)(times)()
