@@ -22,7 +22,7 @@ FIRST_ROUNDS = 5  # of the first look at a program: in quiet they tell most prog
 ROUNDS = 7  # of each further look
 LOOKS = 4  # at most, while the player stays; what is not decided then cannot be told there and then
 # An interval is looked at after two rounds, where a slow program is given up, and after each look. Five times
-# at 0.64% are wrong together in some 2 of 100 cases (S. J. Pocock, Biometrika 64(2), 1977, has 1% at 0.28% and
+# at 0.64% are wrong together in some 2 of 100 cases (S. J. Pocock, Biometrika 64(2), 1977: 1% at 0.28%,
 # 5% at 1.58%); a board has a hundred moves.
 LEVEL = FEW_LEVEL
 
@@ -65,13 +65,17 @@ class Speed:
     def __str__(self) -> str:
         """``▲ 1.23×``, ``▼ 0.80×``, ``≈ about equal``, ``? not sure yet: 0.80 to 1.31×``."""
         verdict = self.verdict
-        between = f"{self.low:.2f} to {self.high:.2f}×"
+        between = f"{_digits(self.low)} to {_digits(self.high)}×"
         words = {
             "equal": "about equal",
             "unsure": f"not sure yet: {between}",
             "undecided": f"cannot be told now: {between}",
         }
-        return f"{SIGNS[verdict]} {words.get(verdict, f'{self.value:.2f}×')}"
+        return f"{SIGNS[verdict]} {words.get(verdict, f'{_digits(self.value)}×')}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.2f}" if 0.1 <= value < 100 else f"{value:.2g}" if value < 0.1 else f"{value:.0f}"
 
 
 def in_turns(ratios: Sequence[float], final: bool = False) -> Speed:

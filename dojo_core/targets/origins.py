@@ -31,7 +31,7 @@ def origin(target: str) -> Origin | None:
 
 def steadiness(target: str) -> float | None:
     """By which factor two times of one program differ at most, whatever this computer does meanwhile: a
-    model's cycles by none, a GPU's times by little. None: the CPU's, of which other processes take a share."""
+    model's cycles by none, a GPU's times by little. None: the CPU's, which other processes share."""
     if target in SIMULATED:
         return 1.0
     return GPU_DRIFT if target in GPUS else None

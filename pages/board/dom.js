@@ -98,7 +98,7 @@ function significant(value) {
 /** A ratio of times as players read it: 1.57×. */
 function ratio(value) {
   if (!(value > 0)) return "–";
-  return `${value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)}×`;
+  return `${value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value >= 0.1 ? value.toFixed(2) : Number(value.toPrecision(2))}×`;
 }
 
 /** Is `path` the node `root` or inside it? Paths are child numbers joined by dots; "" is the program. */

@@ -95,8 +95,8 @@ def _table(found: list[Line], report: dict[str, Any]) -> None:
         },
     )  # fmt: skip
     shell.facts(
-        "Times and speeds stand on the shortest run of each round. A speed is taken within the rounds, where a "
-        "slow minute hits both: where the rounds differ much, it need not be the ratio of the two times."
+        "Times and speeds stand on the shortest run of each round. A speed is taken within the rounds, where "
+        "a slow minute hits both: where the rounds differ much, it need not be the ratio of the two times."
     )
     short = [line for line in found if line.middle is not None and 0 < line.middle.level < 0.95]
     if short:
