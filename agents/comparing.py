@@ -29,6 +29,7 @@ from dojo_core.cli.terminal import (
     print_table,
     read_file,
     seconds_text,
+    tell_machine,
     write_file,
 )
 from dojo_core.game import Game
@@ -83,6 +84,7 @@ def compare(
         games = [
             played(name, sizes, policy, target=target) for name, sizes in kernels_and_shapes(names, shape)
         ]
+        tell_machine()
         curves = _run(games, chosen, seeds, Budget(budget))
     _write(folder, curves, reference)
     _tell(curves, reference)

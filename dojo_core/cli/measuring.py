@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +21,7 @@ from dojo_core.cli.positions import (
     played,
 )
 from dojo_core.cli.records import opened
+from dojo_core.cli.simulated import tell_cycles
 from dojo_core.cli.terminal import (
     Failure,
     columns,
@@ -27,13 +29,15 @@ from dojo_core.cli.terminal import (
     print_table,
     progress,
     seconds_text,
+    tell_provenance,
 )
 from dojo_core.game import Game
+from dojo_core.measure.conditions import age_text
 from dojo_core.measure.measurement import Effort, Measurement
 from dojo_core.measure.speed import LOOKS, in_turns
 from dojo_core.moves import apply, legal_moves
 from dojo_core.program.tree import Program
-from dojo_core.targets.origins import steadiness
+from dojo_core.targets.origins import origin, steadiness
 from dojo_core.targets.target import GPUS, SIMULATED
 
 if TYPE_CHECKING:
@@ -48,9 +52,13 @@ def time_moves(
     target: TargetOption = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="A parameter of the line.")] = None,
     all_moves: Annotated[bool, typer.Option("--moves", help="Time every legal move as well.")] = False,
+    recorded: Annotated[
+        bool, typer.Option("--recorded", help="Measure nothing: tell what the records know.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Verify and time a position, and if asked every legal move of it, in turns with the position.
+    """Verify and time a position, and if asked every legal move of it, in turns with the position; what else
+    the machine did is told.
 
     ▲ and ▼ stand only where the interval of the rounds leaves out 1.
 
@@ -64,6 +72,10 @@ def time_moves(
 
     game = played(kernel, shape, policy, line, settings, target)
     program = game.current.program
+    if recorded:
+        _show(_from_records(game, all_moves), as_json, steadiness(game.target))
+        tell_cycles(game.target)
+        return
     if game.target == "cuda" and not gpu_fault():
         _show(_on_gpu(game, all_moves), as_json, steadiness(game.target))
         return
@@ -79,7 +91,7 @@ def time_moves(
         return
     workload = Workload(game.start, game.kernel, game.policy)
     with opened() as records, Measurer(records) as measurer:
-        own = measurer.measure(workload, [program], Effort.NORMAL)[0]
+        own = measurer.measure(workload, [program], Effort.NORMAL, fresh=True)[0]
         rows: list[tuple[str, Measurement]] = [("this position", own)]
         if all_moves:
             found = legal_moves(program, game.target, game.policy)
@@ -120,14 +132,37 @@ def _on_gpu(game: Game, all_moves: bool) -> list[tuple[str, Measurement]]:
     workload = Workload(game.start, game.kernel, game.policy, game.target)
     program = game.current.program
     with opened() as records:
-        own = gpu_measurer().measure(workload, [program], Effort.NORMAL, records=records)[0]
+        own = gpu_measurer().measure(workload, [program], Effort.NORMAL, fresh=True, records=records)[0]
         rows = [("this position", own)]
         if all_moves:
             found = legal_moves(program, game.target, game.policy)
             programs = [apply(program, m, game.target, game.policy) for m in found]
-            results = gpu_measurer().measure(workload, programs, Effort.QUICK, records=records)
+            results = gpu_measurer().measure(workload, programs, Effort.QUICK, fresh=True, records=records)
             rows += [(str(m), r) for m, r in zip(found, results, strict=True)]
     return rows
+
+
+def _from_records(game: Game, all_moves: bool) -> list[tuple[str, Measurement]]:
+    """What this machine's records know of the position, and of its moves. Raises Failure."""
+    here = origin(game.target)
+    if here is None:
+        raise Failure(f"Nothing here times programs for {game.target}: there are no records of it.")
+    program = game.current.program
+    found = legal_moves(program, game.target, game.policy) if all_moves else []
+    programs = [apply(program, m, game.target, game.policy) for m in found]
+    with opened() as records:
+        known = records.known_all(
+            [p.hash for p in (program, *programs)],
+            here.target, here.fingerprint, game.policy, game.start.hash,
+        )  # fmt: skip
+    if program.hash not in known:
+        raise Failure("The records know no time of this position on this machine: leave --recorded out.")
+    rows = [("this position", Measurement.recorded(known[program.hash]))]
+    return rows + [
+        (str(m), Measurement.recorded(known[p.hash]))
+        for m, p in zip(found, programs, strict=True)
+        if p.hash in known
+    ]
 
 
 def _show(rows: list[tuple[str, Measurement]], as_json: bool, steady: float | None = None) -> None:
@@ -145,6 +180,9 @@ def _show(rows: list[tuple[str, Measurement]], as_json: bool, steady: float | No
                     "median": m.median,
                     "samples_ns": list(m.samples),
                     "verified": m.verified,
+                    "load": m.conditions.load,
+                    "exclusive": m.conditions.exclusive,
+                    "recorded": m.taken,
                     "message": m.message,
                     "speed": None if speed is None else {**asdict(speed), "verdict": speed.verdict},
                 }
@@ -158,7 +196,11 @@ def _show(rows: list[tuple[str, Measurement]], as_json: bool, steady: float | No
     for (name, m), speed in told:
         if m.seconds is not None:
             words = "" if speed is None else str(speed)
-            table.add_row(escape(name), seconds_text(m.seconds), words, "verified" if m.verified else "")
+            about = ["verified"] if m.verified else []
+            if m.taken is not None and m is not own:
+                about.append(age_text(time.time() - m.taken))
+            about += ["machine busy"] if m.conditions.busy else []
+            table.add_row(escape(name), seconds_text(m.seconds), words, ", ".join(about))
         else:
             table.add_row(
                 escape(name), "–", "", escape(f"{m.status.replace('_', ' ')}: {m.message}"[:160]), style="red"
@@ -166,3 +208,4 @@ def _show(rows: list[tuple[str, Measurement]], as_json: bool, steady: float | No
     print_table(table)
     if own.seconds is None:
         raise typer.Exit(1)
+    tell_provenance(own)

@@ -1,7 +1,7 @@
 """The records as a library lists them: filtered, page by page, as leaderboards; deleting that can be undone.
 
-A row stands for a program on a machine: its best time there, and how often it was measured. Samples and
-program texts are read of single records alone, so that tens of thousands of records are listed at once.
+A row stands for a program on a machine: the time that counts for it, and how often it was measured.
+Samples and program texts are read of single records alone, so that tens of thousands are listed at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dojo_core.measure.records import CLAIM, Record, Records, _record
+from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.records import BEST_FIRST, CLAIM, Record, Records, _record, first_named
 
 # What a row is, in words, and how the database says it. ``here``: this machine's fingerprints, as JSON.
 _HERE = "fingerprint IN (SELECT value FROM json_each(:here))"
@@ -29,7 +30,7 @@ _ORDERS = {
     "kernel": "kernel, shape, seconds IS NULL, seconds",
 }
 _MOVES = (
-    "CASE WHEN line <> '' THEN LENGTH(line) - LENGTH(REPLACE(line, CHAR(10), '')) + 1 "
+    "CASE WHEN first_line <> '' THEN LENGTH(first_line) - LENGTH(REPLACE(first_line, CHAR(10), '')) + 1 "
     "WHEN program_hash = start_hash THEN 0 END"
 )
 FACETS = ("kernel", "shape", "dtype", "target", "fingerprint", "player", "policy")
@@ -52,8 +53,9 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Row:
-    """A program on a machine. ``shape`` is the first output's; ``seconds`` the best of ``runs`` measurements;
-    ``moves`` from the start, None where they are not known; ``id`` names the best measurement."""
+    """A program on a machine. ``shape`` is the first output's; ``seconds`` the time that counts for it of
+    ``runs`` measurements (``Records.known``), taken at ``time`` under ``conditions`` by the one named ``id``;
+    ``moves`` from the start, None where they are not known; ``player`` who came to it first."""
 
     id: int
     kernel: str
@@ -72,6 +74,12 @@ class Row:
     time: float
     program_hash: str
     start_hash: str
+    load: float | None
+    exclusive: bool
+
+    @property
+    def conditions(self) -> Conditions:
+        return Conditions(self.load, bool(self.exclusive))
 
 
 @dataclass(frozen=True)
@@ -115,11 +123,15 @@ class Catalogue(Records):
     def rows(self, wanted: Wanted, order: str = "newest", offset: int = 0, limit: int = 100) -> list[Row]:
         """A page of rows. ``order`` is one of time, newest, kernel."""
         where, values = self._where(wanted)
-        # SQLite takes the columns beside MIN(seconds) from the row of the minimum.
         found = self._all(
+            "WITH run AS (SELECT *, "
+            f"ROW_NUMBER() OVER (PARTITION BY {_GROUP} ORDER BY {BEST_FIRST}, id) AS place, "
+            f"COUNT(*) OVER (PARTITION BY {_GROUP}) AS runs, "
+            f"{first_named('line', _GROUP)}, {first_named('player', _GROUP)} "
+            f"FROM measurements WHERE {where}) "
             f"SELECT id, kernel, shape, dtype, policy, target, fingerprint, machine, {_STATE} AS state, "
-            f"status, MIN(seconds) AS seconds, COUNT(*) AS runs, {_MOVES} AS moves, player, time, "
-            f"program_hash, start_hash FROM measurements WHERE {where} GROUP BY {_GROUP} "
+            f"status, seconds, runs, {_MOVES} AS moves, first_player AS player, time, "
+            "program_hash, start_hash, load, exclusive FROM run WHERE place = 1 "
             f"ORDER BY {_ORDERS[order]}, id LIMIT :limit OFFSET :offset",
             {**values, "limit": limit, "offset": offset},
         )
@@ -143,11 +155,13 @@ class Catalogue(Records):
     def boards(self) -> list[Board]:
         """All leaderboards that have a time, the newest first."""
         rows = self._all(
+            "WITH run AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY start_hash, target, fingerprint, "
+            f"program_hash, verified ORDER BY {BEST_FIRST}, id) AS place "
+            "FROM measurements WHERE status = 'ok' AND seconds IS NOT NULL) "
             "SELECT kernel, shape, dtype, start_hash, target, fingerprint, machine, "
             "COUNT(DISTINCT program_hash) AS programs, MIN(seconds) AS best, "
             "MIN(CASE WHEN program_hash = start_hash THEN seconds END) AS start, MAX(time) AS newest "
-            "FROM measurements WHERE status = 'ok' AND seconds IS NOT NULL "
-            "GROUP BY start_hash, target, fingerprint ORDER BY newest DESC",
+            "FROM run WHERE place = 1 GROUP BY start_hash, target, fingerprint ORDER BY newest DESC",
             {},
         )
         return [Board(**{f.name: row[f.name] for f in fields(Board)}) for row in rows]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dojo_core.measure.conditions import UNKNOWN, Conditions
 from dojo_core.measure.limits import (
@@ -45,6 +46,11 @@ class Compiled:
             "workspace": self.code.workspace_bytes,
             "bound": self.code.error_bound,
         }
+
+
+def conditions_of(answer: Mapping[str, Any]) -> Conditions:
+    """What else the machine did while the worker timed a candidate; the machine was held alone."""
+    return Conditions(answer["load"])
 
 
 class Unmeasurable(Exception):
@@ -159,7 +165,7 @@ class Trials:
                 code_hash=candidate.built.code_hash,
                 error=answer["error"],
                 calibration=answer["calibration"],
-                conditions=Conditions(answer["load"]),
+                conditions=conditions_of(answer),
             )
         raise AssertionError("unreachable")
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from dojo_core.measure.conditions import UNKNOWN, Conditions
+from dojo_core.measure.conditions import UNKNOWN, Conditions, worth
 from dojo_core.measure.speed import LOOKS, ROUNDS, Speed, apart, drift, in_turns
 from dojo_core.measure.turns import GROUP
 from dojo_core.program.tree import Program
@@ -54,6 +54,7 @@ class Outcome:
     message: str = ""
     conditions: Conditions = UNKNOWN
     taken: float | None = None  # when, seconds since the epoch; None: just now
+    stands: bool = True  # else it is shown, and taken again: old, of a busy machine, or of an unknown load
     ratios: tuple[float, ...] = ()  # of its rounds in turns with what it was measured against
 
     @property
@@ -61,10 +62,11 @@ class Outcome:
         return self.status == "ok"
 
     def better(self, other: Outcome | None) -> Outcome:
-        """Of two times the one taken in quiet, else the shorter one; else this one, which is newer."""
-        if other is None or not (other.ok and self.ok):
+        """The one whose time is worth more, of equals the shorter one, where both have a time; else this one,
+        which is newer."""
+        if other is None or not (other.ok and self.ok and other.stands):
             return self
-        return min(self, other, key=lambda each: (not each.conditions.quiet, each.seconds))
+        return min(self, other, key=lambda each: (worth(each.conditions, 0.0), each.seconds))
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,7 @@ class MeasuringQueue:
             for order, (rank, task) in enumerate(tasks):
                 known = self._results.get(task.id)
                 # What was only looked at as a candidate is verified when it comes to the board.
-                if known is None or (known.status == "untimed" and rank == 0):
+                if known is None or not known.stands or (known.status == "untimed" and rank == 0):
                     # The start program on the board is wanted twice: with the care of the one on the board.
                     wanted[task.id] = min(
                         wanted.get(task.id, (rank, order, task)), (rank, order, task), key=_rank

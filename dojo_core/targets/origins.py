@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Origin
 from dojo_core.targets.cuda.measurer import gpu_fault, gpu_measurer
@@ -26,7 +27,7 @@ def origin(target: str) -> Origin | None:
     if target in SIMULATED:
         return origin_of_the_model()
     machine = this_machine()
-    return Origin(target, machine.fingerprint, machine.details)
+    return Origin(target, machine.fingerprint, machine.details, load_is_told())
 
 
 def steadiness(target: str) -> float | None:
