@@ -55,6 +55,7 @@ def test_a_record_of_version_2_has_no_known_load_and_one_of_now_keeps_its_own(tm
         records.add(replace(RECORD, time=12.0))
         for column in ("load", "exclusive"):
             records._connection.execute(f"ALTER TABLE measurements DROP COLUMN {column}")
+        records._connection.execute("DROP TABLE limits")
         records._connection.execute("PRAGMA user_version = 2")
     with Records(path) as records:
         old = records.known("p1", "cpu", "here")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from dojo_core.measure.conditions import Conditions
-from dojo_core.measure.records import BEST_FIRST, CLAIM, Record, Records, _record, first_named
+from dojo_core.measure.records import CLAIM, RANK, Record, Records, _record, first_named
 
 # What a row is, in words, and how the database says it. ``here``: this machine's fingerprints, as JSON.
 _HERE = "fingerprint IN (SELECT value FROM json_each(:here))"
@@ -124,15 +124,12 @@ class Catalogue(Records):
         """A page of rows. ``order`` is one of time, newest, kernel."""
         where, values = self._where(wanted)
         found = self._all(
-            "WITH run AS (SELECT *, "
-            f"ROW_NUMBER() OVER (PARTITION BY {_GROUP} ORDER BY {BEST_FIRST}, id) AS place, "
-            f"COUNT(*) OVER (PARTITION BY {_GROUP}) AS runs, "
-            f"{first_named('line', _GROUP)}, {first_named('player', _GROUP)} "
-            f"FROM measurements WHERE {where}) "
-            f"SELECT id, kernel, shape, dtype, policy, target, fingerprint, machine, {_STATE} AS state, "
-            f"status, seconds, runs, {_MOVES} AS moves, first_player AS player, time, "
-            "program_hash, start_hash, load, exclusive FROM run WHERE place = 1 "
-            f"ORDER BY {_ORDERS[order]}, id LIMIT :limit OFFSET :offset",
+            f"SELECT a.*, {_MOVES} AS moves, a.first_player AS player FROM (SELECT a.*, "
+            f"{first_named('line', _GROUP)}, {first_named('player', _GROUP)} FROM "
+            "(SELECT id, kernel, shape, dtype, policy, target, fingerprint, machine, verified, "
+            f"{_STATE} AS state, status, seconds, COUNT(*) AS runs, time, program_hash, start_hash, "
+            f"load, exclusive, MIN({RANK}) FROM measurements WHERE {where} GROUP BY {_GROUP} "
+            f"ORDER BY {_ORDERS[order]}, id LIMIT :limit OFFSET :offset) a) a",
             {**values, "limit": limit, "offset": offset},
         )
         return [Row(**{f.name: row[f.name] for f in fields(Row)}) for row in found]
@@ -154,17 +151,26 @@ class Catalogue(Records):
 
     def boards(self) -> list[Board]:
         """All leaderboards that have a time, the newest first."""
+        timed = "FROM measurements WHERE status = 'ok' AND seconds IS NOT NULL"
+        board = "start_hash, target, fingerprint"
+        newest = {
+            tuple(row[:3]): row[3]
+            for row in self._all(f"SELECT {board}, MAX(time) {timed} GROUP BY {board}", {})
+        }
         rows = self._all(
-            "WITH run AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY start_hash, target, fingerprint, "
-            f"program_hash, verified ORDER BY {BEST_FIRST}, id) AS place "
-            "FROM measurements WHERE status = 'ok' AND seconds IS NOT NULL) "
             "SELECT kernel, shape, dtype, start_hash, target, fingerprint, machine, "
             "COUNT(DISTINCT program_hash) AS programs, MIN(seconds) AS best, "
-            "MIN(CASE WHEN program_hash = start_hash THEN seconds END) AS start, MAX(time) AS newest "
-            "FROM run WHERE place = 1 GROUP BY start_hash, target, fingerprint ORDER BY newest DESC",
+            "MIN(CASE WHEN program_hash = start_hash THEN seconds END) AS start FROM "
+            f"(SELECT kernel, shape, dtype, {board}, machine, program_hash, seconds, MIN({RANK}) {timed} "
+            f"GROUP BY {board}, program_hash, verified) GROUP BY {board}",
             {},
         )
-        return [Board(**{f.name: row[f.name] for f in fields(Board)}) for row in rows]
+        found = [
+            Board(**{name: row[name] for name in row.keys()},  # noqa: SIM118 (a row's items are its values)
+                  newest=newest[row["start_hash"], row["target"], row["fingerprint"]])
+            for row in rows
+        ]  # fmt: skip
+        return sorted(found, key=lambda each: -each.newest)
 
     def record(self, number: int) -> Record | None:
         """One measurement by its id."""

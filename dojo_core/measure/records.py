@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import sqlite3
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -66,13 +67,20 @@ CREATE INDEX games_of ON games (player, updated);
 """
 
 
-# Which of several times of a program counts (conditions.worth), the best first.
-BEST_FIRST = "seconds IS NULL, worth(load, exclusive, time), seconds"
+# Which of several times of a program counts (conditions.worth): the least of these, which order as worth and
+# then seconds do. SQLite takes the columns beside MIN from the row of the minimum.
+RANK = "rank(load, exclusive, time, seconds)"
+BEST_FIRST = f"seconds IS NULL, {RANK}"
 
 
-def first_named(column: str, group: str) -> str:
-    """The column's first value in a group that is not empty, as ``first_…``."""
-    return f"FIRST_VALUE({column}) OVER (PARTITION BY {group} ORDER BY {column} = '', id) AS first_{column}"
+def first_named(column: str, same: str) -> str:
+    """The column of the first measurement that names one, of those that agree with row ``a`` in the columns
+    ``same``: a time may be of somebody who took it again."""
+    agree = " AND ".join(f"b.{each} = a.{each}" for each in same.split(", "))
+    return (
+        f"COALESCE((SELECT b.{column} FROM measurements b WHERE {agree} AND b.{column} <> '' "
+        f"ORDER BY b.id LIMIT 1), '') AS first_{column}"
+    )
 
 
 # A time that nobody here has verified: imported, and not yet measured again. It is nothing known.
@@ -183,7 +191,7 @@ class Records:
             self.path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
         )
         self._connection.row_factory = sqlite3.Row
-        self._connection.create_function("worth", 3, _worth)
+        self._connection.create_function("rank", 4, _rank)
         self._connection.execute("PRAGMA journal_mode = WAL")
         # NORMAL: a commit is in the file's pages at once, so that it outlives the process; only a
         # failure of power may cost the last ones, and a disk flush would disturb the next timing.
@@ -312,15 +320,13 @@ class Records:
         player are those of whoever came to the program first: the time may be of one who took it again.
         """
         allowed = POLICIES[: POLICIES.index(policy) + 1] if policy else POLICIES
+        same = "program_hash, start_hash, target, fingerprint"
         rows = self._rows(
-            "WITH timed AS (SELECT id, "
-            f"ROW_NUMBER() OVER (PARTITION BY program_hash ORDER BY {BEST_FIRST}) AS place, "
-            f"{first_named('line', 'program_hash')}, {first_named('player', 'program_hash')} "
-            "FROM measurements WHERE start_hash = ? AND target = ? AND fingerprint = ? "
-            f"AND policy IN ({', '.join('?' * len(allowed))}) "
-            "AND verified AND status = 'ok' AND seconds IS NOT NULL) "
-            "SELECT measurements.*, first_line, first_player FROM timed JOIN measurements USING (id) "
-            "WHERE place = 1 ORDER BY seconds LIMIT ?",
+            f"SELECT a.*, {first_named('line', same)}, {first_named('player', same)} FROM "
+            f"(SELECT *, MIN({RANK}) FROM measurements WHERE start_hash = ? AND target = ? "
+            f"AND fingerprint = ? AND policy IN ({', '.join('?' * len(allowed))}) "
+            "AND verified AND status = 'ok' AND seconds IS NOT NULL "
+            "GROUP BY program_hash ORDER BY seconds LIMIT ?) a",
             start_hash, target, fingerprint, *allowed, limit,
         )  # fmt: skip
         return [replace(_record(row), line=row["first_line"], player=row["first_player"]) for row in rows]
@@ -487,8 +493,11 @@ def _row(record: Record) -> list[object]:
     return list(values.values())
 
 
-def _worth(load: float | None, exclusive: int, taken: float) -> int:
-    return worth(Conditions(load, bool(exclusive)), time.time() - taken)
+def _rank(load: float | None, exclusive: int, taken: float, seconds: float | None) -> bytes | None:
+    """Bytes that order as the time's worth and then its seconds do; None for no time."""
+    if seconds is None:
+        return None
+    return struct.pack(">Bd", worth(Conditions(load, bool(exclusive)), time.time() - taken), seconds)
 
 
 def _record(row: sqlite3.Row, columns: Iterable[str] = _RECORD_COLUMNS) -> Record:

@@ -38,6 +38,12 @@ def steadiness(target: str) -> float | None:
     return GPU_DRIFT if target in GPUS else None
 
 
+def gauged(target: str) -> bool:
+    """Whether a target's times here say what else the machine did."""
+    here = origin(target)
+    return here is not None and here.gauged
+
+
 def origins() -> list[Origin]:
     """All there are here (the first answer may take as long as ``timed``'s)."""
     return [found for found in map(origin, ("cpu", "cuda", *SIMULATED)) if found is not None]
