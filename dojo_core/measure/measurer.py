@@ -244,7 +244,7 @@ class Measurer:
         if isinstance(first, CompileError):
             self._refuse(job, batch, f"The start program does not compile: {first.message}")
             return
-        judge = Compiled(job.workload.start, start, first)
+        judge = Compiled(job.workload.start, start, first, job.workload.policy)
         turns = self._rounds(job, other, built.pop(), judge) if other is not None else None
         try:
             for candidate, made in zip(batch, built, strict=True):
@@ -257,7 +257,7 @@ class Measurer:
                     else:  # told, but not kept: another day it may compile
                         self._tell(job, candidate, outcome)
                     continue
-                compiled = Compiled(candidate.programs[0], candidate.code, made)
+                compiled = Compiled(candidate.programs[0], candidate.code, made, job.workload.policy)
                 with measuring(job.cancelled) as held:
                     if not held:
                         return
@@ -284,11 +284,9 @@ class Measurer:
         if job.against is None:
             return None
         code = self._code(job.against, job.workload.policy)
-        return (
-            None
-            if isinstance(code, str)
-            else _Candidate(code, code_hash(code, self._preamble), [job.against])
-        )
+        if isinstance(code, str):
+            return None
+        return _Candidate(code, code_hash(code, self._preamble), [job.against])
 
     def _rounds(
         self, job: _Job, other: _Candidate, made: Built | CompileError, judge: Compiled
@@ -296,7 +294,7 @@ class Measurer:
         """What the candidates of a batch take turns with; None where it has no time."""
         if isinstance(made, CompileError):
             return None
-        compiled = Compiled(other.programs[0], other.code, made)
+        compiled = Compiled(other.programs[0], other.code, made, job.workload.policy)
         before = self._known.get((other.key, job.workload.start.hash))
         known = before.outcome if before is not None else None
         if known is None:  # of another process, say

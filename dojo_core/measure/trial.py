@@ -31,11 +31,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Compiled:
-    """A program, its code and where that lies compiled."""
+    """A program, its code under a policy, and where that lies compiled."""
 
     program: Program
     code: Code
     built: Built
+    policy: str
 
     @property
     def request(self) -> dict[str, object]:
@@ -66,7 +67,7 @@ class Trials:
         self._worker: WorkerProcess | None = None
         self.seed = USUAL_SEED  # of the inputs
         self._unfit: dict[
-            tuple[str, Built, int], tuple[float, str]
+            tuple[str, Built, str, int], tuple[float, str]
         ] = {}  # start programs: when, why not measurable
         self.input_sets = 1  # among which the runs of the current workload rotate
 
@@ -206,7 +207,7 @@ class Trials:
 
     def _prepared(self, start: Compiled) -> WorkerProcess:
         """The worker, holding the workload. Raises Unmeasurable."""
-        key = (start.program.hash, start.built, self.seed)
+        key = (start.program.hash, start.built, start.policy, self.seed)
         if self._worker is not None and self._worker.prepared == key:
             return self._worker
         since, reason = self._unfit.get(key, (0.0, ""))
@@ -233,7 +234,12 @@ class Trials:
         """Have the worker draw inputs and judge the start program by them, which sets the tolerances."""
         self._draw(worker, start.program, start.code)
         seconds = JUDGE_MULTIPLE * self._run_seconds
-        judge = {"do": "judge", **start.request, "cpu_seconds": self._cpu_seconds(seconds)}
+        judge = {
+            "do": "judge",
+            **start.request,
+            "policy": start.policy,
+            "cpu_seconds": self._cpu_seconds(seconds),
+        }
         judged = worker.ask(judge, seconds)
         if judged["status"] != "ok":
             raise Unmeasurable(judged["message"])

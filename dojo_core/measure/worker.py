@@ -30,7 +30,7 @@ from dojo_core.measure.limits import (
     sets_of_inputs,
 )
 from dojo_core.measure.load import Gauge
-from dojo_core.measure.pool import STORED, Pool, columns, tolerance
+from dojo_core.measure.pool import STORED, Pool, columns
 from dojo_core.measure.pool_cache import cached_pool
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.code import Parameter
@@ -209,8 +209,7 @@ class Worker:
                     buffer, p.dtype, workload.pool.references[p.name], columns(p.shape)
                 )
                 try:
-                    pool = workload.pool
-                    allowed = tolerance(p, own, scale, pool.sensitivity.get(p.name), p.name in pool.inexact)
+                    allowed = workload.pool.tolerance(p, own, scale, request["policy"])
                 except ValueError as error:
                     return {"status": "wrong_result", "message": f"It is wrong itself: {error}."}
                 workload.tolerance[p.name] = (allowed, scale)

@@ -330,6 +330,7 @@ class GpuMeasurer:
             {
                 "do": "prepare",
                 "start": workload.start.text,
+                "policy": workload.policy,
                 "parameters": [
                     {"name": p.name, "dtype": p.dtype, "shape": p.shape, "role": p.role}
                     for p in code.parameters
