@@ -10,7 +10,8 @@ import pytest
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.speed import LOOKS
 from dojo_core.program.text import parse
-from dojo_core.service.queue import FINALISTS, MeasuringQueue, Outcome, Task
+from dojo_core.service.queue import MeasuringQueue, Outcome, Task
+from dojo_core.service.standings import FINALISTS
 from tests.stand_ins import TEXT, Bench, NoisyBench
 
 Wanted = list[tuple[int, Task]]
@@ -177,7 +178,7 @@ def test_what_is_not_sure_is_timed_again_a_few_times_and_then_said_to_be_undecid
 
 
 def test_results_asked_for_stay_and_old_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dojo_core.service.queue.KEPT_RESULTS", 2)
+    monkeypatch.setattr("dojo_core.service.standings.KEPT_RESULTS", 2)
     queue = MeasuringQueue(Bench)
     for name in ("a", "b"):
         queue.know("w", {name: Outcome("ok", 1.0)})

@@ -18,75 +18,24 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from dojo_core.measure.conditions import UNKNOWN, Conditions, worth
-from dojo_core.measure.speed import LOOKS, ROUNDS, Speed, apart, drift, in_turns
+from dojo_core.measure.speed import Speed
 from dojo_core.measure.turns import GROUP
 from dojo_core.program.tree import Program
+from dojo_core.service.standings import Outcome, Standings, Task
+
+__all__ = ["Bench", "MeasuringQueue", "Outcome", "Task"]
 
 log = logging.getLogger(__name__)
 
-MOST_RATIOS = 2 * LOOKS * ROUNDS  # of two programs
 # The first ranks are for the program on the board and the start program, the last for the rest of the line.
 RANKED, LINE = 2, 5
 LEASE = 6.0  # seconds without a poll until a player counts as gone
 FIRST, LEAST, MOST = 2, 4, 16  # candidates per batch: the first one of a player, then by their speed
-FINALISTS = 5  # the fastest candidates of a position, timed again when all are known
-FINAL_LOOKS = 2  # at them
-KEPT_RESULTS = 8_000  # in memory, those asked for last, about 500 bytes each; the others are in the records
-RETAKEN = 2  # times that a time taken beside other processes is taken again in quiet
-KEPT_TURNS = 8_000  # pairs of programs, with the ratios of their rounds
 BATCH_SECONDS = 2.5  # what a batch should take: other players wait for it, cancelled work may run on in it
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What is known of one program: its time, or how it failed."""
-
-    status: str  # "ok" or a failure's name
-    seconds: float = 0.0  # the shortest sample
-    median: float = 0.0
-    samples: int = 0
-    message: str = ""
-    conditions: Conditions = UNKNOWN
-    taken: float | None = None  # when, seconds since the epoch; None: just now
-    stands: bool = True  # else it is shown, and taken again: old, of a busy machine, or of an unknown load
-    ratios: tuple[float, ...] = ()  # of its rounds in turns with what it was measured against
-
-    @property
-    def ok(self) -> bool:
-        return self.status == "ok"
-
-    def better(self, other: Outcome | None) -> Outcome:
-        """The one whose time is worth more, of equals the shorter one, where both have a time; else this one,
-        which is newer."""
-        if other is None or not (other.ok and self.ok and other.stands):
-            return self
-        return min(self, other, key=lambda each: (worth(each.conditions, 0.0), each.seconds))
-
-
-@dataclass(frozen=True)
-class Task:
-    """A program to measure: ``workload`` is what it is judged against, ``key`` names that workload.
-
-    ``line``: the moves that led to it, one a line; its record keeps them. ``steady``: by which factor two of
-    its times may differ, whatever this computer does meanwhile; None: there is no such factor.
-    """
-
-    key: str
-    workload: Any = field(compare=False, hash=False, repr=False)
-    program: Program = field(compare=False, hash=False, repr=False)
-    hash: str = ""
-    line: str = field(default="", compare=False, hash=False, repr=False)
-    steady: float | None = field(default=None, compare=False, hash=False, repr=False)
-
-    @property
-    def id(self) -> tuple[str, str]:
-        return self.key, self.hash
 
 
 class Bench(Protocol):
@@ -134,15 +83,6 @@ class _Batch:
     against: Task | None = None
 
 
-@dataclass
-class _Turns:
-    """What two programs came to in turns: the ratios of all rounds, and how often rounds were taken."""
-
-    ratios: tuple[float, ...] = ()
-    looks: int = 0
-    disturbed: int = 0  # looks on a busy machine
-
-
 def _rank(entry: tuple[int, int, Task]) -> tuple[int, int]:
     return entry[:2]
 
@@ -161,14 +101,11 @@ class MeasuringQueue:
         self._make_bench = make_bench
         self._lease = lease
         self._clock = clock
-        self._idle = idle
+        self.standings = Standings(idle)  # under the lock
         self._lock = threading.Condition()
         self._players: dict[str, _Player] = {}
-        self._results: OrderedDict[tuple[str, str], Outcome] = OrderedDict()  # asked for last at the end
         self._running: dict[tuple[str, str], str] = {}  # task id to the player it runs for
         self._errands: list[tuple[str, Callable[[], None]]] = []
-        self._turns: OrderedDict[tuple[str, str, str], _Turns] = OrderedDict()  # by workload, other, own
-        self._retaken: dict[tuple[str, str], int] = {}  # how often a time was taken again in quiet
         self._turn = 0
         self._speed: dict[str, float] = {}  # seconds per candidate, by workload
         self._down = ""
@@ -184,7 +121,7 @@ class MeasuringQueue:
             state = self._players.setdefault(player, _Player())
             wanted: dict[tuple[str, str], tuple[int, int, Task]] = {}
             for order, (rank, task) in enumerate(tasks):
-                known = self._results.get(task.id)
+                known = self.standings.outcome(task.id)
                 # What was only looked at as a candidate is verified when it comes to the board.
                 if known is None or not known.stands or (known.status == "untimed" and rank == 0):
                     # The start program on the board is wanted twice: with the care of the one on the board.
@@ -255,80 +192,19 @@ class MeasuringQueue:
         """Add results from the records."""
         with self._lock:
             for program_hash, outcome in outcomes.items():
-                if (key, program_hash) not in self._results:
-                    self._keep((key, program_hash), outcome)
+                if self.standings.outcome((key, program_hash)) is None:
+                    self.standings.keep((key, program_hash), outcome)
 
     def results(self, key: str, hashes: Sequence[str]) -> list[Outcome | None]:
         with self._lock:
-            for h in hashes:
-                if (key, h) in self._results:
-                    self._results.move_to_end((key, h))
-            return [self._results.get((key, h)) for h in hashes]
+            return [self.standings.asked((key, h)) for h in hashes]
 
     def speeds(
         self, key: str, against: str, hashes: Sequence[str], steady: float | None = None
     ) -> list[Speed | None]:
         """How many times as fast programs are as the one of hash ``against``; None while one has no time."""
         with self._lock:
-            return [self._speed_of(key, against, h, steady) for h in hashes]
-
-    def _speed_of(self, key: str, against: str, own: str, steady: float | None) -> Speed | None:
-        one, other = self._results.get((key, own)), self._results.get((key, against))
-        if one is None or other is None or not (one.ok and other.ok and one.seconds > 0):
-            return None
-        turns = self._turns.get((key, against, own), _Turns())
-        final = turns.looks >= self._most_looks(turns)
-        if len(turns.ratios) > 1:
-            return in_turns(turns.ratios, final)
-        return apart(other.seconds, one.seconds, steady or drift(other.conditions, one.conditions), final)
-
-    def _most_looks(self, turns: _Turns) -> int:
-        """What was looked at beside other processes is looked at as often again in quiet."""
-        return LOOKS + (min(turns.disturbed, LOOKS) if turns.disturbed and self._idle() else 0)
-
-    def _open(self, state: _Player) -> list[Task]:
-        """Candidates that are timed once more: the fastest, then those that are neither sure nor settled."""
-        board = state.board
-        if board is None:
-            return []
-        ranked: list[tuple[float, int, Task, Speed]] = []
-        for number, task in enumerate(state.candidates):
-            if task.key == board.key:
-                speed = self._speed_of(task.key, board.hash, task.hash, task.steady)
-                if speed is not None:
-                    ranked.append((-speed.value, number, task, speed))
-        ranked.sort(key=lambda entry: entry[:2])
-        looks = [self._turns.get((t.key, board.hash, t.hash), _Turns()).looks for _, _, t, _ in ranked]
-        again = [
-            task
-            for (_, _, task, speed), taken in zip(ranked[:FINALISTS], looks, strict=False)
-            if taken < FINAL_LOOKS and task.steady != 1 and not speed.final
-        ]
-        return again + [
-            task
-            for _, _, task, speed in ranked
-            if speed.verdict == "unsure" and task.steady is None and task not in again
-        ]
-
-    def _doubtful(self, state: _Player) -> list[Task]:
-        """What is doubted, once the machine does nothing else."""
-        doubted = self._doubted(state)
-        return doubted if doubted and self._idle() else []
-
-    def _doubted(self, state: _Player) -> list[Task]:
-        """Of the board, the start and the line what has a time that was not taken in quiet."""
-        doubted = []
-        for task in dict.fromkeys((*state.references, *state.line)):
-            outcome = self._results.get(task.id)
-            busy = outcome is not None and outcome.ok and not outcome.conditions.quiet
-            if busy and task.steady is None and self._retaken.get(task.id, 0) < RETAKEN:
-                doubted.append(task)
-        return doubted
-
-    def _keep(self, task: tuple[str, str], outcome: Outcome) -> None:
-        self._results[task] = outcome
-        while len(self._results) > KEPT_RESULTS:
-            self._results.popitem(last=False)
+            return [self.standings.speed(key, against, h, steady) for h in hashes]
 
     def running(self, key: str) -> set[str]:
         """Hashes of the programs of the batch that is being measured."""
@@ -352,13 +228,13 @@ class MeasuringQueue:
             state = self._players.get(player)
             if state is None:
                 return 0
-            return len(state.tasks) or len(self._open(state)) or len(self._doubtful(state))
+            return len(state.tasks) or len(self._more(state))
 
     def waits_for_quiet(self, player: str) -> bool:
         """Would more be timed again for the player, did the machine do nothing else?"""
         with self._lock:
             state = self._players.get(player)
-            return state is not None and bool(self._doubted(state))
+            return state is not None and bool(self.standings.doubted((*state.references, *state.line)))
 
     def seconds_left(self, player: str) -> float | None:
         """How long the player's open programs take at the pace so far; None before a pace is known."""
@@ -454,8 +330,7 @@ class MeasuringQueue:
         live = [
             (state.served, name)
             for name, state in self._players.items()
-            if now - state.renewed <= self._lease
-            and (state.tasks or self._open(state) or self._doubtful(state))
+            if now - state.renewed <= self._lease and (state.tasks or self._more(state))
         ]
         if not live:
             return None
@@ -464,10 +339,10 @@ class MeasuringQueue:
         self._turn += 1
         state.served = self._turn
         if not state.tasks:
-            due = self._open(state)[:GROUP]
+            due = self.standings.open(state.board, state.candidates)[:GROUP]
             if due:
                 return _Batch(player, due, again=True, against=state.board)
-            return _Batch(player, self._doubtful(state)[:1], careful=True, again=True)
+            return _Batch(player, self._more(state)[:1], careful=True, again=True)
         queued = sorted(state.tasks.values(), key=_rank)
         careful = queued[0][0] == 0
         if careful:  # the position itself: alone, and with more runs
@@ -480,7 +355,7 @@ class MeasuringQueue:
         key = queued[0][2].key
         tasks = [task for _, _, task in queued if task.key == key][:count]
         board = state.board
-        known = self._results.get(board.id) if board is not None else None
+        known = self.standings.outcome(board.id) if board is not None else None
         held = board if board is not None and known is not None and known.ok and board.key == key else None
         return _Batch(player, tasks, careful, against=None if careful else held)
 
@@ -521,17 +396,15 @@ class MeasuringQueue:
         stopped = cancelled()
         for task in batch.tasks:  # never ask again for what gave no answer: it would be asked for ever
             if batch.again and not stopped:
-                self._looked(task, against, answered.get(task.hash))
+                with self._lock:
+                    self.standings.looked(task, against, answered.get(task.hash))
             elif task.hash not in answered and not stopped:
                 self._store(task, Outcome("crash", message="The measurer gave no result for this program."))
 
-    def _looked(self, task: Task, against: Task | None, outcome: Outcome | None) -> None:
-        """Another look that gave no rounds counts too, and so does a time taken again."""
-        with self._lock:
-            if against is None:
-                self._retaken[task.id] = self._retaken.get(task.id, 0) + 1
-            elif outcome is None or not outcome.ratios:
-                self._turns.setdefault((task.key, against.hash, task.hash), _Turns()).looks += 1
+    def _more(self, state: _Player) -> list[Task]:
+        """What is timed once more when all is known: what is open, then what is doubtful."""
+        due = self.standings.open(state.board, state.candidates)
+        return due or self.standings.doubtful((*state.references, *state.line))
 
     def _present(self, player: str) -> bool:
         """Does the player still look at the results?"""
@@ -541,18 +414,7 @@ class MeasuringQueue:
 
     def _store(self, task: Task, outcome: Outcome, against: Task | None = None) -> None:
         with self._lock:
-            if against is not None and outcome.ratios:
-                pair = (task.key, against.hash, task.hash)
-                turns = self._turns.setdefault(pair, _Turns())
-                turns.ratios = (*turns.ratios, *outcome.ratios)[-MOST_RATIOS:]
-                turns.looks += 1
-                turns.disturbed += outcome.conditions.busy
-                self._turns.move_to_end(pair)
-                while len(self._turns) > KEPT_TURNS:
-                    self._turns.popitem(last=False)
-            taken = time.time() if outcome.taken is None else outcome.taken
-            outcome = replace(outcome, ratios=(), taken=taken)
-            self._keep(task.id, outcome.better(self._results.get(task.id)))
+            self.standings.add(task, outcome, against)
             self._running.pop(task.id, None)
             for state in self._players.values():
                 state.tasks.pop(task.id, None)
