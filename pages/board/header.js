@@ -30,8 +30,6 @@ class Header {
     for (const [name, each] of Object.entries(this.metric)) each.root.classList.add(`metric-${name}`);
     this.machine = el("span", { class: "machine" });
     this.metric.time.root.firstChild.append(this.machine);
-    this.again = el("button", { class: "link", type: "button", hidden: true, onclick: act("yardstick") });
-    this.metric.gain.root.append(this.again);
     this.metric.best.root.classList.add("link");
     this.metric.best.root.addEventListener("click", () => {
       const best = board.feed && board.feed.best;
@@ -86,7 +84,7 @@ class Header {
     this.lastMove();
     const gain = known && start > 0 ? start / now.seconds : null;
     m.gain.set(gain ? ratio(gain) : "–", start > 0 ? `start ${duration(start)}${feed.yardstick.busy ? ", busy" : ""}` : "");
-    this.yardstick(feed.yardstick, start, simulated);
+    m.gain.root.title = start > 0 && !simulated ? `Against this game's start program: ${duration(start)}, taken ${provenance(feed.yardstick)}.` : m.gain.about;
     m.best.set(best && start > 0 ? ratio(start / best.seconds) : "–",
       best ? (best.id === this.board.data.position.id ? "here" : `${duration(best.seconds)}, move ${best.ply}`) : "");
     const gigabytes = known && work.bytes ? work.bytes / now.seconds / 1e9 : null;
@@ -132,17 +130,6 @@ class Header {
     put(this.machine, busy ? `busy ${machine.share}%` : "machine idle");
     this.machine.title = busy ? `The machine is ${machine.words}. Times are taken in turns, so that moves can be told apart all the same; a time taken now is marked, and taken again in quiet.`
       : "Other processes leave the machine alone.";
-  }
-
-  /** The start's time that speed-ups stand on; a better one is offered, and changes nothing by itself. */
-  yardstick(yardstick, start, simulated) {
-    const again = yardstick && yardstick.again;
-    this.metric.gain.root.title = yardstick && !simulated
-      ? `Against this game's start program: ${duration(start)}, taken ${provenance(yardstick)}.` : this.metric.gain.about;
-    show(this.again, Boolean(again));
-    if (!again) return;
-    put(this.again, `use ${duration(again.seconds)}`);
-    this.again.title = `The start was timed again: ${duration(again.seconds)} (${provenance(again)}); speed-ups stand on ${duration(start)} (${provenance(yardstick)}). Press to let them stand on the new time.`;
   }
 
   /** What the last move did to the time, beside the time itself. */

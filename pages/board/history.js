@@ -145,8 +145,10 @@ class Chart {
     this.board = board;
     this.canvas = svg("svg", { class: "chart", role: "img" });
     this.basis = el("span", { class: "note-of" });
+    this.again = el("button", { class: "small", type: "button", hidden: true, onclick: () => board.send("yardstick") });
     this.root = el("section", { class: "pane chart-pane", "aria-label": "Speed-up over moves" },
-      el("header", { class: "pane-head" }, el("h2", {}, "Speed-up over moves"), this.basis), el("div", { class: "chart-box" }, this.canvas));
+      el("header", { class: "pane-head" }, el("h2", {}, "Speed-up over moves"),
+        el("div", { class: "extras" }, this.basis, this.again)), el("div", { class: "chart-box" }, this.canvas));
     this.canvas.addEventListener("click", (event) => {
       const dot = event.target.closest("[data-id]");
       if (dot) board.send("goto", { id: Number(dot.dataset.id) });
@@ -159,12 +161,17 @@ class Chart {
     this.draw();
   }
 
-  /** Which time of the start the speed-ups stand on. */
+  /** Which time of the start the speed-ups stand on; a better one is offered, and changes nothing by itself. */
   tellBasis(feed) {
     const { yardstick } = feed;
     const simulated = this.board.data.game.unit === "cycles";
     put(this.basis, yardstick && feed.start > 0 ? `against ${duration(feed.start)}${simulated ? "" : `, ${moment(yardstick.taken)}${yardstick.busy ? ", busy" : ""}`}` : "");
     this.basis.title = yardstick ? `The start's time that speed-ups stand on, taken ${provenance(yardstick)}.` : "";
+    const again = yardstick && yardstick.again;
+    show(this.again, Boolean(again));
+    if (!again) return;
+    put(this.again, `Use ${duration(again.seconds)}`);
+    this.again.title = `The start was timed again: ${duration(again.seconds)} (${provenance(again)}). Speed-ups stand on ${duration(feed.start)} (${provenance(yardstick)}); press to let them stand on the new time.`;
   }
 
   draw() {

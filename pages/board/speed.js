@@ -29,12 +29,13 @@ class Speed {
     return this.decided ? this.brief : this.verdict === "undecided" ? "? cannot be told now" : "? not sure yet";
   }
 
-  /** ▲ 1.23×, between 1.18 and 1.27 (7 rounds). */
+  /** ▲ 1.23×, between 1.18× and 1.27×, by 7 rounds in turns with the position on the board. */
   get sentence() {
-    const between = `between ${ratio(this.low)} and ${ratio(this.high)}`;
+    const open = this.high > 10 * this.low;
+    const between = open ? "" : `between ${ratio(this.low)} and ${ratio(this.high)}, `;
     const from = this.rounds ? `${plural(this.rounds, "round")} in turns with the position on the board` : "two times of different moments";
     const then = { unsure: " It is timed again.", undecided: " What else this machine does leaves it open: measure again when it is idle." };
-    return `${this.words}: ${this.verdict === "equal" ? "" : "the speed lies "}${between}, from ${from}.${then[this.verdict] || ""}`;
+    return `${this.words}, ${between}by ${from}.${then[this.verdict] || ""}`;
   }
 }
 
