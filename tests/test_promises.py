@@ -15,18 +15,18 @@ import pytest
 
 from dojo_core import apply, parse
 from dojo_core.measure.machine import compiler_flags
-from dojo_core.measure.pool import STORED, Pool, from_double, make_pool, reach, to_double
+from dojo_core.measure.pool import STORED, from_double, to_double
 from dojo_core.program.arithmetic import rounded
-from dojo_core.program.dtypes import FLOATS, OF_REALS, arithmetic, extremes
+from dojo_core.program.dtypes import FLOATS, OF_REALS, arithmetic, extremes, holds
 from dojo_core.program.functions import FUNCTIONS
-from dojo_core.program.interpret import interpret, interpret_physical
+from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import DTYPE_BYTES
-from dojo_core.targets.cpu.code import Parameter
 from dojo_core.targets.cpu.codegen import generate
-from dojo_core.targets.cpu.limits import features, vector_bytes
+from dojo_core.targets.cpu.limits import cpu, features, vector_bytes
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, preamble
 from dojo_core.targets.gpu.codegen import generate as generate_gpu
-from tests.compiled import run, run_program
+from dojo_core.targets.target import lanes_of
+from tests.compiled import load, run, run_program
 from tests.emulated import emulate
 
 FLAGS = ["-std=gnu11", *compiler_flags(), "-w", "-fPIC", "-shared", "-lm"]
@@ -295,6 +295,50 @@ def test_c_and_the_interpreter_agree_in_every_dtype_and_width(machine, tmp_path)
     assert not wrong_widths(machine, tmp_path)
 
 
+MIXED = ("{x} + {w}", "{x}*{x}", "max({x},{w})", "min({w},{x})", "+= {x}", "max= {x}*{x}")
+
+
+def mixed(target: str, narrow: str, lanes: int) -> str:
+    """Operations of a dtype on numbers of a narrower one, which it holds."""
+    place, scopes = ("{0}", "256") if lanes == 1 else (f"{{0}}*{lanes}+{{1}}", f"{256 // lanes} {lanes}:v")
+    lines = [
+        f"kernel m_{target}_{narrow}_{lanes}",
+        "in x, w",
+        "out " + ", ".join(f"y{k}" for k in range(len(MIXED))),
+    ]
+    lines += [f"x {narrow} [256] heap", f"w {target} [256] heap"]
+    lines += [f"y{k} {target} [256] heap" for k in range(len(MIXED))]
+    for number, operation in enumerate(MIXED):
+        cell, written = f"y{number}[{place}]", operation.format(x=f"x[{place}]", w=f"w[{place}]")
+        if "= " in operation:
+            lines += [f"{scopes} {cell} = w[{place}]", f"{scopes} {cell} {written}"]
+        else:
+            lines.append(f"{scopes} {cell} = {written}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_operands_of_narrower_dtypes_are_read_exactly_in_every_width():
+    made = []
+    for target, narrow in itertools.permutations(DTYPE_BYTES, 2):
+        if holds(target, narrow):
+            for lanes in (1, *lanes_of([target, narrow], cpu())[:2]):
+                program = parse(mixed(target, narrow, lanes))
+                made.append((program, target, narrow, generate(program, "strict")))
+    library = load("\n".join(code.text for *_, code in made))
+    for program, target, narrow, code in made:
+        x, w = numbers(narrow, (256,), 1), numbers(target, (256,), 2)
+        inputs = {
+            "x": to_double(x, narrow) if narrow in FLOATS else x,
+            "w": to_double(w, target) if target in FLOATS else w,
+        }
+        got, meant = run(code, inputs, library), interpret(program, inputs)
+        for number, operation in enumerate(MIXED):
+            y = meant[f"y{number}"]
+            bad = unlike(got[f"y{number}"], rounded(y, target) if target in FLOATS else y)
+            assert not bad.any(), (target, narrow, operation, np.nonzero(bad)[0][:3])
+
+
 # ---------------------------------------------------------------------------- zeros and NaN of a maximum
 
 RECIPROCAL = """\
@@ -350,105 +394,3 @@ def test_a_gpus_maximum_is_the_same(dialect):
     got, fault = emulate(generate_gpu(program, "strict", dialect), {"x": zeros()})
     assert not fault
     np.testing.assert_array_equal(got["y"], interpret(program, {"x": zeros()})["y"])
-
-
-# ---------------------------------------------------------------------------- sums of f16 and bf16
-
-ORDERED = {
-    "stalls": ("y DTYPE [] heap", "y[] = 0\n4096 y[] += 1", 2048.0),
-    "begins elsewhere": ("y DTYPE [4] heap", "4 y[{0}] = x[{0},0]\n| 63 y[{0}] += x[{0},{1}+1]", None),
-    "of products": ("y DTYPE [4] heap", "4 y[{0}] = 0\n4 64 y[{0}] += x[{0},{1}]*x[{0},-{1}+63]", None),
-    "of columns": ("y DTYPE [64] heap", "64 y[{0}] = 0\n4 64 y[{1}] += x[{0},{1}]", None),
-    "a product": ("y DTYPE [4] heap", "4 y[{0}] = 1\n4 64 y[{0}] *= x[{0},{1}]", None),
-    "guarded": ("y DTYPE [4] heap", "4 y[{0}] = 0\n4 64 y[{0}] += x[{0},{1}] if {0}*9+{1} >= 20", None),
-    "shared cells": ("y DTYPE [67] heap", "67 y[{0}] = 0\n4 64 y[{0}+{1}] += x[{0},{1}]", None),
-    "reversed": ("y DTYPE [67] heap", "67 y[{0}] = 0\n4 64 y[{0}-{1}+63] += x[{0},{1}]", None),
-    "two in turn": ("y DTYPE [] heap", "y[] = 0\n64 y[] += x[0,{0}]\n| y[] += x[1,{0}]", None),
-    "a difference": ("y DTYPE [] heap", "y[] = 100\n4 64 y[] += -x[{0},{1}]", None),
-    "an iterator": ("y DTYPE [2] heap", "2 y[{0}] = 0\n2 64 y[{0}] += {0}*3+{1}", None),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", ORDERED)
-@pytest.mark.parametrize("dtype", ["f16", "bf16"])
-def test_a_sum_of_halves_is_rounded_after_every_term(dtype, case):
-    buffers, body, value = ORDERED[case]
-    text = f"kernel k\nin x\nout y\nx DTYPE [4, 64] heap\n{buffers}\n{body}\n".replace("DTYPE", dtype)
-    program = parse(text)
-    x = rounded(np.random.default_rng(8).standard_normal((4, 64)) + 1, dtype)
-    x[3, :2] = 0.0, -0.0
-    y = interpret(program, {"x": x})["y"]
-    np.testing.assert_array_equal(interpret_physical(program, {"x": x})["y"], y)
-    np.testing.assert_array_equal(run_program(program, {"x": x}, "strict")["y"].astype(float), y)
-    if value is not None:
-        assert y == (value if dtype == "f16" else 256)
-    else:
-        assert (y != interpret(program, {"x": x}, each_write=False)["y"]).any()
-
-
-SUM = """\
-kernel k
-in x
-out y
-domain x 1 1.01
-x bf16 [64, 4096] heap
-y bf16 [64] heap
-64 y[{0}] = 0
-| 4096 y[{0}] += x[{0},{1}]
-"""
-
-
-def judged(start, program, policy: str):
-    """What a program is off by, and may be, row by row."""
-    code = generate(start)
-    pool = make_pool(start, code.parameters, seed=1)
-    (y,) = (p for p in code.parameters if p.role == "out")
-    inputs = {k: to_double(v, "bf16") if v.dtype == np.uint16 else v for k, v in pool.inputs.items()}
-    scale = np.abs(pool.references["y"])
-    own, off = (np.abs(run_program(p, inputs)["y"] - pool.references["y"]) for p in (start, program))
-    return off, pool.tolerance(y, own, scale, policy)
-
-
-def test_a_sum_of_halves_in_another_order_is_right_where_the_policy_lets_it_be():
-    start = program = parse(SUM)
-    for move in ("split_scope y#1@1 16", "split_reduction y#1@2 p", "vectorize p#1@2"):
-        program = apply(program, move)
-    off, allowed = judged(start, start, "strict")
-    assert (off == 0).all() and np.isfinite(allowed).all()
-    off, allowed = judged(start, program, "strict")
-    assert (off > allowed).mean() > 0.9  # a row at the edge of its domain may be on either side of a rounding
-    off, allowed = judged(start, program, "reassoc")
-    assert (off > 256).all() and (off <= allowed).all()
-
-
-LARGE_INTEGERS = """\
-kernel k
-in x
-out y
-domain x 0 1000
-x f32 [16, 4096] heap
-s f32 [16] heap
-y i32 [16] heap
-16 s[{0}] = 0
-| 4096 s[{0}] += x[{0},{1}]
-16 y[{0}] = i32(s[{0}])
-"""
-
-
-def test_a_start_program_is_not_wrong_for_what_rounding_makes_of_it():
-    """A sum of seven digits and more as an integer; and one of f32 so long that it comes to a standstill."""
-    start = parse(LARGE_INTEGERS)
-    off, allowed = judged(start, start, "reassoc")
-    assert off.max() > 1 and (off <= allowed).all() and (allowed < 100).all()
-    y = Parameter("y", "f32", (), "out")
-    own, scale = np.array([1.6e10]), np.array([3.3e10])
-    for terms, wrong in ((2**26, False), (2**12, True)):
-        long = parse(
-            f"kernel k\nin x\nout y\nx f32 [{terms}] heap\ny f32 [] heap\ny[] = 0\n{terms} y[] += x[{{0}}]\n"
-        )
-        pool = Pool({}, {}, {}, reach={"y": np.asarray(reach(long, "f32"))})
-        if wrong:
-            with pytest.raises(ValueError, match="is off by"):
-                pool.tolerance(y, own, scale, "reassoc")
-        else:
-            assert (pool.tolerance(y, own, scale, "reassoc") > own).all()

@@ -8,19 +8,23 @@ import pytest
 from typer.testing import CliRunner
 
 from dojo_core import kernels
-from dojo_core.bench.roofline import Roofline
+from dojo_core.bench.roofline import PEAK, Question, Roofline
 from dojo_core.bench.summary import settled
 from dojo_core.cli import app
 from dojo_core.export import choice
 from dojo_core.export.kernel import provenance
+from dojo_core.measure.catalogue import Catalogue, Wanted
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.load import Reading, Watch
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Workload
-from dojo_core.measure.records import Record, Records, Sample
+from dojo_core.measure.records import Limit, Record, Records, Sample
+from dojo_core.service import Service
+from dojo_core.service.comparing import Comparisons
 from dojo_core.service.feed import roofline_view
 from dojo_core.service.queue import MeasuringQueue, Outcome, Task
-from dojo_core.service.wiring import RecordStore
+from dojo_core.service.shelf import Shelf
+from dojo_core.service.wiring import KernelLibrary, RecordStore
 from dojo_core.targets import origins
 from dojo_core.targets.origins import origin
 from pages.library.tables import record_cells
@@ -98,8 +102,6 @@ def test_the_best_lines_say_where_the_machine_was_busy() -> None:
 
 
 def test_the_library_marks_times_of_a_busy_machine() -> None:
-    from dojo_core.measure.catalogue import Catalogue, Wanted
-
     keep(record(2e-6, DAY, 0.6))
     with Catalogue() as catalogue:
         (row,) = catalogue.rows(Wanted())
@@ -208,3 +210,25 @@ def test_a_clock_that_tells_no_load_is_not_doubted_for_it() -> None:
     here, model = origin("cpu"), origin("snitch")
     assert here is not None and here.gauged
     assert model is not None and not model.gauged
+
+
+def test_a_comparison_that_is_kept_shows_the_limit_that_the_board_shows(tmp_path: Path) -> None:
+    here = this_machine().fingerprint
+    program = kernels.get("relu").program((8, 64))
+    kernel = Question(program, "relu", "8x64", 512.0)
+    document = {
+        "fingerprint": here, "reports": [stored(2e-4)],
+        "spec": {"kernel": "relu", "shape": "8x64", "start": program.text},
+    }  # fmt: skip
+    with Catalogue(tmp_path / "r.sqlite") as catalogue:
+        service = Service(RecordStore(catalogue), KernelLibrary(), Bench)
+        shelf = Shelf(catalogue, service, Comparisons(tmp_path / "comparisons"))
+        (report,) = shelf.settled(document)["reports"]
+        assert report["limits"]["seconds"] == 1e-4 and report["entries"][0]["share"] == 0.5
+        for name, seconds in ((kernel.stream, 5e-5), (PEAK, 1e-3)):
+            catalogue.lower_limit(here, Limit(name, seconds, "measured"))
+        (report,) = shelf.settled(document)["reports"]
+        assert report["limits"]["seconds"] == 5e-5 and report["entries"][0]["share"] == pytest.approx(0.25)
+        (report,) = shelf.settled({**document, "fingerprint": "another machine"})["reports"]
+        assert report["limits"]["seconds"] == 1e-4
+        service.close()

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from dojo_core.bench.roofline import (
 )
 from dojo_core.game import Game
 from dojo_core.measure.exclusive import measuring
-from dojo_core.measure.load import read_beside_family, share_of_others
+from dojo_core.measure.load import Gauge, read_beside_family
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Effort, Measurer, Workload
 from dojo_core.measure.records import Records
@@ -171,6 +172,29 @@ class _Limits:
         }
 
 
+class _Loads:
+    """What others took of the cores while entries were timed."""
+
+    def __init__(self) -> None:
+        self._shares: list[float] = []
+        self._gauge = Gauge(read_beside_family)
+
+    def add(self, share: float | None) -> None:
+        if share is not None:
+            self._shares.append(share)
+
+    def during(self, timed: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """An entry that does not tell itself what else the machine does."""
+        self._gauge.begin()
+        answer = timed()
+        self.add(self._gauge.share())
+        return answer
+
+    @property
+    def mean(self) -> float | None:
+        return statistics.fmean(self._shares) if self._shares else None
+
+
 def run_bench(
     game: Game,
     ours: Sequence[Entry],
@@ -198,7 +222,7 @@ def run_bench(
     needed = None if tolerant else reference
     limits = _Limits(flops_of(game))
     kernel = Question(game.start, game.kernel, game.shape, limits.flops)
-    before = read_beside_family()
+    loads = _Loads()
     with Measurer() as measurer, tempfile.TemporaryDirectory(prefix="dojo-bench-") as place:
         for entry, row in zip(ours, rows, strict=True):
             on_step(f"verifying {row.name}")
@@ -228,13 +252,12 @@ def run_bench(
         for begin, group in zip(range(0, total, rounds), groups, strict=True):
             _run_group(
                 game, workload, measurer, ours, rows, group, folder if started else None, limits, kernel,
-                range(begin, begin + rounds), lambda done: on_round(done, total), on_step, stopped, needed,
-                ready_within,
+                loads, range(begin, begin + rounds), lambda done: on_round(done, total), on_step, stopped,
+                needed, ready_within,
             )  # fmt: skip
     with kept_in(records) as known:
         told_limits = limits.told(known, kernel, rows + others)
     least = told_limits["seconds"] if told_limits else None
-    after = read_beside_family()
     program = game.current.program
     return {
         "kernel": game.kernel or game.start.name,
@@ -249,7 +272,7 @@ def run_bench(
         "machine": machine.details,
         "machine_summary": machine.summary,
         "reference": reference.entry if reference else None,
-        "load": None if before is None or after is None else share_of_others(before, after),
+        "load": loads.mean,
         "limits": told_limits,
         "remarks": [limits.message] if limits.message else [],
         "entries": [row.told(reference, least) for row in rows + others],
@@ -290,6 +313,7 @@ def _run_group(
     folder: Path | None,
     limits: _Limits,
     kernel: Question,
+    loads: _Loads,
     numbers: range,
     on_round: Callable[[int], None],
     on_step: Callable[[str], None],
@@ -339,13 +363,15 @@ def _run_group(
                     row.fail(_STATUS.get(again.status, "failed"), again.message)
                     continue
                 row.add(number, list(again.samples))
+                loads.add(again.conditions.load)
             fastest = min((min(row.rounds[number]) for row in rows if _ran(row, number)), default=0.0)
             for row, process in processes:
                 if row.status != "ok" or (turn % every and _slow(row, fastest)):
                     continue
                 try:
                     with measuring():
-                        row.add(number, [float(ns) for ns in process.ask(SAMPLES, ROUND_SECONDS)["samples"]])
+                        answer = loads.during(partial(process.ask, SAMPLES, ROUND_SECONDS))
+                    row.add(number, [float(ns) for ns in answer["samples"]])
                 except Silent as silent:
                     row.fail(silent.status, str(silent))
                 except (KeyError, TypeError, ValueError):
@@ -353,7 +379,9 @@ def _run_group(
             if probe is not None:
                 try:
                     with measuring():
-                        limits.add(number, probe.ask(SAMPLES, ROUND_SECONDS))
+                        answer = probe.ask(SAMPLES, ROUND_SECONDS)
+                    limits.add(number, answer)
+                    loads.add(answer.get("load"))
                 except Silent as silent:
                     limits.message, probe = f"The machine's limits are not known: {silent}", None
             on_round(number + 1)

@@ -68,8 +68,8 @@ class Measurer:
         self._generate = generate
         self._turn = threading.RLock()
         self._trials = Trials(self.machine, run_seconds)
-        # By code and start program, the ones used last. Records have the rest.
-        self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
+        # By code, start program and policy, the ones used last. Records have the rest.
+        self._known: OrderedDict[tuple[str, str, str], _Known] = OrderedDict()
         self._failures: dict[str, int] = {}  # crashes and timeouts of a code in this session
         self._best: dict[str, float] = {}  # seconds, by start program
 
@@ -181,10 +181,10 @@ class Measurer:
 
     def _look_up(self, job: _Job, candidate: _Candidate) -> Measurement | None:
         """What is known of generated code on this workload, if that is enough."""
-        key = (candidate.key, job.workload.start.hash)
+        key = (candidate.key, job.workload.start.hash, job.workload.policy)
         known = self._known.get(key)
         if known is None and self.records is not None:
-            record = self.records.known_code(*key, self.machine.fingerprint)
+            record = self.records.known_code(*key[:2], self.machine.fingerprint, key[2])
             if record is not None and record.status != "wrong_result":
                 known = _Known(Effort.rank_of(record.effort), Measurement.recorded(record), record.time)
                 self._remember(key, known)
@@ -209,7 +209,7 @@ class Measurer:
         code = self._code(program, policy)
         return code if isinstance(code, str) else code.text
 
-    def _remember(self, key: tuple[str, str], new: _Known) -> None:
+    def _remember(self, key: tuple[str, str, str], new: _Known) -> None:
         before = self._known.get(key)
         self._known[key] = new if before is None else new.beside(before)
         self._known.move_to_end(key)
@@ -334,7 +334,7 @@ class Measurer:
         """The worker draws inputs while the compiler runs, and beside no measurement."""
         with compiling(job.cancelled) as held:
             if held:
-                self._trials.draw(job.workload.start, start)
+                self._trials.draw(job.workload.start, start, job.workload.policy)
 
     def heard(self, workload: Workload, seconds: float) -> None:
         """Another machine like this one has measured a program as fast: slow ones are cut off by it too."""
@@ -364,7 +364,8 @@ class Measurer:
                 self._origin.record(kept, p, job.workload, job.effort, job.lines.get(p.hash, ""), job.player)
                 for p in candidate.programs
             )
-        self._remember((candidate.key, start), _Known(job.effort.rank, outcome, now, now))
+        key = (candidate.key, start, job.workload.policy)
+        self._remember(key, _Known(job.effort.rank, outcome, now, now))
         if outcome.status in BROKE:
             self._failures[candidate.key] = self._failures.get(candidate.key, 0) + 1
         if outcome.seconds is not None:

@@ -279,13 +279,16 @@ class Records:
         )  # fmt: skip
         return _record(rows[0]) if rows else None
 
-    def known_code(self, code_hash: str, start_hash: str, fingerprint: str) -> Record | None:
-        """The same for generated code, whichever program it came from, verified against one start program."""
+    def known_code(
+        self, code_hash: str, start_hash: str, fingerprint: str, policy: str | None = None
+    ) -> Record | None:
+        """The same for generated code, whichever program it came from, verified against one start program by
+        what a policy promises (None: any)."""
         rows = self._rows(
             f"SELECT * FROM measurements WHERE code_hash = ? AND start_hash = ? AND fingerprint = ? "
-            f"AND NOT ({CLAIM}) "
+            f"AND (? IS NULL OR policy = ?) AND NOT ({CLAIM}) "
             f"ORDER BY verified DESC, {BEST_FIRST}, id DESC LIMIT 1",
-            code_hash, start_hash, fingerprint,
+            code_hash, start_hash, fingerprint, policy, policy,
         )  # fmt: skip
         return _record(rows[0]) if rows else None
 

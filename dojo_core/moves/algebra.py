@@ -37,7 +37,8 @@ class UseReciprocal(Transformation):
         8 r[{0}] = 1 / s[{0}]
         | 16 y[{0},{1}] = e[{0},{1}]*r[{0}]
 
-    Promises nothing where 1/c overflows or is denormal: one rounding more, and c below 2^-126 in f32.
+    Promises the quotient with one rounding more, for a zero or an infinite c too. Promises nothing where 1/c
+    overflows or is denormal, in f32 for c below 2^-128 or above 2^126.
 
     Legal iff
       1. the policy is algebraic;
@@ -49,6 +50,8 @@ class UseReciprocal(Transformation):
 
     name = "use_reciprocal"
     family = "algebra"
+    rewrites = "/"
+    worst_inputs = ("small", "large", "zeros")
     parameters = (Parameter("operation", "reduction"), Parameter("name", "name"))
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
@@ -140,6 +143,8 @@ class DivideAgain(Transformation):
 
         8 16 y[{0},{1}] = e[{0},{1}] / s[{0}]
 
+    Promises the quotient with one rounding, for every divisor.
+
     Legal iff
       1. NAME is a temporary alone in its buffer, written by one operation ``NAME = 1 / c``, and read once
          more, as the last factor of a product into another array;
@@ -148,6 +153,8 @@ class DivideAgain(Transformation):
 
     name = "divide_again"
     family = "algebra"
+    rewrites = "/"
+    worst_inputs = ("small", "large", "zeros")
     parameters = (Parameter("name", "name"),)
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:

@@ -143,6 +143,8 @@ class Transformation:
     name: ClassVar[str]
     family: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]]
+    rewrites: ClassVar[str] = ""  # of an algebraic move: the function that stands in what it rewrites
+    worst_inputs: ClassVar[tuple[str, ...]] = ()  # of an algebraic move: names in measure/patterns.py
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
         """Every place and parameter that is well formed, numbers from a documented finite grid."""

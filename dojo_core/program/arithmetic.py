@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -201,14 +203,23 @@ ACCUMULATIONS: dict[str, Combination] = {
 }
 
 
+FEW_CELLS = 32  # Python's own floats are quicker for so few: a call of NumPy takes as long as so many of them
+
+
 def folded(operator: str, start: Array, terms: Array, dtype: str) -> Array:
     """A sum or a product of f16 or bf16, rounded after every term as the writes of a program are.
 
     ``start`` has the shape (cells), ``terms`` (steps, cells); a term is computed in f32.
     """
-    combine = np.add if operator == "+" else np.multiply
     total = np.ascontiguousarray(start, np.float32)
     steps = np.ascontiguousarray(terms, np.float32)
+    if dtype == "bf16":  # whose rounding takes a quiet NaN without a payload to itself
+        total, steps = (np.where(np.isnan(v), np.float32(np.nan), v) for v in (total, steps))
+    if total.size < FEW_CELLS:
+        with suppress(OverflowError):  # what struct raises in place of an infinity
+            pairs = zip(total.tolist(), steps.T, strict=True)
+            return np.array([_cell(operator, begun, column.tolist(), dtype) for begun, column in pairs])
+    combine = np.add if operator == "+" else np.multiply
     if dtype == "f16":
         half = np.empty(total.shape, np.float16)
         for step in steps:
@@ -216,10 +227,7 @@ def folded(operator: str, start: Array, terms: Array, dtype: str) -> Array:
             np.copyto(half, total, casting="same_kind")
             np.copyto(total, half)
         return total.astype(np.float64)
-    # bf16_bits, in place. A quiet NaN without a payload is rounded to itself.
-    steps = np.where(np.isnan(steps), np.float32(np.nan), steps)
-    total = np.where(np.isnan(total), np.float32(np.nan), total)
-    bits, odd = total.view(np.uint32), np.empty(total.shape, np.uint32)
+    bits, odd = total.view(np.uint32), np.empty(total.shape, np.uint32)  # bf16_bits, in place
     sixteen, one, below, upper = map(np.uint32, (16, 1, 0x7FFF, 0xFFFF0000))
     for step in steps:
         combine(total, step, out=total)
@@ -229,6 +237,23 @@ def folded(operator: str, start: Array, terms: Array, dtype: str) -> Array:
         np.add(bits, odd, out=bits)
         np.bitwise_and(bits, upper, out=bits)
     return total.astype(np.float64)
+
+
+def _cell(operator: str, total: float, terms: list[float], dtype: str) -> float:
+    """One cell of ``folded``. Raises OverflowError where a result is infinite."""
+    single, whole, half = (struct.Struct(f) for f in "fIe")
+    to_single, from_single = single.pack, single.unpack
+    if dtype == "f16":
+        to_half, from_half = half.pack, half.unpack
+        for term in terms:
+            (total,) = from_single(to_single(total + term if operator == "+" else total * term))
+            (total,) = from_half(to_half(total))
+        return total
+    to_bits, from_bits = whole.unpack, whole.pack
+    for term in terms:
+        (bits,) = to_bits(to_single(total + term if operator == "+" else total * term))
+        (total,) = from_single(from_bits((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000))
+    return total
 
 
 class Meaning:

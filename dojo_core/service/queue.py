@@ -374,7 +374,7 @@ class MeasuringQueue:
                 return True
             with self._lock:
                 if batch.again:
-                    state = self._players[batch.player]
+                    state = self._players.get(batch.player, _Player())
                     return batch.tasks[0] not in (*state.candidates, *state.references, *state.line)
                 if self._closed:
                     return True
