@@ -464,9 +464,15 @@ def test_finals_have_inputs_of_their_own_in_every_process() -> None:
     assert one.seed == usual
 
 
-def test_candidates_take_turns_with_what_they_are_held_against(measurer: Measurer) -> None:
+def test_candidates_take_turns_with_what_they_are_held_against(
+    measurer: Measurer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     start, told = program(START), []
     measurer.measure(Workload(start), [start], Effort.NORMAL)
+    verified, run = [], measurer._trials.run
+    monkeypatch.setattr(
+        measurer._trials, "run", lambda candidate, *rest: verified.append(candidate) or run(candidate, *rest)
+    )
     candidates = [program(SAME), program(SLOW), program(CRASH), start]
     same, slow, crash, itself = measurer.measure(
         Workload(start), candidates, against=start, on_result=lambda m: told.append(m.program_hash)
@@ -476,6 +482,7 @@ def test_candidates_take_turns_with_what_they_are_held_against(measurer: Measure
     assert crash.status == "crash" and not crash.ratios
     assert itself.ratios == (1.0,) * ROUNDS, "one code is as fast as itself, whatever a clock says"
     assert told[-1] == start.hash, "what they took turns with has a new time too"
+    assert len(verified) == len(candidates), "what is known of it is not found out again"
     again = measurer.measure(Workload(start), [program(SAME)], against=start)[0]
     assert len(again.ratios) == FIRST_ROUNDS and not again.known
     fresh = measurer.measure(Workload(start), [program(SAME)], against=start, fresh=True)[0]

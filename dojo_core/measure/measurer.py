@@ -295,7 +295,7 @@ class Measurer:
         if isinstance(made, CompileError):
             return None
         compiled = Compiled(other.programs[0], other.code, made, job.workload.policy)
-        before = self._known.get((other.key, job.workload.start.hash))
+        before = self._known.get((other.key, job.workload.start.hash, job.workload.policy))
         known = before.outcome if before is not None else None
         if known is None:  # of another process, say
             with measuring(job.cancelled) as held:
