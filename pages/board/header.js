@@ -28,7 +28,7 @@ class Header {
       rate: metric("Throughput", "The kernel's own bytes and operations, each counted once, over the time"),
     };
     for (const [name, each] of Object.entries(this.metric)) each.root.classList.add(`metric-${name}`);
-    this.machine = el("span", { class: "machine" });
+    this.machine = el("span", { class: "machine-now" });
     this.metric.time.root.firstChild.append(this.machine);
     this.metric.best.root.classList.add("link");
     this.metric.best.root.addEventListener("click", () => {
