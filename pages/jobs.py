@@ -22,7 +22,7 @@ def keep(view: JobView) -> tuple[str, int] | None:
         return None
     try:
         service = the_service()
-        return view.spec.saved, service.branch(view.spec.saved, view.spec.at, best.moves, view.spec.agent)
+        return view.spec.saved, service.branch(view.spec.saved, view.spec.at, best.moves, owner=None)
     except (Refused, IllegalMove, MoveSyntax, GameFull) as refusal:
         log.warning("what run %s found is not kept: %s", view.spec.id, refusal)
         return None

@@ -125,9 +125,9 @@ def test_a_step_is_found_again_as_it_was_left_and_no_list_shows_it(desk: Desk) -
     again = seat(desk)
     desk.open(again, "02-fusion", "a-longer-chain")
     assert panel(desk, again)["step"]["moves"] == 1
-    assert desk.games() == []
+    assert desk.games(here) == []
     copy = desk.handle(again, {"kind": "to_play"})
-    assert [game["id"] for game in desk.games()] == [copy]
+    assert [game["id"] for game in desk.games(again)] == [copy]
 
 
 def test_what_a_page_sends_may_be_anything(desk: Desk) -> None:

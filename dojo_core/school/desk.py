@@ -113,13 +113,14 @@ class Desk:
             try:
                 self.service.seat(seat.player, kept, step.measured)
                 table = seat.player.table
-                if table is not None and table.game.start == step.begin.current.program:
+                ours = table is not None and not seat.player.watching
+                if table is not None and ours and table.game.start == step.begin.current.program:
                     return
             except Refused:
                 log.info("the game %s of %s is gone", kept, step.id)
         game = step.game()
         game.id = f"{SCHOOL_GAMES}{secrets.token_hex(6)}"
-        self.service.take_in(game, seat.player.id)
+        self.service.take_in(game, seat.player.owner)
         self.progress.keep_game(seat.learner, lesson.id, step.id, game.id)
         self.service.seat(seat.player, game.id, step.measured)
 
@@ -199,7 +200,7 @@ class Desk:
     def _go_back(self, seat: Seat) -> None:
         game = self.game(seat)
         if game is not None:
-            self.service.branch(game.id, 0, [], seat.player.id, go=True)
+            self.service.branch(game.id, 0, [], seat.player.owner, go=True)
 
     def _play_solution(self, seat: Seat, step: Step) -> None:
         game = self.game(seat)
@@ -211,7 +212,7 @@ class Desk:
             raise Refused(f"This lesson's solution stops: {stopped}") from stopped
         seat.tried |= tried
         moves = [str(position.move) for position in end.line()[1:]]
-        self.service.branch(game.id, 0, moves, seat.player.id, go=True)
+        self.service.branch(game.id, 0, moves, seat.player.owner, go=True)
 
     def for_play(self, seat: Seat) -> str | None:
         """A game of one's own, as it stands on the board, for the page Play."""
@@ -219,7 +220,7 @@ class Desk:
         if game is None:
             return None
         copy = Game.from_text(self.service.game_text(game.id))
-        return self.service.take_in(copy, seat.player.id)
+        return self.service.take_in(copy, seat.player.owner, once=True)
 
     # ------------------------------------------------------------------ what happened on the board
 
@@ -261,7 +262,7 @@ class Desk:
         game = Game.from_text(self.service.game_text(game_id))
         game.id = f"{SCHOOL_GAMES}{secrets.token_hex(6)}"
         game.goto(0)
-        self.service.take_in(game, seat.player.id)
+        self.service.take_in(game, seat.player.owner)
         self.service.seat(seat.player, game.id, False)
         table = seat.player.table
         assert table is not None
@@ -278,11 +279,11 @@ class Desk:
             return
         if seat.finding != number:
             seat.finding, seat.revealed = number, 0
-        self.service.branch(game.id, review.findings[number].position, [], seat.player.id, go=True)
+        self.service.branch(game.id, review.findings[number].position, [], seat.player.owner, go=True)
 
-    def games(self) -> list[Json]:
+    def games(self, seat: Seat) -> list[Json]:
         """Saved games that can be reviewed."""
-        return library.cards(self.service.recent_games(LISTED))
+        return library.cards(self.service.recent_games(LISTED, seat.player.owner))
 
     # ------------------------------------------------------------------ for the page
 

@@ -24,7 +24,7 @@ def panel(desk: Desk, seat: Seat) -> Json:
     if seat.view == "review":
         return {**common, "review": review_words(seat)}
     if seat.view == "games":
-        return {**common, "games": desk.games()}
+        return {**common, "games": desk.games(seat)}
     return {**common, "view": "list", "list": lessons(desk, seat)}
 
 

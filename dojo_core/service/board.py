@@ -13,8 +13,8 @@ from dojo_core.targets.origins import timed
 from dojo_core.targets.target import SIMULATED
 
 
-def start_screen(games: Games, errors: dict[str, str]) -> Json:
-    """Cards of the kernels, saved games, recorded lines; ``errors`` belong to what was tried last."""
+def start_screen(games: Games, player: Player) -> Json:
+    """Cards of the kernels, saved games, recorded lines; the player's errors belong to what was tried last."""
     groups: dict[str, list[Json]] = {}
     for card in games.cards():
         groups.setdefault(card.group, []).append(
@@ -45,9 +45,13 @@ def start_screen(games: Games, errors: dict[str, str]) -> Json:
         "targets": [
             {"name": name, "words": words, "sentence": sentence} for name, words, sentence in TARGETS
         ],
-        "games": library.cards(games.recent(library.LISTED)),
+        "games": [
+            {**card, "yours": games.may_change(game.player, player.owner)}
+            for game in games.recent(library.LISTED, player.owner)
+            for card in library.cards([game])
+        ],
         "lines": lines,
-        "errors": errors,
+        "errors": player.errors,
     }
 
 
@@ -73,6 +77,7 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
             "policy": game.policy, "target": game.target, "rules": _rules(game),
             "timed": timed(game.target), "unit": "cycles" if game.target in SIMULATED else "seconds",
             "by": table.by, "changes": table.changes,
+            "watching": table.source is not None,
         },
         "position": {"id": here.id, "parent": here.parent, "hash": here.program.hash},
         "program": program,

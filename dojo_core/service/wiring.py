@@ -68,8 +68,11 @@ class RecordStore:
     def delete_game(self, game: str) -> None:
         self._records.delete_game(game)
 
-    def recent_games(self, limit: int) -> list[SavedText]:
-        return [_saved(game) for game in self._records.games(limit=limit)]
+    def give_game(self, game: str, before: str, owner: str) -> None:
+        self._records.give_game(game, before, owner)
+
+    def recent_games(self, limit: int, owner: str) -> list[SavedText]:
+        return [_saved(game) for game in self._records.games(owner, limit, nobodys=True)]
 
     def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]:
         here = origin(workload.target)
@@ -229,12 +232,12 @@ def limit(table: Table) -> Roofline | None:
     return roofline(game.start, game.kernel, game.shape, table.work[0])
 
 
-def open_service(lines: Path, advise: Advise | None = None) -> Service:
+def open_service(lines: Path, advise: Advise | None = None, local: bool = False) -> Service:
     """The service on this user's data directory; ``lines`` is the folder of recorded lines, ``advise`` the
-    pass that hints come from."""
+    pass that hints come from, ``local``: only this machine's own people can reach it."""
     home = data_directory()
     start_log(home)
     records = Records(home / "records.sqlite")
     records.prune_games(time.time() - EMPTY_GAMES_SECONDS)
     store, library = RecordStore(records), KernelLibrary()
-    return Service(store, library, lambda: MeasurerBench(records), lines, assemble, limit, advise)
+    return Service(store, library, lambda: MeasurerBench(records), lines, assemble, limit, advise, local)

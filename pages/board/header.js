@@ -38,11 +38,14 @@ class Header {
     this.queueBox = el("div", { class: "queue" }, el("div", { class: "queue-line" }, this.queue, b.measure), this.progress);
     this.banner = el("div", { class: "banner", role: "alert", hidden: true },
       el("span", {}, ""), el("button", { class: "small", type: "button", onclick: act("restart") }, "Restart the measurer"));
+    this.watched = el("div", { class: "banner watched", role: "status", hidden: true },
+      el("span", {}, "You are watching: this game belongs to another browser, and you see what is played there."),
+      el("button", { class: "small primary", type: "button", title: "Makes a copy of your own; this game stays as it is", onclick: act("fork") }, "Fork: play on from here"));
     this.root = el("header", { class: "top" },
       el("div", { class: "title-row" }, this.title, this.about, el("span", { class: "spring" }), b.fresh, b.save, b.review, b.keys),
       el("div", { class: "metric-row" }, this.metric.time.root, this.metric.gain.root, this.metric.best.root,
         this.metric.rate.root, this.queueBox, el("div", { class: "navs" }, b.hint, b.undo, b.first, b.back, b.forward, b.last, b.branch)),
-      this.banner);
+      this.watched, this.banner);
   }
 
   update() {
@@ -54,6 +57,10 @@ class Header {
     const line = history.line;
     const at = line.indexOf(position.id);
     this.buttons.first.disabled = this.buttons.back.disabled = this.buttons.undo.disabled = at <= 0;
+    const { watching } = this.board;
+    show(this.watched, watching);
+    if (watching) this.buttons.undo.disabled = true;
+    this.buttons.undo.title = watching ? WATCHING : "Take the last move back; it stays in the history (U)";
     this.buttons.forward.disabled = this.buttons.last.disabled = at >= line.length - 1;
     this.buttons.branch.disabled = !history.branches;
     this.refresh();
@@ -61,9 +68,9 @@ class Header {
 
   /** The page Learn reviews it; it is found by the game's id. */
   review() {
-    const { player, game } = this.board.data;
+    const { game } = this.board.data;
     const base = window.location.pathname.replace(/[^/]*$/, "");
-    window.location.assign(`${base}learn?p=${player}&g=${game.id}&review=${game.id}`);
+    window.location.assign(`${base}learn?g=${game.id}&review=${game.id}`);
   }
 
   refresh() {

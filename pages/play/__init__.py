@@ -6,6 +6,7 @@ from pages.board import board, feed
 from pages.shared import the_player, the_service
 
 POLL = 0.5  # seconds
+WATCHING = 2.0  # seconds between two looks at somebody else's game
 
 _STYLE = """<style>
 .st-key-feed, [data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"] > .st-key-feed)
@@ -32,9 +33,11 @@ def page() -> None:
     data = service.board(player)
     # The board itself keeps the address: only there are a move of the player's and one of the browser's
     # Back told apart (address.js).
-    board(key="board", data={**data, "player": player.id}, on_events_change=events_came)
+    board(key="board", data=data, on_events_change=events_came)
 
     polling = service.polling(player)
+    # Whoever watches has no part in what is under way, and sees what is played all the same.
+    every = POLL if polling else WATCHING if player.watching else None
 
     def times() -> None:
         going_on = service.polling(player)  # asked before the feed: the last poll brings all there is
@@ -42,4 +45,4 @@ def page() -> None:
         if service.board_version(player) != drawn or (polling and not going_on):
             st.rerun()
 
-    st.fragment(run_every=POLL if polling else None)(times)()
+    st.fragment(run_every=every)(times)()

@@ -72,10 +72,9 @@ def _start() -> None:
         return
     try:
         if where == places[-1]:
-            saved = the_service().new_game(name, shape, policy, the_player().id)
+            saved = the_service().new_game(name, shape, policy, the_player().owner)
         else:
-            assert game is not None
-            saved = game.id
+            saved = _own_game()
         position = Game.from_text(the_service().game_text(saved))
         if position.target != "cpu":
             st.error("Agents measure on this machine's processor: choose a game for the target cpu.")
@@ -90,6 +89,15 @@ def _start() -> None:
         st.error(str(refusal))
         return
     runs.show("watch", found)
+
+
+def _own_game() -> str:
+    """The game on this tab's board; a copy where it is somebody else's: what a run finds becomes a variation of it."""
+    player = the_player()
+    if player.watching:
+        the_service().play_on(player)
+    assert player.table is not None
+    return player.table.game.id
 
 
 def _players(first: str, second: str, seed: int) -> list[tuple[str, int]]:
