@@ -1,8 +1,8 @@
 """Whose a game is: a browser's, known by a secret that it keeps, or a login's.
 
 An owner is a text that is kept beside the game. That of a browser holds a digest of its secret: neither the
-database nor a page shows what would let anybody else in. Games of a Dojo that knew no owners, and those that agents
-made at the command line, have another text there: they are nobody's.
+database nor a page shows what would let anybody else in. Games of a Dojo that knew no owners, and those that
+agents made at the command line, have another text there: they are nobody's.
 """
 
 from __future__ import annotations
@@ -11,10 +11,6 @@ import hashlib
 
 BROWSER, LOGIN, VISITOR = "browser:", "login:", "visitor:"
 OWNED = (BROWSER, LOGIN, VISITOR)
-
-WATCHING = (
-    "This game belongs to another browser: you can watch it, not change it. Play on in a copy of your own (Fork)."
-)
 
 
 def of_browser(secret: str) -> str:
@@ -39,8 +35,8 @@ def is_nobodys(owner: str) -> bool:
 def may_claim(owner: str, before: str, local: bool) -> bool:
     """May ``owner`` have a game of ``before``, because it is nobody's?
 
-    Where the app serves one machine alone (``local``), the first browser that opens it; elsewhere the account whose
-    it was before owners were told apart.
+    Where the app serves one machine alone (``local``), the first browser that opens it; elsewhere the account
+    whose it was before owners were told apart.
     """
     if not is_nobodys(before):
         return False
@@ -51,4 +47,10 @@ def name(owner: str) -> str:
     """An owner as a list shows it to others."""
     if owner.startswith(LOGIN):
         return owner.removeprefix(LOGIN)
-    return "another browser" if owner.startswith(OWNED) else owner or "–"
+    return (owner or "–") if is_nobodys(owner) else "another browser"
+
+
+def watching(owner: str) -> str:
+    """What is said to whoever opens a game of this owner without being it."""
+    whose = "has no owner" if is_nobodys(owner) else f"belongs to {name(owner)}"
+    return f"This game {whose}: you can watch it, not change it. Play on in a copy of your own (Fork)."

@@ -51,9 +51,9 @@ def refusal(headers: Mapping[str, str]) -> str | None:
 
 # ---------------------------------------------------------------------- which browser it is
 
-# A game belongs to the browser that began it. Its secret is set with the first page that it gets, and no script and no
-# address ever holds it; the mark beside it, which a script may read, tells a page whether its session knows the browser
-# by the same secret (bar.js).
+# A game belongs to the browser that began it. Its secret is set with the first page that it gets, and no
+# script and no address ever holds it; the mark beside it, which a script may read, tells a page whether its
+# session knows the browser by the same secret (bar.js).
 SECRET, BROWSER_MARK = "dojo_browser", "dojo_browser_mark"
 SECRET_KEPT = 400 * 86_400  # seconds; as long as browsers keep a cookie at most, begun anew with each page
 
@@ -145,9 +145,8 @@ def _is_of_this_machine(address: str) -> bool:
 
 def is_private() -> bool:
     """Can only people of this machine reach the app, and is there nothing that tells them apart?"""
-    address, names = config.get_option("server.address") or "0.0.0.0", config.get_option("server.allowedHosts")
-    here = all(_is_of_this_machine(str(name)) for name in names)
-    return _is_of_this_machine(address) and here and not has_login()
+    places = [config.get_option("server.address") or "0.0.0.0", *config.get_option("server.allowedHosts")]
+    return all(_is_of_this_machine(str(place)) for place in places) and not has_login()
 
 
 def has_login() -> bool:

@@ -57,8 +57,8 @@ def the_owner() -> str:
 
 
 def the_player() -> Player:
-    """Who plays in this tab, the same on all pages. The address names the game, for a reload or another tab; whose it
-    is, it does not say."""
+    """Who plays in this tab, the same on all pages. The address names the game, for a reload or another tab;
+    whose it is, it does not say."""
     service, state = the_service(), st.session_state
     if "player" not in state:
         asked = st.query_params.get("g")

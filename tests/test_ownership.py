@@ -64,7 +64,9 @@ FORGED = [
 
 
 @pytest.mark.parametrize(("kind", "fields"), FORGED)
-def test_who_watches_changes_nothing_whatever_is_sent(ann: Page, ben: Page, kind: str, fields: dict[str, str]) -> None:
+def test_who_watches_changes_nothing_whatever_is_sent(
+    ann: Page, ben: Page, kind: str, fields: dict[str, str]
+) -> None:
     game = ann.board["game"]["id"]
     before = ann.service.game_text(game)
     assert ben.board["game"]["id"] == game and ben.board["game"]["watching"]
@@ -115,7 +117,7 @@ def test_two_tabs_of_one_browser_and_a_visit_after_a_restart_own_the_game(tmp_pa
     assert ann.board["game"]["by"] == "tab" and SPLIT in played(ann)
     again = Service(RecordStore(Records(tmp_path / "records.sqlite")), Kernels(), Bench)
     for owner, watching in ((ANN, False), (BEN, True)):
-        assert again.board(again.player(None, game, owner))["game"]["watching"] == watching
+        assert bool(again.board(again.player(None, game, owner))["game"]["watching"]) == watching
     again.close()
 
 
@@ -161,7 +163,7 @@ def test_what_is_opened_again_is_the_same_game_until_it_is_changed(service: Serv
     assert played(ann) == [None, JOIN, REUSE]
 
 
-# ---------------------------------------------------------------------- games from before, and whose they become
+# ---------------------------------------------------------------------- games from before
 
 
 @pytest.fixture
@@ -193,14 +195,15 @@ def test_on_ones_own_machine_an_old_game_is_the_first_browsers_that_opens_it(old
 
 def test_on_a_server_an_old_game_is_left_to_all_but_its_account(old: Path) -> None:
     service = Service(RecordStore(Records(old)), Kernels(), Bench)
-    ada, ben = Page(service, "ada", of_login("ada@example.org")), Page(service, "ben", of_login("ben@example.org"))
+    ada, ben = (Page(service, name, of_login(f"{name}@example.org")) for name in ("ada", "ben"))
     for game, page, watching in (
         ("tabs", ada, True), ("tabs", ben, True), ("adas", ben, True), ("adas", ada, False)
     ):  # fmt: skip
         page.send("open", game=game)
-        assert page.board["game"]["watching"] == watching
+        assert bool(page.board["game"]["watching"]) == watching
         page.send("leave")
-    assert {card["id"]: card["yours"] for card in ada.board["start"]["games"]} == {"adas": True, "tabs": False}
+    yours = {card["id"]: card["yours"] for card in ada.board["start"]["games"]}
+    assert yours == {"adas": True, "tabs": False}
     assert games_of(ben) == ["tabs"]
     service.close()
 

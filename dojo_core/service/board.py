@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dojo_core.game import Game
+from dojo_core.ownership import watching
 from dojo_core.service import library
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.changes import usable_recipes
@@ -14,7 +15,7 @@ from dojo_core.targets.target import SIMULATED
 
 
 def start_screen(games: Games, player: Player) -> Json:
-    """Cards of the kernels, saved games, recorded lines; the player's errors belong to what was tried last."""
+    """Cards of the kernels, saved games, recorded lines; the player's errors are of what was tried last."""
     groups: dict[str, list[Json]] = {}
     for card in games.cards():
         groups.setdefault(card.group, []).append(
@@ -77,7 +78,7 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
             "policy": game.policy, "target": game.target, "rules": _rules(game),
             "timed": timed(game.target), "unit": "cycles" if game.target in SIMULATED else "seconds",
             "by": table.by, "changes": table.changes,
-            "watching": table.source is not None,
+            "watching": "" if table.source is None else watching(table.owner),
         },
         "position": {"id": here.id, "parent": here.parent, "hash": here.program.hash},
         "program": program,

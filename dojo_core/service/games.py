@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from dojo_core.faults import program_fault
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, read_line
-from dojo_core.ownership import WATCHING, may_claim
+from dojo_core.ownership import may_claim, watching
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
@@ -112,7 +112,7 @@ class Games:
         return table
 
     def seat(self, game_id: str, owner: str) -> Table:
-        """The table of a saved game for its owner, which is whoever may claim it; for others one to watch it at."""
+        """The table of a saved game for its owner, or who may claim it; for others one to watch it at."""
         table = self._claimed(game_id, owner)
         return table if table.owner == owner else watched(table)
 
@@ -120,7 +120,7 @@ class Games:
         """The table of a saved game, to change it. Raises Refused where it is somebody else's."""
         table = self._claimed(game_id, owner)
         if table.owner != owner:
-            raise Refused(WATCHING)
+            raise Refused(watching(table.owner))
         return table
 
     def _claimed(self, game_id: str, owner: str) -> Table:
@@ -131,7 +131,7 @@ class Games:
         return table
 
     def may_change(self, before: str, owner: str) -> bool:
-        """May an owner change a game of ``before``: because it is theirs, or nobody's and they may claim it?"""
+        """May an owner change a game of ``before``: is it theirs, or nobody's so that they may claim it?"""
         return before == owner or may_claim(owner, before, self._local)
 
     def _opened(self, game_id: str, saved: SavedText | None) -> Table:
@@ -196,7 +196,7 @@ class Games:
         if saved is None:
             raise Refused("This game is deleted already.")
         if not self.may_change(saved.player, owner):
-            raise Refused(WATCHING)
+            raise Refused(watching(saved.player))
         self._store.delete_game(game_id)
         return saved
 
@@ -216,7 +216,10 @@ class Games:
             self.save(table, library.notes_in(saved.text))
 
     def kept_already(self, game: Game, owner: str) -> bool:
-        """Has an owner this very game, not changed since it came? ``game`` gets its id then, else one that is free."""
+        """Has an owner this very game, not changed since it came?
+
+        ``game`` gets its id then, else one that is free.
+        """
         played = _played(game.to_text())
         for copy in itertools.count():
             told = "\n".join([owner, str(copy), *played])

@@ -23,8 +23,8 @@ __all__ = ["Player", "Refused", "Table"]
 class Table:
     """Players at the same table see the same game. ``lock`` is held while the game is read or changed.
 
-    Only its owner sits at a game's own table. Whoever else opens the game gets a table of their own with a copy, kept
-    as the ``source`` has it: they look around as they like, and nothing they do reaches the game.
+    Only its owner sits at a game's own table. Whoever else opens the game gets a table of their own with a
+    copy, kept as the ``source`` has it: they look around as they like, and nothing they do reaches the game.
     """
 
     game: Game

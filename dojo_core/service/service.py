@@ -18,7 +18,7 @@ from dojo_core.game import Game, GameFull
 from dojo_core.moves import IllegalMove, MoveSyntax, why
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
-from dojo_core.ownership import WATCHING
+from dojo_core.ownership import watching
 from dojo_core.program.expressions import TextError
 from dojo_core.service import board, feed, library
 from dojo_core.service.attention import Attention
@@ -64,7 +64,7 @@ class Service:
         advise: Advise | None = None,
         local: bool = False,
     ) -> None:
-        """``local``: only this machine's own people can reach it, so games that are nobody's may be claimed."""
+        """``local``: only this machine's own people can reach it; games that are nobody's may be claimed."""
         self.queue = MeasuringQueue(make_bench)
         self.queue.begin()
         self._games = Games(store, kernels, lines, local)
@@ -82,8 +82,8 @@ class Service:
     def player(self, player: str | None, game: str | None = None, owner: str = "") -> Player:
         """The player of that id, made if need be, at the table of ``game`` if one is named.
 
-        ``owner`` is whose games it may change (dojo_core/ownership.py). Without an id it is a new one: each tab goes
-        its own way.
+        ``owner`` is whose games it may change (dojo_core/ownership.py). Without an id it is a new one: each
+        tab goes its own way.
         """
         if player is None or not _plain(player):
             player = secrets.token_hex(5)
@@ -191,7 +191,7 @@ class Service:
         return self._games.recent(limit, owner)
 
     def may_change(self, before: str, owner: str) -> bool:
-        """May an owner change a game of ``before``: because it is theirs, or nobody's and they may claim it?"""
+        """May an owner change a game of ``before``: is it theirs, or nobody's so that they may claim it?"""
         return self._games.may_change(before, owner)
 
     def known(self, table: Table, hashes: Sequence[str]) -> list[Outcome | None]:
@@ -219,9 +219,9 @@ class Service:
     ) -> int:
         """Play moves from a position of a saved game, as a variation where others were played there.
 
-        The position that they lead to; the cursor goes there only with ``go``. ``owner`` is who asks for it, None where
-        the game's own did when they had a run begin there. Raises Refused, IllegalMove, MoveSyntax or GameFull; the
-        game is as before then.
+        The position that they lead to; the cursor goes there only with ``go``. ``owner`` is who asks for it,
+        None where the game's own did when they had a run begin there. Raises Refused, IllegalMove, MoveSyntax
+        or GameFull; the game is as before then.
         """
         table = self._games.saved(game) if owner is None else self._games.own(game, owner)
         with table.lock:
@@ -360,10 +360,11 @@ class Service:
         self._begin(player, game)
 
     def _apply_at(self, player: Player, table: Table, client: str, kind: str, event: Json) -> None:
-        """An event at a table, which is locked. All that changes a game passes here: a watcher's goes no further."""
+        """An event at a table, which is locked. All that changes a game passes here; a watcher's goes no
+        further."""
         game = table.game
         if table.source is not None and kind not in LOOKING:
-            raise Refused(WATCHING)
+            raise Refused(watching(table.owner))
         if kind == "measure":
             player.measuring = table.measuring = bool(event.get("on"))
             self._attention.attend(player, table, again=True)

@@ -52,7 +52,6 @@ LARGEST_GAME = 512 * 1024  # bytes of a .dojo file
 LARGEST_RECORDS = 16 << 20  # bytes of a file of records
 RECORDS_OFFERED = 8  # of the fastest, to be compared
 CLAIM = "# claims "
-NOT_YOURS = "A game among these belongs to another browser: only there it can be deleted. Nothing was deleted."
 _CLAIMED = re.compile(r"^# claims (\d+(?:\.\d+)?)×(?: on (.*))?$", re.MULTILINE)
 
 
@@ -167,7 +166,7 @@ class Shelf:
         return self.comparisons.seconds(board.start_hash, board.fingerprint, baseline)
 
     def games(self, words: str = "", owner: str | None = None, limit: int = saved.LISTED) -> list[GameCard]:
-        """Saved games with moves of an owner, or all; last played first. ``words`` must stand in title or kernel."""
+        """Saved games with moves, last played first, of an owner or of all; ``words`` must stand in them."""
         found = []
         for game in self.catalogue.games(owner, limit, nobodys=True):
             what = saved.outline(game.text)
@@ -429,7 +428,9 @@ class Shelf:
         """Raises Refused, and deletes none, where one of them is somebody else's."""
         games = [game for game in (self.catalogue.game(each) for each in ids) if game is not None]
         if not all(self._service.may_change(game.player, owner) for game in games):
-            raise Refused(NOT_YOURS)
+            raise Refused(
+                "One of these games is not yours: only its owner can delete it. Nothing was deleted."
+            )
         for game in games:
             self.catalogue.delete_game(game.id)
         named = games[0].title if len(games) == 1 else f"{len(games)} games"

@@ -1,7 +1,6 @@
 // The board: it holds the panes together, owns the selection, and passes on what the server tells.
 
 const CHANGES = ["play", "take_back", "delete", "undelete", "promote", "ask_drop", "drop"]; // the server refuses them besides
-const WATCHING = "This game belongs to another browser: you watch it. Play on in a copy of your own (Fork).";
 
 class Board {
   constructor(root) {
@@ -167,18 +166,18 @@ class Board {
     this.notice.tell(text, kind, action);
   }
 
-  /** Is it somebody else's game? It is seen as they play it, and left as it is. */
+  /** Of somebody else's game, which is seen as they play it and left as it is: why that is. Else empty. */
   get watching() {
-    return Boolean(this.data && this.data.game && this.data.game.watching);
+    return (this.data && this.data.game && this.data.game.watching) || "";
   }
 
   /** Attributes of a button that changes the game: who watches sees that there is one, and why it does nothing. */
   changing() {
-    return this.watching ? { disabled: "", title: WATCHING } : {};
+    return this.watching ? { disabled: "", title: this.watching } : {};
   }
 
   send(kind, fields = {}) {
-    if (this.watching && CHANGES.includes(kind)) return this.tell(WATCHING);
+    if (this.watching && CHANGES.includes(kind)) return this.tell(this.watching);
     const at = this.data && this.data.view === "play" ? { game: this.data.game.id, position: this.data.position.id } : {};
     return this.events.add({ kind, ...at, ...fields });
   }

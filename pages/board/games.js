@@ -31,7 +31,7 @@ class GamesDialog {
 
   row(game) {
     const send = (kind, fields = {}) => this.board.send(kind, { game: game.id, ...fields });
-    const others = game.yours ? {} : { disabled: "", title: WATCHING };
+    const others = game.yours ? {} : { disabled: "", title: "This game is not yours: open it, and play on in a copy" };
     const rename = (to) => { this.renaming = to; this.update(); };
     if (this.renaming === game.id) {
       const field = el("input", { class: "field", value: game.title, maxlength: "80", "aria-label": "Title" });

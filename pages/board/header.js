@@ -39,7 +39,7 @@ class Header {
     this.banner = el("div", { class: "banner", role: "alert", hidden: true },
       el("span", {}, ""), el("button", { class: "small", type: "button", onclick: act("restart") }, "Restart the measurer"));
     this.watched = el("div", { class: "banner watched", role: "status", hidden: true },
-      el("span", {}, "You are watching: this game belongs to another browser, and you see what is played there."),
+      el("span", {}, ""),
       el("button", { class: "small primary", type: "button", title: "Makes a copy of your own; this game stays as it is", onclick: act("fork") }, "Fork: play on from here"));
     this.root = el("header", { class: "top" },
       el("div", { class: "title-row" }, this.title, this.about, el("span", { class: "spring" }), b.fresh, b.save, b.review, b.keys),
@@ -58,9 +58,10 @@ class Header {
     const at = line.indexOf(position.id);
     this.buttons.first.disabled = this.buttons.back.disabled = this.buttons.undo.disabled = at <= 0;
     const { watching } = this.board;
-    show(this.watched, watching);
+    show(this.watched, Boolean(watching));
+    put(this.watched.firstChild, watching);
     if (watching) this.buttons.undo.disabled = true;
-    this.buttons.undo.title = watching ? WATCHING : "Take the last move back; it stays in the history (U)";
+    this.buttons.undo.title = watching || "Take the last move back; it stays in the history (U)";
     this.buttons.forward.disabled = this.buttons.last.disabled = at >= line.length - 1;
     this.buttons.branch.disabled = !history.branches;
     this.refresh();

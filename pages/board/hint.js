@@ -66,7 +66,7 @@ class Hints {
       el("button", { class: "small", type: "button", onclick: () => pane.find("all", best.text) }, "Show it"));
     if (board.data.game.unit === "cycles") return [found, el("p", { class: "hint" }, HINTS.simulated)];
     if (!board.data.game.timed) return [found, el("p", { class: "hint" }, ["cuda", "hip"].includes(board.data.game.target) ? HINTS.gpu : HINTS.model)];
-    if (board.watching) return [found, el("p", { class: "hint" }, WATCHING)];
+    if (board.watching) return [found, el("p", { class: "hint" }, board.watching)];
     if (begun) return [found, el("p", { class: "hint" }, HINTS.all)];
     if (!board.data.measuring) return [el("p", { class: "hint" }, HINTS.all)];
     return [

@@ -43,9 +43,9 @@ class HistoryPane {
     this.draw();
     const { position, history } = this.board.data;
     const { watching } = this.board;
-    for (const button of [this.remove, this.promote, this.erase]) button.title = watching ? WATCHING : button.dataset.about;
-    this.remove.disabled = this.erase.disabled = watching || position.parent === null;
-    this.promote.disabled = watching || !history.nodes.some((n) => n.id === position.id && n.variation);
+    for (const button of [this.remove, this.promote, this.erase]) button.title = watching || button.dataset.about;
+    this.remove.disabled = this.erase.disabled = Boolean(watching) || position.parent === null;
+    this.promote.disabled = Boolean(watching) || !history.nodes.some((n) => n.id === position.id && n.variation);
   }
 
   draw() {

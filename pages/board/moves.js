@@ -323,7 +323,7 @@ class MovesPane {
   play(text) {
     // Until the next position is drawn a second click plays nothing; the server checks besides.
     if (this.playing !== null) return;
-    if (this.board.watching) return void this.board.tell(WATCHING);
+    if (this.board.watching) return void this.board.tell(this.board.watching);
     this.playing = text;
     this.plan = text === this.unblocked ? this.plan.slice(1) : [];
     this.root.classList.add("busy");

@@ -22,7 +22,9 @@ def games() -> None:
     words = st.text_input(
         "Search", key="games_words", placeholder="Title, kernel or player", label_visibility="collapsed"
     )
-    everybodys = st.toggle("Everybody's games", key="games_all", help="Also those of other browsers: to watch and fork.")
+    everybodys = st.toggle(
+        "Everybody's games", key="games_all", help="Also those of other browsers: to watch and fork."
+    )
     cards = shelf.games(words.strip(), None if everybodys else the_player().owner)
     if not cards:
         told = "No game fits." if words else "No game with moves is saved yet: what you play is kept here."

@@ -17,8 +17,8 @@ class NotOpened(ValueError):
 
 
 def opened(spec: JobSpec, moves: tuple[str, ...]) -> str:
-    """Put a position on this tab's board: as a variation of the run's game, or of a copy where that is gone or
-    somebody else's.
+    """Put a position on this tab's board: as a variation of the run's game, or of a copy where that is gone
+    or somebody else's.
 
     The game's id. Raises NotOpened.
     """
