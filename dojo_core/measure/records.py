@@ -310,8 +310,8 @@ class Records:
         """Keep a game, over an older state of the same id; gives it with its times set.
 
         Whose it is stays as it was when it was first kept: only ``give_game`` changes that. With ``before``,
-        the text of that older state: where another process saved another one meanwhile, nothing is changed, and
-        that one is given.
+        the text of that older state: where another process saved another one meanwhile, nothing is changed,
+        and that one is given.
         """
         now = time.time()
         columns, marks = ",".join(_GAME_COLUMNS), ",".join("?" * len(_GAME_COLUMNS))

@@ -41,7 +41,6 @@ class Bar {
   update(component) {
     this.component = component;
     const data = component.data;
-    this.checkBrowser(data.browser);
     // The server has left for a page (shell.go). Told once: the window outlives the bar, and a reload begins a new session.
     if (data.going && data.going.n !== window.dojoGone) {
       window.dojoGone = data.going.n;
@@ -67,6 +66,7 @@ class Bar {
     this.share.disabled = !data.game_id;
     this.share.title = data.game_id ? "A link and a file of this game" : "Open a game first: then there is something to share";
     this.keepAddress(data);
+    this.checkBrowser(data.browser);
     if (data.sharing && data.sharing.n !== this.shared) {
       this.shared = data.sharing.n;
       this.show(data.sharing);

@@ -92,8 +92,8 @@ def _start() -> None:
 
 
 def _own_game() -> str:
-    """The game on this tab's board, in which what a run finds becomes a variation; a copy where it is somebody
-    else's."""
+    """The game on this tab's board, in which what a run finds becomes a variation; a copy where it is
+    somebody else's."""
     player = the_player()
     if player.watching:
         the_service().play_on(player)
