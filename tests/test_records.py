@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.measurement import Measurement
 from dojo_core.measure.records import Record, Records, Sample, SavedGame
 
 RECORD = Record(
@@ -42,6 +44,38 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
         assert records.known("p1", "cpu", "elsewhere") is None
         assert records.known_code("c1", "s1", "here") == replace(RECORD, time=12.0)
         assert records.known_code("c1", "s2", "here") is None
+
+
+def test_a_record_of_version_2_has_no_known_load_and_one_of_now_keeps_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "r.sqlite"
+    with Records(path) as records:
+        records.add(replace(RECORD, time=12.0))
+        for column in ("load", "exclusive"):
+            records._connection.execute(f"ALTER TABLE measurements DROP COLUMN {column}")
+        records._connection.execute("PRAGMA user_version = 2")
+    with Records(path) as records:
+        old = records.known("p1", "cpu", "here")
+        assert old == replace(RECORD, time=12.0)
+        assert old.conditions == Conditions(None, True) and not old.conditions.quiet
+        records.add(replace(RECORD, program_hash="p2", time=13.0, load=0.6, exclusive=False))
+    with Records(path) as records:
+        new = records.known("p2", "cpu", "here")
+        assert new is not None and new.conditions == Conditions(0.6, False)
+
+
+def test_a_time_from_the_records_says_its_age_and_what_else_the_machine_did() -> None:
+    day = 86_400.0
+    told = Measurement.recorded(replace(RECORD, time=10 * day, load=0.6)).provenance(now=13.5 * day)
+    assert told == "from the records, 3 days ago, machine busy: other processes took 60% of the cores"
+    assert Measurement.recorded(replace(RECORD, time=10 * day)).provenance(now=10 * day) == (
+        "from the records, just now, load not known"
+    )
+    beside = Conditions(0.02, exclusive=False)
+    assert str(beside) == "busy: another measurement ran beside it" and not beside.quiet
+    assert str(Conditions(0.02)) == "idle" and Conditions(0.02).quiet
+    assert str(Conditions(0.6, False)) == (
+        "busy: other processes took 60% of the cores, and another measurement ran beside it"
+    )
 
 
 def test_only_a_verified_program_counts_as_best(tmp_path: Path) -> None:

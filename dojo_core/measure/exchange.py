@@ -25,6 +25,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 _FIELDS = {f.name: _KINDS[str(f.type)] for f in fields(Record) if f.name != "samples"}
 
+_LATER = {"load": None, "exclusive": True}  # what lines of an older Dojo do not tell
+
 
 class NoRecord(ValueError):
     """A line is no record of the Dojo; the message says which and why."""
@@ -65,7 +67,7 @@ def from_line(text: str, number: int = 1) -> Record:
         raise wrong(f'it does not begin with "dojo record": {VERSION}')
     values: dict[str, Any] = {}
     for name, kinds in _FIELDS.items():
-        value = told.get(name)
+        value = told.get(name, _LATER.get(name))
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise wrong(f"{name} is {value!r:.40}")
         if isinstance(value, float) and not math.isfinite(value):
@@ -78,6 +80,8 @@ def from_line(text: str, number: int = 1) -> Record:
         raise wrong("its status or its time is none")
     if values["verified"] and (values["status"] != "ok" or not samples):
         raise wrong("it is verified without a time")
+    if values["load"] is not None and not 0 <= values["load"] <= 1:
+        raise wrong("its load is no share of the cores, from 0 to 1")
     if values["time"] <= 0:
         raise wrong("it has no date")
     values["samples"] = tuple(Sample(float(ns), switches, faults) for ns, switches, faults in samples)

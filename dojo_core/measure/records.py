@@ -17,12 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.limits import BUSY_SECONDS
 from dojo_core.measure.places import data_directory
 from dojo_core.ownership import OWNED
 from dojo_core.program.dependence import POLICIES
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _SCHEMA = """
 CREATE TABLE measurements (
@@ -90,7 +91,8 @@ class Record:
 
     ``shape`` and ``dtype`` are those of the first output; ``line`` the moves from the start program,
     one a line; ``error`` the largest error in units of what is allowed; ``calibration`` milliseconds of a
-    fixed piece of arithmetic just before; ``time`` seconds since the epoch.
+    fixed piece of arithmetic just before; ``time`` seconds since the epoch; ``load`` and ``exclusive`` as
+    ``Conditions`` has them.
     """
 
     program_hash: str
@@ -115,6 +117,12 @@ class Record:
     effort: str = ""
     player: str = ""
     time: float = 0.0
+    load: float | None = None
+    exclusive: bool = True
+
+    @property
+    def conditions(self) -> Conditions:
+        return Conditions(self.load, self.exclusive)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +142,7 @@ class SavedGame:
 _HAS_MOVES = "instr(text, 'moves:' || char(10) || '  ') > 0"
 
 _RECORD_COLUMNS = tuple(f.name for f in fields(Record))
+_LATER_COLUMNS = ("load", "exclusive")  # than version 1
 _GAME_COLUMNS = tuple(f.name for f in fields(SavedGame))
 
 
@@ -386,7 +395,7 @@ def _with_keys(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE measurements ADD COLUMN key TEXT")
     seen: set[str] = set()
     for row in connection.execute("SELECT * FROM measurements ORDER BY id").fetchall():
-        key = key_of(_record(row))
+        key = key_of(_record(row, [name for name in _RECORD_COLUMNS if name not in _LATER_COLUMNS]))
         if key in seen:
             connection.execute("DELETE FROM measurements WHERE id = ?", (row["id"],))
         else:
@@ -395,8 +404,14 @@ def _with_keys(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE UNIQUE INDEX by_key ON measurements (key)")
 
 
+def _with_conditions(connection: sqlite3.Connection) -> None:
+    """Version 2 to 3: each measurement says what else the machine did; of older ones that is not known."""
+    connection.execute("ALTER TABLE measurements ADD COLUMN load REAL")
+    connection.execute("ALTER TABLE measurements ADD COLUMN exclusive INTEGER NOT NULL DEFAULT 1")
+
+
 # By the version that they lead on from. A new database begins at version 1 and takes them all.
-_MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _with_keys}
+_MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _with_keys, 2: _with_conditions}
 
 
 def _row(record: Record) -> list[object]:
@@ -408,10 +423,11 @@ def _row(record: Record) -> list[object]:
     return list(values.values())
 
 
-def _record(row: sqlite3.Row) -> Record:
-    values = {name: row[name] for name in _RECORD_COLUMNS}
+def _record(row: sqlite3.Row, columns: Iterable[str] = _RECORD_COLUMNS) -> Record:
+    values = {name: row[name] for name in columns}
     values["samples"] = tuple(Sample(*sample) for sample in json.loads(row["samples"]))
     values["verified"] = bool(row["verified"])
+    values["exclusive"] = bool(values.get("exclusive", True))
     return Record(**values)
 
 

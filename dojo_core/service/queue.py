@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from dojo_core.measure.conditions import UNKNOWN, Conditions
 from dojo_core.program.tree import Program
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,8 @@ class Outcome:
     median: float = 0.0
     samples: int = 0
     message: str = ""
+    conditions: Conditions = UNKNOWN
+    taken: float | None = None  # when a record's time was taken, seconds since the epoch; None: just now
 
     @property
     def ok(self) -> bool:

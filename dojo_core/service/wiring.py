@@ -40,7 +40,15 @@ def outcome(measurement: Measurement) -> Outcome:
     """What the queue keeps of a measurement."""
     if measurement.status == "ok" and measurement.seconds is not None:
         median = measurement.median if measurement.median is not None else measurement.seconds
-        return Outcome("ok", measurement.seconds, median, len(measurement.samples), measurement.message)
+        return Outcome(
+            "ok",
+            measurement.seconds,
+            median,
+            len(measurement.samples),
+            measurement.message,
+            measurement.conditions,
+            measurement.taken,
+        )
     return Outcome(measurement.status, message=measurement.message)
 
 
