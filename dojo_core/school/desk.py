@@ -58,7 +58,9 @@ class Seat:
     def secret(self) -> bool:
         """Are the times of moves kept back? In a review the better move is to be found before it is told."""
         review = self.review
-        return review is not None and bool(review.findings) and (self.finding is None or self.revealed < 3)
+        if review is None or not any(each.better for each in review.findings):
+            return False
+        return self.finding is None or (bool(review.findings[self.finding].better) and self.revealed < 3)
 
     def forget_help(self) -> None:
         self.hints, self.solution, self.chosen, self.answered = 0, False, None, False
@@ -167,6 +169,8 @@ class Desk:
                     self.review(seat, said("game"))
                 case "finding":
                     self._show_finding(seat, at)
+                case "verdict":
+                    self._show_verdict(seat, at)
                 case "reveal":
                     seat.revealed = min(3, seat.revealed + 1)
                 case "to_play":
@@ -280,6 +284,13 @@ class Desk:
         if seat.finding != number:
             seat.finding, seat.revealed = number, 0
         self.service.branch(game.id, review.findings[number].position, [], seat.player.owner, go=True)
+
+    def _show_verdict(self, seat: Seat, ply: int) -> None:
+        """The position before a move of the line."""
+        game, review = self.game(seat), seat.review
+        if review is not None and game is not None and 1 <= ply <= review.moves:
+            seat.finding, seat.revealed = None, 0
+            self.service.branch(game.id, review.line[ply - 1].id, [], seat.player.owner, go=True)
 
     def games(self, seat: Seat) -> list[Json]:
         """Saved games that can be reviewed."""

@@ -9,7 +9,7 @@ class Header {
     this.buttons = {
       fresh: el("button", { class: "ghost", type: "button", title: "Leave this game (it is saved) and start another", onclick: act("leave") }, "New game"),
       save: el("button", { class: "ghost", type: "button", title: "Download this game as a text that a person can read and mail", onclick: act("export") }, "Save line"),
-      review: el("button", { class: "ghost", type: "button", title: "Go through this game: the moves where a measured alternative was faster", onclick: () => this.review() }, "Review"),
+      review: el("button", { class: "ghost", type: "button", title: "Go through this game: gains, investments, real losses", onclick: () => this.review() }, "Review"),
       keys: el("button", { class: "ghost", type: "button", "aria-label": "Help", title: "Keys, notation, moves (?)", onclick: () => board.help.open() }, "?"),
       first: el("button", { class: "nav", type: "button", "aria-label": "To the start", title: "To the start of the line", onclick: act("step", { to: "first" }) }, icon("first")),
       back: el("button", { class: "nav", type: "button", "aria-label": "One move back", title: "One move back (←)", onclick: act("step", { to: "back" }) }, icon("back")),
