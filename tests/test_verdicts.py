@@ -59,7 +59,7 @@ def test_a_slower_move_that_a_later_one_needed_is_an_investment() -> None:
         "20% slower here. vectorize y@1, the next move, needed it; the line ended 2.00× as fast as anything "
         "reachable without it."
     )
-    assert vector.words == "A gain: 3.00× as fast."
+    assert vector.words == "3.00× as fast."
 
 
 def test_a_move_that_the_later_ones_did_not_need_is_idle() -> None:
@@ -84,10 +84,7 @@ def test_a_loss_is_what_was_not_to_be_had_afterwards() -> None:
     game = played(SPLIT, VECTOR)
     lost, vector = judged(game, [1.0, 1.2, 0.8], {0: {"split_scope y@0 16": 0.4}})
     assert (lost.kind, vector.kind) == ("loss", "gain")
-    assert (
-        lost.words
-        == "A real loss: another move here was 2.00× as fast as anything that was reached after this."
-    )
+    assert lost.words == "Another move here was 2.00× as fast as anything that was reached after this."
     # It is lost at the last move before which it could be had: what is measured later counts as reachable.
     first, last = judged(game, [1.0, 1.2, 0.8], {0: {"split_scope y@0 16": 0.4}, 1: {"unroll y@1": 0.41}})
     assert (first.kind, last.kind) == ("idle", "loss")
@@ -96,16 +93,13 @@ def test_a_loss_is_what_was_not_to_be_had_afterwards() -> None:
     game.play("unroll y@1")
     first, last = judged(game, [1.0, 1.2, 0.8, 0.4])
     assert (first.kind, last.kind) == ("investment", "loss")
-    assert (
-        last.words
-        == "A real loss: the variation with unroll y@1 became 2.00× as fast as anything after this."
-    )
+    assert last.words == "The variation with unroll y@1 became 2.00× as fast as anything after this."
 
 
 def test_playing_on_from_the_best_position_is_one_loss() -> None:
     verdicts = judged(played(SPLIT, "unroll y@1", "split_scope y@0 2"), [1.0, 0.5, 0.8, 0.79])
     assert kinds(verdicts) == ["gain", "loss", "noise"]
-    assert "the position before it was 1.58× as fast" in verdicts[1].words
+    assert "The position before it was 1.58× as fast" in verdicts[1].words
 
 
 @pytest.mark.parametrize(

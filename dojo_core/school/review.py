@@ -90,7 +90,7 @@ def neighbours(game: Game, at: Position, known: Known) -> list[Neighbour]:
 
 
 class Review:
-    """Goes through a game in a thread of its own and judges its main line; ``version`` tells how far it is."""
+    """Judges a game's main line in a thread of its own; ``version`` tells how far it is."""
 
     def __init__(self, game: Game, known: Known) -> None:
         self.game = game

@@ -3,8 +3,8 @@
 A move that slows the program down may be the one that the win was built on, and the fastest alternative of
 the moment may lead nowhere. So a move is held against the best that was known to be reachable without it: the
 position that it left, what else was measured there, and what was played there instead, to the end of each
-variation. After it counts what was measured and played below it in the same way. Only where that is slower was
-something lost, and it is lost at the last move before which it could still be had.
+variation. After it counts what was measured and played below it in the same way. Only where that is slower
+was something lost, and it is lost at the last move before which it could still be had.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Judge:
         if faster(without.outcome, reached.outcome):
             return judged("loss", self._loss(at, without, reached))
         if before is not None and here is not None and faster(here, before):
-            return judged("gain", f"A gain: {ratio(before.seconds / here.seconds)} as fast.", before, here)
+            return judged("gain", f"{ratio(before.seconds / here.seconds)} as fast.", before, here)
         end = shortest([self._played[child] for child in after.children])
         if end is not None and faster(end.outcome, without.outcome):
             kind, words = self._built_on(at, after, end, without)
@@ -167,18 +167,17 @@ class Judge:
         if faster(before, here):
             words = f"{effect(before, here)} Nothing was lost by it: as much could still be had afterwards."
             return judged("idle", words, before, here)
-        return judged("noise", "About equal: the two times differ by no more than times do.", before, here)
+        return judged("noise", "The two times differ by no more than times do.", before, here)
 
     def _loss(self, at: Position, without: Reached, reached: Reached) -> str:
         lost = ratio(reached.seconds / without.seconds)
         if without.first:
-            return f"A real loss: the variation with {without.first} became {lost} as fast as anything after this."
+            other = f"The variation with {without.first}"
+            return f"{other} became {lost} as fast as anything after this."
         if without.move:
-            return (
-                f"A real loss: another move here was {lost} as fast as anything that was reached after this."
-            )
+            return f"Another move here was {lost} as fast as anything that was reached after this."
         return (
-            f"A real loss: the position before it was {lost} as fast as anything that was reached after it. "
+            f"The position before it was {lost} as fast as anything that was reached after it. "
             "Take it back, and try another move here."
         )
 
