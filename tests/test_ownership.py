@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import pages.jobs
+from agents.jobs import JobRefused, JobSpec, JobView
 from dojo_core.game import Game
 from dojo_core.measure.catalogue import Catalogue
 from dojo_core.measure.records import Records, SavedGame
@@ -131,6 +134,8 @@ def test_the_calls_behind_other_pages_refuse_too(tmp_path: Path, ann: Page) -> N
         shelf.delete_games([game], BEN)
     assert shelf.games(owner=BEN) == [] and [card.id for card in shelf.games(owner=ANN)] == [game]
     assert service.game_text(game) == before
+    assert service.may_play_in(game, ANN) and not service.may_play_in(game, BEN)
+    assert service.may_play_in("gone", BEN)
     assert service.branch(game, 0, [SPLIT], ANN) == 3  # its owner's
     assert service.branch(game, 0, ["split_scope t@0 2"], owner=None) == 4  # a run's that began there
     saved = shelf.catalogue.game(game)
@@ -213,3 +218,25 @@ def test_nobody_claims_what_somebody_has() -> None:
         assert not may_claim(BEN, before, local=True)
     assert not may_claim(of_visitor("1"), "0a1b", local=True) and not may_claim(BEN, "0a1b", local=False)
     assert "a" * 32 not in ANN
+
+
+def test_a_run_is_told_what_to_do_by_the_owner_of_its_game(
+    ann: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game = Game.from_text(ann.service.game_text(ann.board["game"]["id"]))
+    spec = JobSpec.of(game, "greedy", saved=ann.board["game"]["id"])
+    told: list[str] = []
+    monkeypatch.setattr(pages.jobs, "the_service", lambda: ann.service)
+    monkeypatch.setattr(
+        pages.jobs,
+        "the_jobs",
+        lambda: SimpleNamespace(view=lambda run: JobView(spec, "paused", "", (), None, None)),
+    )
+    for owner in (BEN, ANN):
+        monkeypatch.setattr(pages.jobs, "the_owner", lambda owner=owner: owner)
+        if owner == BEN:
+            with pytest.raises(JobRefused, match="Take over instead"):
+                pages.jobs.checked(told.append)("run")
+        else:
+            pages.jobs.checked(told.append)("run")
+    assert told == ["run"]

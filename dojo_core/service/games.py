@@ -130,6 +130,10 @@ class Games:
             table = self.saved(game_id)
         return table
 
+    def kept(self, game_id: str) -> SavedText | None:
+        """A game as it is saved; None where it is not."""
+        return self._store.load_game(game_id)
+
     def may_change(self, before: str, owner: str) -> bool:
         """May an owner change a game of ``before``: is it theirs, or nobody's so that they may claim it?"""
         return before == owner or may_claim(owner, before, self._local)

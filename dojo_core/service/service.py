@@ -194,6 +194,11 @@ class Service:
         """May an owner change a game of ``before``: is it theirs, or nobody's so that they may claim it?"""
         return self._games.may_change(before, owner)
 
+    def may_play_in(self, game: str, owner: str) -> bool:
+        """The same of a saved game by its id; of one that is gone, everybody."""
+        saved = self._games.kept(game)
+        return saved is None or self._games.may_change(saved.player, owner)
+
     def known(self, table: Table, hashes: Sequence[str]) -> list[Outcome | None]:
         """What is known of programs measured against a table's start, from the records too."""
         self._attention.remember(table, hashes)

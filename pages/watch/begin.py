@@ -12,7 +12,7 @@ from dojo_core.game import Game
 from dojo_core.program.expressions import TextError
 from dojo_core.service import Refused
 from pages import runs, shell
-from pages.jobs import the_jobs
+from pages.jobs import OwnJobs, the_jobs
 from pages.shared import the_player, the_service
 from pages.watch.lanes import Lane, ratio
 
@@ -30,7 +30,7 @@ def page() -> None:
         _start()
     with right:
         none = "None yet. What you start goes on when this page is closed, and is found again here."
-        runs.show_list("watch", the_jobs(), none, _told)
+        runs.show_list("watch", OwnJobs(), none, _told)
         _recordings()
 
 
