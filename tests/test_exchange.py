@@ -166,7 +166,7 @@ def test_records_travel_by_the_command_line(home, monkeypatch):
 
 
 def test_the_best_of_some_kernels_travel_packed(home, monkeypatch):
-    slow, fast = replace(RECORD, seconds=2.0), replace(RECORD, seconds=1.0, time=2.0)
+    slow, fast = replace(RECORD, seconds=2.0, time=1.0), replace(RECORD, seconds=1.0, time=2.0)
     faster = replace(RECORD, program_hash="p2", seconds=0.5, time=3.0)
     wrong = replace(RECORD, program_hash="p3", seconds=0.1, verified=False)
     other = replace(RECORD, kernel="relu", start_hash="s2")

@@ -10,6 +10,12 @@ from dataclasses import dataclass
 # that a share over 0.3 s of two cores is off by some percent itself: less than a tenth could not be told.
 QUIET_SHARE = 0.1
 
+# A time older than a month is taken again: the fingerprint names processor, compiler and flags, but systems,
+# firmware and memory are changed under it.
+OLD_SECONDS = 30 * 86_400.0
+# A process that found the machine busy does not measure the same again at once: loads last for minutes.
+AGAIN_SECONDS = 300.0
+
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
@@ -47,8 +53,35 @@ class Conditions:
         """For a sentence: ``machine idle``, ``machine busy: …``, ``load not known``."""
         return f"machine {self}" if self.busy or self.quiet else str(self)
 
+    @property
+    def mark(self) -> str:
+        """For a table: ``idle``, ``busy 60%``, ``busy`` (not alone on the machine), empty if not known."""
+        if self.busy:
+            return f"busy {self.load:.0%}" if self.load is not None and self.load > QUIET_SHARE else "busy"
+        return "idle" if self.quiet else ""
+
 
 UNKNOWN = Conditions()
+# What a reader of a marked time is told.
+BUSY_MEANS = "Noise only adds to a time: one taken on a busy machine is longer than it need be."
+
+
+def worth(conditions: Conditions, age: float) -> int:
+    """What a time is worth as the time of its program, ``age`` in seconds: 0 is the best.
+
+    Of a program's times those of least ``worth`` count, of them the shortest. So what was taken on a busy
+    machine counts only where nothing else is known, and an old time only until there is a new one.
+    """
+    old = age > OLD_SECONDS
+    if conditions.busy:
+        return 4
+    return (0 if conditions.quiet else 2) + old
+
+
+def stands(conditions: Conditions, age: float, gauged: bool) -> bool:
+    """Whether a time need not be taken again. ``gauged``: the clock that took it tells what else ran, so that
+    a time without a load is doubtful: it is of an older Dojo."""
+    return worth(conditions, age) == 0 or (not gauged and worth(conditions, age) == 2)
 
 
 def age_text(seconds: float) -> str:

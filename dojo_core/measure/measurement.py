@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from dojo_core.measure.conditions import UNKNOWN, Conditions, age_text
+from dojo_core.measure.conditions import UNKNOWN, Conditions, age_text, stands
 from dojo_core.measure.records import Record, Sample
 from dojo_core.program.tree import Program
 
@@ -126,18 +126,29 @@ class Measurement:
         """Where the time comes from: ``measured now, machine idle`` or ``from the records, 3 days ago,
         machine busy: other processes took 60% of the cores``. ``now``: seconds since the epoch."""
         if self.taken is None:
-            return f"measured now, {self.conditions.words}"
+            told = self.conditions.quiet or self.conditions.busy
+            return f"measured now, {self.conditions.words}" if told else "measured now"
         age = age_text((time.time() if now is None else now) - self.taken)
         return f"from the records, {age}, {self.conditions.words}"
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What timed a program: the target, and the machine by its fingerprint and its details (JSON)."""
+    """What timed a program: the target, and the machine by its fingerprint and its details (JSON).
+
+    ``gauged``: it tells what else the machine did meanwhile.
+    """
 
     target: str
     fingerprint: str
     details: str
+    gauged: bool = False
+
+    def believes(self, record: Record) -> bool:
+        """Whether a record says what measuring now would say: not where it is old, marked or doubtful."""
+        if record.status in SETTLED:
+            return True
+        return record.status == "ok" and stands(record.conditions, time.time() - record.time, self.gauged)
 
     def record(
         self, found: Measurement, program: Program, workload: Workload, effort: Effort, line: str, player: str

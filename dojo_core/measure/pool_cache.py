@@ -18,7 +18,8 @@ from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Parameter
 
-POOL_VERSION = 2  # of what is kept on disk
+POOL_VERSION = 4  # of what is kept on disk
+PARTS = ("inputs", "references", "sensitivity", "order", "reach")  # arrays by name
 
 
 def pool_key(program: Program, parameters: tuple[Parameter, ...], seed: int) -> str:
@@ -46,7 +47,7 @@ def cached_pool(text: str, parameters: tuple[Parameter, ...], seed: int, cache: 
 def _save(pool: Pool, folder: Path) -> None:
     draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix="draft-"))
     index: dict[str, object] = {"adversarial": pool.adversarial, "inexact": pool.inexact}
-    for part in ("inputs", "references", "sensitivity"):
+    for part in PARTS:
         arrays: dict[str, Array] = getattr(pool, part)
         for number, array in enumerate(arrays.values()):
             np.save(draft / f"{part}-{number}.npy", array, allow_pickle=False)
@@ -65,7 +66,7 @@ def _load(folder: Path) -> Pool:
             name: np.load(folder / f"{part}-{number}.npy", allow_pickle=False)
             for number, name in enumerate(index[part])
         }
-        for part in ("inputs", "references", "sensitivity")
+        for part in PARTS
     }
     return Pool(**parts, adversarial=index["adversarial"], inexact=tuple(index["inexact"]))
 

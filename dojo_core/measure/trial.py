@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.limits import (
     EMULATE_SECONDS,
     JUDGE_MULTIPLE,
@@ -25,11 +28,12 @@ from dojo_core.targets.cpu.code import Code
 
 @dataclass(frozen=True)
 class Compiled:
-    """A program, its code and where that lies compiled."""
+    """A program, its code under a policy, and where that lies compiled."""
 
     program: Program
     code: Code
     built: Built
+    policy: str
 
     @property
     def request(self) -> dict[str, object]:
@@ -40,6 +44,11 @@ class Compiled:
             "workspace": self.code.workspace_bytes,
             "bound": self.code.error_bound,
         }
+
+
+def conditions_of(answer: Mapping[str, Any]) -> Conditions:
+    """What else the machine did while the worker timed a candidate; the machine was held alone."""
+    return Conditions(answer["load"])
 
 
 class Unmeasurable(Exception):
@@ -55,7 +64,7 @@ class Trials:
         self._worker: WorkerProcess | None = None
         self.seed = USUAL_SEED  # of the inputs
         self._unfit: dict[
-            tuple[str, Built, int], tuple[float, str]
+            tuple[str, Built, str, int], tuple[float, str]
         ] = {}  # start programs: when, why not measurable
         self.input_sets = 1  # among which the runs of the current workload rotate
 
@@ -151,12 +160,13 @@ class Trials:
                 code_hash=candidate.built.code_hash,
                 error=answer["error"],
                 calibration=answer["calibration"],
+                conditions=conditions_of(answer),
             )
         raise AssertionError("unreachable")
 
     def _prepared(self, start: Compiled) -> WorkerProcess:
         """The worker, holding the workload. Raises Unmeasurable."""
-        key = (start.program.hash, start.built, self.seed)
+        key = (start.program.hash, start.built, start.policy, self.seed)
         if self._worker is not None and self._worker.prepared == key:
             return self._worker
         since, reason = self._unfit.get(key, (0.0, ""))
@@ -183,7 +193,12 @@ class Trials:
         """Have the worker draw inputs and judge the start program by them, which sets the tolerances."""
         self._draw(worker, start.program, start.code)
         seconds = JUDGE_MULTIPLE * self._run_seconds
-        judge = {"do": "judge", **start.request, "cpu_seconds": self._cpu_seconds(seconds)}
+        judge = {
+            "do": "judge",
+            **start.request,
+            "policy": start.policy,
+            "cpu_seconds": self._cpu_seconds(seconds),
+        }
         judged = worker.ask(judge, seconds)
         if judged["status"] != "ok":
             raise Unmeasurable(judged["message"])

@@ -28,7 +28,8 @@ from dojo_core.measure.limits import (
     WORKER_FILE_BYTES,
     sets_of_inputs,
 )
-from dojo_core.measure.pool import STORED, Pool, columns, tolerance
+from dojo_core.measure.load import Gauge
+from dojo_core.measure.pool import STORED, Pool, columns
 from dojo_core.measure.pool_cache import cached_pool
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.code import Parameter
@@ -162,6 +163,7 @@ class Prepared:
 class Worker:
     def __init__(self) -> None:
         self.workload: Prepared | None = None
+        self.gauge = Gauge()
 
     def prepare(self, request: Answer) -> Answer:
         """Inputs, references and buffers of a workload."""
@@ -185,8 +187,7 @@ class Worker:
                     buffer, p.dtype, workload.pool.references[p.name], columns(p.shape)
                 )
                 try:
-                    pool = workload.pool
-                    allowed = tolerance(p, own, scale, pool.sensitivity.get(p.name), p.name in pool.inexact)
+                    allowed = workload.pool.tolerance(p, own, scale, request["policy"])
                 except ValueError as error:
                     return {"status": "wrong_result", "message": f"It is wrong itself: {error}."}
                 workload.tolerance[p.name] = (allowed, scale)
@@ -196,6 +197,7 @@ class Worker:
     def measure(self, request: Answer) -> Answer:
         """Verify one candidate, then time it."""
         workload = self._ready()
+        self.gauge.begin()
         calibration = dojo_native.calibrate()
         kernel = dojo_native.Kernel(request["library"], request["symbol"])
         first = workload.run_judged(kernel, request["workspace"])
@@ -225,7 +227,10 @@ class Worker:
             workload.run_judged(kernel, request["workspace"])
             fault, _ = workload.fault(request["bound"])
         fault = fault or workload.damage()
-        return fault or {"status": "ok", "samples": samples, "error": error, "calibration": calibration}
+        if fault is not None:
+            return fault
+        load = self.gauge.share()
+        return {"status": "ok", "samples": samples, "error": error, "calibration": calibration, "load": load}
 
     def verify(self, request: Answer) -> Answer:
         """Run one candidate and compare, without a time: what the emulator runs has none."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dojo_core.measure.pool import EPSILON, STORED, Array, Doubles, columns, to_double, tolerance
+from dojo_core.measure.pool import EPSILON, STORED, Array, Doubles, columns, to_double
 from dojo_core.measure.pool_cache import cached_pool
 from dojo_core.program.text import parse
 from dojo_core.program.tree import DTYPE_BYTES
@@ -101,7 +101,7 @@ class Session:
             reference = pool.references[p.name]
             own, scale = row_errors(_numbers(host[p.name], p.dtype), reference, width)
             try:
-                allowed = tolerance(p, own, scale, pool.sensitivity.get(p.name), p.name in pool.inexact)
+                allowed = pool.tolerance(p, own, scale, request["policy"])
             except ValueError as error:
                 return {"status": "wrong_result", "message": f"It is wrong itself: {error}."}
             self._allowed[p.name], self._references[p.name] = (allowed, scale), reference

@@ -72,7 +72,7 @@ class Checker:
             start = self._start(workload)
         except NotGeneratable as reason:
             return Measurement(program.hash, built.code_hash, "refused", str(reason))
-        return self._trials.verify(Compiled(program, _interface(code), built), start)
+        return self._trials.verify(Compiled(program, _interface(code), built, workload.policy), start)
 
     def _start(self, workload: Workload) -> Compiled:
         """The start program, which sets what error is allowed: as C; where it is mapped, emulated."""
@@ -84,7 +84,7 @@ class Checker:
             code, built = _interface(mapped), build_emulated(mapped)
         if isinstance(built, CompileError):
             raise NotGeneratable(f"The start program does not compile: {built.message}")
-        return Compiled(workload.start, code, built)
+        return Compiled(workload.start, code, built, workload.policy)
 
 
 def _interface(code: GpuCode) -> Code:
