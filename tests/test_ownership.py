@@ -94,6 +94,16 @@ def test_who_watches_sees_what_is_played_and_looks_around_alone(ann: Page, ben: 
     assert ben.board["position"]["id"] == 3
     ann.send("delete")
     assert ben.board["position"]["id"] == 2 and played(ben) == [None, JOIN, REUSE]
+    # another position under the number of one that is gone
+    ann.send("goto", id=2)
+    ann.send("play", move="split_scope y@0 2")
+    assert ben.board["position"]["id"] == 3
+    moves = [move["text"] for move in ben.board["moves"]]
+    ann.send("delete")
+    ann.send("play", move=SPLIT)
+    assert ben.board["position"]["id"] == 3 and [move["text"] for move in ben.board["moves"]] != moves
+    assert [move["text"] for move in ben.board["moves"]] == [move["text"] for move in ann.board["moves"]]
+    ann.send("delete")
     ben.send("measure", on=False)
     assert (ben.board["measuring"], ann.board["measuring"]) == (False, True)
 

@@ -78,7 +78,7 @@ class Board {
       for (const name of ["program", "code", "assembly", "moves", "blocked", "enablers", "history", "game", "measuring"]) {
         parts[name] = JSON.stringify(data[name] ?? null);
       }
-      parts.at = `${data.game.id}/${data.position.id}`;
+      parts.at = `${data.game.id}/${data.position.id}/${data.position.hash}`; // a number may come again
       const same = before && before.view === "play" && before.game.id === data.game.id;
       if (same && data.game.changes > before.game.changes && data.game.by && data.game.by !== this.client) {
         this.tell("This game went on in another tab: you see it as it stands now.");

@@ -38,7 +38,7 @@ class Header {
     this.queueBox = el("div", { class: "queue" }, el("div", { class: "queue-line" }, this.queue, b.measure), this.progress);
     this.banner = el("div", { class: "banner", role: "alert", hidden: true },
       el("span", {}, ""), el("button", { class: "small", type: "button", onclick: act("restart") }, "Restart the measurer"));
-    this.watched = el("div", { class: "banner watched", role: "status", hidden: true },
+    this.watched = el("div", { class: "watched", role: "status", hidden: true },
       el("span", {}, ""),
       el("button", { class: "small primary", type: "button", title: "Makes a copy of your own; this game stays as it is", onclick: act("fork") }, "Fork: play on from here"));
     this.root = el("header", { class: "top" },

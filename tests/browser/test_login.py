@@ -171,8 +171,8 @@ def test_a_game_belongs_to_the_account_in_whichever_browser(
     open_softmax(page, "8x24")
     address = page.url
     come(stranger, "ben@example.org", address)
-    stranger.wait_for_selector(".banner.watched >> text=This game belongs to ada@example.org")
+    stranger.wait_for_selector(".watched >> text=This game belongs to ada@example.org")
     come(stranger, "ada@example.org", address)
     stranger.wait_for_selector(".row[data-move]")
-    assert not stranger.locator(".banner.watched").is_visible()
+    assert not stranger.locator(".watched").is_visible()
     page.close()

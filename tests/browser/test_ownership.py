@@ -40,7 +40,7 @@ def test_who_opens_the_address_watches_and_plays_on_in_a_copy(page: Any, strange
     stranger.goto(address)
     arrive(stranger, 2)
     assert entries(stranger) == PLAYED
-    stranger.wait_for_selector(".banner.watched >> text=belongs to another browser")
+    stranger.wait_for_selector(".watched >> text=belongs to another browser")
     for words in ("Take back", "Remove this move", "Make main line", "Delete from here", "Apply"):
         for button in stranger.get_by_role("button", name=words).all():
             assert button.is_disabled() and "another browser" in str(button.get_attribute("title"))
@@ -61,14 +61,14 @@ def test_who_opens_the_address_watches_and_plays_on_in_a_copy(page: Any, strange
     assert page.locator(".entry.here").get_attribute("data-id") == "2"
 
     stranger.click("text=Fork: play on from here")
-    stranger.wait_for_selector(".banner.watched", state="hidden")
+    stranger.wait_for_selector(".watched", state="hidden")
     assert stranger.url != address and stranger.locator(".entry.here").get_attribute("data-id") == "1"
     stranger.click("text=Delete from here")
     wait_for_entries(stranger, 1)
 
     page.reload()
     arrive(page, 3)
-    assert not page.locator(".banner.watched").is_visible()
+    assert not page.locator(".watched").is_visible()
     page.click("text=Take back")
     page.wait_for_selector(".entry.here[data-id='1']")
 
@@ -98,7 +98,7 @@ def test_a_shared_link_adds_one_card_and_none_to_others(page: Any, stranger: Any
     for _ in range(4):
         stranger.goto(link)
         arrive(stranger, 2)
-        assert not stranger.locator(".banner.watched").is_visible()
+        assert not stranger.locator(".watched").is_visible()
     assert len([words for words in cards(stranger, server) if "24x48" in words]) == 1
     assert cards(page, server) == before
 
@@ -119,5 +119,5 @@ def test_a_session_that_does_not_know_its_browser_begins_again(page: Any) -> Non
     with page.expect_event("load"):
         page.click("nav >> text=Library")
     page.click("nav >> text=Play")
-    page.wait_for_selector(".banner.watched")  # what it began belongs to the browser that it was
+    page.wait_for_selector(".watched")  # what it began belongs to the browser that it was
     assert {cookie["name"] for cookie in page.context.cookies()} >= {"dojo_browser", "dojo_browser_mark"}
