@@ -162,6 +162,8 @@ def test_in_a_review_times_are_kept_back_until_the_move_is_told(desk: Desk) -> N
         desk.handle(here, {"kind": kind, "number": 0})
         (shown,) = panel(desk, here)["review"]["findings"]
         told.append((shown["kind"] is not None, shown["place"], shown["better"], here.secret))
+    desk.handle(here, {"kind": "verdict", "number": 1})
+    assert here.finding is None and here.player.table is not None and here.player.table.game.cursor == 0
     assert told == [
         (False, None, None, True), (True, None, None, True), (True, "y@0", None, True),
         (True, "y@0", "vectorize y@0", False),

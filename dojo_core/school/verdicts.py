@@ -106,7 +106,7 @@ class Judge:
             children = game.positions[number].children
             own = self._own(number)
             below = [self._best[child] for child in children]
-            self._best[number] = shortest([own, *self._measured(number), *below])
+            self._best[number] = shortest([own, *below, *self._measured(number)])
             self._played[number] = shortest([own, *(self._played[child] for child in children)])
 
     def _upwards(self) -> list[int]:
