@@ -256,8 +256,13 @@ class Game:
         """The cursor where the line to it passes the position, else the position."""
         return self.cursor if any(p.id == position for p in self.line(self.cursor)) else position
 
-    def replay(self, at: int, steps: Sequence[Step], skip_invalid: bool = False) -> Replay:
-        """Play steps from a position on, each checked again; see ``Entry`` for what can become of one."""
+    def replay(
+        self, at: int, steps: Sequence[Step], skip_invalid: bool = False, longest_way: int | None = None
+    ) -> Replay:
+        """Play steps from a position on, each checked again; see ``Entry`` for what can become of one.
+
+        ``longest_way``: of how many moves the ways around a refusal may be that its report tells.
+        """
         entries: list[Entry] = []
         stopped = False
         for step in steps:
@@ -270,7 +275,8 @@ class Game:
                 continue
             # Longer ways take a second each to find. One refusal that ends the replay is worth it; where they
             # are passed over there may be dozens, most because of the first.
-            entry, move = self._replayed(at, step, 1 if skip_invalid else 3)
+            longest = longest_way if longest_way is not None else 1 if skip_invalid else 3
+            entry, move = self._replayed(at, step, longest)
             entries.append(entry)
             if move is None:
                 stopped = not skip_invalid

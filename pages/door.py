@@ -7,14 +7,18 @@ rebinding: the Host is refused), not as itself (another port of localhost is ano
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import os
+import re
+import secrets
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlparse
 
 import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from streamlit import config
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
@@ -45,6 +49,34 @@ def refusal(headers: Mapping[str, str]) -> str | None:
     return None
 
 
+# ---------------------------------------------------------------------- which browser it is
+
+# A game belongs to the browser that began it. Its secret is set with the first page that it gets, and no
+# script and no address ever holds it; the mark beside it, which a script may read, tells a page whether its
+# session knows the browser by the same secret (bar.js).
+SECRET, BROWSER_MARK = "dojo_browser", "dojo_browser_mark"
+SECRET_KEPT = 400 * 86_400  # seconds; as long as browsers keep a cookie at most, begun anew with each page
+
+
+def secret_in(cookies: Mapping[str, str]) -> str | None:
+    """The secret of a browser, where it sent one that the Dojo could have set."""
+    secret = str(cookies.get(SECRET, ""))
+    return secret if re.fullmatch("[0-9a-f]{32}", secret) else None
+
+
+def browser_mark(secret: str | None) -> str:
+    """What a page may know of the secret."""
+    return "" if secret is None else hashlib.sha256(b"mark " + secret.encode()).hexdigest()[:12]
+
+
+def _cookies(scope: Any) -> list[str]:
+    """What to set with a page: the browser's secret, a new one where it has none, and its mark."""
+    secret = secret_in(Request(scope).cookies) or secrets.token_hex(16)
+    secure = "; Secure" if scope.get("scheme") == "https" else ""
+    kept = f"; Path=/; Max-Age={SECRET_KEPT}; SameSite=Lax{secure}"
+    return [f"{SECRET}={secret}{kept}; HttpOnly", f"{BROWSER_MARK}={browser_mark(secret)}{kept}"]
+
+
 class Door:
     """ASGI middleware in front of all that the app serves."""
 
@@ -59,7 +91,7 @@ class Door:
         reason = refusal(Headers(scope=scope))
         if kind == "http":
             answer = self._app if reason is None else PlainTextResponse(f"{reason}\n", 403)
-            return await answer(scope, receive, _with_headers(send))
+            return await answer(scope, receive, _with_headers(send, scope))
         if reason is None and self._tabs >= MOST_TABS:
             reason = f"{MOST_TABS} tabs are open, as many as the Dojo serves at once."
         if reason is not None:
@@ -72,10 +104,16 @@ class Door:
             self._tabs -= 1
 
 
-def _with_headers(send: Any) -> Any:
+def _with_headers(send: Any, scope: Any) -> Any:
+    asks_for_a_page = scope["method"] == "GET" and "text/html" in Headers(scope=scope).get("accept", "")
+
     async def sends(message: Any) -> None:
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(HEADERS)
+            headers = MutableHeaders(scope=message)
+            headers.update(HEADERS)
+            if asks_for_a_page:
+                for cookie in _cookies(scope):
+                    headers.append("Set-Cookie", cookie)
         await send(message)
 
     return sends
@@ -103,6 +141,12 @@ def _is_of_this_machine(address: str) -> bool:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return False
+
+
+def is_private() -> bool:
+    """Can only people of this machine reach the app, and is there nothing that tells them apart?"""
+    places = [config.get_option("server.address") or "0.0.0.0", *config.get_option("server.allowedHosts")]
+    return all(_is_of_this_machine(str(place)) for place in places) and not has_login()
 
 
 def has_login() -> bool:

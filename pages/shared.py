@@ -1,5 +1,6 @@
 """What all pages share: the one service of the process."""
 
+import secrets
 from pathlib import Path
 
 import streamlit as st
@@ -10,6 +11,7 @@ from dojo_core.game import Game
 from dojo_core.measure.catalogue import Catalogue
 from dojo_core.measure.places import data_directory
 from dojo_core.moves import Move
+from dojo_core.ownership import of_browser, of_login, of_visitor
 from dojo_core.program.expressions import TextError
 from dojo_core.service import Player, Refused, Service
 from dojo_core.service.comparing import Comparisons
@@ -17,6 +19,7 @@ from dojo_core.service.memory import settle
 from dojo_core.service.shelf import Shelf
 from dojo_core.service.wiring import open_service
 from dojo_core.sharing import BadLink, is_link, open_link
+from pages.door import is_private, secret_in
 
 LINES = Path(__file__).parent.parent / "lines"
 
@@ -29,7 +32,7 @@ def advise(game: Game) -> tuple[Move, ...]:
 @st.cache_resource(show_spinner=False)
 def the_service() -> Service:
     """Made at the first visit."""
-    service = open_service(LINES, advise)
+    service = open_service(LINES, advise, is_private())
     settle()
     return service
 
@@ -40,17 +43,30 @@ def the_shelf() -> Shelf:
     return Shelf(Catalogue(), the_service(), Comparisons(data_directory() / "comparisons"))
 
 
+def the_owner() -> str:
+    """Whose games this tab may change: the account's that is logged in, else the browser's."""
+    state = st.session_state
+    if "owner" not in state:
+        account, secret = state.get("account"), secret_in(st.context.cookies)
+        if account:
+            state.owner = of_login(account)
+        else:
+            state.owner = of_browser(secret) if secret else of_visitor(secrets.token_hex(16))
+    owner: str = state.owner
+    return owner
+
+
 def the_player() -> Player:
-    """Who plays in this tab, the same on all pages. A reload, or another tab, is known by the address."""
+    """Who plays in this tab, the same on all pages. The address names the game, for a reload or another tab;
+    whose it is, it does not say."""
     service, state = the_service(), st.session_state
     if "player" not in state:
         asked = st.query_params.get("g")
         shared = asked if asked is not None and is_link(asked) else None
-        state.player = service.newcomer(st.query_params.get("p"), None if shared else asked).id
+        state.player = service.player(None, None if shared else asked, the_owner()).id
         if shared is not None:
             _open(shared, service.player(state.player))
-    player = service.player(state.player, state.get("game"))
-    player.account = state.get("account") or ""
+    player = service.player(state.player, state.get("game"), the_owner())
     state.game = player.table.game.id if player.table is not None else None
     return player
 
@@ -60,7 +76,7 @@ def _open(shared: str, player: Player) -> None:
     service = the_service()
     try:
         opened = open_link(shared)
-        service.sit_down(player, service.take_in(opened.game, player.id))
+        service.sit_down(player, service.take_in(opened.game, player.owner, once=True))
         service.say(player, f"From a link. {opened.words}", "error" if opened.gone else "info")
     except TextError as fault:
         service.say(player, f"The link's game cannot be read: {text_fault(fault)}", "error")

@@ -25,6 +25,7 @@ from dojo_core.service import Player
 from dojo_core.service.shelf import file_name
 from dojo_core.sharing import link
 from pages.bar import bar
+from pages.door import browser_mark, secret_in
 from pages.shared import the_player, the_service, the_shelf
 from pages.theme import tokens
 
@@ -202,7 +203,7 @@ def _bar(current: str, drawn: dict[str, Any]) -> None:
                     for entry in existing()
                 ],
                 "current": current,
-                "player": player.id,
+                "browser": None if st.session_state.account else browser_mark(secret_in(st.context.cookies)),
                 "game": "" if game is None or current == "play" else game.title,
                 "game_id": "" if game is None else game.id,
                 "machine": this_machine().summary,

@@ -151,9 +151,9 @@ class Kernels:
 class Page:
     """A browser tab: numbers its events and sends them with the position it has drawn."""
 
-    def __init__(self, service: Service, name: str = "tab") -> None:
+    def __init__(self, service: Service, name: str = "tab", owner: str = "") -> None:
         self.service, self.name, self.number = service, name, 0
-        self.player: Player = service.player(None)
+        self.player: Player = service.player(None, owner=owner)
 
     def send(self, kind: str, **fields: Any) -> None:
         self.number += 1

@@ -157,7 +157,8 @@ def test_a_game_comes_in_with_its_claim_and_goes_out_again(shelf: Shelf) -> None
     (card,) = shelf.games()
     assert (card.id, card.best, card.claim, card.moves) == (told.game, None, 9.5, 1)
     assert shelf.games("matmul") == []
-    fork = shelf.fork(told.game, "me")
+    assert shelf.take_in("once more.dojo", text.encode(), "me").game == told.game
+    fork = shelf._service.fork(told.game, "me")
     assert fork != told.game and len(shelf.games()) == 2
     name, out = shelf.saved_file(fork)
     assert name == "softmax-96x32-fork.dojo" and Game.from_text(out).title == "softmax 96x32 (fork)"
@@ -190,7 +191,7 @@ def test_deleting_is_undone(shelf: Shelf) -> None:
     assert shelf.catalogue.measurements() == before
 
     identifier = shelf.take_in("g.dojo", game("join_scopes m@0").to_text().encode(), "me").game
-    gone = shelf.delete_games([identifier])
+    gone = shelf.delete_games([identifier], "me")
     assert gone.words == "Deleted softmax 96x32." and shelf.games() == []
     shelf.undo(gone)
     assert [card.id for card in shelf.games()] == [identifier]

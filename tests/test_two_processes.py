@@ -157,7 +157,7 @@ def test_a_player_keeps_so_many_games_and_is_told_what_to_do(
     page.start()
     assert "delete some first" in page.feed["notice"]["text"] and page.board["view"] == "start"
     # another player has an allowance of their own
-    other = Page(service)
+    other = Page(service, owner="another")
     other.start()
     assert other.board["view"] == "play"
 

@@ -106,7 +106,7 @@ def test_a_page_is_told_speeds_with_intervals_when_times_were_taken_and_what_the
     assert feed["machine"] == {
         "busy": True, "quiet": False, "words": "busy: other processes took 60% of the cores", "share": 60,
     }  # fmt: skip
-    assert made.watching(page.player), "the machine may come to rest"
+    assert made.awaits_quiet(page.player), "the machine may come to rest"
     for seconds, median, verdict, value, low, high, rounds in feed["results"]:
         assert (verdict, low <= value <= high) == ("equal", True)
         assert 0 < seconds <= median and rounds >= 2

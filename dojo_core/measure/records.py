@@ -21,6 +21,7 @@ from pathlib import Path
 from dojo_core.measure.conditions import Conditions, worth
 from dojo_core.measure.limits import BUSY_SECONDS
 from dojo_core.measure.places import data_directory
+from dojo_core.ownership import OWNED
 from dojo_core.program.dependence import POLICIES
 
 SCHEMA_VERSION = 3
@@ -397,8 +398,9 @@ class Records:
     def save_game(self, game: SavedGame, before: str | None = None) -> SavedGame:
         """Keep a game, over an older state of the same id; gives it with its times set.
 
-        With ``before``, the text of that older state: where another process saved another one meanwhile,
-        nothing is changed, and that one is given.
+        Whose it is stays as it was when it was first kept: only ``give_game`` changes that. With ``before``,
+        the text of that older state: where another process saved another one meanwhile, nothing is changed,
+        and that one is given.
         """
         now = time.time()
         columns, marks = ",".join(_GAME_COLUMNS), ",".join("?" * len(_GAME_COLUMNS))
@@ -410,8 +412,8 @@ class Records:
                     return _game(row)
             connection.execute(
                 f"INSERT INTO games ({columns}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET "
-                "player = excluded.player, kernel = excluded.kernel, title = excluded.title, "
-                "text = excluded.text, updated = excluded.updated",
+                "kernel = excluded.kernel, title = excluded.title, text = excluded.text, "
+                "updated = excluded.updated",
                 values,
             )
             return _game(connection.execute("SELECT * FROM games WHERE id = ?", (game.id,)).fetchone())
@@ -420,11 +422,21 @@ class Records:
         rows = self._rows("SELECT * FROM games WHERE id = ?", game_id)
         return _game(rows[0]) if rows else None
 
-    def games(self, player: str | None = None, limit: int = 100) -> list[SavedGame]:
-        """The games of a player (or of all), last played first."""
+    def give_game(self, game_id: str, before: str, player: str) -> None:
+        """A game of ``before`` is the ``player``'s from now on; nothing happens where it is another's now."""
+        with self._transaction() as connection:
+            connection.execute(
+                "UPDATE games SET player = ? WHERE id = ? AND player = ?", (player, game_id, before)
+            )
+
+    def games(self, player: str | None = None, limit: int = 100, nobodys: bool = False) -> list[SavedGame]:
+        """The games of a player (or of all), last played first; with ``nobodys`` also those that belong to
+        nobody (dojo_core/ownership.py)."""
+        free = " AND ".join("player NOT LIKE ?" for _ in OWNED)
         rows = self._rows(
-            "SELECT * FROM games WHERE ? IS NULL OR player = ? ORDER BY updated DESC LIMIT ?",
-            player, player, limit,
+            f"SELECT * FROM games WHERE ? IS NULL OR player = ? OR (? AND {free}) "
+            "ORDER BY updated DESC LIMIT ?",
+            player, player, nobodys, *(f"{prefix}%" for prefix in OWNED), limit,
         )  # fmt: skip
         return [_game(row) for row in rows]
 

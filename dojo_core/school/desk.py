@@ -58,7 +58,9 @@ class Seat:
     def secret(self) -> bool:
         """Are the times of moves kept back? In a review the better move is to be found before it is told."""
         review = self.review
-        return review is not None and bool(review.findings) and (self.finding is None or self.revealed < 3)
+        if review is None or not any(each.better for each in review.findings):
+            return False
+        return self.finding is None or (bool(review.findings[self.finding].better) and self.revealed < 3)
 
     def forget_help(self) -> None:
         self.hints, self.solution, self.chosen, self.answered = 0, False, None, False
@@ -113,13 +115,14 @@ class Desk:
             try:
                 self.service.seat(seat.player, kept, step.measured)
                 table = seat.player.table
-                if table is not None and table.game.start == step.begin.current.program:
+                ours = table is not None and not seat.player.watching
+                if table is not None and ours and table.game.start == step.begin.current.program:
                     return
             except Refused:
                 log.info("the game %s of %s is gone", kept, step.id)
         game = step.game()
         game.id = f"{SCHOOL_GAMES}{secrets.token_hex(6)}"
-        self.service.take_in(game, seat.player.id)
+        self.service.take_in(game, seat.player.owner)
         self.progress.keep_game(seat.learner, lesson.id, step.id, game.id)
         self.service.seat(seat.player, game.id, step.measured)
 
@@ -166,6 +169,8 @@ class Desk:
                     self.review(seat, said("game"))
                 case "finding":
                     self._show_finding(seat, at)
+                case "verdict":
+                    self._show_verdict(seat, at)
                 case "reveal":
                     seat.revealed = min(3, seat.revealed + 1)
                 case "to_play":
@@ -199,7 +204,7 @@ class Desk:
     def _go_back(self, seat: Seat) -> None:
         game = self.game(seat)
         if game is not None:
-            self.service.branch(game.id, 0, [], seat.player.id, go=True)
+            self.service.branch(game.id, 0, [], seat.player.owner, go=True)
 
     def _play_solution(self, seat: Seat, step: Step) -> None:
         game = self.game(seat)
@@ -211,7 +216,7 @@ class Desk:
             raise Refused(f"This lesson's solution stops: {stopped}") from stopped
         seat.tried |= tried
         moves = [str(position.move) for position in end.line()[1:]]
-        self.service.branch(game.id, 0, moves, seat.player.id, go=True)
+        self.service.branch(game.id, 0, moves, seat.player.owner, go=True)
 
     def for_play(self, seat: Seat) -> str | None:
         """A game of one's own, as it stands on the board, for the page Play."""
@@ -219,7 +224,7 @@ class Desk:
         if game is None:
             return None
         copy = Game.from_text(self.service.game_text(game.id))
-        return self.service.take_in(copy, seat.player.id)
+        return self.service.take_in(copy, seat.player.owner, once=True)
 
     # ------------------------------------------------------------------ what happened on the board
 
@@ -261,7 +266,7 @@ class Desk:
         game = Game.from_text(self.service.game_text(game_id))
         game.id = f"{SCHOOL_GAMES}{secrets.token_hex(6)}"
         game.goto(0)
-        self.service.take_in(game, seat.player.id)
+        self.service.take_in(game, seat.player.owner)
         self.service.seat(seat.player, game.id, False)
         table = seat.player.table
         assert table is not None
@@ -278,11 +283,18 @@ class Desk:
             return
         if seat.finding != number:
             seat.finding, seat.revealed = number, 0
-        self.service.branch(game.id, review.findings[number].position, [], seat.player.id, go=True)
+        self.service.branch(game.id, review.findings[number].position, [], seat.player.owner, go=True)
 
-    def games(self) -> list[Json]:
+    def _show_verdict(self, seat: Seat, ply: int) -> None:
+        """The position before a move of the line."""
+        game, review = self.game(seat), seat.review
+        if review is not None and game is not None and 1 <= ply <= review.moves:
+            seat.finding, seat.revealed = None, 0
+            self.service.branch(game.id, review.line[ply - 1].id, [], seat.player.owner, go=True)
+
+    def games(self, seat: Seat) -> list[Json]:
         """Saved games that can be reviewed."""
-        return library.cards(self.service.recent_games(LISTED))
+        return library.cards(self.service.recent_games(LISTED, seat.player.owner))
 
     # ------------------------------------------------------------------ for the page
 

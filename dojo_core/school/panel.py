@@ -24,7 +24,7 @@ def panel(desk: Desk, seat: Seat) -> Json:
     if seat.view == "review":
         return {**common, "review": review_words(seat)}
     if seat.view == "games":
-        return {**common, "games": desk.games()}
+        return {**common, "games": desk.games(seat)}
     return {**common, "view": "list", "list": lessons(desk, seat)}
 
 
@@ -139,28 +139,37 @@ def review_words(seat: Seat) -> Json:
 
     def told(number: int, found: Finding) -> Json:
         here = seat.finding == number
-        level = seat.revealed if here else 0
+        level = seat.revealed if here and found.better else 0
         name, _, where = found.better.partition(" ")
         return {
             "ply": found.ply,
             "played": found.played,
             "seconds": found.seconds,
             "ratio": found.ratio,
-            "later": found.later,
+            "words": found.words,
+            "busy": found.busy,
+            "instead": bool(found.better),
             "open": here,
             "level": level,
-            "kind": [name, words_for(name)] if level >= 1 else None,
+            "kind": [name, words_for(name)] if level >= 1 and name else None,
             "place": where.split(" ")[0] if level >= 2 else None,
             "better": found.better if level >= 3 else None,
             "better_seconds": found.better_seconds if level >= 3 else None,
             "why": found.why if level >= 3 else None,
         }
 
+    verdicts = [
+        {"ply": each.ply, "played": each.played, "kind": each.kind, "words": each.words, "busy": each.busy}
+        for each in review.verdicts
+    ]
     return {
         "title": review.game.title,
         "moves": review.moves,
         "looked": review.looked,
         "compared": review.compared,
+        "counts": review.counts,
+        "verdicts": verdicts,
+        "unplayed": review.unplayed,
         "done": review.done,
         "fault": review.fault,
         "findings": [told(number, found) for number, found in enumerate(list(review.findings))],

@@ -1,24 +1,26 @@
-"""A review of a game: the moves where a measured alternative was faster than what was played.
+"""A review of a game: what each move of its line was worth, by what was reachable afterwards (verdicts.py).
 
-Only times that are known count; nothing is measured here. A difference counts beyond the noise of both times.
+Only times that are known count; nothing is measured here.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dojo_core.game import Game, Position
 from dojo_core.moves import apply, legal_moves
+from dojo_core.school.verdicts import Judge, Neighbour, Reached, Verdict, faster, ratio
 from dojo_core.service.queue import Outcome
 
 log = logging.getLogger(__name__)
 
-NOISE = 0.03  # two times of one program differ by so much anyhow
-WIDEST = 0.5  # a spread above this says that a time is bad, not that everything is alike
 SHOWN = 12  # findings
+LOOKING_SECONDS = 240.0  # for what stood beside the moves; of positions after that only their own times count
 
 Known = Callable[[Sequence[str]], Sequence[Outcome | None]]  # times by program hash, where they are known
 
@@ -43,8 +45,8 @@ WHY = {
 
 @dataclass(frozen=True)
 class Finding:
-    """A move of the line, and a better one. ``later``: how many times as fast as the alternative the line
-    became in the end, where it did: then the move played may have been worth its price."""
+    """A move of the line by which something was lost. ``seconds``: the shortest time that was reached after
+    it; ``better``: the move to play in its place, empty where the position before it was the best."""
 
     ply: int
     position: int  # where both could be played
@@ -52,7 +54,8 @@ class Finding:
     seconds: float
     better: str
     better_seconds: float
-    later: float | None = None
+    words: str = ""
+    busy: bool = False  # a time was taken on a busy machine
 
     @property
     def ratio(self) -> float:
@@ -63,39 +66,40 @@ class Finding:
         return WHY.get(self.better.split(" ")[0], "")
 
 
-def spread(outcome: Outcome) -> float:
-    """How far the median lies above the shortest time, as a part of it."""
-    return min(WIDEST, max(0.0, outcome.median / outcome.seconds - 1)) if outcome.seconds > 0 else WIDEST
+def finding(verdict: Verdict) -> Finding:
+    """What a verdict of a loss says to whoever looks for the better move."""
+    without, after = verdict.without, verdict.after
+    assert without is not None and after is not None
+    better = without.first or without.move
+    return Finding(
+        verdict.ply, verdict.position, verdict.played, after.seconds, better, without.seconds, verdict.words,
+        verdict.busy,
+    )  # fmt: skip
 
 
-def finding(game: Game, at: Position, after: Position, known: Known) -> tuple[Finding | None, int]:
-    """The best measured alternative to a move of the line, and how many alternatives have times."""
-    moves = legal_moves(at.program, game.target, game.policy)
-    programs = {str(m): apply(at.program, m, target=game.target, policy=game.policy).hash for m in moves}
-    own, *others = known([after.program.hash, *programs.values()])
-    timed = [
-        (outcome.seconds, move, outcome)
-        for move, outcome in zip(programs, others, strict=True)
-        if outcome is not None and outcome.ok and move != str(after.move)
+def neighbours(game: Game, at: Position, known: Known) -> list[Neighbour]:
+    """The legal moves that have a time at a position and were not played there."""
+    played = {str(child.move) for child in game.children(at.id)}
+    moves = [move for move in legal_moves(at.program, game.target, game.policy) if str(move) not in played]
+    hashes = [apply(at.program, move, target=game.target, policy=game.policy).hash for move in moves]
+    return [
+        Neighbour(str(move), outcome)
+        for move, outcome in zip(moves, known(hashes), strict=True)
+        if outcome is not None and outcome.ok
     ]
-    if own is None or not own.ok or not timed:
-        return None, len(timed)
-    seconds, move, best = min(timed, key=lambda each: each[0])
-    if own.seconds <= seconds * (1 + NOISE + spread(own) + spread(best)):
-        return None, len(timed)
-    ply = len(game.line(at.id))
-    return Finding(ply, at.id, str(after.move), own.seconds, move, seconds), len(timed)
 
 
 class Review:
-    """Goes through a game's main line in a thread of its own; ``version`` grows with what was found."""
+    """Judges a game's main line in a thread of its own; ``version`` tells how far it is."""
 
     def __init__(self, game: Game, known: Known) -> None:
         self.game = game
         self.line = game.main_line(0)
-        self.findings: list[Finding] = []
+        self.verdicts: list[Verdict] = []  # move by move, once all has been looked at
+        self.findings: list[Finding] = []  # the real losses, the largest first
+        self.open: Reached | None = None  # what was measured, never played, and faster than all that was
+        self.unplayed = ""  # the same as a sentence, where no finding tells of it
         self.looked = 0  # moves of the line
-        self.compared = 0  # moves that have a time and alternatives with times
         self.done = False
         self.fault = ""
         self._known = known
@@ -110,6 +114,16 @@ class Review:
     def moves(self) -> int:
         return len(self.line) - 1
 
+    @property
+    def compared(self) -> int:
+        """Moves that could be judged."""
+        return sum(verdict.kind != "unknown" for verdict in self.verdicts)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Moves by the kind of their verdicts."""
+        return dict(Counter(verdict.kind for verdict in self.verdicts))
+
     def begin(self) -> Review:
         self._thread.start()
         return self
@@ -123,31 +137,42 @@ class Review:
 
     def _run(self) -> None:
         try:
-            found: list[Finding] = []
-            for at, after in zip(self.line, self.line[1:], strict=False):
-                if self._stop:
-                    return
-                here, alternatives = finding(self.game, at, after, self._known)
-                own = self._known([after.program.hash])[0]
-                self.compared += bool(alternatives and own is not None and own.ok)
-                if here is not None:
-                    found.append(self._with_later(here))
-                    self.findings = sorted(found, key=lambda f: (f.later is not None, -f.ratio))[:SHOWN]
-                self.looked += 1
+            self._judge()
         except Exception:
             log.exception("the review of game %s failed", self.game.id)
             self.fault = "The review stopped: a fault of the app, noted in its log."
         finally:
             self.done = True
 
-    def _with_later(self, here: Finding) -> Finding:
-        """Did the line become faster than the alternative afterwards?"""
-        rest = self.line[here.ply + 1 :]
-        times = [o.seconds for o in self._known([p.program.hash for p in rest]) if o is not None and o.ok]
-        best = min(times, default=None)
-        if best is None or best * (1 + NOISE) >= here.better_seconds:
-            return here
-        return Finding(
-            here.ply, here.position, here.played, here.seconds, here.better, here.better_seconds,
-            here.better_seconds / best,
-        )  # fmt: skip
+    def _judge(self) -> None:
+        beside: dict[int, list[Neighbour]] = {}
+        line = {position.id for position in self.line}
+        others = [position for position in self.game.positions.values() if position.id not in line]
+        until = time.monotonic() + LOOKING_SECONDS
+        for position in (*self.line, *others):
+            if self._stop:
+                return
+            if time.monotonic() < until:
+                beside[position.id] = neighbours(self.game, position, self._known)
+            self.looked = min(self.moves, self.looked + (position.id in line))
+        positions = list(self.game.positions.values())
+        known = zip(positions, self._known([p.program.hash for p in positions]), strict=True)
+        times = {p.id: outcome for p, outcome in known if outcome is not None and outcome.ok}
+        judge = Judge(self.game, times, beside)
+        verdicts = []
+        for at, after in zip(self.line, self.line[1:], strict=False):
+            if self._stop:
+                return
+            verdicts.append(judge.verdict(at, after))
+        losses = sorted((each for each in verdicts if each.kind == "loss"), key=lambda each: -each.lost)
+        best, played = judge.best(), min(times.values(), key=lambda each: each.seconds, default=None)
+        if best is not None and best.move and played is not None and faster(best.outcome, played):
+            self.open = best
+            if all(each.position != best.position for each in losses):
+                where = len(self.game.line(best.position)) - 1
+                self.unplayed = (
+                    f"After move {where} a move was measured and never played that leads to a program "
+                    f"{ratio(played.seconds / best.seconds)} as fast as the best that was."
+                )
+        self.findings = [finding(each) for each in losses[:SHOWN]]
+        self.verdicts = verdicts

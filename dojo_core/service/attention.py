@@ -75,15 +75,18 @@ class Attention:
         with table.lock:
             game = table.game
             at = (game.id, game.cursor)
-            moved = player.at != at
-            if moved or player.analysis is None:
+            before, program = player.analysis, game.current.program
+            # A number may stand for another position: one that was deleted elsewhere, and played anew.
+            moved = player.at != at or before is None or before.program.hash != program.hash
+            if moved:
                 player.at = at
-                player.analysis = self._analyses.of(game.current.program, game.target, game.policy)
+                player.analysis = self._analyses.of(program, game.target, game.policy)
                 player.explored = False
                 player.selection = player.looked_at = None
                 player.preview, player.reason = [], ""
                 player.hint = None
             analysis = player.analysis
+            assert analysis is not None
             if moved or again:
                 self._submit(player, table, analysis)
                 if player.assembly and analysis.assembly is None and self._assemble is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dojo_core.game import Game
+from dojo_core.ownership import watching
 from dojo_core.service import library
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.changes import usable_recipes
@@ -13,8 +14,8 @@ from dojo_core.targets.origins import timed
 from dojo_core.targets.target import SIMULATED
 
 
-def start_screen(games: Games, errors: dict[str, str]) -> Json:
-    """Cards of the kernels, saved games, recorded lines; ``errors`` belong to what was tried last."""
+def start_screen(games: Games, player: Player) -> Json:
+    """Cards of the kernels, saved games, recorded lines; the player's errors are of what was tried last."""
     groups: dict[str, list[Json]] = {}
     for card in games.cards():
         groups.setdefault(card.group, []).append(
@@ -45,9 +46,13 @@ def start_screen(games: Games, errors: dict[str, str]) -> Json:
         "targets": [
             {"name": name, "words": words, "sentence": sentence} for name, words, sentence in TARGETS
         ],
-        "games": library.cards(games.recent(library.LISTED)),
+        "games": [
+            {**card, "yours": games.may_change(game.player, player.owner)}
+            for game in games.recent(library.LISTED, player.owner)
+            for card in library.cards([game])
+        ],
         "lines": lines,
-        "errors": errors,
+        "errors": player.errors,
     }
 
 
@@ -73,6 +78,7 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
             "policy": game.policy, "target": game.target, "rules": _rules(game),
             "timed": timed(game.target), "unit": "cycles" if game.target in SIMULATED else "seconds",
             "by": table.by, "changes": table.changes,
+            "watching": "" if table.source is None else watching(table.owner),
         },
         "position": {"id": here.id, "parent": here.parent, "hash": here.program.hash},
         "program": program,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import logging
 import threading
 from collections.abc import Sequence
@@ -11,10 +13,12 @@ from weakref import WeakValueDictionary
 from dojo_core.faults import program_fault
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, read_line
+from dojo_core.ownership import may_claim, watching
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.service import library, yardstick
+from dojo_core.service.changes import copied
 from dojo_core.service.merging import merge
 from dojo_core.service.players import Refused, Table
 from dojo_core.service.sources import SCHOOL_GAMES, KernelCard, Kernels, SavedText, Store
@@ -61,8 +65,9 @@ TARGETS = (
 class Games:
     """The games of one process. A table stays open as long as somebody sits at it."""
 
-    def __init__(self, store: Store, kernels: Kernels, lines: Path | None) -> None:
+    def __init__(self, store: Store, kernels: Kernels, lines: Path | None, local: bool = False) -> None:
         self._store = store
+        self._local = local
         self._kernels = kernels
         self._lines = lines
         self._tables: WeakValueDictionary[str, Table] = WeakValueDictionary()
@@ -73,9 +78,9 @@ class Games:
     def cards(self) -> Sequence[KernelCard]:
         return self._kernels.cards()
 
-    def recent(self, limit: int) -> Sequence[SavedText]:
-        """The games changed last, newest first, those of lessons left out."""
-        found = self._store.recent_games(2 * limit)
+    def recent(self, limit: int, owner: str) -> Sequence[SavedText]:
+        """The games changed last of an owner, and nobody's; newest first, those of lessons left out."""
+        found = self._store.recent_games(2 * limit, owner)
         return [game for game in found if not game.id.startswith(SCHOOL_GAMES)][:limit]
 
     def line_files(self) -> list[Path]:
@@ -102,8 +107,36 @@ class Games:
         with table.lock:  # another process may have saved it since
             saved = self._store.load_game(game_id)
             if saved is not None and table.stored:
+                table.owner = saved.player
                 _take_in(table, saved.text)
         return table
+
+    def seat(self, game_id: str, owner: str) -> Table:
+        """The table of a saved game for its owner, or who may claim it; for others one to watch it at."""
+        table = self._claimed(game_id, owner)
+        return table if table.owner == owner else watched(table)
+
+    def own(self, game_id: str, owner: str) -> Table:
+        """The table of a saved game, to change it. Raises Refused where it is somebody else's."""
+        table = self._claimed(game_id, owner)
+        if table.owner != owner:
+            raise Refused(watching(table.owner))
+        return table
+
+    def _claimed(self, game_id: str, owner: str) -> Table:
+        table = self.saved(game_id)
+        if may_claim(owner, table.owner, self._local):
+            self._store.give_game(game_id, table.owner, owner)
+            table = self.saved(game_id)
+        return table
+
+    def kept(self, game_id: str) -> SavedText | None:
+        """A game as it is saved; None where it is not."""
+        return self._store.load_game(game_id)
+
+    def may_change(self, before: str, owner: str) -> bool:
+        """May an owner change a game of ``before``: is it theirs, or nobody's so that they may claim it?"""
+        return before == owner or may_claim(owner, before, self._local)
 
     def _opened(self, game_id: str, saved: SavedText | None) -> Table:
         if saved is None:
@@ -114,15 +147,15 @@ class Games:
             log.exception("saved game %s does not load", game_id)
             raise Refused("This saved game cannot be read; the log says why.") from fault
         game.id = game_id
-        table = self.table(game)
+        table = self.table(game, saved.player)
         table.measuring = library.measured(saved.text)
         table.yardstick = yardstick.read(saved.text)
         table.noted = library.notes_in(saved.text)
         table.stored = saved.text
         return table
 
-    def table(self, game: Game) -> Table:
-        """A table for a game."""
+    def table(self, game: Game, owner: str) -> Table:
+        """A table for a game, its owner's."""
         try:
             work = self._kernels.work(game.kernel, game.shape, game.start)
         except ValueError:
@@ -131,10 +164,10 @@ class Games:
         workload = self._kernels.workload(game.start, game.kernel, game.policy, game.target)
         key = f"{game.start.hash}/{game.kernel or ''}/{game.policy}/{game.target}"
         with self._opening:
-            table = self._tables[game.id] = Table(game, workload, key, work)
+            table = self._tables[game.id] = Table(game, workload, key, work, owner)
             return table
 
-    def save(self, player: str, table: Table, notes: str = "") -> bool:
+    def save(self, table: Table, notes: str = "") -> bool:
         """Keep the game as it is now. Raises Refused where that fails; the next save has this change too.
 
         Another process may have saved this game meanwhile: what was played there is taken in, as
@@ -147,7 +180,7 @@ class Games:
         try:
             while True:
                 text = game.to_text() + notes
-                saved = SavedText(game.id, player, game.title, game.kernel or "", text)
+                saved = SavedText(game.id, table.owner, game.title, game.kernel or "", text)
                 other = self._store.save_game(saved, table.stored or None)
                 if other is None:
                     table.stored = text
@@ -162,34 +195,52 @@ class Games:
                 "is saved together with this one."
             ) from fault
 
-    def forget(self, game_id: str) -> SavedText:
+    def forget(self, game_id: str, owner: str) -> SavedText:
         """Delete a saved game; ``remember`` with what this gives undoes it. Raises Refused."""
         saved = self._store.load_game(game_id)
         if saved is None:
             raise Refused("This game is deleted already.")
+        if not self.may_change(saved.player, owner):
+            raise Refused(watching(saved.player))
         self._store.delete_game(game_id)
         return saved
 
     def remember(self, saved: SavedText) -> None:
         self._store.save_game(saved)
 
-    def rename(self, game_id: str, title: str) -> None:
+    def rename(self, game_id: str, title: str, owner: str) -> None:
         """Give a saved game another title. Raises Refused."""
         title = " ".join(title.split())[:80]
         if not title:
             raise Refused("A title has at least one letter.")
-        table = self.saved(game_id)
+        table = self.own(game_id, owner)
         with table.lock:
             table.game.title = title
             saved = self._store.load_game(game_id)
             assert saved is not None
-            self.save(saved.player, table, library.notes_in(saved.text))
+            self.save(table, library.notes_in(saved.text))
+
+    def kept_already(self, game: Game, owner: str) -> bool:
+        """Has an owner this very game, not changed since it came?
+
+        ``game`` gets its id then, else one that is free.
+        """
+        played = _played(game.to_text())
+        for copy in itertools.count():
+            told = "\n".join([owner, str(copy), *played])
+            game.id = hashlib.sha256(told.encode()).hexdigest()[:12]
+            saved = self._store.load_game(game.id)
+            if saved is None:
+                return False
+            if saved.player == owner and _played(saved.text) == played:
+                return True
+        raise AssertionError("unreachable")
 
     # ------------------------------------------------------------------ beginnings
 
-    def check_quota(self, player: str, own: bool) -> None:
-        """Raises Refused where a player has as many games as one may keep; ``own``: on an own kernel."""
-        games, own_games = self._store.count_games(player)
+    def check_quota(self, owner: str, own: bool) -> None:
+        """Raises Refused where an owner has as many games as one may keep; ``own``: on an own kernel."""
+        games, own_games = self._store.count_games(owner)
         if games >= KEPT_GAMES:
             raise Refused(f"You have {games} games, as many as one player may keep: delete some first.")
         if own and own_games >= KEPT_OWN:
@@ -270,6 +321,34 @@ def begun(program: Program, kernel: str | None, shape: str, target: str, policy:
             raise ValueError(str(fault)) from fault
         game.title = f"{game.title} on {target}"
     return game
+
+
+def watched(source: Table) -> Table:
+    """A table to watch a game at."""
+    view = Table(source.game, source.workload, source.key, source.work, source.owner, source=source)
+    view.measuring = source.measuring
+    view.roofline, view.limited = source.roofline, source.limited
+    follow(view)
+    return view
+
+
+def follow(view: Table) -> None:
+    """Bring a table where a game is watched up to what its owner has played since.
+
+    It goes along with the owner's cursor as long as its own stands there.
+    """
+    source = view.source
+    if source is None:
+        return
+    with view.lock, source.lock:
+        now = (source.changes, source.game.cursor)
+        if now == view.followed:
+            return
+        along = view.followed is None or view.game.cursor == view.followed[1]
+        cursor = source.game.cursor if along else view.game.cursor
+        view.game = copied(source.game)
+        view.game.cursor = cursor if cursor in view.game.positions else source.game.cursor
+        view.changes, view.followed = source.changes, now
 
 
 def _take_in(table: Table, text: str) -> bool:

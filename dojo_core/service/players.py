@@ -22,12 +22,19 @@ __all__ = ["Player", "Refused", "Table"]
 
 @dataclass
 class Table:
-    """Players at the same table see the same game. ``lock`` is held while the game is read or changed."""
+    """Players at the same table see the same game. ``lock`` is held while the game is read or changed.
+
+    Only its owner sits at a game's own table. Whoever else opens the game gets a table of their own with a
+    copy, kept as the ``source`` has it: they look around as they like, and nothing they do reaches the game.
+    """
 
     game: Game
     workload: Any
     key: str  # names the workload in the queue
     work: tuple[float, float] = (0.0, 0.0)  # FLOPs and bytes of one run
+    owner: str = ""  # dojo_core/ownership.py
+    source: Table | None = None  # of the game that is watched here
+    followed: tuple[int, int] | None = None  # the source's changes and cursor that are shown here
     lock: threading.RLock = field(default_factory=threading.RLock)
     hues: dict[Birth, int] = field(default_factory=dict)
     changes: int = 0
@@ -46,7 +53,7 @@ class Player:
     """What one tab looks at. ``lock`` is taken before its table's."""
 
     id: str
-    account: str = ""  # who is logged in, where there is a login
+    owner: str = ""  # whose the games are that are begun here, and which ones may be changed
     table: Table | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     measuring: bool = True
@@ -71,16 +78,16 @@ class Player:
     pending: int = 0  # parts under way
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
-    @property
-    def owner(self) -> str:
-        """Whose the games are that this player begins."""
-        return self.account or self.id
-
     def sit(self, table: Table | None) -> None:
         """At a table, or back at the start screen."""
         self.table = table
         self.at = self.analysis = self.drop = self.hint = None
         self.errors = {}
+
+    @property
+    def watching(self) -> bool:
+        """Is it somebody else's game that stands on the board?"""
+        return self.table is not None and self.table.source is not None
 
     def expect(self) -> None:
         """A part of the board is under way, in another thread."""

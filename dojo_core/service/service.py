@@ -19,12 +19,13 @@ from dojo_core.measure.measurement import seconds_text
 from dojo_core.moves import IllegalMove, MoveSyntax, why
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
+from dojo_core.ownership import watching
 from dojo_core.program.expressions import TextError
 from dojo_core.service import board, feed, library
 from dojo_core.service.attention import Attention, Limits
 from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.events import client_name, sound
-from dojo_core.service.games import Games
+from dojo_core.service.games import Games, follow
 from dojo_core.service.hints import Advise
 from dojo_core.service.lanes import Lanes, waited_for
 from dojo_core.service.players import Player, Refused, Table
@@ -39,12 +40,16 @@ ELSEWHERE = (
     "This game went on in another window of the Dojo as well: what was played there is a variation now."
 )
 KEPT_PLAYERS = 64  # tabs; the one not seen for longest is forgotten, its game is in the store
+FORK = " (fork)"  # at the end of a copy's title
 KEPT_CLIENTS = 8  # pages of one player, whose event numbers are remembered
 NOTICE = 20.0  # seconds in which a notice can still be told
 
 # These mean the same wherever the cursor is meanwhile: quick key presses all count. Anything else made on
 # a position that is no longer on the board is dropped.
 ANYWHERE = ("step", "goto", "take_back", "show", "undelete")
+
+# What those may do who watch somebody else's game: all that leaves it as it is.
+LOOKING = ("step", "goto", "select", "look", "show", "why", "hint", "export", "measure")
 
 
 class Service:
@@ -60,12 +65,14 @@ class Service:
         limits: Limits | None = None,
         advise: Advise | None = None,
         machine: Callable[[], Conditions] = lambda: UNKNOWN,
+        local: bool = False,
     ) -> None:
-        """``machine``: what else the machine does now."""
+        """``machine``: what else the machine does now. ``local``: only this machine's own people can reach
+        it; games that are nobody's may be claimed."""
         self._machine = machine
         self.queue = Lanes(make_bench, idle=lambda: not machine().busy)
         self.queue.begin()
-        self._games = Games(store, kernels, lines)
+        self._games = Games(store, kernels, lines, local)
         self._attention = Attention(self.queue, store, assemble, limits, advise)
         self._players: OrderedDict[str, Player] = OrderedDict()
         self._lock = threading.Lock()  # of the players' list
@@ -77,25 +84,23 @@ class Service:
 
     # ------------------------------------------------------------------ players
 
-    def newcomer(self, player: str | None, game: str | None) -> Player:
-        """A new tab's player, of that id unless another tab has it: each tab goes its own way."""
-        with self._lock:
-            taken = player in self._players
-        return self.player(None if taken else player, game)
+    def player(self, player: str | None, game: str | None = None, owner: str = "") -> Player:
+        """The player of that id, made if need be, at the table of ``game`` if one is named.
 
-    def player(self, player: str | None, game: str | None = None) -> Player:
-        """The player of that id, made if need be, at the table of ``game`` if one is named."""
+        ``owner`` is whose games it may change (dojo_core/ownership.py). Without an id it is a new one: each
+        tab goes its own way.
+        """
         if player is None or not _plain(player):
             player = secrets.token_hex(5)
         with self._lock:
-            found = self._players.setdefault(player, Player(player))
+            found = self._players.setdefault(player, Player(player, owner))
             self._players.move_to_end(player)
             while len(self._players) > KEPT_PLAYERS:
                 self.queue.drop(self._players.popitem(last=False)[0])
         with found.lock:
             if game and found.table is None and _plain(game):
                 try:
-                    table = self._games.saved(game)
+                    table = self._games.seat(game, found.owner)
                     found.measuring = table.measuring
                     self._sit(found, table)
                 except Refused as refusal:
@@ -132,25 +137,46 @@ class Service:
     def sit_down(self, player: Player, game: str) -> None:
         """Put a saved game on a player's board. Raises Refused."""
         with player.lock:
-            table = self._games.saved(game)
-            self._leave(player)
-            player.measuring = table.measuring
-            self._sit(player, table)
+            self.seat(player, game)
 
-    def new_game(self, kernel: str, shape: str, policy: str, player: str = "") -> str:
+    def new_game(self, kernel: str, shape: str, policy: str, owner: str = "") -> str:
         """Begin a game on a kernel and save it; its id. Raises Refused."""
-        return self.take_in(self._games.from_kernel(kernel, shape, policy), player)
+        return self.take_in(self._games.from_kernel(kernel, shape, policy), owner)
 
-    def take_in(self, game: Game, player: str = "") -> str:
-        """Save a game of somebody else's making; its id."""
-        table = self._games.table(game)
+    def take_in(self, game: Game, owner: str = "", once: bool = False) -> str:
+        """Save a game of somebody else's making as the owner's; its id.
+
+        ``once``: where the owner has it already and has changed nothing in it, it is that one.
+        """
+        if once and self._games.kept_already(game, owner):
+            self.branch(game.id, game.cursor, [], owner, go=True)
+            return game.id
+        table = self._games.table(game, owner)
         with table.lock:
-            self._games.save(player, table, self._notes(table))
+            self._games.save(table, self._notes(table))
         return game.id
+
+    def play_on(self, player: Player) -> None:
+        """Put a copy of the player's own on the board, of the game that stands there. Raises Refused."""
+        table = player.table
+        if table is not None:
+            with table.lock:
+                text = table.game.to_text()
+            self.seat(player, self._fork(text, player.owner))
+
+    def fork(self, game: str, owner: str) -> str:
+        """A copy of a saved game under a new id; gives the id. Raises Refused."""
+        return self._fork(self.game_text(game), owner)
+
+    def _fork(self, text: str, owner: str) -> str:
+        copy = Game.from_text(text)
+        copy.title = f"{copy.title.removesuffix(FORK)[: 80 - len(FORK)]}{FORK}"
+        self._games.check_quota(owner, own=copy.kernel is None)
+        return self.take_in(copy, owner)
 
     def seat(self, player: Player, game: str, measuring: bool | None = None) -> None:
         """Put a player at the table of a saved game, measured or not (None: as it was). Raises Refused."""
-        table = self._games.saved(game)
+        table = self._games.seat(game, player.owner)
         self._leave(player)
         player.measuring = table.measuring = table.measuring if measuring is None else measuring
         self._sit(player, table)
@@ -165,9 +191,18 @@ class Service:
         with player.lock:
             self._leave(player)
 
-    def recent_games(self, limit: int) -> Sequence[SavedText]:
-        """The games changed last, newest first."""
-        return self._games.recent(limit)
+    def recent_games(self, limit: int, owner: str) -> Sequence[SavedText]:
+        """The games changed last of an owner, and nobody's; newest first."""
+        return self._games.recent(limit, owner)
+
+    def may_change(self, before: str, owner: str) -> bool:
+        """May an owner change a game of ``before``: is it theirs, or nobody's so that they may claim it?"""
+        return self._games.may_change(before, owner)
+
+    def may_play_in(self, game: str, owner: str) -> bool:
+        """The same of a saved game by its id; of one that is gone, everybody."""
+        saved = self._games.kept(game)
+        return saved is None or self._games.may_change(saved.player, owner)
 
     def known(self, table: Table, hashes: Sequence[str]) -> list[Outcome | None]:
         """What is known of programs measured against a table's start, from the records too."""
@@ -189,13 +224,16 @@ class Service:
         known = zip(hashes, self.queue.of(table.key).results(table.key, hashes), strict=True)
         return {h: outcome.seconds for h, outcome in known if outcome is not None and outcome.ok}
 
-    def branch(self, game: str, at: int, moves: Sequence[str], player: str = "", go: bool = False) -> int:
+    def branch(
+        self, game: str, at: int, moves: Sequence[str], owner: str | None = "", go: bool = False
+    ) -> int:
         """Play moves from a position of a saved game, as a variation where others were played there.
 
-        The position that they lead to; the cursor goes there only with ``go``. Raises Refused, IllegalMove,
-        MoveSyntax or GameFull; the game is as before then.
+        The position that they lead to; the cursor goes there only with ``go``. ``owner`` is who asks for it,
+        None where the game's own did when they had a run begin there. Raises Refused, IllegalMove, MoveSyntax
+        or GameFull; the game is as before then.
         """
-        table = self._games.saved(game)
+        table = self._games.saved(game) if owner is None else self._games.own(game, owner)
         with table.lock:
             before = (table.game.cursor, set(table.game.positions))
             if at not in table.game.positions:
@@ -213,7 +251,7 @@ class Service:
             if not go:
                 table.game.goto(before[0])
             table.by = ""
-            self._games.save(player, table, self._notes(table))
+            self._games.save(table, self._notes(table))
             return end
 
     # ------------------------------------------------------------------ events
@@ -266,15 +304,17 @@ class Service:
             case "leave":
                 self._leave(player)
             case "forget":
-                player.forgotten = self._games.forget(said("game"))
+                player.forgotten = self._games.forget(said("game"), player.owner)
                 told = f"Deleted {player.forgotten.title}."
                 self._tell(player, told, client, "info", {"kind": "remember"})
             case "remember":
                 if player.forgotten is not None:
                     self._games.remember(player.forgotten)
                 player.forgotten = None
+            case "fork":
+                self.play_on(player)
             case "rename":
-                self._games.rename(said("game"), said("title"))
+                self._games.rename(said("game"), said("title"), player.owner)
             case "look_again":
                 pass  # a page that was out of sight: it is drawn anew
             case "restart":
@@ -289,7 +329,7 @@ class Service:
 
     def _begin(self, player: Player, game: Game, measuring: bool = True) -> None:
         self._games.check_quota(player.owner, own=game.kernel is None)
-        table = self._games.table(game)
+        table = self._games.table(game, player.owner)
         player.measuring = table.measuring = measuring
         self._sit(player, table)
         self._save(player, table)
@@ -304,7 +344,7 @@ class Service:
     def _note(self, player: Player) -> None:
         """Save the game where something was measured since its last move: lists tell its best."""
         table = player.table
-        if table is not None:
+        if table is not None and table.source is None:
             with table.lock:
                 if len(table.game.positions) > 1 and self._notes(table) != table.noted:
                     self._save(player, table)
@@ -314,7 +354,7 @@ class Service:
         return library.notes(speed_up, table.measuring, table.yardstick)
 
     def _save(self, player: Player, table: Table) -> None:
-        if self._games.save(player.owner, table, self._notes(table)):
+        if table.source is None and self._games.save(table, self._notes(table)):
             self._attention.attend(player, table)
             self._tell(player, ELSEWHERE, kind="info")
 
@@ -335,8 +375,11 @@ class Service:
         self._begin(player, game)
 
     def _apply_at(self, player: Player, table: Table, client: str, kind: str, event: Json) -> None:
-        """An event at a table, which is locked."""
+        """An event at a table, which is locked. All that changes a game passes here; a watcher's goes no
+        further."""
         game = table.game
+        if table.source is not None and kind not in LOOKING:
+            raise Refused(watching(table.owner))
         if kind == "measure":
             player.measuring = table.measuring = bool(event.get("on"))
             self._attention.attend(player, table, again=True)
@@ -428,7 +471,7 @@ class Service:
         queue = self.queue.of(player.table.key)
         return bool(player.measuring and not queue.down and queue.open_tasks(player.id))
 
-    def watching(self, player: Player) -> bool:
+    def awaits_quiet(self, player: Player) -> bool:
         """Is there nothing under way, but a busy machine that may come to rest, or times that wait for it?"""
         if player.table is None or not player.measuring or self.queue.down:
             return False
@@ -439,6 +482,7 @@ class Service:
         table = player.table
         if table is None:
             return "start"
+        follow(table)
         return f"{table.game.id}/{table.game.cursor}/{table.changes}/{player.ready}/{player.measuring}"
 
     def board(self, player: Player) -> Json:
@@ -451,8 +495,9 @@ class Service:
             table = player.table
             acknowledged = dict(player.acknowledged)
             if table is None:
-                start = board.start_screen(self._games, player.errors)
+                start = board.start_screen(self._games, player)
                 return {"view": "start", "acknowledged": acknowledged, "start": start}
+            follow(table)
             with table.lock:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)
@@ -476,6 +521,7 @@ class Service:
             table = player.table
             if table is None:
                 return {"view": "start", **common}
+            follow(table)
             with table.lock:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)

@@ -31,6 +31,7 @@ from dojo_core.measure.machine import Machine, this_machine
 from dojo_core.measure.measurement import Workload, seconds_text
 from dojo_core.measure.records import Record, SavedGame
 from dojo_core.moves import IllegalMove, MoveSyntax
+from dojo_core.ownership import name as owner_name
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
@@ -40,6 +41,7 @@ from dojo_core.service.comparing import Comparisons, Contender
 from dojo_core.service.queue import Task
 from dojo_core.service.refused import Refused
 from dojo_core.service.service import Service
+from dojo_core.service.sources import SCHOOL_GAMES
 from dojo_core.sharing import BadLink, Opened, open_text
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.cpu.codegen import generate
@@ -175,13 +177,13 @@ class Shelf:
             now = known(self.catalogue, kernel)
         return {**document, "reports": [settled(report, now), *others]}
 
-    def games(self, words: str = "", limit: int = saved.LISTED) -> list[GameCard]:
-        """Saved games with moves, last played first; ``words`` must stand in title, kernel or player."""
+    def games(self, words: str = "", owner: str | None = None, limit: int = saved.LISTED) -> list[GameCard]:
+        """Saved games with moves, last played first, of an owner or of all; ``words`` must stand in them."""
         found = []
-        for game in self.catalogue.games(limit=limit):
+        for game in self.catalogue.games(owner, limit, nobodys=True):
             what = saved.outline(game.text)
-            said = f"{game.title} {what.kernel} {what.shape} {game.player}".lower()
-            if not what.line or words.lower() not in said:
+            said = f"{game.title} {what.kernel} {what.shape} {owner_name(game.player)}".lower()
+            if not what.line or game.id.startswith(SCHOOL_GAMES) or words.lower() not in said:
                 continue
             claimed = _CLAIMED.search(game.text)
             claim = float(claimed[1]) if claimed and what.best is None else None
@@ -249,14 +251,8 @@ class Shelf:
             start = None
         return start, None, record.shape
 
-    def fork(self, game: str, player: str) -> str:
-        """A copy of a saved game under a new id; gives the id. Raises Refused."""
-        copy = Game.from_text(self._service.game_text(game))
-        copy.title = f"{copy.title} (fork)"[:80]
-        return self._service.take_in(copy, player)
-
-    def contenders(self, game: Game) -> list[Contender]:
-        """What can be compared with a game: lines, records, saved games, other implementations."""
+    def contenders(self, game: Game, owner: str) -> list[Contender]:
+        """What can be compared with a game: lines, records, the owner's games, other implementations."""
         found = [Contender("start", "start"), Contender("heuristic", "heuristic")]
         here = game.current
         if here.parent is not None:
@@ -286,7 +282,7 @@ class Shelf:
             found.append(
                 Contender("program", name[:80], record.program_text, "", "", details, row.policy, row.moves)
             )
-        for card in self.games():
+        for card in self.games(owner=owner):
             if card.kernel == (game.kernel or "") and card.shape == game.shape and game.kernel:
                 name = f"game {card.title[:40]} ({card.moves} moves, {card.id[:4]})"
                 saved_game = self.catalogue.game(card.id)
@@ -300,7 +296,7 @@ class Shelf:
 
     # ------------------------------------------------------------------ taking in
 
-    def take_in(self, name: str, data: bytes, player: str) -> Imported:
+    def take_in(self, name: str, data: bytes, owner: str) -> Imported:
         """A file from elsewhere: a game, a line, a program, or records as JSON lines. Raises Refused."""
         if data.startswith(PACKED):
             raise Refused(
@@ -322,7 +318,7 @@ class Shelf:
             raise Refused(text_fault(fault)) from None
         except BadLink as fault:
             raise Refused(str(fault)) from None
-        identifier = self._service.take_in(opened.game, player)
+        identifier = self._service.take_in(opened.game, owner, once=True)
         self._keep_claim(identifier, text)
         return Imported(f"{opened.game.title}: {opened.words}", game=identifier)
 
@@ -441,8 +437,13 @@ class Shelf:
         runs = f" ({len(taken)} measurements)" if len(taken) != count else ""
         return Deleted(f"Deleted {count} record{'' if count == 1 else 's'}{runs}.", taken=taken)
 
-    def delete_games(self, ids: Sequence[str]) -> Deleted:
+    def delete_games(self, ids: Sequence[str], owner: str) -> Deleted:
+        """Raises Refused, and deletes none, where one of them is somebody else's."""
         games = [game for game in (self.catalogue.game(each) for each in ids) if game is not None]
+        if not all(self._service.may_change(game.player, owner) for game in games):
+            raise Refused(
+                "One of these games is not yours: only its owner can delete it. Nothing was deleted."
+            )
         for game in games:
             self.catalogue.delete_game(game.id)
         named = games[0].title if len(games) == 1 else f"{len(games)} games"

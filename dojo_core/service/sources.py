@@ -13,7 +13,8 @@ SCHOOL_GAMES = "learn-"  # how the ids of games begin that belong to a lesson: n
 
 @dataclass(frozen=True)
 class SavedText:
-    """A game as the store keeps it; ``text`` is the game's own, with notes (library.py) at its end."""
+    """A game as the store keeps it; ``player`` is whose it is (dojo_core/ownership.py), ``text`` the game's
+    own, with notes (library.py) at its end."""
 
     id: str
     player: str
@@ -33,14 +34,18 @@ class Store(Protocol):
 
     def load_game(self, game: str) -> SavedText | None: ...
 
+    def give_game(self, game: str, before: str, owner: str) -> None:
+        """From ``before`` to ``owner``; nothing happens where it is another's by now."""
+        ...
+
     def delete_game(self, game: str) -> None: ...
 
     def count_games(self, player: str) -> tuple[int, int]:
         """How many games with moves a player has, and how many of them on kernels of their own."""
         ...
 
-    def recent_games(self, limit: int) -> Sequence[SavedText]:
-        """The games changed last, newest first."""
+    def recent_games(self, limit: int, owner: str) -> Sequence[SavedText]:
+        """The games changed last of an owner, and nobody's; newest first."""
         ...
 
     def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]: ...

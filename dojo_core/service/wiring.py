@@ -81,8 +81,11 @@ class RecordStore:
     def delete_game(self, game: str) -> None:
         self._records.delete_game(game)
 
-    def recent_games(self, limit: int) -> list[SavedText]:
-        return [_saved(game) for game in self._records.games(limit=limit)]
+    def give_game(self, game: str, before: str, owner: str) -> None:
+        self._records.give_game(game, before, owner)
+
+    def recent_games(self, limit: int, owner: str) -> list[SavedText]:
+        return [_saved(game) for game in self._records.games(owner, limit, nobodys=True)]
 
     def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]:
         here = origin(workload.target)
@@ -277,9 +280,9 @@ def _question(table: Table) -> roofline.Question:
     return roofline.Question(game.start, game.kernel, game.shape, table.work[0])
 
 
-def open_service(lines: Path, advise: Advise | None = None) -> Service:
+def open_service(lines: Path, advise: Advise | None = None, local: bool = False) -> Service:
     """The service on this user's data directory; ``lines`` is the folder of recorded lines, ``advise`` the
-    pass that hints come from."""
+    pass that hints come from, ``local``: only this machine's own people can reach it."""
     home = data_directory()
     start_log(home)
     records = Records(home / "records.sqlite")
@@ -294,4 +297,5 @@ def open_service(lines: Path, advise: Advise | None = None) -> Service:
         MachineLimits(records),
         advise,
         machine_now,
+        local,
     )

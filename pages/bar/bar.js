@@ -1,5 +1,5 @@
 // The bar. It sends `go` with a page's name, again until that page is there and stays, and `share`; where a page is opened in another tab, the links'
-// own addresses name the player and the game. Names go in through textContent alone.
+// own addresses name the game. Names go in through textContent alone.
 
 function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -15,6 +15,7 @@ function element(tag, attributes = {}, ...children) {
 
 const AGAIN = 2500; // ms until a page that has not come is asked for again
 const TRIES = 8;
+const RELOAD = 60000; // ms between two reloads that are to make a session know its browser
 const STAYS = 1500; // ms: until then a message that was under way when the page was drawn may call the one before back
 
 function say(node, text) {
@@ -65,6 +66,7 @@ class Bar {
     this.share.disabled = !data.game_id;
     this.share.title = data.game_id ? "A link and a file of this game" : "Open a game first: then there is something to share";
     this.keepAddress(data);
+    this.checkBrowser(data.browser);
     if (data.sharing && data.sharing.n !== this.shared) {
       this.shared = data.sharing.n;
       this.show(data.sharing);
@@ -138,10 +140,28 @@ class Bar {
     this.timer = setTimeout(() => this.go(tries - 1), AGAIN);
   }
 
-  /** Relative to where the app is served; who plays, and which game, goes along. */
+  /** Relative to where the app is served; which game is played goes along. */
   address(page) {
-    const { player, game_id: game } = this.component.data;
-    return `${this.base()}${page.path}?p=${player}${game ? `&g=${game}` : ""}`;
+    const { game_id: game } = this.component.data;
+    return `${this.base()}${page.path}${game ? `?g=${game}` : ""}`;
+  }
+
+  /**
+   * Does the session know this browser by the secret that it keeps? Not where it began without a page (a server that
+   * was started anew), or where two first visits crossed: a reload then makes it so. Once, as cookies may be off.
+   */
+  checkBrowser(known) {
+    if (known === null || !navigator.cookieEnabled) return;
+    const kept = document.cookie.split("; ").find((each) => each.startsWith("dojo_browser_mark="));
+    if (kept && kept.split("=")[1] === known) return;
+    try {
+      const tried = Number(window.sessionStorage.getItem("dojo-reloaded") || 0);
+      if (Date.now() - tried < RELOAD) return;
+      window.sessionStorage.setItem("dojo-reloaded", String(Date.now()));
+    } catch {
+      return;
+    }
+    window.location.reload();
   }
 
   base() {
@@ -153,10 +173,10 @@ class Bar {
     const page = data.pages.find((each) => each.name === data.current);
     if (!page || !page.path || window.location.pathname !== this.base() + page.path) return;
     const wanted = new URLSearchParams(window.location.search);
-    wanted.set("p", data.player);
+    wanted.delete("p"); // of an earlier version
     if (data.game_id) wanted.set("g", data.game_id);
     else wanted.delete("g");
-    const search = `?${wanted}`;
+    const search = wanted.size ? `?${wanted}` : "";
     if (search !== window.location.search) window.history.replaceState(window.history.state, "", this.base() + page.path + search);
   }
 

@@ -1,4 +1,4 @@
-// The address names the player and the game, so that a reload brings the game back. Going from the start
+// The address names the game, so that a reload brings it back; whose it is, it does not say. Going from the start
 // screen to a game, or back, is a step in the browser's history; Back and Forward lead there again.
 
 class Address {
@@ -62,7 +62,7 @@ class Address {
 
   write(game, replace = false) {
     if (!this.ours) return;
-    const search = `?p=${this.board.data.player}${game === null ? "" : `&g=${game}`}`;
+    const search = game === null ? "" : `?g=${game}`;
     const first = this.first;
     this.first = false;
     if (window.location.search === search) return;

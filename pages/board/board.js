@@ -1,5 +1,7 @@
 // The board: it holds the panes together, owns the selection, and passes on what the server tells.
 
+const CHANGES = ["play", "take_back", "delete", "undelete", "promote", "ask_drop", "drop"]; // the server refuses them besides
+
 class Board {
   constructor(root) {
     this.root = root;
@@ -76,7 +78,7 @@ class Board {
       for (const name of ["program", "code", "assembly", "moves", "blocked", "enablers", "history", "game", "measuring"]) {
         parts[name] = JSON.stringify(data[name] ?? null);
       }
-      parts.at = `${data.game.id}/${data.position.id}`;
+      parts.at = `${data.game.id}/${data.position.id}/${data.position.hash}`; // a number may come again
       const same = before && before.view === "play" && before.game.id === data.game.id;
       if (same && data.game.changes > before.game.changes && data.game.by && data.game.by !== this.client) {
         this.tell("This game went on in another tab: you see it as it stands now.");
@@ -164,7 +166,18 @@ class Board {
     this.notice.tell(text, kind, action);
   }
 
+  /** Of somebody else's game, which is seen as they play it and left as it is: why that is. Else empty. */
+  get watching() {
+    return (this.data && this.data.game && this.data.game.watching) || "";
+  }
+
+  /** Attributes of a button that changes the game: who watches sees that there is one, and why it does nothing. */
+  changing() {
+    return this.watching ? { disabled: "", title: this.watching } : {};
+  }
+
   send(kind, fields = {}) {
+    if (this.watching && CHANGES.includes(kind)) return this.tell(this.watching);
     const at = this.data && this.data.view === "play" ? { game: this.data.game.id, position: this.data.position.id } : {};
     return this.events.add({ kind, ...at, ...fields });
   }

@@ -57,7 +57,7 @@ class Drawer {
 
   command([form, summary]) {
     return [el("div", { class: "drawer-head" }, el("code", {}, form),
-      el("button", { class: "small", type: "button", onclick: () => this.pane.playTyped() }, "Play what I typed")),
+      el("button", { class: "small", type: "button", onclick: () => this.pane.playTyped(), ...this.pane.board.changing() }, "Play what I typed")),
       el("p", {}, ...prose(summary))];
   }
 
@@ -75,7 +75,7 @@ class Drawer {
       el("div", { class: "drawer-head" }, el("code", {}, text),
         measured ? el("span", { class: "quiet" }, speed ? el("span", { class: speed.tone }, `${speed.words}  `) : "",
           result[1] > result[0] ? `${duration(result[0])}, median ${duration(result[1])}` : duration(result[0])) : "",
-        el("button", { class: "small primary", type: "button", onclick: () => pane.play(text) }, news ? "Play it" : "Apply")),
+        el("button", { class: "small primary", type: "button", onclick: () => pane.play(text), ...pane.board.changing() }, news ? "Play it" : "Apply")),
       el("p", {}, ...prose(pane.summary(move.name) || move.words)),
       speed ? el("p", { class: "quiet" }, speed.sentence) : null,
       look && look.why ? el("p", { class: "quiet" }, el("strong", {}, "Legal, for: "), ...prose(look.why)) : null,
@@ -125,7 +125,7 @@ class Drawer {
       return [el("span", { class: "enabler" },
         el("button", { class: "small", type: "button", "aria-pressed": String(pane.previewed === move), title: "Show what this move would change",
           onclick: () => pane.preview(pane.previewed === move ? null : move) }, move),
-        el("button", { class: "small primary", type: "button", "aria-label": `Play ${move}`, onclick: () => pane.unblock(way) }, "Play")),
+        el("button", { class: "small primary", type: "button", "aria-label": `Play ${move}`, onclick: () => pane.unblock(way), ...pane.board.changing() }, "Play")),
       rest ? el("span", { class: "quiet" }, rest) : null];
     });
     return [el("div", { class: "enablers" }, el("strong", {}, "What would unblock it: "), ...shown.flat()), this.preview(diff)];

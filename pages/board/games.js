@@ -31,6 +31,7 @@ class GamesDialog {
 
   row(game) {
     const send = (kind, fields = {}) => this.board.send(kind, { game: game.id, ...fields });
+    const others = game.yours ? {} : { disabled: "", title: "This game is not yours: open it, and play on in a copy" };
     const rename = (to) => { this.renaming = to; this.update(); };
     if (this.renaming === game.id) {
       const field = el("input", { class: "field", value: game.title, maxlength: "80", "aria-label": "Title" });
@@ -45,8 +46,8 @@ class GamesDialog {
     return el("div", { class: "game-row", role: "listitem", "data-game": game.id },
       el("button", { class: "game-open", type: "button", onclick: () => { this.board.dialogs.box.close(); send("open"); } },
         ...gameWords(game)),
-      el("button", { class: "small", type: "button", "aria-label": `Rename ${game.title}`, onclick: () => rename(game.id) }, "Rename"),
-      el("button", { class: "small", type: "button", "aria-label": `Delete ${game.title}`, onclick: () => send("forget") }, "Delete"));
+      el("button", { class: "small", type: "button", "aria-label": `Rename ${game.title}`, onclick: () => rename(game.id), ...others }, "Rename"),
+      el("button", { class: "small", type: "button", "aria-label": `Delete ${game.title}`, onclick: () => send("forget"), ...others }, "Delete"));
   }
 }
 

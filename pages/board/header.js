@@ -15,7 +15,7 @@ class Header {
     this.buttons = {
       fresh: el("button", { class: "ghost", type: "button", title: "Leave this game (it is saved) and start another", onclick: act("leave") }, "New game"),
       save: el("button", { class: "ghost", type: "button", title: "Download this game as a text that a person can read and mail", onclick: act("export") }, "Save line"),
-      review: el("button", { class: "ghost", type: "button", title: "Go through this game: the moves where a measured alternative was faster", onclick: () => this.review() }, "Review"),
+      review: el("button", { class: "ghost", type: "button", title: "Go through this game: gains, investments, real losses", onclick: () => this.review() }, "Review"),
       keys: el("button", { class: "ghost", type: "button", "aria-label": "Help", title: "Keys, notation, moves (?)", onclick: () => board.help.open() }, "?"),
       first: el("button", { class: "nav", type: "button", "aria-label": "To the start", title: "To the start of the line", onclick: act("step", { to: "first" }) }, icon("first")),
       back: el("button", { class: "nav", type: "button", "aria-label": "One move back", title: "One move back (←)", onclick: act("step", { to: "back" }) }, icon("back")),
@@ -46,11 +46,14 @@ class Header {
     this.queueBox = el("div", { class: "queue" }, el("div", { class: "queue-line" }, this.queue, b.measure), this.progress);
     this.banner = el("div", { class: "banner", role: "alert", hidden: true },
       el("span", {}, ""), el("button", { class: "small", type: "button", onclick: () => board.send(this.remedy) }, ""));
+    this.watched = el("div", { class: "watched", role: "status", hidden: true },
+      el("span", {}, ""),
+      el("button", { class: "small primary", type: "button", title: "Makes a copy of your own; this game stays as it is", onclick: act("fork") }, "Fork: play on from here"));
     this.root = el("header", { class: "top" },
       el("div", { class: "title-row" }, this.title, this.about, el("span", { class: "spring" }), b.fresh, b.save, b.review, b.keys),
       el("div", { class: "metric-row" }, this.metric.time.root, this.metric.gain.root, this.metric.best.root,
         this.metric.rate.root, this.queueBox, el("div", { class: "navs" }, b.hint, b.undo, b.first, b.back, b.forward, b.last, b.branch)),
-      this.banner);
+      this.watched, this.banner);
   }
 
   update() {
@@ -62,6 +65,11 @@ class Header {
     const line = history.line;
     const at = line.indexOf(position.id);
     this.buttons.first.disabled = this.buttons.back.disabled = this.buttons.undo.disabled = at <= 0;
+    const { watching } = this.board;
+    show(this.watched, Boolean(watching));
+    put(this.watched.firstChild, watching);
+    if (watching) this.buttons.undo.disabled = true;
+    this.buttons.undo.title = watching || "Take the last move back; it stays in the history (U)";
     this.buttons.forward.disabled = this.buttons.last.disabled = at >= line.length - 1;
     this.buttons.branch.disabled = !history.branches;
     this.refresh();
@@ -69,9 +77,9 @@ class Header {
 
   /** The page Learn reviews it; it is found by the game's id. */
   review() {
-    const { player, game } = this.board.data;
+    const { game } = this.board.data;
     const base = window.location.pathname.replace(/[^/]*$/, "");
-    window.location.assign(`${base}learn?p=${player}&g=${game.id}&review=${game.id}`);
+    window.location.assign(`${base}learn?g=${game.id}&review=${game.id}`);
   }
 
   refresh() {

@@ -37,7 +37,7 @@ class Hints {
       el("div", { class: "drawer-head" }, el("strong", {}, `Hint ${hint.level} of 3`),
         el("span", { class: "quiet" }, measured ? "from what was measured here" : "from the heuristic pass, which measures nothing"),
         hint.level < 3 ? el("button", { class: "small", type: "button", onclick: () => this.ask() }, hint.level === 1 ? "Where?  H" : "Which move?  H")
-          : el("button", { class: "small primary", type: "button", onclick: () => this.pane.play(hint.move) }, "Apply")),
+          : el("button", { class: "small primary", type: "button", onclick: () => this.pane.play(hint.move), ...this.board.changing() }, "Apply")),
       el("p", {}, measured ? "A move of this kind makes the program faster: " : `${this.board.data.game.timed ? "Nothing measured here is faster so far. " : ""}An expert would go on with `,
         el("code", {}, hint.kind), ". ", ...prose(hint.words)),
       hint.level >= 2 ? el("p", {}, "The place: ", el("code", {}, hint.place), hint.paths.length ? ", marked in the program on the left." : ".") : null,
@@ -66,6 +66,7 @@ class Hints {
       el("button", { class: "small", type: "button", onclick: () => pane.find("all", best.text) }, "Show it"));
     if (board.data.game.unit === "cycles") return [found, el("p", { class: "hint" }, HINTS.simulated)];
     if (!board.data.game.timed) return [found, el("p", { class: "hint" }, ["cuda", "hip"].includes(board.data.game.target) ? HINTS.gpu : HINTS.model)];
+    if (board.watching) return [found, el("p", { class: "hint" }, board.watching)];
     if (begun) return [found, el("p", { class: "hint" }, HINTS.all)];
     if (!board.data.measuring) return [el("p", { class: "hint" }, HINTS.all)];
     return [
@@ -79,6 +80,6 @@ class Hints {
   guideKey() {
     const best = this.best();
     const { data } = this.board;
-    return JSON.stringify(["guide", data.history.nodes.length > 1, data.measuring, data.game.target, best && best.text, best && ratio(best.gain)]);
+    return JSON.stringify(["guide", this.board.watching, data.history.nodes.length > 1, data.measuring, data.game.target, best && best.text, best && ratio(best.gain)]);
   }
 }

@@ -18,7 +18,7 @@ class HistoryPane {
       const entry = event.target.closest("[data-id]");
       if (entry) board.send("goto", { id: Number(entry.dataset.id) });
     });
-    const act = (kind, label, title) => el("button", { class: "small", type: "button", title,
+    const act = (kind, label, title) => el("button", { class: "small", type: "button", title, "data-about": title,
       onclick: () => board.send(kind, { id: board.data.position.id }) }, label);
     this.remove = act("ask_drop", "Remove this move", "Replay the line without this move, on a new branch");
     this.promote = act("promote", "Make main line", "Make the variation with this move the main one");
@@ -42,8 +42,10 @@ class HistoryPane {
   update() {
     this.draw();
     const { position, history } = this.board.data;
-    this.remove.disabled = this.erase.disabled = position.parent === null;
-    this.promote.disabled = !history.nodes.some((n) => n.id === position.id && n.variation);
+    const { watching } = this.board;
+    for (const button of [this.remove, this.promote, this.erase]) button.title = watching || button.dataset.about;
+    this.remove.disabled = this.erase.disabled = Boolean(watching) || position.parent === null;
+    this.promote.disabled = Boolean(watching) || !history.nodes.some((n) => n.id === position.id && n.variation);
   }
 
   draw() {

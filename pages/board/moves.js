@@ -198,7 +198,7 @@ class MovesPane {
     let row = this.rows.get(text);
     if (!row) {
       const move = this.moves.get(text);
-      row = new MoveRow(move, this.summary(move.name));
+      row = new MoveRow(move, this.summary(move.name), this.board.changing());
       this.rows.set(text, row);
     }
     return row.root;
@@ -315,6 +315,7 @@ class MovesPane {
   play(text) {
     // Until the next position is drawn a second click plays nothing; the server checks besides.
     if (this.playing !== null) return;
+    if (this.board.watching) return void this.board.tell(this.board.watching);
     this.playing = text;
     this.plan = text === this.unblocked ? this.plan.slice(1) : [];
     this.root.classList.add("busy");

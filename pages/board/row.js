@@ -4,7 +4,8 @@
 const WITHOUT_TIME = { untimed: "no time", verified: "✓ verified" };
 
 class MoveRow {
-  constructor(move, summary) {
+  /** `changing`: attributes of a button that changes the game. */
+  constructor(move, summary, changing) {
     const { text } = move;
     this.fill = el("span", { class: "fill" });
     this.whisker = el("span", { class: "whisker" });
@@ -14,7 +15,7 @@ class MoveRow {
       el("span", { class: "place", title: move.place }, move.place),
       el("span", { class: "params", title: move.params ? text : null }, move.params),
       el("span", { class: "bar", "aria-hidden": "true" }, this.fill, this.whisker), this.value,
-      el("button", { class: "small apply", type: "button", tabindex: "-1", "aria-label": `Apply ${text}` }, "Apply"));
+      el("button", { class: "small apply", type: "button", tabindex: "-1", "aria-label": `Apply ${text}`, ...changing }, "Apply"));
     this.shown = undefined;
   }
 

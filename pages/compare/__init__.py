@@ -78,7 +78,7 @@ def line_for_shape(name: str, shape: str) -> bool:
 
 def _choose(game: Game) -> None:
     shelf = the_shelf()
-    offered = {each.name: each for each in shelf.contenders(game)}
+    offered = {each.name: each for each in shelf.contenders(game, the_player().owner)}
     here = [each.line for each in offered.values() if each.line and line_for_shape(each.line, game.shape)]
     first = [name for name in offered if name.startswith(("the board", "record 1"))]
     first = [*first, *(f"line {name}" for name in here)][:2]

@@ -16,7 +16,7 @@ from dojo_core.school.school import open_school, stamp
 from dojo_core.service.feed import NOT_ASKED
 from pages.board import board, feed
 from pages.learn.component import lesson_panel
-from pages.shared import the_player, the_service
+from pages.shared import the_owner, the_player, the_service
 from pages.shell import go
 
 log = logging.getLogger("dojo.pages.learn")
@@ -57,7 +57,7 @@ def the_seat() -> Seat:
     state = st.session_state
     if "seat" not in state:
         # A player of its own: the game that is open on Play stays there.
-        player = the_service().player(f"{the_player().id[:30]}-learn")
+        player = the_service().player(f"{the_player().id[:30]}-learn", owner=the_owner())
         state.seat = Seat(_learner(), player)
         _follow_address(state.seat)
     seat: Seat = state.seat
@@ -132,7 +132,7 @@ def page() -> None:
         left, right = st.columns([3, 7])
         drawn = service.board_version(player)
         with right:
-            data = {**service.board(player), "player": player.id, "embedded": True}
+            data = {**service.board(player), "embedded": True}
             board(key="learn_board", data=data, on_events_change=events_came)
         with left:
             shown = _draw_panel(desk, seat)

@@ -41,7 +41,7 @@ def importing() -> None:
             told, kind = [], "info"
             for file in files[:20]:
                 try:
-                    told.append(the_shelf().take_in(file.name, file.getvalue(), the_player().id).words)
+                    told.append(the_shelf().take_in(file.name, file.getvalue(), the_player().owner).words)
                 except Refused as refusal:
                     told.append(str(refusal))
                     kind = "error"
@@ -89,7 +89,7 @@ def open_record(row: Row) -> None:
     """A record as a game of the player's, on the board."""
     opened = the_shelf().replayed(row.id)
     service, player = the_service(), the_player()
-    service.sit_down(player, service.take_in(opened.game, player.id))
+    service.sit_down(player, service.take_in(opened.game, player.owner, once=True))
     service.say(player, opened.words, "error" if opened.gone else "info")
     shell.go("play")
 

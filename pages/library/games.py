@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from dojo_core.game import Game
+from dojo_core.ownership import name as owner_name
 from dojo_core.service.shelf import GameCard, when_words
 from dojo_core.sharing import Opened
 from pages import shell
@@ -21,7 +22,10 @@ def games() -> None:
     words = st.text_input(
         "Search", key="games_words", placeholder="Title, kernel or player", label_visibility="collapsed"
     )
-    cards = shelf.games(words.strip())
+    everybodys = st.toggle(
+        "Everybody's games", key="games_all", help="Also those of other browsers: to watch and fork."
+    )
+    cards = shelf.games(words.strip(), None if everybodys else the_player().owner)
     if not cards:
         told = "No game fits." if words else "No game with moves is saved yet: what you play is kept here."
         shell.notice(told)
@@ -44,7 +48,7 @@ def _cells(card: GameCard) -> dict[str, Any]:
         "Moves": card.moves,
         "Best": card.best,
         "Claim": card.claim,
-        "Who": "you" if card.player == the_player().id else card.player or "–",
+        "Who": "you" if card.player == the_player().owner else owner_name(card.player),
         "Last played": when_words(card.updated),
     }
 
@@ -62,7 +66,7 @@ def _actions(cards: list[GameCard]) -> None:
         if st.button("Open on the board", disabled=one is None, type="primary", key="games-open") and one:
             actions.to_board(one.id)
         if st.button("Fork", disabled=one is None, key="games-fork", help="Play on in a copy.") and one:
-            actions.to_board(shelf.fork(one.id, the_player().id))
+            actions.to_board(the_service().fork(one.id, the_player().owner))
         st.download_button(
             ".dojo file", lambda: shelf.saved_file(cards[0].id)[1], "game.dojo", "text/plain",
             disabled=one is None, key="games-dojo", on_click="ignore", help="The whole game as a text.",
@@ -70,7 +74,7 @@ def _actions(cards: list[GameCard]) -> None:
         actions.c_file(lambda: _opened(cards[0]), one is None, "games")
         actions.archive(lambda: [_opened(card) for card in cards], not cards, "games")
         if st.button("Delete", disabled=not cards, key="games-delete"):
-            actions.delete(lambda: shelf.delete_games([card.id for card in cards]))
+            actions.delete(lambda: shelf.delete_games([card.id for card in cards], the_player().owner))
             st.rerun()
         told = f"{len(cards)} chosen" if cards else "Choose rows in the table."
         st.html(f"<span style='color:var(--dojo-quiet)'>{told}</span>", width="content")

@@ -6,7 +6,8 @@ from pages.board import board, feed
 from pages.shared import the_player, the_service
 
 POLL = 0.5  # seconds
-WATCH = 3.0  # while all is measured and the machine is busy with other things
+QUIET_POLL = 3.0  # while all is measured and the machine is busy with other things
+WATCHING = 2.0  # seconds between two looks at somebody else's game
 
 _STYLE = """<style>
 .st-key-feed, [data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"] > .st-key-feed)
@@ -33,9 +34,11 @@ def page() -> None:
     data = service.board(player)
     # The board itself keeps the address: only there are a move of the player's and one of the browser's
     # Back told apart (address.js).
-    board(key="board", data={**data, "player": player.id}, on_events_change=events_came)
+    board(key="board", data=data, on_events_change=events_came)
 
-    polling, watching = service.polling(player), service.watching(player)
+    polling, awaiting = service.polling(player), service.awaits_quiet(player)
+    # Whoever watches has no part in what is under way, and sees what is played all the same.
+    every = POLL if polling else WATCHING if player.watching else QUIET_POLL if awaiting else None
 
     def times() -> None:
         going_on = service.polling(player)  # asked before the feed: the last poll brings all there is
@@ -43,8 +46,8 @@ def page() -> None:
         if (
             service.board_version(player) != drawn
             or polling != going_on
-            or watching != service.watching(player)
+            or awaiting != service.awaits_quiet(player)
         ):
             st.rerun()
 
-    st.fragment(run_every=POLL if polling else WATCH if watching else None)(times)()
+    st.fragment(run_every=every)(times)()

@@ -89,7 +89,7 @@ def _naive() -> None:
             st.caption(recording.source)
         if st.button("Play it yourself", key="tour_play"):
             try:
-                sit(the_service().new_game("softmax", recording.spec.shape, "reassoc", the_player().id))
+                sit(the_service().new_game("softmax", recording.spec.shape, "reassoc", the_player().owner))
             except Refused as refusal:
                 st.error(str(refusal))
             else:
@@ -209,7 +209,7 @@ def _own_game() -> Game:
 def _compare() -> None:
     """Compare, with the agent's game on this tab's board: its program is the first that is offered there."""
     try:
-        sit(the_service().take_in(_own_game(), the_player().id))
+        sit(the_service().take_in(_own_game(), the_player().owner, once=True))
     except (OSError, ValueError, Refused) as fault:
         st.error(f"The agent's program cannot be opened: {fault}")
     else:

@@ -155,7 +155,7 @@ def _open(told: Event) -> None:
         game = Game.new(program, found.name, str(told["shape"]), policy=str(told["policy"]))
         for move in told["line"]:
             game.play(move)
-        sit(the_service().take_in(game, the_player().id))
+        sit(the_service().take_in(game, the_player().owner, once=True))
         st.session_state.train_go = True
         st.rerun()
     except (IllegalMove, MoveSyntax, GameFull, ValueError, KeyError) as fault:

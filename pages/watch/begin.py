@@ -12,7 +12,7 @@ from dojo_core.game import Game
 from dojo_core.program.expressions import TextError
 from dojo_core.service import Refused
 from pages import runs, shell
-from pages.jobs import the_jobs
+from pages.jobs import OwnJobs, the_jobs
 from pages.shared import the_player, the_service
 from pages.watch.lanes import Lane, ratio
 
@@ -30,7 +30,7 @@ def page() -> None:
         _start()
     with right:
         none = "None yet. What you start goes on when this page is closed, and is found again here."
-        runs.show_list("watch", the_jobs(), none, _told)
+        runs.show_list("watch", OwnJobs(), none, _told)
         _recordings()
 
 
@@ -72,10 +72,9 @@ def _start() -> None:
         return
     try:
         if where == places[-1]:
-            saved = the_service().new_game(name, shape, policy, the_player().id)
+            saved = the_service().new_game(name, shape, policy, the_player().owner)
         else:
-            assert game is not None
-            saved = game.id
+            saved = _own_game()
         position = Game.from_text(the_service().game_text(saved))
         if position.target != "cpu":
             st.error("Agents measure on this machine's processor: choose a game for the target cpu.")
@@ -90,6 +89,16 @@ def _start() -> None:
         st.error(str(refusal))
         return
     runs.show("watch", found)
+
+
+def _own_game() -> str:
+    """The game on this tab's board, in which what a run finds becomes a variation; a copy where it is
+    somebody else's."""
+    player = the_player()
+    if player.watching:
+        the_service().play_on(player)
+    assert player.table is not None
+    return player.table.game.id
 
 
 def _players(first: str, second: str, seed: int) -> list[tuple[str, int]]:

@@ -17,20 +17,21 @@ class NotOpened(ValueError):
 
 
 def opened(spec: JobSpec, moves: tuple[str, ...]) -> str:
-    """Put a position on this tab's board: as a variation of the run's game, or of a copy where that is gone.
+    """Put a position on this tab's board: as a variation of the run's game, or of a copy where that is gone
+    or somebody else's.
 
     The game's id. Raises NotOpened.
     """
-    service = the_service()
+    service, owner = the_service(), the_player().owner
     try:
         try:
             game = spec.saved
-            service.branch(game, spec.at, moves, go=True)
-        except Refused:  # a recording from elsewhere, or a game that was deleted
+            service.branch(game, spec.at, moves, owner, go=True)
+        except Refused:  # a recording from elsewhere, or a game that was deleted, or is somebody else's
             found = Game.from_text(spec.game)
             for move in moves:
                 found.play(move)
-            game = service.take_in(found)
+            game = service.take_in(found, owner, once=True)
     except (IllegalMove, MoveSyntax, GameFull, TextError, Refused) as fault:
         raise NotOpened(f"This position cannot be played on: {fault}") from fault
     sit(game)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 import streamlit as st
 
 from agents.jobs import JobRefused, JobView
 from pages import shell
-from pages.jobs import keep, the_jobs
+from pages.jobs import checked, keep, the_jobs
 from pages.runs import notice_changes
 from pages.watch.component import Action, draw, looks
 from pages.watch.hand import NotOpened, opened
@@ -92,11 +93,11 @@ def acted(action: Action) -> None:
     jobs, state = the_jobs(), st.session_state
     state.watch_until = time.monotonic() + AFTER
     simple: dict[str, Callable[[str], None]] = {
-        "pause": jobs.pause,
-        "go_on": jobs.go_on,
-        "step": jobs.step,
-        "stop": jobs.stop,
-        "resume": jobs.resume,
+        "pause": checked(jobs.pause),
+        "go_on": checked(jobs.go_on),
+        "step": checked(jobs.step),
+        "stop": checked(jobs.stop),
+        "resume": checked(jobs.resume),
     }
     kind, run = str(action.get("kind", "")), str(action.get("run", ""))
     try:
@@ -108,21 +109,25 @@ def acted(action: Action) -> None:
             view = jobs.view(run)
             look = looks().get(run, Look()) if kind == "take_over" else Look()
             if view.state == "running" and kind == "take_over":
-                jobs.pause(run)  # the machine is the player's now
+                with suppress(JobRefused):  # who takes over from somebody else's run leaves it at work
+                    simple["pause"](run)  # the machine is the player's now
             opened(view.spec, taken_over(Lane.live(view), look))
             state.watch_go = True
         elif kind == "keep":
-            view = jobs.view(run)
-            where = keep(view)
-            if where is None:
-                say("The game this run began in is gone: take over instead, which opens a copy.")
-            else:
-                jobs.kept(run, *where)
-                say("Kept as a variation of its game.")
+            checked(_keep)(run)
         elif kind == "replay":
             state.watch_replay = run
     except (JobRefused, NotOpened) as refusal:
         say(str(refusal))
+
+
+def _keep(run: str) -> None:
+    where = keep(the_jobs().view(run))
+    if where is None:
+        say("The game this run began in is gone: take over instead, which opens a copy.")
+    else:
+        the_jobs().kept(run, *where)
+        say("Kept as a variation of its game.")
 
 
 def _all(kind: str, simple: Mapping[str, Callable[[str], None]]) -> None:

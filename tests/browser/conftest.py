@@ -124,21 +124,37 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="package")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A profile of Chromium that all tests share: it keeps scripts compiled, half of the time of a page."""
+def driver() -> Iterator[Any]:
+    """Playwright."""
     if CHROMIUM is None:
         pytest.skip("No Chromium here (Debian: apt-get install chromium): browser tests skipped.")
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed.")
-    with playwright.sync_playwright() as driver:
-        profile = driver.chromium.launch_persistent_context(
-            tmp_path_factory.mktemp("chromium"),
-            executable_path=CHROMIUM,
-            args=ARGUMENTS,
-            viewport={"width": 1280, "height": 800},
-        )
-        profile.set_default_timeout(60_000)  # the machine may be busy: only a page that hangs takes so long
-        yield profile
-        profile.close()
+    with playwright.sync_playwright() as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
+def chromium(driver: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A profile of Chromium that all tests share: it keeps scripts compiled, half of the time of a page."""
+    profile = driver.chromium.launch_persistent_context(
+        tmp_path_factory.mktemp("chromium"),
+        executable_path=CHROMIUM,
+        args=ARGUMENTS,
+        viewport={"width": 1280, "height": 800},
+    )
+    profile.set_default_timeout(60_000)  # the machine may be busy: only a page that hangs takes so long
+    yield profile
+    profile.close()
+
+
+@pytest.fixture
+def stranger(driver: Any) -> Iterator[Any]:
+    """A tab of another browser."""
+    browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    profile = browser.new_context(viewport={"width": 1280, "height": 800})
+    profile.set_default_timeout(60_000)
+    yield profile.new_page()
+    browser.close()
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 
 from tests.browser.conftest import Server
+from tests.browser.playing import open_softmax
 from tests.browser.wire import Wire
 
 USERS = '[dojo]\nusers = ["@example.org"]\n'
@@ -110,7 +111,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Ite
 
 
 def test_nobody_sees_a_board_before_the_login(guarded: Server) -> None:
-    with Wire(guarded.port, "p=someone&g=some-game") as wire:
+    with Wire(guarded.port, "g=some-game") as wire:
         assert not wire.data and "Log in" in "".join(wire.words)
         # nor plays, by sending what a board would send
         wire.components["dojo_board"] = "$$ID-0123-board"
@@ -152,3 +153,26 @@ def test_the_secrets_are_not_served(guarded: Server) -> None:
         except OSError:
             continue  # refused
     assert "cookie_secret" not in (Path(guarded.home) / "server.log").read_text()
+
+
+def test_a_game_belongs_to_the_account_in_whichever_browser(
+    chromium: Any, stranger: Any, guarded: Server, provider: Provider
+) -> None:
+    def come(page: Any, email: str, address: str) -> None:
+        provider.email = email
+        page.context.clear_cookies()
+        page.goto(guarded.url)
+        page.click("button >> text=Log in")
+        page.wait_for_selector(".card.kernel")
+        page.goto(address)
+
+    page = chromium.new_page()
+    come(page, "ada@example.org", guarded.url)
+    open_softmax(page, "8x24")
+    address = page.url
+    come(stranger, "ben@example.org", address)
+    stranger.wait_for_selector(".watched >> text=This game belongs to ada@example.org")
+    come(stranger, "ada@example.org", address)
+    stranger.wait_for_selector(".row[data-move]")
+    assert not stranger.locator(".watched").is_visible()
+    page.close()

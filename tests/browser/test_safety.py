@@ -273,9 +273,9 @@ def test_a_game_of_too_many_moves_is_refused_before_it_is_replayed(server: Serve
 
 
 def test_a_query_is_never_more_than_a_name(server: Server) -> None:
-    for query in ("p=../../etc&g=../../etc/passwd", f"p={NAME}&g={NAME}", "g=" + "x" * 5000, "p=%00&g=%ff"):
+    for query in ("g=../../etc/passwd", f"g={NAME}", "g=" + "x" * 5000, "g=%ff"):
         with Wire(server.port, query) as wire:
-            assert wire.board["view"] == "start" and wire.board["player"].isalnum()
+            assert wire.board["view"] == "start"
 
 
 def test_a_link_that_unfolds_without_end_opens_nothing(server: Server) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 from playwright.sync_api import Error, sync_playwright
 
 from tests.browser.conftest import ARGUMENTS, CHROMIUM, Server
-from tests.screens.documents import document
+from tests.screens.documents import document, own
 from tests.screens.newcomer import first_minute
 from tests.screens.scenes import FIRST, SCENES, Scene, prepare
 from tests.screens.tabbing import stops
@@ -42,8 +42,8 @@ def opened(browser: Any, server: Server, scene: Scene, game: str) -> tuple[Any, 
     page = context.new_page()
     faults: list[str] = []
     page.on("pageerror", lambda fault: faults.append(f"SCRIPT: {fault}"))
-    # a player of its own for each picture, so that none finds what the one before left
-    query = f"p=s{scene.name}" + (f"&g={game}" if scene.game else "") + scene.query.replace("GAME", game)
+    own(page, server)
+    query = (f"g={game}" if scene.game else "") + scene.query.replace("GAME", game)
     page.goto(f"{server.url}/{scene.page}?{query}")
     try:
         page.wait_for_selector(".dojo-bar")
@@ -141,6 +141,7 @@ def main() -> None:
                     page.close()
                     take(browser, server, "", FIRST[1:], options)
                 page = browser.new_page(viewport={"width": 1280, "height": 800})
+                own(page, server)
                 game = prepare(page, server.url)
                 page.close()
                 named.write_text(game)

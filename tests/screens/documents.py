@@ -104,6 +104,11 @@ SHOTS = (
 DARK = ("play-dark", "watch")
 
 
+def own(page: Any, server: Server) -> None:
+    """Each picture is taken in a browser of its own; the game on it is theirs all the same."""
+    page.context.add_cookies([{"name": "dojo_browser", "value": "5c" * 16, "url": server.url}])
+
+
 def document(browser: Any, server: Server, game: str, only: list[str]) -> None:
     """``only`` words in the names of those that are taken; none: all, and ``walk``."""
 
@@ -116,7 +121,8 @@ def document(browser: Any, server: Server, game: str, only: list[str]) -> None:
         page = browser.new_page(
             viewport={"width": 1440, "height": 880}, color_scheme="dark" if scene.name in DARK else "light"
         )
-        page.goto(f"{server.url}/{scene.page}?p=docs-{scene.name}&g={game}{scene.query}")
+        own(page, server)
+        page.goto(f"{server.url}/{scene.page}?g={game}{scene.query}")
         page.wait_for_selector(".dojo-bar")
         page.wait_for_timeout(3500)
         scene.act(page)
