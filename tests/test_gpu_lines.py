@@ -35,8 +35,11 @@ OTHERS = {
 BARRIERS = {
     "reducemean": 1, "rmsnorm": 1, "layernorm": 2, "matmul": 2, "bmm": 2, "batchnorm": 2,
     "swiglu": 4, "conv": 2, "conv_channels": 2, "layernorm_long": 2, "batchnorm_narrow": 2,
-    "batchnorm_moments": 5,
+    "batchnorm_moments": 8,
 }  # fmt: skip
+
+# A mean taken in two steps: what the first is off by, the second makes up, and itself adds next to nothing.
+MADE_UP_FOR = {"batchnorm_moments": 2}
 
 
 def played(name: str, shape: str, target: str = "cuda") -> Game:
@@ -76,17 +79,20 @@ def close(have: np.ndarray, expected: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("name", LINES)
 def test_each_end_computes_what_its_kernel_is(name):
-    """And with any barrier taken away, some order of threads goes wrong."""
+    """And with any barrier taken away, some order of threads goes wrong, where nothing makes up for it."""
     shape = OTHERS.get(name) or SMALL[name]
     program = played(name, shape).current.program
     code = code_of(program, LINES[name].policy)
     fault, have, expected = emulated(name, program, shape, code)
     assert not fault and close(have, expected)
     lines = code.text.splitlines()
+    unseen = []
     for barrier in code.barriers:
         without = "\n".join(lines[:barrier] + lines[barrier + 1 :]) + "\n"
         runs = (emulated(name, program, shape, code, order, without) for order in ORDERS)
-        assert any(fault or not close(have, expected) for fault, have, expected in runs), barrier
+        if not any(fault or not close(have, expected) for fault, have, expected in runs):
+            unseen.append(barrier)
+    assert len(unseen) == MADE_UP_FOR.get(name, 0), unseen
 
 
 def test_what_comes_before_a_loop_is_waited_for_once():
@@ -95,7 +101,7 @@ def test_what_comes_before_a_loop_is_waited_for_once():
     assert met == {
         "reducemean": 1, "rmsnorm": 1, "layernorm": 2, "layernorm_long": 2, "batchnorm": 2,
         "batchnorm_narrow": 2, "matmul": 2 * 64, "bmm": 2 * 8, "swiglu": 4 * 16, "conv": 2 * 3,
-        "conv_channels": 2 * 16, "batchnorm_moments": 5,
+        "conv_channels": 2 * 16, "batchnorm_moments": 8,
     }  # fmt: skip
 
 

@@ -18,10 +18,12 @@ from typing import Any
 from dojo_core import kernels
 from dojo_core.bench.baselines import Process, Silent, interpreter, write_job
 from dojo_core.bench.ours import Entry
-from dojo_core.bench.rounds import SAMPLES, BenchFailed, Row, flops_of
+from dojo_core.bench.roofline import MEASURED, Roofline, limits_of
+from dojo_core.bench.rounds import SAMPLES, BenchFailed, Row, flops_of, kept_in
 from dojo_core.game import Game
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.measurement import Effort, Workload
+from dojo_core.measure.records import Limit, Records
 from dojo_core.targets.cuda.measurer import GpuMeasurer
 
 # By name: what a table calls it, and whether it is shown without being compared with.
@@ -96,10 +98,12 @@ def run_gpu_bench(
     on_round: Callable[[int, int], None] = lambda done, of: None,
     torch: Sequence[str] = (),
     until: float = math.inf,
+    records: Records | None = None,
 ) -> dict[str, Any]:
     """One kernel's report, as that of the CPU (``rounds.run_bench``) with ``target`` and ``cache`` besides.
 
     Raises BenchFailed where the last of ours cannot be measured. ``torch``: the command of its process.
+    The device's limits are kept in ``records``, and are the best that these know.
     After ``until`` (of ``time.monotonic``) no round but the first begins, and of PyTorch's rows none.
     """
     workload = Workload(game.start, game.kernel, game.policy, "cuda")
@@ -141,10 +145,29 @@ def run_gpu_bench(
     right = [row for row in rows if row.status == "ok"]
     reference = next((row for row in reversed(right) if row.entry != "record"), None)
     flops = flops_of(game)
-    arithmetic = 1e9 * flops / gpu.device.flops
-    by_round = [max(min(c), arithmetic) for c in copies]
-    memory = min(min(c) for c in copies)
     device = gpu.device
+    # What beats the limit becomes it; but those apart compute in fewer bits than the peak is of.
+    with kept_in(records) as known:
+        name = f"copy: {size} bytes, {'cold' if cold else 'warm'}"
+        copied = known.lower_limit(device.fingerprint, Limit(name, min(map(min, copies)) / 1e9, MEASURED))
+        own = known.limit(device.fingerprint, f"kernel: {game.start.hash}")
+    found = Roofline(
+        memory_seconds=copied.seconds,
+        arithmetic_seconds=flops / device.flops,
+        bytes=size,
+        flops=flops,
+        pattern="a copy of as many bytes within the device",
+        peak=device.flops,
+    )
+    if own is not None:
+        found = found.beaten(own.seconds, own.source)
+    for row in rows + others:
+        if not row.apart:
+            found = found.beaten(row.least, f"{row.name} ({game.title})")
+    if found.reached:
+        with kept_in(records) as known:
+            kept = Limit(f"kernel: {game.start.hash}", found.seconds, found.reached)
+            known.lower_limit(device.fingerprint, kept)
     return {
         "kernel": game.kernel,
         "shape": game.shape,
@@ -161,19 +184,12 @@ def run_gpu_bench(
         "machine_summary": device.summary,
         "reference": reference.entry if reference else None,
         "limits": {
-            "bound": "memory" if memory >= arithmetic else "arithmetic",
-            "seconds": max(memory, arithmetic) / 1e9,
-            "memory_seconds": memory / 1e9,
-            "arithmetic_seconds": arithmetic / 1e9,
-            "bytes": size,
-            "pattern": "a copy of as many bytes within the device",
+            **limits_of(found),
             "way": "cuMemcpyDtoDAsync",
             "threads": device.multiprocessors,
-            "gbytes_per_second": size / memory,
             "gflops_one_thread": device.flops / device.multiprocessors / 1e9,
-            "gflops": device.flops / 1e9,
             "samples_ns": copies,
         },
         "remarks": [DEFAULTS] if game.kernel in PRODUCTS["torch-tf32"] else [],
-        "entries": [row.told(reference, by_round) for row in rows + others],
+        "entries": [row.told(reference, found.seconds) for row in rows + others],
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
 from collections import OrderedDict
@@ -11,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dojo_core.measure import evidence
+from dojo_core.measure.conditions import AGAIN_SECONDS, stands, worth
 from dojo_core.measure.exclusive import compiling, measuring
 from dojo_core.measure.judging import hastened
 from dojo_core.measure.limits import (
@@ -21,6 +21,7 @@ from dojo_core.measure.limits import (
     KNOWN_CODES,
     RUN_SECONDS,
 )
+from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import BROKE, SETTLED, Effort, Measurement, Origin, Workload
 from dojo_core.measure.records import Records
@@ -55,15 +56,15 @@ class Measurer:
         self.records = records
         self.target = target
         self.machine = this_machine()
-        self._origin = Origin(target, self.machine.fingerprint, self.machine.details)
+        self._origin = Origin(target, self.machine.fingerprint, self.machine.details, load_is_told())
         self._compile_seconds = compile_seconds
         self._jobs = jobs
         self._preamble = preamble
         self._generate = generate
         self._turn = threading.RLock()
         self._trials = Trials(self.machine, run_seconds)
-        # By code and start program: rank of effort, outcome; the ones used last. Records have the rest.
-        self._known: OrderedDict[tuple[str, str], tuple[int, Measurement]] = OrderedDict()
+        # By code, start program and policy, the ones used last. Records have the rest.
+        self._known: OrderedDict[tuple[str, str, str], _Known] = OrderedDict()
         self._failures: dict[str, int] = {}  # crashes and timeouts of a code in this session
         self._best: dict[str, float] = {}  # seconds, by start program
 
@@ -172,16 +173,19 @@ class Measurer:
 
     def _look_up(self, job: _Job, candidate: _Candidate) -> Measurement | None:
         """What is known of generated code on this workload, if that is enough."""
-        key = (candidate.key, job.workload.start.hash)
-        rank, found = self._known.get(key, (0, None))
-        if found is None and self.records is not None:
-            record = self.records.known_code(*key, self.machine.fingerprint)
+        key = (candidate.key, job.workload.start.hash, job.workload.policy)
+        known = self._known.get(key)
+        if known is None and self.records is not None:
+            record = self.records.known_code(*key[:2], self.machine.fingerprint, key[2])
             if record is not None and record.status != "wrong_result":
-                rank, found = Effort.rank_of(record.effort), Measurement.recorded(record)
-                self._remember(key, rank, found)
-        if found is None:
+                known = _Known(Effort.rank_of(record.effort), Measurement.recorded(record), record.time)
+                self._remember(key, known)
+        if known is None:
             return None
-        if found.status in SETTLED or (found.status == "ok" and rank >= job.effort.rank):
+        found = known.outcome
+        if found.status in SETTLED:
+            return found
+        if found.status == "ok" and known.rank >= job.effort.rank and known.stands(self._origin.gauged):
             return found
         failures = self._failures.get(candidate.key, 0)
         if found.status in ("crash", "timeout") and self.records is not None:
@@ -196,12 +200,9 @@ class Measurer:
         code = self._code(program, policy)
         return code if isinstance(code, str) else code.text
 
-    def _remember(self, key: tuple[str, str], rank: int, outcome: Measurement) -> None:
-        """Noise only adds to a time: of two, the shorter one is kept."""
-        before, kept = self._known.get(key, (0, None))
-        if kept is not None and (kept.seconds or math.inf) < (outcome.seconds or 0.0):
-            rank, outcome = max(rank, before), kept
-        self._known[key] = (rank, outcome)
+    def _remember(self, key: tuple[str, str, str], new: _Known) -> None:
+        before = self._known.get(key)
+        self._known[key] = new if before is None else new.beside(before)
         self._known.move_to_end(key)
         while len(self._known) > KNOWN_CODES:
             self._known.popitem(last=False)
@@ -261,7 +262,7 @@ class Measurer:
         """The worker draws inputs while the compiler runs, and beside no measurement."""
         with compiling(job.cancelled) as held:
             if held:
-                self._trials.draw(job.workload.start, start)
+                self._trials.draw(job.workload.start, start, job.workload.policy)
 
     def heard(self, workload: Workload, seconds: float) -> None:
         """Another machine like this one has measured a program as fast: slow ones are cut off by it too."""
@@ -282,7 +283,7 @@ class Measurer:
 
     def _settle(self, job: _Job, candidate: _Candidate, outcome: Measurement) -> None:
         """A fresh outcome: keep it in the records, remember it, tell it."""
-        start = job.workload.start.hash
+        start, now = job.workload.start.hash, time.time()
         if self.records is not None:
             if outcome.status in evidence.FAULTS:
                 outcome = self._as_evidence(job, candidate, outcome)
@@ -291,7 +292,8 @@ class Measurer:
                 self._origin.record(kept, p, job.workload, job.effort, job.lines.get(p.hash, ""), job.player)
                 for p in candidate.programs
             )
-        self._remember((candidate.key, start), job.effort.rank, outcome)
+        key = (candidate.key, start, job.workload.policy)
+        self._remember(key, _Known(job.effort.rank, outcome, now, now))
         if outcome.status in BROKE:
             self._failures[candidate.key] = self._failures.get(candidate.key, 0) + 1
         if outcome.seconds is not None:
@@ -331,6 +333,34 @@ class Measurer:
     def _tell(self, job: _Job, candidate: _Candidate, outcome: Measurement, known: bool = False) -> None:
         for number, program in enumerate(candidate.programs):
             job.tell(replace(outcome, program_hash=program.hash, known=known or number > 0))
+
+
+@dataclass(frozen=True)
+class _Known:
+    """An outcome, the rank of its effort, when it was last confirmed and when this process last measured it
+    (seconds since the epoch)."""
+
+    rank: int
+    outcome: Measurement
+    time: float
+    tried: float = 0.0
+
+    def stands(self, gauged: bool) -> bool:
+        """Whether it need not be measured again: not a time that is old, marked or doubtful, unless this
+        process has just tried."""
+        now = time.time()
+        return stands(self.outcome.conditions, now - self.time, gauged) or now - self.tried < AGAIN_SECONDS
+
+    def beside(self, before: _Known) -> _Known:
+        """This newer one, or the one before where its time is worth more; of equals the shorter one, for
+        noise only adds to a time."""
+        if self.outcome.seconds is None or before.outcome.seconds is None:
+            return self
+        mine, other = (worth(known.outcome.conditions, self.time - known.time) for known in (self, before))
+        if (other, before.outcome.seconds) < (mine, self.outcome.seconds):
+            confirmed = self.time if mine == other else before.time
+            return replace(before, rank=max(self.rank, before.rank), time=confirmed, tried=self.tried)
+        return self
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 
 from dojo_core.measure.limits import POOL_BYTES, POOL_CACHE_BYTES, USUAL_SEED
 from dojo_core.measure.pool import Array, Pool, make_pool
+from dojo_core.measure.worst_pool import make_worst_pool
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Parameter
@@ -22,26 +23,39 @@ POOL_VERSION = 4  # of what is kept on disk
 PARTS = ("inputs", "references", "sensitivity", "order", "reach")  # arrays by name
 
 
-def pool_key(program: Program, parameters: tuple[Parameter, ...], seed: int) -> str:
-    content = json.dumps([POOL_VERSION, program.hash, repr(parameters), seed])
+def pool_key(
+    program: Program, parameters: tuple[Parameter, ...], seed: int, worst: tuple[str, ...] = ()
+) -> str:
+    content = json.dumps([POOL_VERSION, program.hash, repr(parameters), seed, *worst])
     return hashlib.sha256(content.encode()).hexdigest()[:24]
 
 
-def cached_pool(text: str, parameters: tuple[Parameter, ...], seed: int, cache: Path) -> Pool:
-    """The pool from disk, else made and kept there (unless it is large, or used this once)."""
+def cached_pool(
+    text: str, parameters: tuple[Parameter, ...], seed: int, cache: Path, worst: tuple[str, ...] = ()
+) -> Pool:
+    """The pool from disk, else made and kept there (unless it is large, or used this once).
+
+    ``worst``: the patterns of a pool of worst inputs; none: the usual pool.
+    """
     program = parse(text)
     if seed != USUAL_SEED:
-        return make_pool(program, parameters, seed)
-    folder = cache / "pools" / pool_key(program, parameters, seed)
+        return _made(program, parameters, seed, worst)
+    folder = cache / "pools" / pool_key(program, parameters, seed, worst)
     if folder.is_dir():
         os.utime(folder)
         return _load(folder)
-    pool = make_pool(program, parameters, seed)
+    pool = _made(program, parameters, seed, worst)
     if sum(a.nbytes for a in (*pool.inputs.values(), *pool.references.values())) <= POOL_BYTES:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _save(pool, folder)
         _prune(folder.parent, keep=folder)
     return pool
+
+
+def _made(program: Program, parameters: tuple[Parameter, ...], seed: int, worst: tuple[str, ...]) -> Pool:
+    return (
+        make_worst_pool(program, parameters, seed, worst) if worst else make_pool(program, parameters, seed)
+    )
 
 
 def _save(pool: Pool, folder: Path) -> None:

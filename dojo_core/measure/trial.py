@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.limits import (
     EMULATE_SECONDS,
     JUDGE_MULTIPLE,
@@ -18,6 +21,7 @@ from dojo_core.measure.measurement import Effort, Measurement
 from dojo_core.measure.places import cache_directory
 from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
 from dojo_core.measure.records import Sample
+from dojo_core.moves.worst import worst_inputs
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.build import Built
 from dojo_core.targets.cpu.code import Code
@@ -41,6 +45,11 @@ class Compiled:
             "workspace": self.code.workspace_bytes,
             "bound": self.code.error_bound,
         }
+
+
+def conditions_of(answer: Mapping[str, Any]) -> Conditions:
+    """What else the machine did while the worker timed a candidate; the machine was held alone."""
+    return Conditions(answer["load"])
 
 
 class Unmeasurable(Exception):
@@ -152,6 +161,7 @@ class Trials:
                 code_hash=candidate.built.code_hash,
                 error=answer["error"],
                 calibration=answer["calibration"],
+                conditions=conditions_of(answer),
             )
         raise AssertionError("unreachable")
 
@@ -182,8 +192,8 @@ class Trials:
 
     def _prepare(self, worker: WorkerProcess, start: Compiled) -> None:
         """Have the worker draw inputs and judge the start program by them, which sets the tolerances."""
-        self._draw(worker, start.program, start.code)
-        seconds = JUDGE_MULTIPLE * self._run_seconds
+        self._draw(worker, start.program, start.code, start.policy)
+        seconds = JUDGE_MULTIPLE * self._run_seconds * (1 + bool(worst_inputs(start.program, start.policy)))
         judge = {
             "do": "judge",
             **start.request,
@@ -194,7 +204,7 @@ class Trials:
         if judged["status"] != "ok":
             raise Unmeasurable(judged["message"])
 
-    def draw(self, program: Program, code: Code) -> None:
+    def draw(self, program: Program, code: Code, policy: str) -> None:
         """Have the worker draw a start program's inputs ahead, while a compiler runs.
 
         What goes wrong here is found again, and told, when the program is judged.
@@ -204,14 +214,15 @@ class Trials:
         try:
             self.warm()
             assert self._worker is not None
-            self._draw(self._worker, program, code)
+            self._draw(self._worker, program, code, policy)
         except WorkerDied:
             self._worker = None
         except WorkerFault:
             self.close()
 
-    def _draw(self, worker: WorkerProcess, program: Program, code: Code) -> None:
-        key = (program.hash, code.parameters, self.seed)
+    def _draw(self, worker: WorkerProcess, program: Program, code: Code, policy: str) -> None:
+        worst = worst_inputs(program, policy)
+        key = (program.hash, code.parameters, self.seed, worst)
         if worker.drawn == key:
             return
         worker.drawn = worker.prepared = None
@@ -224,6 +235,7 @@ class Trials:
                     for p in code.parameters
                 ],
                 "seed": self.seed,
+                "worst": worst,
                 "cache": str(cache_directory()),
                 "last_level": self._machine.last_level_cache,
                 "second_level": self._machine.second_level_cache,

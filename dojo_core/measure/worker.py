@@ -17,19 +17,20 @@ import resource
 import sys
 import threading
 import traceback
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import dojo_native
 import numpy as np
 
+from dojo_core.measure.judgement import Judgement, judgements
 from dojo_core.measure.limits import (
     STACK_BYTES,
     WORKER_FILE_BYTES,
     sets_of_inputs,
 )
-from dojo_core.measure.pool import STORED, Pool, columns
-from dojo_core.measure.pool_cache import cached_pool
+from dojo_core.measure.load import Gauge
+from dojo_core.measure.pool import STORED, columns
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.code import Parameter
 
@@ -50,15 +51,20 @@ class NoRoom(Exception):
 
 
 class Prepared:
-    """Buffers, references and tolerances of the workload at hand."""
+    """Buffers, references and tolerances of the workload at hand; the first judgement's inputs are timed."""
 
     def __init__(
-        self, parameters: tuple[Parameter, ...], pool: Pool, last_level: int, second_level: int
+        self,
+        parameters: tuple[Parameter, ...],
+        judgements: Sequence[Judgement],
+        last_level: int,
+        second_level: int,
     ) -> None:
         self.parameters = parameters
-        self.pool = pool
+        self.judgements = judgements
+        self._loaded = judgements[0]
+        self.pool = pool = judgements[0].pool
         self.outputs = [p for p in parameters if p.role == "out"]
-        self.tolerance: dict[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
         self.workspace: dojo_native.Buffer | None = None
         self._stagger = 0
 
@@ -110,14 +116,43 @@ class Prepared:
         self.workspace.poison("f32")
         return self.workspace
 
-    def run_judged(self, kernel: dojo_native.Kernel, workspace_bytes: int) -> tuple[float, int, int]:
+    def _load(self, judgement: Judgement) -> None:
+        if judgement is self._loaded:
+            return
+        for p, buffer in zip(self.parameters, self.judged, strict=True):
+            if p.role == "in":
+                buffer.protect(False)
+                given = np.ascontiguousarray(judgement.pool.inputs[p.name])
+                np.frombuffer(memoryview(buffer), np.uint8)[:] = given.reshape(-1).view(np.uint8)
+                buffer.protect(True)
+        self._loaded = judgement
+
+    def run(
+        self, kernel: dojo_native.Kernel, workspace_bytes: int, judgement: Judgement
+    ) -> tuple[float, int, int]:
+        """One run on a judgement's inputs, its outputs to be compared with ``fault``."""
+        self._load(judgement)
         for p, buffer in zip(self.parameters, self.judged, strict=True):
             if p.role == "out":
                 buffer.poison(p.dtype)
         return kernel.time([self.judged], self.space(workspace_bytes), 1)[0]
 
+    def verdict(
+        self, kernel: dojo_native.Kernel, workspace_bytes: int, bound: float
+    ) -> tuple[Answer | None, float, tuple[float, int, int]]:
+        """What is wrong with a kernel on any of the inputs, if anything; the largest error; the run of the
+        first judgement, which is left loaded where nothing is wrong."""
+        largest = 0.0
+        for judgement in reversed(self.judgements):
+            sample = self.run(kernel, workspace_bytes, judgement)
+            fault, error = self.fault(bound)
+            largest = max(largest, error)
+            if fault is not None:
+                return judgement.told(fault), largest, sample
+        return None, largest, sample
+
     def fault(self, bound: float) -> tuple[Answer | None, float]:
-        """What is wrong with the outputs of the last ``run_judged``, if anything, and the largest error."""
+        """What is wrong with the outputs of the last ``run``, if anything, and the largest error."""
         damaged = self.damage()
         if damaged is not None:
             return damaged, 0.0
@@ -125,10 +160,10 @@ class Prepared:
         for p, buffer in zip(self.parameters, self.judged, strict=True):
             if p.role != "out":
                 continue
-            base, scale = self.tolerance[p.name]
+            base, scale = self._loaded.tolerance[p.name]
             allowed = base if bound == 0.0 else base + bound * scale
             found = dojo_native.compare(
-                buffer, p.dtype, self.pool.references[p.name], allowed, columns(p.shape)
+                buffer, p.dtype, self._loaded.pool.references[p.name], allowed, columns(p.shape)
             )
             largest = max(largest, found["error"])
             status = "unwritten" if found["unwritten"] else "wrong_result" if found["wrong"] else None
@@ -162,6 +197,7 @@ class Prepared:
 class Worker:
     def __init__(self) -> None:
         self.workload: Prepared | None = None
+        self.gauge = Gauge()
 
     def prepare(self, request: Answer) -> Answer:
         """Inputs, references and buffers of a workload."""
@@ -170,35 +206,36 @@ class Worker:
             Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["role"]) for p in request["parameters"]
         )
         assert all(p.dtype in STORED for p in parameters)
-        pool = cached_pool(request["start"], parameters, request["seed"], Path(request["cache"]))
-        self.workload = Prepared(parameters, pool, request["last_level"], request["second_level"])
+        drawn = judgements(request, parameters)
+        self.workload = Prepared(parameters, drawn, request["last_level"], request["second_level"])
         return {"status": "ok", "sets": len(self.workload.sets)}
 
     def judge(self, request: Answer) -> Answer:
         """Run the start program: what it is off by sets the tolerances."""
         workload = self._ready()
         kernel = dojo_native.Kernel(request["library"], request["symbol"])
-        workload.run_judged(kernel, request["workspace"])
-        for p, buffer in zip(workload.parameters, workload.judged, strict=True):
-            if p.role == "out":
-                own, scale = dojo_native.row_errors(
-                    buffer, p.dtype, workload.pool.references[p.name], columns(p.shape)
-                )
-                try:
-                    allowed = workload.pool.tolerance(p, own, scale, request["policy"])
-                except ValueError as error:
-                    return {"status": "wrong_result", "message": f"It is wrong itself: {error}."}
-                workload.tolerance[p.name] = (allowed, scale)
-        fault, _ = workload.fault(request["bound"])
-        return fault or {"status": "ok"}
+        for judgement in reversed(workload.judgements):
+            workload.run(kernel, request["workspace"], judgement)
+            for p, buffer in zip(workload.parameters, workload.judged, strict=True):
+                if p.role == "out":
+                    reference = judgement.pool.references[p.name]
+                    own, scale = dojo_native.row_errors(buffer, p.dtype, reference, columns(p.shape))
+                    try:
+                        judgement.allow(p, own, scale, request["policy"])
+                    except ValueError as error:
+                        return {"status": "wrong_result", "message": f"It is wrong itself: {error}."}
+            fault, _ = workload.fault(request["bound"])
+            if fault is not None:
+                return fault
+        return {"status": "ok"}
 
     def measure(self, request: Answer) -> Answer:
         """Verify one candidate, then time it."""
         workload = self._ready()
+        self.gauge.begin()
         calibration = dojo_native.calibrate()
         kernel = dojo_native.Kernel(request["library"], request["symbol"])
-        first = workload.run_judged(kernel, request["workspace"])
-        fault, error = workload.fault(request["bound"])
+        fault, error, first = workload.verdict(kernel, request["workspace"], request["bound"])
         if fault is not None:
             return fault
         space = workload.workspace if request["workspace"] else None
@@ -221,20 +258,22 @@ class Worker:
                 1,
             )
         if request["again"]:  # a race may have gone well once
-            workload.run_judged(kernel, request["workspace"])
-            fault, _ = workload.fault(request["bound"])
+            fault, _, _ = workload.verdict(kernel, request["workspace"], request["bound"])
         fault = fault or workload.damage()
-        return fault or {"status": "ok", "samples": samples, "error": error, "calibration": calibration}
+        if fault is not None:
+            return fault
+        load = self.gauge.share()
+        return {"status": "ok", "samples": samples, "error": error, "calibration": calibration, "load": load}
 
     def verify(self, request: Answer) -> Answer:
         """Run one candidate and compare, without a time: what the emulator runs has none."""
         workload = self._ready()
-        workload.run_judged(dojo_native.Kernel(request["library"], request["symbol"]), request["workspace"])
+        kernel = dojo_native.Kernel(request["library"], request["symbol"])
+        fault, error, _ = workload.verdict(kernel, request["workspace"], request["bound"])
         told = ctypes.CDLL(request["library"])
         threads = (ctypes.c_char * 256).in_dll(told, "dojo_fault").value.decode()
         if threads:
             return {"status": "wrong_result", "message": threads}
-        fault, error = workload.fault(request["bound"])
         return fault or workload.damage() or {"status": "ok", "error": error}
 
     def _ready(self) -> Prepared:

@@ -1,4 +1,4 @@
-"""Algebraic rewrites that need one pass over the data where the program takes two.
+"""Algebraic rewrites that fetch the data once where the program does so twice.
 
 Both are right for any value that the first pass leaves (a mean, a maximum), so they recognise no kernel: what
 they add corrects for the difference. They change rounding; the policy ``algebraic`` alone allows them. Their
@@ -46,6 +46,17 @@ from dojo_core.program.tree import (
 
 # Finite, so that a row may begin with minus infinity, as a masked one does: its own difference is no number.
 LOWEST = {"f32": Number(-(2 - 2.0**-23) * 2.0**127), "f64": Number(-(2 - 2.0**-52) * 2.0**1023)}
+
+# Where these rewrites are worst: an outlier at each special place, digits lost to a mean, an overflow on the
+# way; a maximum that grows with each element or never, and minus infinity, which is no number to begin with.
+MOMENTS = (
+    "outlier first", "zero before a large mean", "outlier last", "outlier in the middle",
+    "outlier at a block", "large mean", "overflow of squares", "constant", "zeros",
+)  # fmt: skip
+MAXIMA = (
+    "rising", "masked", "falling", "outlier first", "outlier last", "large mean", "overflow of squares",
+    "constant",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -108,9 +119,10 @@ class _OnePass(Transformation):
                 continue
             used = [d for form in leaf.op.target.index for d in form.depths]
             first = max(used, default=-1) + 1
-            if first < len(leaf.scopes) and _alone(program, leaf, first):
-                own = place_of(program, leaf.path)
-                yield Place(own.array, own.number, first), fresh_name(program, "o")
+            own = place_of(program, leaf.path)
+            for depth in range(first, len(leaf.scopes)):
+                if _alone(program, leaf, depth):
+                    yield Place(own.array, own.number, depth), fresh_name(program, "o")
 
     def fits(self, op: Op) -> bool:
         raise NotImplementedError
@@ -213,11 +225,6 @@ class _Writer:
             nodes = (Scope(scope.size, nodes, "", next(self.fresh)),)
         return nodes[0]
 
-    def first(self) -> Access:
-        """The first element that the nest reads."""
-        zero = {d: Affine() for d in range(self.found.depth, len(self.found.leaf.scopes))}
-        return self.found.x.substitute(zero)
-
     def program(self, program: Program, nodes: tuple[Node, ...]) -> Program:
         widened = replace(program, buffers=(*program.buffers, *self.buffers))
         return widened.splice(self.found.path, 1, nodes)
@@ -225,39 +232,43 @@ class _Writer:
 
 @register
 class ExpandMoment(_OnePass):
-    """Sum squares about the first element, not about a mean: the mean need not be known first.
+    """Sum squares block by block, each about its own mean: the mean of them all need not be known first.
 
-    ``expand_moment OP@S NAME``: OP is ``v += d*d`` with ``d = x - u``.
+    ``expand_moment OP@S NAME``: OP is ``v += d*d`` with ``d = x - u``; S and the scopes in it are a block.
 
     Before::
 
-        d f32 [8, 64] heap
-        8 64 d[{0},{1}] = x[{0},{1}] - u[{0}]
+        d f32 [8, 16, 64] heap
+        8 16 64 d[{0},{1},{2}] = x[{0},{1},{2}] - u[{0}]
         8 v[{0}] = 0
-        | 64 v[{0}] += d[{0},{1}]*d[{0},{1}]
+        | 16 64 v[{0}] += d[{0},{1},{2}]*d[{0},{1},{2}]
         8 y[{0}] = v[{0}]
 
-    After ``expand_moment v#1@1 o``::
+    After ``expand_moment v#1@2 o``::
 
-        d f32 [8, 64] heap
-        8 64 d[{0},{1}] = x[{0},{1}] - u[{0}]
+        d f32 [8, 16, 64] heap
+        8 16 64 d[{0},{1},{2}] = x[{0},{1},{2}] - u[{0}]
         8 v[{0}] = 0
-        | o[{0}] = x[{0},0]
-        | oq[{0}] = 0
-        | ot[{0}] = 0
-        | 64 oe[{0},{1}] = x[{0},{1}] - o[{0}]
-        | | oq[{0}] += oe[{0},{1}]*oe[{0},{1}]
-        | | ot[{0}] += oe[{0},{1}]
-        | ow[{0}] = u[{0}] - o[{0}]
-        | ot[{0}] = ot[{0}]*(-2)
-        | oq[{0}] += ow[{0}]*ot[{0}]
-        | ow[{0}] = ow[{0}]*ow[{0}]
-        | oq[{0}] += ow[{0}]*64
-        | v[{0}] += oq[{0}]
+        | 16 o[{0},{1}] = 0
+        | | 64 o[{0},{1}] += x[{0},{1},{2}]*0.015625
+        | | ot[{0},{1}] = 0
+        | | 64 oe[{0},{1},{2}] = x[{0},{1},{2}] - o[{0},{1}]
+        | | | ot[{0},{1}] += oe[{0},{1},{2}]*0.015625
+        | | o[{0},{1}] += ot[{0},{1}]
+        | | 64 of[{0},{1},{2}] = x[{0},{1},{2}] - o[{0},{1}]
+        | | | v[{0}] += of[{0},{1},{2}]*of[{0},{1},{2}]
+        | | ow[{0},{1}] = o[{0},{1}] - u[{0}]
+        | | ow[{0},{1}] = ow[{0},{1}]*ow[{0},{1}]
+        | | v[{0}] += ow[{0},{1}]*64
         8 y[{0}] = v[{0}]
 
-    The sum of (x-u)² is the sum of (x-c)² - 2(u-c) times the sum of (x-c) + n(u-c)², for any c; c is the
-    first element, since with c = 0 all digits are lost where the mean is large against the deviation.
+    The sum of (x-u)² over a block of n is that of (x-m)² plus n(m-u)², with m the block's mean and any u. No
+    term is negative, so nothing cancels, and no single element decides. The mean is taken in two steps, the
+    second of which adds what the first is off by. A block that fits a cache is fetched from memory once.
+
+    Promises what a sum in another order does, for every u and wherever an outlier stands: as exact where the
+    mean is large against the deviation, infinite where squares overflow. Promises nothing for a block that
+    holds an infinity: its mean is no number.
 
     Legal iff
       1. the policy is algebraic;
@@ -265,14 +276,16 @@ class ExpandMoment(_OnePass):
       3. S and the scopes in it hold OP alone, unmarked, and v uses none of their iterators;
       4. one ``d = x - u`` surely defines what OP reads, x and u unchanged in between;
       5. u uses none of these iterators either;
-      6. NAME, NAMEq, NAMEt, NAMEe and NAMEw are new.
+      6. NAME, NAMEt, NAMEe, NAMEf and NAMEw are new.
 
-    Source: B. P. Welford, Technometrics 1962, and T. F. Chan et al., The American Statistician 1983.
+    Source: T. F. Chan, G. H. Golub and R. J. LeVeque, The American Statistician 1983.
     """
 
     name = "expand_moment"
+    rewrites = "*"
+    worst_inputs = MOMENTS
     back = "sum_squares_again"
-    suffixes = ("", "q", "t", "e", "w")
+    suffixes = ("", "t", "e", "f", "w")
 
     def fits(self, op: Op) -> bool:
         squared = op.function == "*" and op.operands[0] == op.operands[1]
@@ -286,23 +299,22 @@ class ExpandMoment(_OnePass):
         if isinstance(found, Refusal):
             return found
         make = _Writer(context, found, arguments[1])
-        c, q, t, w = (make.array(suffix) for suffix in ("", "q", "t", "w"))
-        e = make.array("e", inner=True)
+        mean, rest, w = (make.array(suffix) for suffix in ("", "t", "w"))
+        e, f = (make.array(suffix, inner=True) for suffix in ("e", "f"))
+        v, share = (
+            found.leaf.op.target,
+            Number(1 / found.count),
+        )  # of each, so that no mean overflows on the way
         nodes = (
-            make.op(c, "", make.first()),
-            make.op(q, "", Number(0)),
-            make.op(t, "", Number(0)),
-            make.nest(
-                make.op(e, "-", found.x, c),
-                make.op(q, "*", e, e, accumulate="+"),
-                make.op(t, "", e, accumulate="+"),
-            ),
-            make.op(w, "-", found.shift, c),
-            make.op(t, "*", t, Number(-2)),
-            make.op(q, "*", w, t, accumulate="+"),
+            make.op(mean, "", Number(0)),
+            make.nest(make.op(mean, "*", found.x, share, accumulate="+")),
+            make.op(rest, "", Number(0)),
+            make.nest(make.op(e, "-", found.x, mean), make.op(rest, "*", e, share, accumulate="+")),
+            make.op(mean, "", rest, accumulate="+"),
+            make.nest(make.op(f, "-", found.x, mean), make.op(v, "*", f, f, accumulate="+")),
+            make.op(w, "-", mean, found.shift),
             make.op(w, "*", w, w),
-            make.op(q, "*", w, Number(found.count), accumulate="+"),
-            make.op(found.leaf.op.target, "", q, accumulate="+"),
+            make.op(v, "*", w, Number(found.count), accumulate="+"),
         )
         return make.program(context.program, nodes)
 
@@ -344,6 +356,9 @@ class OnlineRescale(_OnePass):
     The sum about the running maximum is scaled each time that it grows, and at the end from the maximum
     found to m, whatever m is. The maximum begins at the lowest finite number, so elements may be -inf.
 
+    Promises what a sum in another order does, for every m and wherever the maximum stands, with two roundings
+    more for each time that it grows. Promises nothing for elements that are plus infinity.
+
     Legal iff
       1. the policy is algebraic;
       2. OP is an unguarded ``s += e`` in f32 or f64;
@@ -357,6 +372,8 @@ class OnlineRescale(_OnePass):
     """
 
     name = "online_rescale"
+    rewrites = "exp"
+    worst_inputs = MAXIMA
     back = "sum_exp_again"
     suffixes = ("", "s", "n", "f")
 
@@ -547,24 +564,23 @@ class SumSquaresAgain(_TwoPasses):
 
         d f32 [8, 64] heap
         o f32 [8:N] stack
-        oq f32 [8:N] stack
         ot f32 [8:N] stack
-        oe f32 [8:N, 64:N] stack
         ow f32 [8:N] stack
+        oe f32 [8:N, 64:N] stack
+        of f32 [8:N, 64:N] stack
         8 64 d[{0},{1}] = x[{0},{1}] - u[{0}]
         8 v[{0}] = 0
-        | o[{0}] = x[{0},0]
-        | oq[{0}] = 0
+        | o[{0}] = 0
+        | 64 o[{0}] += x[{0},{1}]*0.015625
         | ot[{0}] = 0
         | 64 oe[{0},{1}] = x[{0},{1}] - o[{0}]
-        | | oq[{0}] += oe[{0},{1}]*oe[{0},{1}]
-        | | ot[{0}] += oe[{0},{1}]
-        | ow[{0}] = u[{0}] - o[{0}]
-        | ot[{0}] = ot[{0}]*(-2)
-        | oq[{0}] += ow[{0}]*ot[{0}]
+        | | ot[{0}] += oe[{0},{1}]*0.015625
+        | o[{0}] += ot[{0}]
+        | 64 of[{0},{1}] = x[{0},{1}] - o[{0}]
+        | | v[{0}] += of[{0},{1}]*of[{0},{1}]
+        | ow[{0}] = o[{0}] - u[{0}]
         | ow[{0}] = ow[{0}]*ow[{0}]
-        | oq[{0}] += ow[{0}]*64
-        | v[{0}] += oq[{0}]
+        | v[{0}] += ow[{0}]*64
         8 y[{0}] = v[{0}]
 
     After ``sum_squares_again o d``::
@@ -575,9 +591,11 @@ class SumSquaresAgain(_TwoPasses):
         | 64 v[{0}] += d[{0},{1}]*d[{0},{1}]
         8 y[{0}] = v[{0}]
 
+    Promises what a sum in another order does, for elements that are infinite too.
+
     Legal iff
       1. the policy is algebraic;
-      2. NAME, NAMEq, NAMEt, NAMEe and NAMEw are used as expand_moment uses them, and nowhere else;
+      2. NAME, NAMEt, NAMEe, NAMEf and NAMEw are used as expand_moment uses them, and nowhere else;
       3. some write of T makes the differences;
       4. expand_moment of the result gives this program back.
 
@@ -585,14 +603,16 @@ class SumSquaresAgain(_TwoPasses):
     """
 
     name = "sum_squares_again"
+    rewrites = "*"
+    worst_inputs = MOMENTS
     forward = ExpandMoment()
-    nodes = 10
+    nodes = 9
 
     def parts(self, made: tuple[Leaf, ...]) -> _Parts | None:
         match made:
             case (
-                _, _, _, Leaf(Op(operands=(Access() as x, _)), scopes=(_, *_) as scopes), _, _,
-                Leaf(Op(operands=(Access() as shift, _))), _, _, _, _, Leaf(Op(target)),
+                _, _, _, Leaf(Op(operands=(Access() as x, _)), scopes=(_, *_) as scopes), _, _, _, _,
+                Leaf(Op(operands=(_, Access() as shift))), _, Leaf(Op(target)),
             ):  # fmt: skip
                 return scopes, x, shift, target
         return None
@@ -650,6 +670,8 @@ class SumExpAgain(_TwoPasses):
         | 64 s[{0}] += e[{0},{1}]
         8 y[{0}] = s[{0}]
 
+    Promises what a sum in another order does, for elements that are infinite too.
+
     Legal iff
       1. the policy is algebraic;
       2. NAME, NAMEs, NAMEn and NAMEf are used as online_rescale uses them, and nowhere else;
@@ -660,6 +682,8 @@ class SumExpAgain(_TwoPasses):
     """
 
     name = "sum_exp_again"
+    rewrites = "exp"
+    worst_inputs = MAXIMA
     forward = OnlineRescale()
     nodes = 6
 

@@ -1,13 +1,16 @@
-"""The reference of all moves, made from their docstrings: docs/moves.md.
+"""Pages made from the docstrings of moves: the reference, and what algebraic moves promise.
 
-Made anew by ``python -m dojo_core.moves.reference > docs/moves.md``.
+Made anew by ``python -m dojo_core.moves.reference > docs/moves.md`` and
+``python -m dojo_core.moves.reference algebraic > docs/algebraic.md``.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import sys
 
+from dojo_core.measure.patterns import PATTERNS
 from dojo_core.moves import REGISTRY, inverse
 from dojo_core.moves.examples import POLICY, example
 from dojo_core.moves.notation import usage
@@ -74,5 +77,34 @@ def page() -> str:
     return "\n".join(parts)
 
 
+ALGEBRAIC = """# What algebraic moves promise
+
+Made from `dojo_core/moves/` by `python -m dojo_core.moves.reference algebraic`; a test keeps it so. These
+moves replace a formula by another that is equal for numbers without rounding. The policy `algebraic` alone
+allows them. Each says below what its results promise in floating point, and what they do not.
+
+Every program under `algebraic` is verified on a second set of inputs too, which has none but these: its text
+does not tell which moves lie behind it, so they are drawn for each that its start has an operation for.
+[measuring.md](measuring.md) says how, and what a result may be off by there.
+"""
+
+
+def algebraic_page() -> str:
+    """What each algebraic move promises, and its worst inputs."""
+    parts = [ALGEBRAIC]
+    for name, move in REGISTRY.items():
+        if move.worst_inputs:
+            listed = "".join(f"- {each}: {PATTERNS[each].about}\n" for each in move.worst_inputs)
+            told = f"{summary(name)}\n\n{promise(name)}".replace("``", "`")
+            parts.append(f"## {name}\n\n{told}\n\nWorst for it, worst first:\n\n{listed}")
+    return "\n".join(parts)
+
+
+def promise(name: str) -> str:
+    """The paragraph of a move's docstring that says what its results are worth; \"\" where it has none."""
+    paragraphs = inspect.cleandoc(type(REGISTRY[name]).__doc__ or "").split("\n\n")
+    return next((p.replace("\n", " ") for p in paragraphs if p.startswith("Promises ")), "")
+
+
 if __name__ == "__main__":
-    print(page(), end="")
+    print(algebraic_page() if sys.argv[1:] == ["algebraic"] else page(), end="")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from dojo_core.bench.roofline import Roofline
 from dojo_core.game import Game, Position
@@ -26,22 +26,38 @@ SELF, START, LOOKED_AT, SELECTED, OTHER, REST_OF_LINE = range(6)
 FIRST_TIMES = 8  # moves that are timed before the machine's limit is
 
 
+class Limits(Protocol):
+    """The machine's limits for the kernels of tables."""
+
+    def known(self, table: Table) -> Roofline | None:
+        """What is kept; at once."""
+        ...
+
+    def doubtful(self, table: Table) -> bool:
+        """Whether that is nothing, or was taken on a busy machine."""
+        ...
+
+    def measure(self, table: Table) -> Roofline | None:
+        """Takes seconds and the whole machine."""
+        ...
+
+
 class Attention:
-    """One for all players. ``assemble`` makes the assembly view of an analysis, ``limit`` measures the
-    roofline of a table, ``advise`` is the pass that hints ask where no measured move is faster."""
+    """One for all players. ``assemble`` makes the assembly view of an analysis, ``limits`` are those of the
+    machine, ``advise`` is the pass that hints ask where no measured move is faster."""
 
     def __init__(
         self,
         queue: MeasuringQueue,
         store: Store,
         assemble: Callable[[Any], Any] | None = None,
-        limit: Callable[[Table], Roofline | None] | None = None,
+        limits: Limits | None = None,
         advise: Advise | None = None,
     ) -> None:
         self._queue = queue
         self._store = store
         self._assemble = assemble
-        self._limit = limit
+        self._limits = limits
         self._advise = advise
         self._analyses = Analyses()
         self._scout = Scout()
@@ -120,12 +136,17 @@ class Attention:
             player.arrived(changed=False)
 
     def measure_limit(self, player: Player, table: Table) -> None:
-        """Measure the machine's limit once, when the first times are there: those come first."""
+        """Show what is known of the machine's limit; measure it once where that is nothing, or was taken on a
+        busy machine, when the first times are there: those come first."""
+        limits = self._limits
         with table.lock:
-            if self._limit is None or table.limited or not player.measuring or self._queue.down:
+            if limits is None or table.game.target in (*GPUS, *SIMULATED):
+                return
+            table.roofline = limits.known(table)  # every time: another page, or a run, may have lowered it
+            if table.limited or not player.measuring or self._queue.down or not limits.doubtful(table):
                 return
             successors = player.analysis.known_successors if player.analysis is not None else None
-            if table.game.target in (*GPUS, *SIMULATED) or successors is None:
+            if successors is None:
                 return
             hashes = [table.game.start.hash, *(s.program.hash for s in successors)]
             start, *known = self._queue.results(table.key, hashes)
@@ -133,11 +154,10 @@ class Attention:
             if start is None or not start.ok or sum(outcome is not None for outcome in known) < some:
                 return
             table.limited = True
-        measure = self._limit
 
         def work() -> None:
             try:
-                table.roofline = measure(table)
+                table.roofline = limits.measure(table)
             except Exception:
                 log.exception("no roofline")
             finally:

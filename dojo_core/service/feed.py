@@ -38,7 +38,7 @@ def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueu
         "look": {"move": player.looked_at, "diff": player.preview[:60], "why": player.reason},
         "hint": None if player.hint is None else player.hint.told(),
         "work": {"flops": table.work[0], "bytes": table.work[1]},
-        "roofline": None if table.roofline is None else roofline_view(table.roofline),
+        "roofline": roofline_view(table.roofline, list(found.values())),
         "queue": queue_state(player, results, queue),
     }  # fmt: skip
 
@@ -116,11 +116,18 @@ def queue_state(player: Player, results: Sequence[Any], queue: MeasuringQueue) -
     return {"state": state, "done": done, "total": len(results), "message": message, "left": left}
 
 
-def roofline_view(found: Roofline) -> Json:
+def roofline_view(found: Roofline | None, outcomes: Sequence[Outcome]) -> Json | None:
+    """The machine's limit, which none of the times that are shown beats."""
+    if found is None:
+        return None
+    for outcome in outcomes:
+        if outcome.ok:
+            found = found.beaten(outcome.seconds, "a program on this board")
     return {
         "seconds": found.seconds,
         "bound": found.bound,
         "gbytes_per_second": found.gbytes_per_second,
         "gflops": found.gflops,
         "pattern": found.pattern,
+        "reached": found.reached,
     }

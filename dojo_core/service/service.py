@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dojo_core.bench.roofline import Roofline
 from dojo_core.faults import shortened, text_fault
 from dojo_core.game import Game, GameFull
 from dojo_core.moves import IllegalMove, MoveSyntax, why
@@ -20,7 +19,7 @@ from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
 from dojo_core.program.expressions import TextError
 from dojo_core.service import board, feed, library
-from dojo_core.service.attention import Attention
+from dojo_core.service.attention import Attention, Limits
 from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.events import client_name, sound
 from dojo_core.service.games import Games
@@ -55,13 +54,13 @@ class Service:
         make_bench: Callable[[], Bench],
         lines: Path | None = None,
         assemble: Callable[[Any], Any] | None = None,
-        limit: Callable[[Table], Roofline | None] | None = None,
+        limits: Limits | None = None,
         advise: Advise | None = None,
     ) -> None:
         self.queue = MeasuringQueue(make_bench)
         self.queue.begin()
         self._games = Games(store, kernels, lines)
-        self._attention = Attention(self.queue, store, assemble, limit, advise)
+        self._attention = Attention(self.queue, store, assemble, limits, advise)
         self._players: OrderedDict[str, Player] = OrderedDict()
         self._lock = threading.Lock()  # of the players' list
         self._numbers = itertools.count(1)  # of notices and downloads, so that a page shows each once

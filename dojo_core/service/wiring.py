@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dojo_core import kernels
-from dojo_core.bench.roofline import Roofline, roofline
+from dojo_core.bench import roofline
+from dojo_core.bench.roofline import Roofline
 from dojo_core.kernels.kernel import executed_flops, minimal_bytes
 from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.measure.places import data_directory
@@ -40,7 +41,15 @@ def outcome(measurement: Measurement) -> Outcome:
     """What the queue keeps of a measurement."""
     if measurement.status == "ok" and measurement.seconds is not None:
         median = measurement.median if measurement.median is not None else measurement.seconds
-        return Outcome("ok", measurement.seconds, median, len(measurement.samples), measurement.message)
+        return Outcome(
+            "ok",
+            measurement.seconds,
+            median,
+            len(measurement.samples),
+            measurement.message,
+            measurement.conditions,
+            measurement.taken,
+        )
     return Outcome(measurement.status, message=measurement.message)
 
 
@@ -79,7 +88,7 @@ class RecordStore:
         records = self._records.known_all(hashes, here.target, here.fingerprint, workload.policy, start)
         # A crash or a timeout may have been the machine's mood: those are tried again.
         return {
-            h: outcome(Measurement.recorded(r))
+            h: replace(outcome(Measurement.recorded(r)), stands=here.believes(r))
             for h, r in records.items()
             if r.status not in ("crash", "timeout", "refused", "cancelled")
         }
@@ -223,10 +232,25 @@ def start_log(home: Path) -> None:
             logging.getLogger(name).addHandler(handler)
 
 
-def limit(table: Table) -> Roofline | None:
-    """The machine's limit for the kernel of a table."""
+class MachineLimits:
+    """The machine's limits for the kernels of tables, kept in the records."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def known(self, table: Table) -> Roofline | None:
+        return roofline.known(self._records, _question(table))
+
+    def doubtful(self, table: Table) -> bool:
+        return roofline.doubtful(self._records, _question(table))
+
+    def measure(self, table: Table) -> Roofline | None:
+        return roofline.roofline(self._records, _question(table))
+
+
+def _question(table: Table) -> roofline.Question:
     game = table.game
-    return roofline(game.start, game.kernel, game.shape, table.work[0])
+    return roofline.Question(game.start, game.kernel, game.shape, table.work[0])
 
 
 def open_service(lines: Path, advise: Advise | None = None) -> Service:
@@ -237,4 +261,6 @@ def open_service(lines: Path, advise: Advise | None = None) -> Service:
     records = Records(home / "records.sqlite")
     records.prune_games(time.time() - EMPTY_GAMES_SECONDS)
     store, library = RecordStore(records), KernelLibrary()
-    return Service(store, library, lambda: MeasurerBench(records), lines, assemble, limit, advise)
+    return Service(
+        store, library, lambda: MeasurerBench(records), lines, assemble, MachineLimits(records), advise
+    )

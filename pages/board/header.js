@@ -111,8 +111,8 @@ class Header {
     const speeds = [gigabytes ? `${significant(gigabytes)} GB/s` : "", gigaflops ? `${significant(gigaflops)} GFLOP/s` : ""].filter(Boolean);
     rate.name(roofline ? "Of the roofline" : "Throughput");
     rate.root.title = roofline
-      ? `No program of this kernel can take less than ${duration(roofline.seconds)} here: ${roofline.bound === "memory"
-        ? `its arrays (${roofline.pattern}) stream at ${significant(roofline.gbytes_per_second)} GB/s at best` : `all cores compute ${significant(roofline.gflops)} GFLOP/s at best`}. Now: ${speeds.join(", ") || "not measured"}.`
+      ? `The limit is ${duration(roofline.seconds)}, the best that this machine was ever seen to do: ${roofline.reached ? `so long took ${roofline.reached}`
+        : roofline.bound === "memory" ? `the kernel's arrays (${roofline.pattern}) streamed at ${significant(roofline.gbytes_per_second)} GB/s` : `all cores computing ${significant(roofline.gflops)} GFLOP/s`}. What beats it becomes it. Now: ${speeds.join(", ") || "not measured"}.`
       : rate.about;
     if (roofline && seconds) rate.set(`${significant((100 * roofline.seconds) / seconds)}%`, `${roofline.bound === "memory" ? speeds[0] : speeds[speeds.length - 1]}, ${roofline.bound}`);
     else rate.set(speeds[0] || "–", speeds[1] || "");

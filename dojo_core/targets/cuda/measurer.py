@@ -25,7 +25,8 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import KEPT, SETTLED, Effort, Measurement, Origin, Workload
 from dojo_core.measure.places import cache_directory
 from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
-from dojo_core.measure.records import Records, Sample
+from dojo_core.measure.records import Record, Records, Sample
+from dojo_core.moves.worst import worst_inputs
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import codegen as cpu
 from dojo_core.targets.cpu.build import CompileError, build
@@ -203,14 +204,20 @@ class GpuMeasurer:
             return Measurement(program.hash, "", "refused", str(reason))
         key = content_key(code, self.device.architecture)
         if job.records is not None and not fresh:
-            record = job.records.known_code(key, job.workload.start.hash, self.origin.fingerprint)
-            if record is not None and record.status in ("ok", *KEPT):
+            workload = job.workload
+            record = job.records.known_code(
+                key, workload.start.hash, self.origin.fingerprint, workload.policy
+            )
+            if record is not None and (record.status in KEPT or self._believes(record)):
                 found = replace(Measurement.recorded(record), program_hash=program.hash)
                 self._known[job.key(program)] = Effort.rank_of(record.effort), found
                 enough = self._remembered(job, program)
                 if enough is not None:
                     return enough
         return _Candidate(program, code, key)
+
+    def _believes(self, record: Record) -> bool:
+        return record.status == "ok" and self.origin.believes(record)
 
     def _keep(self, job: _Job, candidate: _Candidate, outcome: Measurement) -> None:
         if outcome.status in ("refused", "cancelled"):
@@ -336,6 +343,7 @@ class GpuMeasurer:
                 "symbol": built.symbol,
                 "workspace": code.workspace_bytes,
                 "seed": key[-1],
+                "worst": worst_inputs(workload.start, workload.policy),
                 "cache": str(cache_directory()),
             },
             PREPARE_SECONDS,

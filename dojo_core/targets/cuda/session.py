@@ -2,20 +2,22 @@
 
 The device may be any object with the driver's methods (``driver.Device``), such as one that is an emulator.
 Programs are judged as on the CPU: the same inputs with their adversarial rows, references in float64, and
-tolerances from what the start program, run on the host, is off by (``measure/pool.py``).
+tolerances from what the start program, run on the host, is off by (``measure/pool.py``); under ``algebraic``
+on the inputs on which its moves are worst too.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dojo_core.measure.judgement import Judgement, judgements
 from dojo_core.measure.pool import EPSILON, STORED, Array, Doubles, columns, to_double
-from dojo_core.measure.pool_cache import cached_pool
 from dojo_core.program.text import parse
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.code import Parameter
@@ -53,12 +55,11 @@ class Session:
         self._first, self._last = device.events(2)
         self._parameters: tuple[Parameter, ...] = ()
         self._pointers: dict[str, int] = {}
-        self._inputs: dict[str, Array] = {}  # as they were uploaded
-        self._references: dict[str, Doubles] = {}
+        self._judgements: list[Judgement] = []
+        self._loaded: Judgement | None = None  # whose inputs are on the device
         self._right: dict[
             tuple[str, str, str], float
         ] = {}  # programs that were judged right, and their error
-        self._allowed: dict[str, tuple[Doubles, Doubles]] = {}
         self._workspace, self._held = 0, 0
         self._spare: dict[str, tuple[int, int]] = {}
 
@@ -88,36 +89,47 @@ class Session:
         parameters = tuple(
             Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["role"]) for p in request["parameters"]
         )
-        pool = cached_pool(request["start"], parameters, request["seed"], Path(request["cache"]))
-        host: dict[str, Array] = {}
-        for p in parameters:
-            given = pool.inputs[p.name] if p.role == "in" else np.zeros(p.shape, STORED[p.dtype])
-            host[p.name] = np.ascontiguousarray(given, STORED[p.dtype]).reshape(p.shape)
-        _run_on_host(request["library"], request["symbol"], parameters, host, request["workspace"])
-        for p in parameters:
-            if p.role != "out":
-                continue
-            width = columns(p.shape)
-            reference = pool.references[p.name]
-            own, scale = row_errors(_numbers(host[p.name], p.dtype), reference, width)
-            try:
-                allowed = pool.tolerance(p, own, scale, request["policy"])
-            except ValueError as error:
-                return {"status": "wrong_result", "message": f"It is wrong itself: {error}."}
-            self._allowed[p.name], self._references[p.name] = (allowed, scale), reference
+        self._judgements = judgements(request, parameters)
+        for judgement in self._judgements:
+            host: dict[str, Array] = {}
+            for p in parameters:
+                given = (
+                    judgement.pool.inputs[p.name] if p.role == "in" else np.zeros(p.shape, STORED[p.dtype])
+                )
+                host[p.name] = np.ascontiguousarray(given, STORED[p.dtype]).reshape(p.shape)
+            _run_on_host(request["library"], request["symbol"], parameters, host, request["workspace"])
+            for p in (p for p in parameters if p.role == "out"):
+                reference = judgement.pool.references[p.name]
+                own, scale = row_errors(_numbers(host[p.name], p.dtype), reference, columns(p.shape))
+                try:
+                    judgement.allow(p, own, scale, request["policy"])
+                except ValueError as error:
+                    return {"status": "wrong_result", "message": f"It is wrong itself: {error}."}
         for p in parameters:
             self._pointers[p.name] = self._allocate(_bytes(p))
-            if p.role == "in":
-                self._inputs[p.name] = host[p.name]
-                self._device.upload(self._pointers[p.name], host[p.name].ctypes.data, _bytes(p))
-        self._device.synchronize()
         self._parameters = parameters
+        self._load(self._judgements[0])
         return {"status": "ok"}
+
+    def _load(self, judgement: Judgement) -> None:
+        """Have a judgement's inputs on the device."""
+        if judgement is self._loaded:
+            return
+        for name, given in self._given(judgement):
+            self._device.upload(self._pointers[name], given.ctypes.data, given.nbytes)
+        self._device.synchronize()
+        self._loaded = judgement
+
+    def _given(self, judgement: Judgement) -> Iterator[tuple[str, Array]]:
+        """A judgement's inputs as they are uploaded."""
+        for p in self._parameters:
+            if p.role == "in":
+                yield p.name, np.ascontiguousarray(judgement.pool.inputs[p.name], STORED[p.dtype])
 
     def _drop(self) -> None:
         for pointer in (*self._pointers.values(), *([self._workspace] if self._workspace else [])):
             self._device.free(pointer - GUARD)
-        self._pointers, self._inputs, self._references, self._allowed = {}, {}, {}, {}
+        self._pointers, self._judgements, self._loaded = {}, [], None
         self._right = {}
         self._workspace, self._held, self._parameters = 0, 0, ()
 
@@ -171,6 +183,17 @@ class Session:
         return fault or {"status": "ok", "error": error, "samples": samples}
 
     def _judged(self, loaded: Any, bound: float) -> tuple[Answer | None, float]:
+        """Run once on each of the inputs, and compare every element; the usual ones are left loaded."""
+        largest = 0.0
+        for judgement in reversed(self._judgements):
+            self._load(judgement)
+            fault, error = self._run_judged(loaded, bound, judgement)
+            largest = max(largest, error)
+            if fault is not None:
+                return judgement.told(fault), largest
+        return None, largest
+
+    def _run_judged(self, loaded: Any, bound: float, judgement: Judgement) -> tuple[Answer | None, float]:
         """Run once, and compare every element. What is never written shows: outputs are all ones before."""
         outputs = [p for p in self._parameters if p.role == "out"]
         for p in outputs:
@@ -187,7 +210,7 @@ class Session:
         for p in outputs:
             stored = np.empty(p.shape, STORED[p.dtype])
             self._device.download(stored.ctypes.data, self._pointers[p.name], stored.nbytes)
-            found, error = self._compared(p, stored, bound)
+            found, error = self._compared(p, stored, bound, judgement)
             largest = max(largest, error)
             if found is not None:
                 return found, largest
@@ -207,19 +230,21 @@ class Session:
 
     def _spoilt_input(self) -> Answer | None:
         """A write into an input, if there was one: all that came after it is wrong."""
-        for name, given in self._inputs.items():
+        for name, given in self._given(self._loaded) if self._loaded is not None else ():
             found = np.empty_like(given)
             self._device.download(found.ctypes.data, self._pointers[name], given.nbytes)
             if found.tobytes() != given.tobytes():
                 return _out_of_bounds(f"It writes into the input {name}.")
         return None
 
-    def _compared(self, p: Parameter, stored: Array, bound: float) -> tuple[Answer | None, float]:
-        base, scale = self._allowed[p.name]
+    def _compared(
+        self, p: Parameter, stored: Array, bound: float, judgement: Judgement
+    ) -> tuple[Answer | None, float]:
+        base, scale = judgement.tolerance[p.name]
         allowed = (base if bound == 0.0 else base + bound * scale)[:, None]
         width = columns(p.shape)
         got = _numbers(stored, p.dtype).reshape(-1, width)
-        want = self._references[p.name].reshape(-1, width)
+        want = judgement.pool.references[p.name].reshape(-1, width)
         with np.errstate(all="ignore"):
             off = np.abs(got - want)
             right = (off <= allowed) | (got == want) | (np.isnan(got) & np.isnan(want)) | np.isinf(allowed)

@@ -1,0 +1,253 @@
+"""Moments are right wherever an outlier stands, and a rewrite that is not does not pass: the worst inputs."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dojo_core import apply, kernels, parse
+from dojo_core.game import Game
+from dojo_core.line import recorded_lines
+from dojo_core.measure.measurement import Effort, Workload
+from dojo_core.measure.measurer import Measurer
+from dojo_core.measure.patterns import PATTERNS
+from dojo_core.measure.worst_pool import kept_dimensions, make_worst_pool, worst_tolerance
+from dojo_core.moves import REGISTRY
+from dojo_core.moves.reasons import conditions
+from dojo_core.moves.reference import algebraic_page, promise
+from dojo_core.moves.worst import worst_inputs
+from dojo_core.targets.cpu.code import Parameter
+from dojo_core.targets.cpu.codegen import generate
+from tests.compiled import load, run, run_program
+
+
+def deviation(rows: int, columns: int, moments: str = "", arrays: str = ""):
+    """1 / the standard deviation of each row; ``moments``: what takes the place of the sum of squares."""
+    squares = f"""{rows} {columns} d[{{0}},{{1}}] = x[{{0}},{{1}}] - u[{{0}}]
+{rows} v[{{0}}] = 0
+| {columns} v[{{0}}] += d[{{0}},{{1}}]*d[{{0}},{{1}}]"""
+    return parse(
+        f"""kernel deviation
+in x
+out y
+x f32 [{rows}, {columns}] heap
+u f32 [{rows}] heap
+v f32 [{rows}] heap
+{arrays or f"d f32 [{rows}, {columns}] heap"}
+y f32 [{rows}] heap
+{rows} u[{{0}}] = 0
+| {columns} u[{{0}}] += x[{{0}},{{1}}]
+| u[{{0}}] = u[{{0}}]*{1 / columns!r}
+{moments or squares}
+{rows} v[{{0}}] = v[{{0}}]*{1 / columns!r}
+{rows} v[{{0}}] = v[{{0}}] + 0.00001
+{rows} y[{{0}}] = rsqrt(v[{{0}}])
+"""
+    )
+
+
+def about_the_first(rows: int, columns: int):
+    """The same, from sums about each row's first element: what an outlier there spoils."""
+    arrays = "\n".join(f"{name} f32 [{rows}] heap" for name in "oqtw")
+    moments = f"""{rows} v[{{0}}] = 0
+| o[{{0}}] = x[{{0}},0]
+| q[{{0}}] = 0
+| t[{{0}}] = 0
+| {columns} e[{{0}},{{1}}] = x[{{0}},{{1}}] - o[{{0}}]
+| | q[{{0}}] += e[{{0}},{{1}}]*e[{{0}},{{1}}]
+| | t[{{0}}] += e[{{0}},{{1}}]
+| w[{{0}}] = u[{{0}}] - o[{{0}}]
+| t[{{0}}] = t[{{0}}]*(-2)
+| q[{{0}}] += w[{{0}}]*t[{{0}}]
+| w[{{0}}] = w[{{0}}]*w[{{0}}]
+| q[{{0}}] += w[{{0}}]*{columns}
+| v[{{0}}] += q[{{0}}]"""
+    return deviation(rows, columns, moments, f"{arrays}\ne f32 [{rows}:N, {columns}:N] stack")
+
+
+def played(start, *moves):
+    for move in moves:
+        start = apply(start, move, policy="algebraic")
+    return start
+
+
+WAYS = {
+    "a row": ("expand_moment v#1@1 o",),
+    "blocks": ("split_scope v#1@1 64", "expand_moment v#1@2 o"),
+    "lanes": ("split_scope v#1@1 16", "interchange v#1@1", "expand_moment v#1@2 o"),
+}
+
+
+@pytest.fixture(scope="module")
+def measurer(tmp_path_factory):
+    with Measurer() as measurer:
+        yield measurer
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 4096), (4, 64), (64, 256)])
+def test_sums_about_the_first_element_do_not_pass_and_sums_of_blocks_do(measurer, rows, columns):
+    start = deviation(rows, columns)
+    ways = [way for name, way in WAYS.items() if columns > 64 or name != "blocks"]
+    programs = [about_the_first(rows, columns), start, *(played(start, *way) for way in ways)]
+    first, *others = measurer.measure(Workload(start, None, "algebraic"), programs, Effort.QUICK)
+    assert first.status == "wrong_result" and "on which algebraic moves are worst" in first.message
+    assert [(o.status, o.message) for o in others] == [("ok", "")] * len(others)
+
+
+def test_what_was_verified_under_one_policy_is_verified_anew_under_another(measurer):
+    start, candidate = deviation(2, 512), about_the_first(2, 512)
+    found = [
+        measurer.measure(Workload(start, None, p), [candidate])[0].status for p in ("reassoc", "algebraic")
+    ]
+    assert found == ["ok", "wrong_result"], "the usual inputs have no such element in so few rows"
+
+
+# ---------------------------------------------------------------------------- against float64
+
+N = 3000  # no power of two
+
+
+def slab(place: int | None = None, value: float = 0.0, mean: float = 0.0, size: float = 1.0) -> np.ndarray:
+    x = np.random.default_rng(1).standard_normal(N) * size + mean
+    if place is not None:
+        x[place] = value
+    return x.astype(np.float32)
+
+
+HARD = {
+    **{
+        f"{value:g} at {place}": slab(place, value)
+        for place in (0, 60, N // 2, N - 1)
+        for value in (1e2, 1e4, 1e18)
+    },
+    "100000 first": slab(0, 1e5),
+    "zero before 255": slab(0, 0.0, 255, 0.5),
+    "255": slab(mean=255, size=0.5),
+    "80000": slab(mean=80000),
+    "1e15": slab(size=1e15),
+    "1e20 first, whose square is infinite": slab(0, 1e20),
+    "1e20": slab(size=1e20),
+    "3e38, whose sum is infinite": np.full(N, 3e38, np.float32),
+    "a constant": np.full(N, 1234.567, np.float32),
+    "a large constant": np.full(N, 1e9, np.float32),
+    "zeros": np.zeros(N, np.float32),
+    "denormals": slab(size=1e-39),
+    "minus infinity": slab(7, -np.inf),
+    "nan": slab(7, np.nan),
+}
+
+
+@pytest.mark.parametrize(
+    "way", [("expand_moment v#1@1 o",), ("split_scope v#1@1 60", "expand_moment v#1@2 o")]
+)
+def test_moments_are_those_of_the_start_wherever_an_outlier_stands(way):
+    start = deviation(len(HARD), N)
+    inputs = {"x": np.stack(list(HARD.values()))}
+    before = run_program(start, inputs, "algebraic")["y"]
+    after = run_program(played(start, *way), inputs, "algebraic")["y"]
+    with np.errstate(all="ignore"):
+        exact = 1 / np.sqrt(inputs["x"].astype(np.float64).var(axis=1) + 1e-5)
+    for name, a, b, wanted in zip(HARD, before, after, exact, strict=True):
+        assert np.isnan(a) == np.isnan(b), name
+        if np.isfinite(wanted) and wanted > 1e-19:  # else the start's own squares are infinite
+            assert abs(b - a) <= 2e-3 * a or abs(b - wanted) <= abs(a - wanted) + 1e-5 * wanted, name
+        elif not np.isnan(a):
+            assert a == b == 0, name
+
+
+CHANNELS = "8x4x60x80"
+
+
+@pytest.mark.parametrize("name", ["batchnorm_channels", "batchnorm_pipelined"])
+def test_one_first_pixel_does_not_spoil_a_channel(name):
+    kernel = kernels.get("batchnorm")
+    shape = kernel.shape(CHANNELS)
+    game = Game.new(kernel.program(shape), "batchnorm", CHANNELS, policy="algebraic")
+    assert all(entry.applies for entry in recorded_lines()[name].play(game).entries)
+    code = generate(game.current.program, "algebraic")
+    library = load(code.text)
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(shape)
+    gain, offset = rng.standard_normal((2, 4)).astype(np.float32)
+    for mean, size, first in [(0, 1, 1e2), (0, 1, 1e3), (0, 1, 1e4), (0, 1, 1e5), (255, 0.5, 0)]:
+        x = (noise * size + mean).astype(np.float32)
+        x[:, :, 0, 0] = first
+        wanted = kernel.reference({"x": x.astype(float), "g": gain, "b": offset}, shape)["y"]
+        got = run(code, {"x": x, "g": gain, "b": offset}, library)["y"].reshape(wanted.shape)
+        assert np.abs(got - wanted).max() <= 2e-6 * np.abs(wanted).max(), (mean, first)
+
+
+# ---------------------------------------------------------------------------- what is drawn
+
+
+@pytest.mark.parametrize(
+    ("kernel", "shape", "kept"),
+    [
+        ("layernorm", "6x8", {"x": (0,), "g": (), "h": ()}),
+        ("batchnorm", "2x3x4x8", {"x": (1,), "g": (), "b": ()}),
+        ("groupnorm", "2x2x3x4x8", {"x": (0, 1), "g": (0,), "b": (0,)}),
+        ("matmul", "4x6x8", {"a": (0,), "b": (1,)}),
+        ("sum", "24", {"x": ()}),
+        ("relu", "6x8", {"x": (0,)}),
+    ],
+)
+def test_a_slab_is_what_a_programs_sums_bring_together(kernel, shape, kept):
+    found = kernels.get(kernel)
+    assert kept_dimensions(found.program(found.shape(shape))) == kept
+
+
+def test_each_slab_has_a_pattern_and_other_seeds_begin_with_others():
+    kernel = kernels.get("batchnorm")
+    program = kernel.program((2, 3, 4, 16))
+    patterns = worst_inputs(program, "algebraic")
+    parameters = generate(program).parameters
+    pools = [make_worst_pool(program, parameters, seed, patterns) for seed in range(2)]
+    first, second = (pool.inputs["x"].transpose(1, 0, 2, 3).reshape(3, -1) for pool in pools)
+    assert patterns[:3] == ("outlier first", "zero before a large mean", "outlier last")
+    assert abs(first[0, 0]) >= 100 and np.abs(first[0, 1:]).max() < 10
+    assert first[1, 0] == 0 and first[1, 1:].mean() == pytest.approx(255, abs=1) and abs(first[2, -1]) >= 100
+    assert second[0, 0] == 0 and abs(second[1, -1]) >= 100, "one further"
+    again = make_worst_pool(program, parameters, 1, patterns).inputs["x"]
+    assert again.tobytes() == pools[1].inputs["x"].tobytes()
+
+
+def test_patterns_are_those_of_moves_that_the_start_has_operations_for():
+    softmax, add = (kernels.get(n).program((4, 8)) for n in ("softmax", "add"))
+    assert "rising" in worst_inputs(softmax, "algebraic") and worst_inputs(softmax, "reassoc") == ()
+    assert worst_inputs(add, "algebraic") == ()
+    narrow = parse(deviation(4, 8).text.replace("f32", "bf16"))
+    assert worst_inputs(narrow, "algebraic") == (), "no algebraic move touches narrow sums"
+    for name, pattern in PATTERNS.items():
+        for count in (1, 2, 100):
+            for dtype in ("f16", "bf16", "f32", "f64"):
+                drawn = pattern.fill(count, dtype, np.random.default_rng(0))
+                assert drawn.shape == (count,) and not np.isnan(drawn).any(), name
+
+
+def test_large_means_may_be_off_by_what_a_sum_in_any_order_is():
+    p = Parameter("y", "f32", (2,), "out")
+    own, scale = np.array([1e-9, np.inf]), np.array([1.0, 1.0])
+    allowed = worst_tolerance(p, own, scale, np.array([1e-3, 0.0]), False)
+    assert allowed[0] == pytest.approx(16e-3) and allowed[1] == np.inf
+    kernel = kernels.get("layernorm")
+    program = kernel.program((16, 256))
+    pool = make_worst_pool(program, generate(program).parameters, 0, ("outlier first", "large mean"))
+    lone, many = pool.sensitivity["y"][0::2], pool.sensitivity["y"][1::2]
+    assert lone.max() < 1e-4 < many.min(), "of an outlier little, of a large mean much"
+
+
+def test_every_algebraic_move_says_what_it_promises_and_where_it_is_worst():
+    algebraic = {
+        name
+        for name, move in REGISTRY.items()
+        if any("policy is algebraic" in told for told in conditions(name)) or move.worst_inputs
+    }
+    assert {"use_reciprocal", "divide_again", "expand_moment", "sum_squares_again"} <= algebraic
+    for name in algebraic:
+        move = REGISTRY[name]
+        assert move.rewrites and move.worst_inputs and set(move.worst_inputs) <= set(PATTERNS), name
+        assert promise(name), f"{name}: a paragraph of its docstring begins with Promises"
+    assert set(PATTERNS) == {each for name in algebraic for each in REGISTRY[name].worst_inputs}
+    written = Path(__file__).parent.parent / "docs" / "algebraic.md"
+    remedy = "run: python -m dojo_core.moves.reference algebraic > docs/algebraic.md"
+    assert written.read_text() == algebraic_page(), remedy
