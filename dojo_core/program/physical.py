@@ -1,7 +1,7 @@
 """What a program computes through the addresses that its storage leaves, one cell at a time.
 
-``:N``, shared buffers and per-iteration storage are taken at their word: what an invalid program really gives,
-for tests on tiny shapes. The meaning of each operation is that of ``interpret.py``.
+``:N``, shared buffers and per-iteration storage are taken at their word: what an invalid program gives, for
+tests on tiny shapes. The meaning of each operation is that of ``interpret.py``.
 """
 
 from __future__ import annotations
