@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from dojo_core import kernels, parse
-from dojo_core.program.interpret import interpret, interpret_physical
+from dojo_core.program.interpret import interpret
+from dojo_core.program.physical import interpret_physical
 from tests.compiled import random_inputs
 from tests.test_moves import kernel
 

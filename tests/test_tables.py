@@ -9,7 +9,8 @@ import pytest
 
 from dojo_core import TextError, apply, legal_moves, parse, why
 from dojo_core.moves import inverse
-from dojo_core.program.interpret import interpret, interpret_physical
+from dojo_core.program.interpret import interpret
+from dojo_core.program.physical import interpret_physical
 from dojo_core.targets.cpu.codegen import generate
 from tests import oracle
 from tests.compiled import random_inputs, run_program

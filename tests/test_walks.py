@@ -16,7 +16,8 @@ from dojo_core.moves import inverse, parse_move
 from dojo_core.moves.examples import POLICY, example
 from dojo_core.moves.legality import all_candidates, context, is_legal
 from dojo_core.moves.legality import outcome as made
-from dojo_core.program.interpret import interpret, interpret_physical
+from dojo_core.program.interpret import interpret
+from dojo_core.program.physical import interpret_physical
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import definition_fault, storage_fault
 from tests import compiled, oracle, sanitized

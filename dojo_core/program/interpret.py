@@ -6,9 +6,7 @@ that go on into integers, which must come out exact. Integers wrap around. A con
 holds: a floating-point number becomes an integer towards zero, the nearest one that there is beyond the
 range, and 0 where it is NaN. docs/promises.md says what is promised of NaN, infinities and zeros.
 
-``interpret`` evaluates logical cells, a whole scope at a time where no iteration depends on another;
-``interpret_physical`` goes cell by cell through the addresses that ``:N``, shared buffers and
-per-iteration storage leave, for tests on tiny shapes.
+``interpret`` evaluates logical cells, a whole scope at a time where no iteration depends on another.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -35,12 +32,10 @@ from dojo_core.program.dtypes import FLOATS, HALVES, extremes
 from dojo_core.program.tables import Index, Indirect, Lookup, affine
 from dojo_core.program.tree import (
     Access,
-    Buffer,
     Comparison,
     Node,
     Number,
     Op,
-    Path,
     Program,
     Scope,
     leaves,
@@ -63,12 +58,8 @@ def interpret(program: Program, inputs: Mapping[str, Array], each_write: bool = 
     return _Logical(program, inputs, each_write).run()
 
 
-def interpret_physical(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The same through physical addresses, one cell at a time: what an invalid program really gives."""
-    return _Physical(program, inputs).run()
-
-
-def _input(program: Program, inputs: Mapping[str, Array], array: str) -> Array:
+def input_array(program: Program, inputs: Mapping[str, Array], array: str) -> Array:
+    """An input as its dtype holds it. Raises ValueError where it is missing or has another shape."""
     if array not in inputs:
         raise ValueError(f"The input {array} is missing.")
     buffer = program.buffer_of[array]
@@ -81,7 +72,8 @@ def _input(program: Program, inputs: Mapping[str, Array], array: str) -> Array:
     return given.astype(storage_dtype(buffer.dtype))
 
 
-def _empty(shape: tuple[int, ...], dtype: str) -> Array:
+def unwritten(shape: tuple[int, ...], dtype: str) -> Array:
+    """An array that nothing has written: NaN, 0 in integers."""
     kind = storage_dtype(dtype)
     return np.full(shape, np.nan if kind is np.float64 else 0, kind)
 
@@ -103,9 +95,9 @@ class _Logical:
             shape = tuple(d.size for d in buffer.dims)
             for array in buffer.arrays:
                 if array in program.inputs:
-                    self.arrays[array] = _input(program, inputs, array)
+                    self.arrays[array] = input_array(program, inputs, array)
                 else:
-                    self.arrays[array] = _empty(shape, buffer.dtype)
+                    self.arrays[array] = unwritten(shape, buffer.dtype)
 
     def run(self) -> dict[str, Array]:
         with np.errstate(all="ignore"):
@@ -443,97 +435,3 @@ def _apart(a: Access, a_sizes: tuple[int, ...], b: Access, b_sizes: tuple[int, .
         if max(high - least, most - low) < abs(c):
             return True
     return False
-
-
-# ---------------------------------------------------------------------------- physical cells
-
-
-class _Physical:
-    """Each buffer one block of addresses, made anew in each iteration of its owner."""
-
-    def __init__(self, program: Program, inputs: Mapping[str, Array]):
-        self.program, self.meaning = program, Meaning(program)
-        self.memory: dict[str, Array] = {}
-        self.owners: dict[str, Path] = {}
-        for buffer in program.buffers:
-            self.memory[buffer.name] = self._fresh(buffer)
-            for array in buffer.arrays:
-                if array in program.inputs:
-                    self.memory[buffer.name][...] = _input(program, inputs, array).reshape(-1)
-            if buffer.location != "heap":
-                self.owners[buffer.name] = _common_scope(program, buffer)
-
-    def _fresh(self, buffer: Buffer) -> Array:
-        return _empty((buffer.cells,), buffer.dtype)
-
-    def run(self) -> dict[str, Array]:
-        with np.errstate(all="ignore"):
-            self._body(self.program.body, (), ())
-        outputs: dict[str, Array] = {}
-        for array in self.program.outputs:
-            buffer = self.program.buffer_of[array]
-            addresses = [
-                self._address(Access(array, tuple(Affine((), i) for i in cell)), ())
-                for cell in product(*(range(d.size) for d in buffer.dims))
-            ]
-            outputs[array] = self.memory[buffer.name][addresses].reshape([d.size for d in buffer.dims])
-        return outputs
-
-    def _body(self, body: tuple[Node, ...], path: Path, iterators: tuple[int, ...]) -> None:
-        for number, node in enumerate(body):
-            here = (*path, number)
-            if isinstance(node, Op):
-                self._op(node, iterators)
-                continue
-            for value in range(node.size):
-                for name, owner in self.owners.items():
-                    if owner == here:
-                        buffer = next(b for b in self.program.buffers if b.name == name)
-                        self.memory[name] = self._fresh(buffer)
-                self._body(node.body, here, (*iterators, value))
-
-    def _address(self, access: Access, iterators: tuple[int, ...]) -> int:
-        address = 0
-        for form, dim in zip(access.index, self.program.buffer_of[access.array].dims, strict=True):
-            index = form.value(iterators)
-            if not 0 <= index < dim.size:
-                raise IndexError(f"{access} leaves the array: the index is {index} of {dim.size}.")
-            if dim.materialised:
-                address = address * dim.size + index
-        return address
-
-    def _op(self, op: Op, iterators: tuple[int, ...]) -> None:
-        if not all(c.holds(iterators) for c in op.guard):
-            return
-        operands: list[Any] = []
-        for operand in op.operands:
-            if isinstance(operand, Access):
-                memory = self.memory[self.program.buffer_of[operand.array].name]
-                operands.append(memory[self._address(operand, iterators)])
-            else:
-                operands.append(
-                    np.asarray(operand.value if isinstance(operand, Number) else operand.value(iterators))
-                )
-        buffer = self.program.buffer_of[op.target.array]
-        address, memory = self._address(op.target, iterators), self.memory[buffer.name]
-        value = self.meaning.computed(op, operands)
-        if op.accumulate:
-            term = self.meaning.term(value, op.target.array)
-            value = ACCUMULATIONS[op.accumulate](memory[address], term)
-        memory[address] = self.meaning.stored(np.asarray(value), op.target.array)
-
-
-def _common_scope(program: Program, buffer: Buffer) -> Path:
-    """The innermost scope that holds all accesses of a buffer."""
-    paths = [
-        leaf.path[:-1]
-        for leaf in program.leaves
-        if any(a.array in buffer.arrays for a in (leaf.op.target, *leaf.op.reads))
-    ]
-    common = paths[0] if paths else ()
-    for path in paths[1:]:
-        shared = 0
-        while shared < min(len(common), len(path)) and common[shared] == path[shared]:
-            shared += 1
-        common = common[:shared]
-    return common

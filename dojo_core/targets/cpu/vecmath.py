@@ -225,8 +225,7 @@ INLINE {element} {element}_fma({element} a, {element} b, {element} c) {{
 }}
 INLINE {element} {element}_least({element} a, {element} b) {{ return a < b ? a : b; }}
 INLINE {element} {element}_most({element} a, {element} b) {{ return a > b ? a : b; }}
-/* Which is larger is as good as random: one instruction, no branch. NaN and zeros are foreseen to be rare:
-   a NaN makes any sum NaN, and of zeros the sum has the sign that is wanted. */
+/* Which is larger is as good as random: no branch. NaN and zeros are rarer, and right in a sum. */
 INLINE {element} {element}_max({element} a, {element} b) {{
     {element} m = a > b ? a : b;
     return __builtin_islessgreater(a, 0) ? m : a + m;
