@@ -327,6 +327,7 @@ class GpuMeasurer:
         if isinstance(built, CompileError):
             return f"It does not compile: {built.message}"
         worker.prepared = None
+        worst = worst_inputs(workload.start, workload.policy)
         answer = self._ask(
             {
                 "do": "prepare",
@@ -339,10 +340,10 @@ class GpuMeasurer:
                 "symbol": built.symbol,
                 "workspace": code.workspace_bytes,
                 "seed": key[-1],
-                "worst": worst_inputs(workload.start, workload.policy),
+                "worst": worst,
                 "cache": str(cache_directory()),
             },
-            PREPARE_SECONDS,
+            PREPARE_SECONDS * (1 + bool(worst)),
         )
         if answer["status"] != "ok":
             return str(answer["message"])
