@@ -51,11 +51,14 @@ from dojo_core.cli.terminal import (
     plain_errors,
     print_table,
     seconds_text,
+    tell_machine,
     write_file,
 )
+from dojo_core.cli.waiting import measures
 from dojo_core.game import Game
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Measurer
+from dojo_core.targets.origins import gauged
 
 _PASSES = ", ".join(PASSES)
 _AGENTS = ", ".join(AGENTS)
@@ -171,6 +174,8 @@ def tune(
     ):
         if fleet is None and (machine is not None or lanes is not None):
             raise Failure("--machine and --lanes are for --scheduler, --workers or --slurm.")
+        if fleet is None and not as_json and any(gauged(game.target) for game in games):
+            tell_machine()
         side_by_side = (lanes or scale.LANES) if fleet is not None else 1
         for game in games:
             where = _machine(fleet, machine, game, player, spend, seed, side_by_side)
@@ -341,15 +346,15 @@ def _summary(results: list[_Result]) -> None:
 
 _COMMANDS: dict[str, Callable[..., None]] = {
     "pass": play_a_pass,
-    "tune": tune,
-    "compare": compare,
+    "tune": measures(tune),
+    "compare": measures(compare),
     "cost-model": fit_cost_model,
     "scheduler": scale.scheduler,
-    "worker": scale.worker,
-    "train": train,
-    "try": try_policy,
+    "worker": measures(scale.worker),
+    "train": measures(train),
+    "try": measures(try_policy),
     "train-encoder": train_encoder,
-    "probe-encoder": probe_encoder,
+    "probe-encoder": measures(probe_encoder),
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name)(plain_errors(_command))

@@ -29,10 +29,12 @@ from dojo_core.cli.terminal import (
     print_table,
     read_file,
     seconds_text,
+    tell_machine,
     write_file,
 )
 from dojo_core.game import Game
 from dojo_core.measure.measurer import Measurer
+from dojo_core.targets.origins import gauged
 
 FIGURE = "random-edges,random-lines,sampling-edges,sampling-lines,annealing-edges,annealing-lines"
 
@@ -83,6 +85,8 @@ def compare(
         games = [
             played(name, sizes, policy, target=target) for name, sizes in kernels_and_shapes(names, shape)
         ]
+        if gauged(target or "cpu"):
+            tell_machine()
         curves = _run(games, chosen, seeds, Budget(budget))
     _write(folder, curves, reference)
     _tell(curves, reference)

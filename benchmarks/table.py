@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from dojo_core.bench.summary import Report, Row, best_baseline, geometric_mean, ratio_of, title
+from dojo_core.bench.summary import Report, Row, best_baseline, geometric_mean, ratio_of, settled, title
 from dojo_core.cli.terminal import seconds_text
 
 OURS = {"line": "recorded line", "heuristic": "heuristic pass", "record": "search"}
@@ -32,7 +32,7 @@ TOLERANCE = 1.05
 
 
 def main(path: str) -> None:
-    reports = json.loads(Path(path).read_text())["reports"]
+    reports = [settled(report) for report in json.loads(Path(path).read_text())["reports"]]
     beside_others(reports)
     if any(_rows(report, "hand") for report in reports):
         beside_hand(reports)

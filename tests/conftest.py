@@ -5,12 +5,24 @@ from pathlib import Path
 
 import pytest
 
+import agents
+import dojo_core
 from dojo_core.measure.records import Records
 from dojo_core.moves.examples import WIDE
 from dojo_core.service import Service
 from dojo_core.service.wiring import RecordStore
 from dojo_core.targets.target import Target
 from tests.stand_ins import Bench, Kernels
+
+ROOT = Path(__file__).parent.parent
+# An environment shared by two checkouts has one of them installed: its code is not what is tested here.
+for package in (dojo_core, agents):
+    imported = Path(str(package.__file__)).resolve()
+    if not imported.is_relative_to(ROOT.resolve()):
+        raise pytest.UsageError(
+            f"These tests would try {imported}, not the code beside them in {ROOT}: "
+            "run make test here, which has an environment of its own."
+        )
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ its threads and its lanes keep that meaning. For small extents.
 
 Two executions run side by side. The *logical* one keeps, for each (array, index), the write that defined it
 last and its value as a term; the *physical* one keeps, for each address, which write left its value there.
-A program is valid (representation.md, "What a program means") when each read finds at its address the write
+A program is valid (docs/legality.md) when each read finds at its address the write
 that defines it logically, and no two iterations of a parallel scope touch one address, one of them writing.
 That is stricter than comparing values, which may be equal by chance, and says which condition fails.
 
@@ -21,6 +21,7 @@ scope of one accumulation whose target ignores the lane is one operation of all 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -108,16 +109,16 @@ class Terms:
         if not regroup:
             # Adding to the identity is exact, as is adding the identity to a number.
             return term if before == identity else self.make(name, before, term)
-        parts: list[int] = []
+        times: Counter[int] = Counter()  # a sum that adds itself to itself doubles them
         for each in (before, term):
             known = self.kept[each]
             if known[0] == name:
-                parts.extend(known[1:])
+                times.update(dict(known[1:]))
             elif each != identity:
-                parts.append(each)
-        if len(parts) < 2:
-            return parts[0] if parts else identity
-        return self.make(name, *sorted(parts))
+                times[each] += 1
+        if sum(times.values()) < 2:
+            return next(iter(times), identity)
+        return self.make(name, *sorted(times.items()))
 
 
 UNORDERED = "pgbw"

@@ -258,7 +258,11 @@ class _Writer:
             rng.shuffle(order)
         self.place([every[d] for d in order])
         index = [f"{{{base + order.index(d)}}}" for d in range(rank)]
-        self.line(f"{cell(*index)} {sign}= {self.value()}")
+        term = self.value()
+        if rng.random() < 0.12:  # which reads what it is added to
+            form = rng.choice(("{1}", "{0} {2} {1}", "{1} {2} {0}"))
+            term = form.format(self.operand(), cell(*index), rng.choice(("+", "-", "*")))
+        self.line(f"{cell(*index)} {sign}= {term}")
 
     def input_dtype(self) -> str:
         narrower = self.mixed and self.rng.random() < 0.7
@@ -303,7 +307,8 @@ class _Writer:
         self.stage("y", True)
         given = {a.name for a in inputs}
         free = [a.name for a in self.arrays[:-1] if a.name not in given]
-        outputs = ["y"] + [name for name in free if rng.random() < 0.1]
+        often = rng.choice((0.0, 0.1, 0.5))
+        outputs = ["y"] + [name for name in free if rng.random() < often]
         lines = ["kernel k", "in " + ", ".join(a.name for a in inputs), "out " + ", ".join(outputs)]
         lines += self.tables
         lines += [f"{a.name} {a.dtype} [{', '.join(map(str, a.sizes))}] heap" for a in self.arrays]

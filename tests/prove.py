@@ -14,29 +14,35 @@ import time
 from dojo_core.moves import REGISTRY
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import storage_fault
-from tests import oracle
+from tests import oracle, sanitized
+from tests.ends import End, differences, sanitizers_complaint
 from tests.programs import SMALL, random_program
 from tests.walks import (
     Finding,
     Rules,
     Tally,
-    compiled_ends,
     smallest,
     start,
     start_at_a_chain,
     start_at_an_example,
+    start_at_temporaries,
     start_on_a_gpu,
     start_on_a_snitch,
+    start_with_long_rows,
+    stroll,
     walk_from,
 )
 
 # A walk begins at a random program or a small kernel, some on a GPU or on a Snitch core, some behind the
-# example of a move, some where a sum may be taken in one pass.
+# example of a move, some where a sum may be taken in one pass or a temporary taken away.
 STARTS = (
     start, start, start_on_a_gpu, start_at_an_example, start, start_on_a_gpu, start_on_a_snitch,
-    start_at_a_chain,
+    start_at_temporaries, start_at_a_chain,
 )  # fmt: skip
 TOGETHER = 8  # ends of walks that are compiled as one file of C
+SANITIZED = 3  # every so many files are compiled with sanitizers too
+# After each walk some without the oracle, which takes most of the time, so that many ends are compiled.
+STROLLS = (start, start, start_at_a_chain, start_with_long_rows)
 
 
 def prove(seconds: float, seed: int) -> tuple[Tally, list[Finding]]:
@@ -62,33 +68,45 @@ def prove(seconds: float, seed: int) -> tuple[Tally, list[Finding]]:
                 kept = tally.examples.setdefault(("(storage of random programs)", fault.code), [])
                 kept.append((fault.sentence, program.text))
 
-    ends: list[tuple[Program, str, Program]] = []
+    def compile_ends() -> None:
+        """Compile the ends gathered so far and run them on inputs that nobody drew kindly."""
+        tally.compiled += len(ends)
+        for which, difference in differences(ends, seed):
+            finding = Finding("code", Rules(ends[which].policy), ends[which].first.text, "", difference)
+            findings[f"code {tally.compiled}", str(which)] = finding
+            print(f"before walk {seed}.{number}: {finding}", flush=True)
+        if tally.compiled // TOGETHER % SANITIZED == 0 and not sanitized.missing():
+            tally.sanitized += len(ends)
+            complaint = sanitizers_complaint(ends, seed)
+            if complaint:
+                texts = "\n".join(end.last.text for end in ends)
+                findings[f"sanitizer {tally.compiled}", ""] = Finding("code", Rules(""), texts, "", complaint)
+                print(f"before walk {seed}.{number}: {complaint}\n{texts}", flush=True)
+        ends.clear()
+
+    ends: list[End] = []
     end = time.monotonic() + seconds
     number = 0
     while time.monotonic() < end:
         rng = random.Random(f"{seed}.{number}")
         number += 1
         random_program(rng, judged)
-        program, rules = STARTS[number % len(STARTS)](rng)
-        first = program
-        program, finding = walk_from(
-            program, rules, rng, tally, rng.randint(10, 40), None, caution=number % 4 == 0, until=end
+        first, rules = STARTS[number % len(STARTS)](rng)
+        last, finding = walk_from(
+            first, rules, rng, tally, rng.randint(10, 40), None, caution=number % 4 == 0, until=end
         )
         if finding is None and rules.target is SMALL:
-            ends.append((first, rules.policy, program))
-        if len(ends) == TOGETHER:
-            tally.compiled += TOGETHER
-            for which, told in compiled_ends(ends):
-                start_text, policy, _ = ends[which]
-                found = Finding("code", Rules(policy), start_text.text, "", told)
-                findings.setdefault(("code", f"{number} {which}"), found)
-                print(f"by walk {seed}.{number - 1}: {found}", flush=True)
-            ends.clear()
-        if finding is not None:
+            ends.append(End(first, rules.policy, last))
+        elif finding is not None:
             key = finding.kind, finding.move.split(" ")[0]
             if key not in findings:
                 findings[key] = smallest(finding)
                 print(f"walk {seed}.{number - 1}: {findings[key]}", flush=True)
+        for begin in STROLLS:
+            first, rules = begin(rng)
+            ends.append(End(first, rules.policy, stroll(first, rules, rng, rng.randint(4, 24), tally)))
+        if len(ends) >= TOGETHER:
+            compile_ends()
     return tally, list(findings.values())
 
 
@@ -120,7 +138,8 @@ def main(arguments: list[str]) -> int:
     print(f"seed {seed}, {seconds:g} seconds", flush=True)
     tally, findings = prove(seconds, seed)
     counted = (
-        f"{tally.walks} walks, {sum(tally.played.values())} moves, {tally.compiled} ends compiled and run"
+        f"{tally.walks} walks, {sum(tally.played.values())} moves, {tally.compiled} ends compiled and run, "
+        f"{tally.sanitized} under sanitizers"
     )
     print(f"{counted}\n{table(tally)}")
     for (name, code), count in tally.causes.most_common(12):

@@ -20,6 +20,7 @@ from dojo_core.bench import limits, ours, rounds
 from dojo_core.bench.baselines import BASELINES, Baseline, Process, Silent
 from dojo_core.bench.limits import Phase, pattern, stream_code
 from dojo_core.bench.page import page
+from dojo_core.bench.roofline import Question, known
 from dojo_core.bench.summary import best_baseline, geometric_mean, summary, title
 from dojo_core.cli import app
 from dojo_core.game import Game
@@ -320,7 +321,14 @@ def test_a_bench_with_baselines_that_hang_and_crash(scripts, monkeypatch):
     best = [min(theirs) / min(own) for theirs, own in pairs]
     assert rows["right"]["ratio"]["rounds"] == pytest.approx(best)
     assert "The records know no verified program of it on this machine." in report["remarks"]
-    assert report["limits"]["pattern"] == "1 read and 1 written" and rows["line"]["share"] > 0
+    limit = report["limits"]["seconds"]
+    assert report["limits"]["pattern"] == "1 read and 1 written"
+    timed = [rows[name] for name in ("start", "line", "right")]
+    assert all(row["share"] == limit / row["min"] <= 1 for row in timed)
+    with Records() as kept:  # what every other page tells from then on
+        start = kernels.get("softmax").program((8, 16))
+        told = known(kept, Question(start, "softmax", "8x16", report["flops"]))
+        assert told is not None and told.seconds == limit
     html = checked_page(Path("b.html").read_text())
     assert "killed by SIGSEGV" in html and "No time: hangs, crashes, missing, wrong." in html
 

@@ -41,6 +41,14 @@ def test_what_is_taken_in_twice_is_there_once(tmp_path):
         assert here.add_all([SEVERAL[0], replace(SEVERAL[0], time=7.0)]) == 1
 
 
+def test_conditions_travel_and_a_line_of_an_older_dojo_has_none():
+    busy = replace(SEVERAL[0], load=0.6, exclusive=False)
+    assert from_line(to_line(busy)) == busy
+    told = json.loads(to_line(busy))
+    del told["load"], told["exclusive"]
+    assert from_line(json.dumps(told)) == replace(busy, load=None, exclusive=True)
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -55,6 +63,10 @@ def test_what_is_taken_in_twice_is_there_once(tmp_path):
         ({"samples": [[1.0, 0]]}, "samples are not lists"),
         ({"samples": []}, "verified without a time"),
         ({"time": 0.0}, "no date"),
+        ({"load": 1.5}, "its load is no share"),
+        ({"load": -0.5}, "its load is no share"),
+        ({"load": "much"}, "load is 'much'"),
+        ({"exclusive": 1}, "exclusive is 1"),
     ],
 )
 def test_a_line_that_is_no_record_is_told(tmp_path, change, why):
@@ -76,7 +88,9 @@ def test_a_database_of_the_first_version_gets_the_new_form(tmp_path):
     with Records(tmp_path / "new.sqlite") as records:
         records.add_all(SEVERAL)
         columns = [
-            row["name"] for row in records._rows("PRAGMA table_info(measurements)") if row["name"] != "key"
+            row["name"]
+            for row in records._rows("PRAGMA table_info(measurements)")
+            if row["name"] not in ("key", "load", "exclusive")
         ]
         rows = [tuple(row[name] for name in columns) for row in records._rows("SELECT * FROM measurements")]
     old = sqlite3.connect(path)
@@ -152,7 +166,7 @@ def test_records_travel_by_the_command_line(home, monkeypatch):
 
 
 def test_the_best_of_some_kernels_travel_packed(home, monkeypatch):
-    slow, fast = replace(RECORD, seconds=2.0), replace(RECORD, seconds=1.0, time=2.0)
+    slow, fast = replace(RECORD, seconds=2.0, time=1.0), replace(RECORD, seconds=1.0, time=2.0)
     faster = replace(RECORD, program_hash="p2", seconds=0.5, time=3.0)
     wrong = replace(RECORD, program_hash="p3", seconds=0.1, verified=False)
     other = replace(RECORD, kernel="relu", start_hash="s2")

@@ -16,13 +16,15 @@ from typer.testing import CliRunner
 
 from dojo_core import parse
 from dojo_core.cli import app
+from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.evidence import keep, load
 from dojo_core.measure.exclusive import measuring
+from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import Machine, this_machine
 from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.measure.pool import make_pool, tolerance
 from dojo_core.measure.process import WorkerFault, WorkerProcess
-from dojo_core.measure.records import Records
+from dojo_core.measure.records import Records, Sample
 from dojo_core.measure.trial import Trials
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Code, NotGeneratable, Parameter
@@ -139,7 +141,58 @@ def test_a_program_that_crashed_twice_is_not_run_again(measurer: Measurer) -> No
     assert statuses == ["crash", "crash", "refused"]
 
 
-def test_identical_code_is_measured_once_and_found_again_in_the_records(home: Path) -> None:
+def machine_is(monkeypatch: pytest.MonkeyPatch, conditions: Conditions) -> None:
+    """What the worker reads of the machine's load, whatever runs beside this test."""
+    monkeypatch.setattr("dojo_core.measure.trial.conditions_of", lambda answer: conditions)
+
+
+def test_a_measurement_says_what_else_the_machine_did(measurer: Measurer) -> None:
+    conditions = measure(measurer, SAME)[0].conditions
+    assert conditions.exclusive
+    if load_is_told():
+        assert conditions.load is not None and 0.0 <= conditions.load <= 1.0
+
+
+def test_a_record_of_a_busy_machine_is_measured_again_and_the_quiet_time_stands(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def new_process(records: Records) -> Measurement:
+        with Measurer(records, generate=broken, preamble="") as measurer:
+            return measure(measurer, SAME)[0]
+
+    with Records() as records:
+        machine_is(monkeypatch, Conditions(0.6))
+        first = new_process(records)
+        assert (first.known, first.conditions.busy) == (False, True)
+        # a time that no machine will ever reach does not stand in the way of the true one
+        (_, record), *_ = records.measurements()
+        records.add(replace(record, seconds=1e-12, samples=(Sample(1e-3),), time=record.time + 1))
+        assert not new_process(records).known
+        machine_is(monkeypatch, Conditions(0.01))
+        quiet = new_process(records)
+        assert (quiet.known, quiet.conditions.quiet) == (False, True)
+        again = new_process(records)
+        assert (again.known, again.samples, again.conditions) == (True, quiet.samples, quiet.conditions)
+        # a month later
+        later = time.time() + 31 * 86_400
+        monkeypatch.setattr("dojo_core.measure.measurer.time.time", lambda: later)
+        assert not new_process(records).known
+
+
+def test_a_process_that_found_the_machine_busy_does_not_measure_the_same_at_once_again(
+    measurer: Measurer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine_is(monkeypatch, Conditions(0.6))
+    assert [measure(measurer, SAME)[0].known for _ in range(2)] == [False, True]
+    later = time.time() + 301
+    monkeypatch.setattr("dojo_core.measure.measurer.time.time", lambda: later)
+    assert not measure(measurer, SAME)[0].known
+
+
+def test_identical_code_is_measured_once_and_found_again_in_the_records(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine_is(monkeypatch, Conditions(0.0))
     with Records() as records:
         with Measurer(records, generate=broken, preamble="") as measurer:
             first = measure(measurer, SAME)[0]

@@ -13,13 +13,15 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from dojo_core import IllegalMove, Move, TextError, apply, legal_moves, parse, why
+from dojo_core import IllegalMove, Move, TextError, apply, blocked_moves, legal_moves, parse, why
 from dojo_core.moves import REGISTRY
+from dojo_core.moves.core import Edit, Parameter, Transformation
 from dojo_core.moves.examples import WIDE
 from dojo_core.moves.places import Place
 from dojo_core.moves.reference import FAMILIES
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
+from dojo_core.program.tree import Access
 from dojo_core.targets.target import Target
 from tests.compiled import run_program
 
@@ -385,6 +387,7 @@ VALUES = [
     Case(3, "contract y#1 t", heap(x="4", y="4", t="4"), "4 t[{0}] = x[{0}]\n4 y[{0}] = 0\n4 t[{0}] = t[{0}]*3\n4 y[{0}] += t[{0}]", "changed-between"),
     Case(3, "contract y#1 t", heap(x="8", w="8", y="8", t="8", u="8"), "8 u[{0}] = x[{0}]\n8 y[{0}] = 0\n8 t[{0}] = u[{0}]*w[{0}]\n8 u[{0}] = 2\n8 y[{0}] += t[{0}]\n8 y[{0}] += u[{0}]", "changed-between"),
     Case(4, "contract y#1 t", heap(x="8", w="8", y="", t="", z="8"), PRODUCT + "\n| z[{0}] = t[]", "used-elsewhere"),
+    Case(4, "contract t#1 t", XTY, TWICE.replace("8 y[{0}] =", "8 t[{0}] = x[{0}] +") + "\n8 y[{0}] = x[{0}]", "used-elsewhere"),
     Case(4, "contract y#1 t", "x f32 [8] heap\nw f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap -> t, u", "8 u[{0}] = x[{0}]\n8 y[{0}] = u[{0}]\n8 t[{0}] = x[{0}]*w[{0}]\n8 y[{0}] += t[{0}]", "used-elsewhere"),
     Case(1, "expand y#1 t", SUM, ROWSUM, "not-a-product"),
     Case(1, "expand y#1 t", heap(x="8", w="8", y=""), "y[] = 0\n8 y[] max= x[{0}]*w[{0}]", "not-a-product"),
@@ -429,6 +432,9 @@ REDUCTIONS = [
     Case(1, "merge_reduction p", PARTIALS, PARTIAL.replace("+=", "="), "no-partials"),
     Case(1, "merge_reduction p", PARTIALS, PARTIAL.replace("s[{0}] += p[{0},{1}]", "p[{0},{1}] += p[{0},{1}]"), "no-partials"),
     Case(1, "merge_reduction p", PARTIALS, PARTIAL.replace("p[{0},{2}] += x[{0},{1}*16+{2}]", "y[{0}] += p[{0},{2}]"), "no-partials"),
+    Case(1, "merge_reduction z", heap(x="8,64", s="", y="", z="8"), "s[] = 0\n8 z[{0}] = 0\n| 64 z[{0}] += x[{0},{1}]\n| s[] += z[{0}]\ny[] = s[]", "no-partials"),
+    Case(1, "merge_reduction p", heap(x="8,64", s="", y="", p="8"), "s[] = 0\n8 p[{0}] = 0\n| 64 p[{0}] += x[{0},{1}] - p[{0}]\n| s[] += p[{0}]\ny[] = s[]", "no-partials"),
+    Case(1, "merge_reduction p", heap(x="8,64", y="", p="8"), "y[] = 0\n8 p[{0}] = 0\n| 64 p[{0}] += p[{0}]\n| y[] += p[{0}]", "no-partials"),
     Case(2, "merge_reduction p", PARTIALS, PARTIAL, "changed-since", policy="strict"),
     Case(2, "merge_reduction p", SUMS, SUM_OF_SUMS.replace("{1}*4+{2}]", "{1}*4+{2}] if {1}+{2} < 5"), "changed-since"),
     Case(2, "merge_reduction p", SUMS, SUM_OF_SUMS.replace("| | s[{0}] +=", "| | 3 s[{0}] +="), "changed-since"),
@@ -462,6 +468,10 @@ ALGEBRA = [
     Case(1, "divide_again w", heap(x="8,16", w="8", y="8,16", z="8"), "8 z[{0}] = 1 / w[{0}]\n| 16 y[{0},{1}] = x[{0},{1}]*w[{0}]", "no-reciprocal", policy="algebraic"),
     Case(1, "divide_again r", INVERSE, INVERTED.replace("x[{0},{1}]*r[{0}]", "r[{0}]*2"), "no-reciprocal", policy="algebraic"),
     Case(2, "divide_again r", INVERSE, "8 r[{0}] = 1 / w[-{0}+7] if {0} < 4\n| 16 y[{0},{1}] = x[{0},{1}]*r[{0}]", "changed-since", policy="algebraic"),
+    Case(1, "divide_again z", INVERSE.replace("r f32 [8:N] stack", "z f32 [8] heap"), INVERTED.replace("r[", "z["), "no-reciprocal", policy="algebraic"),
+    Case(1, "divide_again r", INVERSE, INVERTED.replace("x[{0},{1}]*r[{0}]", "r[{0}]*r[{0}]"), "no-reciprocal", policy="algebraic"),
+    Case(1, "divide_again r", INVERSE, "8 r[{0}] = 1 / w[{0}]\n| r[{0}] = x[{0},1]*r[{0}]\n8 16 y[{0},{1}] = x[{0},{1}]", "no-reciprocal", policy="algebraic"),
+    Case(2, "divide_again r", INVERSE.replace("r f32 [8:N] stack", "q f32 [8] heap -> r\nr f32 [8] heap -> a"), "8 a[{0}] = w[{0}]\n" + INVERTED + "\n8 y[{0},1] = a[{0}]", "changed-since", policy="algebraic"),
     Case(2, "divide_again r", INVERSE, INVERTED, "changed-since"),
     Case(2, "divide_again r", INVERSE.replace("8:N stack", "8 heap"), "8 r[{0}] = 1 / w[{0}]\n8 16 y[{0},{1}] = x[{0},{1}]*r[{0}]", "changed-since", policy="algebraic"),
 ]  # fmt: skip
@@ -932,6 +942,55 @@ def test_a_rearrangement_is_listed_only_where_there_is_room():
     many = program_of("8 8 y[{0},{1}] = x0[{0}]", heap(y="8,8", **dict.fromkeys(names, "8")))
     assert why(many, "stage_read x0 y@0 x0p", WIDE).refusal.code == "too-large"
     assert not [m for m in legal_moves(many, WIDE) if m.name == "stage_read"]
+
+
+class Forgets(Transformation):
+    """A move with a fault in it: it leaves a buffer out, and may leave what used it."""
+
+    name, family, parameters = "forget", "storage", (Parameter("buffer", "buffer"),)
+
+    def __init__(self, later: bool) -> None:
+        self.later = later
+
+    def candidates(self, context):
+        return ((buffer.name,) for buffer in context.program.buffers)
+
+    def plan(self, context, arguments):
+        program = context.program
+        result = replace(program, buffers=tuple(b for b in program.buffers if b.name != arguments[0]))
+        return Edit(lambda: result, [0]) if self.later else result
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_no_move_leaves_an_array_without_a_buffer(monkeypatch, later):
+    monkeypatch.setitem(REGISTRY, "forget", Forgets(later))
+    program = program_of(
+        "8:v t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]\n| z[{0}] = 0", heap(x="8", y="8", z="8", t="8")
+    )
+    for buffer, kind in {"x": "an input", "y": "an output", "z": "an output", "t": "still in use"}.items():
+        verdict = why(program, Move("forget", (buffer,)), WIDE)
+        assert verdict.refusal.code == "no-buffer" and verdict.refusal.structural
+        assert verdict.refusal.sentence == f"{buffer} would have no buffer, and it is {kind}."
+    assert not [m for m in legal_moves(program, WIDE) if m.name == "forget"]
+    assert len([m for m, _ in blocked_moves(program, WIDE) if m.name == "forget"]) == 4
+
+
+class Invents(Forgets):
+    """Another one: it names an array that there is not."""
+
+    def plan(self, context, arguments):
+        op = replace(context.program.leaves[0].op, operands=(Access("q", ()),))
+        return context.program.splice((0, 0), 1, (op,))
+
+
+def test_no_move_brings_an_array_without_a_buffer(monkeypatch):
+    monkeypatch.setitem(REGISTRY, "forget", Invents(False))
+    program = program_of(COPY, XY)
+    verdict = why(program, Move("forget", ("y",)), WIDE)
+    assert verdict.sentence.startswith(
+        "forget y is not legal. q would have no buffer, and it is still in use."
+    )
+    assert not [m for m in legal_moves(program, WIDE) if m.name == "forget"]
 
 
 def test_a_name_that_is_no_move():

@@ -5,6 +5,7 @@ and the move that went wrong.
 """
 
 import random
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -13,22 +14,27 @@ from hypothesis import HealthCheck, given, settings
 from dojo_core import apply, kernels, legal_moves, parse, why
 from dojo_core.moves import inverse, parse_move
 from dojo_core.moves.examples import POLICY, example
+from dojo_core.moves.legality import all_candidates, context, is_legal
+from dojo_core.moves.legality import outcome as made
 from dojo_core.program.interpret import interpret, interpret_physical
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import definition_fault, storage_fault
-from tests import compiled, oracle
+from tests import compiled, oracle, sanitized
+from tests.ends import End, differences, sanitizers_complaint
 from tests.programs import SMALL, programs, storage_steps
+from tests.temporaries import TAKING
 from tests.walks import (
     KERNELS,
     ONE_PASS,
     Rules,
     Tally,
-    compiled_ends,
     judge,
     numbers_differ,
+    off_the_grid,
     start,
     start_at_a_chain,
     start_at_an_example,
+    start_at_temporaries,
     walk_from,
 )
 
@@ -340,6 +346,21 @@ def test_a_one_pass_rewrite_of_chains_that_write_over_their_arrays_keeps_the_mea
     assert all(tally.judged[name] > 9 for name in ("expand_moment", "online_rescale")), tally.judged
 
 
+def test_what_takes_a_temporary_away_keeps_the_meaning():
+    """Where it is an output too, read elsewhere, or read by the operation that writes it."""
+    tally = Tally()
+    for seed in range(120):
+        rng = random.Random(f"temporaries {seed}")
+        program, rules = start_at_temporaries(rng)
+        here = context(program, rules.target, rules.policy)
+        wild = (m for m in off_the_grid(program, rules.target, rng) if m.name in TAKING)
+        for move in [*all_candidates(here, TAKING), *islice(wild, 3)]:
+            assert is_legal(here, move) == isinstance(made(here, move), Program)
+            finding = judge(program, move, rules, tally)
+            assert finding is None, finding
+    assert all(tally.judged[name] for name in TAKING if not name.startswith("sum_")), tally.judged
+
+
 @pytest.mark.parametrize("name", ONE_PASS)
 def test_a_one_pass_rewrite_is_judged_by_its_numbers(name):
     """The oracle's terms differ after these: what stands for them must tell a wrong result, and one that is
@@ -357,6 +378,12 @@ def test_a_one_pass_rewrite_is_judged_by_its_numbers(name):
 
 
 def test_generated_code_agrees_after_walks():
-    """One C file of all last positions, run, against the interpreter on the start programs."""
-    pairs = [walked(seed, 14, 0) for seed in range(100, 114)]
-    assert not compiled_ends(pairs)
+    """One C file of first and last positions: run on normal inputs against the interpreter, on unkind ones
+    against the first."""
+    assert differences([End(*walked(seed, 14, 0)) for seed in range(100, 114)], seed=1) == []
+
+
+@pytest.mark.skipif(bool(sanitized.missing()), reason=f"needs {sanitized.missing()}")
+def test_generated_code_runs_under_sanitizers():
+    ends = [End(*walked(seed, 14, 0)) for seed in range(120, 124)]
+    assert sanitizers_complaint(ends, seed=1) == ""

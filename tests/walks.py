@@ -9,27 +9,30 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 
 from dojo_core import IllegalMove, Move, apply, blocked_moves, kernels, legal_moves, parse
 from dojo_core.moves import REGISTRY, inverse, parse_move
-from dojo_core.moves.core import Argument, Refusal
+from dojo_core.moves.core import Argument, Context, Refusal
 from dojo_core.moves.examples import POLICY, example
 from dojo_core.moves.legality import all_candidates, context, is_legal, outcome
 from dojo_core.moves.places import Place, fresh_name
+from dojo_core.program.difference import on_heap
 from dojo_core.program.expressions import TextError
 from dojo_core.program.interpret import interpret
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.tree import Node, Op, Program, Scope, splice, walk
 from dojo_core.program.validity import storage_fault
-from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.instructions import INSTRUCTIONS
 from dojo_core.targets.target import Target
-from tests import compiled, oracle, snitch
+from tests import oracle, snitch
 from tests.compiled import random_inputs
 from tests.gpu import TINY, mapped
 from tests.lenient import forced
 from tests.programs import SMALL, random_chain, random_program
+from tests.temporaries import TAKING, random_temporaries
 
 # Other terms, the same numbers.
 ONE_PASS = ("expand_moment", "sum_squares_again", "online_rescale", "sum_exp_again")
@@ -40,6 +43,10 @@ KERNELS = {
     "softmax": (4, 8), "layernorm": (2, 4), "rmsnorm": (3, 4), "batchnorm": (2, 2, 2, 4), "matmul": (2, 4, 3),
     "bmm": (2, 2, 3, 2), "conv": (1, 2, 2, 4, 4, 3), "relu_ffn": (2, 2, 2, 4), "swiglu": (1, 2, 4, 2),
     "reducemean": (4, 6), "qmatmul": (2, 4, 4), "matmul_bf16": (2, 3, 4),
+}  # fmt: skip
+LONG_ROWS = {
+    "softmax": (3, 20_000), "layernorm": (3, 30_000), "rmsnorm": (3, 30_000), "batchnorm": (2, 2, 150, 150),
+    "reducemean": (4, 50_000), "matmul": (3, 4, 20_000),
 }  # fmt: skip
 
 
@@ -81,7 +88,8 @@ class Tally:
     cautious: Counter[str] = field(default_factory=Counter)  # of these: the oracle would have let through
     causes: Counter[tuple[str, str]] = field(default_factory=Counter)
     examples: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
-    compiled: int = 0
+    compiled: int = 0  # ends of walks that ran as C
+    sanitized: int = 0  # ... of them with sanitizers
 
 
 def numbers_differ(before: Program, after: Program) -> str:
@@ -99,27 +107,6 @@ def numbers_differ(before: Program, after: Program) -> str:
         if off.size and off.max() > 1e-9 * max(1.0, np.abs(wanted[usual]).max()):
             return f"{name} is off by {off.max():g}"
     return ""
-
-
-def compiled_ends(ends: Sequence[tuple[Program, str, Program]]) -> list[tuple[int, str]]:
-    """Which of these (first position, policy, last position), as C in one file, give other results than the
-    interpreter on the first, and how they differ."""
-    codes = [generate(replace(last, name=f"k{n}"), policy) for n, (_, policy, last) in enumerate(ends)]
-    library = compiled.load("\n".join(code.text for code in codes))
-    found = []
-    for number, ((first, _, last), code) in enumerate(zip(ends, codes, strict=True)):
-        inputs = random_inputs(first)
-        got, expected = compiled.run(code, inputs, library), interpret(first, inputs)
-        for array in first.outputs:
-            want = expected[array].ravel()
-            exact = first.buffer_of[array].dtype == "i32"
-            allowed = 0.0 if exact else 1e-4 * np.max(np.abs(want[np.isfinite(want)]), initial=1)
-            have = np.asarray(got[last.buffer_of[array].name], np.float64).ravel()
-            close = np.isclose(have, want, rtol=0 if exact else 1e-3, atol=allowed, equal_nan=True)
-            if not close.all():
-                found.append((number, f"{array}: {have[~close][:4]} for {want[~close][:4]}\n{last.text}"))
-                break
-    return found
 
 
 def _told(error: Exception) -> str:
@@ -236,14 +223,12 @@ def off_the_grid(program: Program, target: Target, rng: random.Random) -> Iterat
                 arguments.append(rng.choice(buffers + arrays))
             elif kind == "location":
                 if not parameter.optional or rng.random() < 0.4:
-                    arguments.append(rng.choice(target.locations))
+                    arguments.append(rng.choice((*target.locations, "heap", "shared", "ssr")))
             elif kind == "name":
-                used = transformation.name in (
-                    "merge_reduction", "divide_again", "sum_squares_again", "sum_exp_again",
-                )  # fmt: skip
-                arguments.append(rng.choice(arrays) if used else fresh_name(program, "n"))
+                taken = transformation.name in TAKING or rng.random() < 0.1
+                arguments.append(rng.choice(buffers + arrays) if taken else fresh_name(program, "n"))
             elif kind == "instruction":
-                arguments.append("vpdpbusd")
+                arguments.append(rng.choice((*INSTRUCTIONS, "fly")))
             elif kind == "mode":
                 arguments.append(rng.choice(("guard", "free")))
             elif kind == "region":
@@ -253,7 +238,7 @@ def off_the_grid(program: Program, target: Target, rng: random.Random) -> Iterat
                 access = rng.choice((leaf.op.target, *leaf.op.reads))
                 arguments.append(str(access))
             elif kind == "number":
-                arguments.append(rng.choice((0, 0, 1, 1, 2, 2, 3, 4, 5, 6)))
+                arguments.append(rng.choice((0, 0, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 2**31, 2**63)))
             else:
                 arguments += rng.sample(range(4), rng.choice((1, 1, 2, 2, 3)))
         yield Move(transformation.name, tuple(arguments))
@@ -264,8 +249,25 @@ def start(rng: random.Random) -> tuple[Program, Rules]:
     rules = Rules(rng.choice(POLICIES))
     if rng.random() < 0.2:
         name = rng.choice(list(KERNELS))
-        return kernels.get(name).program(KERNELS[name]), rules
+        return shown(kernels.get(name).program(KERNELS[name]), rng), rules
     return random_program(rng), rules
+
+
+def shown(program: Program, rng: random.Random) -> Program:
+    """The program, or in half of all cases the same with some temporaries as outputs."""
+    if rng.random() < 0.5:
+        return program
+    written = {leaf.op.target.array for leaf in program.leaves}
+    free = [b.arrays[0] for b in program.buffers if on_heap(b) and written.issuperset(b.arrays)]
+    more = tuple(a for a in free if a not in program.interface and rng.random() < 0.5)
+    several = parse(replace(program, outputs=program.outputs + more).text)
+    outcome = oracle.run(several)
+    return several if outcome.fault is None and outcome.defined else program
+
+
+def start_at_temporaries(rng: random.Random) -> tuple[Program, Rules]:
+    """What the moves look for that take a temporary away, or nearly."""
+    return random_temporaries(rng), Rules(rng.choice(POLICIES))
 
 
 def start_on_a_gpu(rng: random.Random) -> tuple[Program, Rules]:
@@ -281,19 +283,38 @@ def start_on_a_snitch(rng: random.Random) -> tuple[Program, Rules]:
     return snitch.runnable(rng), Rules(rng.choice(POLICIES), snitch.TINY)
 
 
+def is_small(program: Program, factor: float = 1) -> bool:
+    instances = sum(math.prod(s.size for s in leaf.scopes) for leaf in program.leaves)
+    cells = sum(math.prod(d.size for d in b.dims) for b in program.buffers)
+    return instances <= factor * FEW[0] and cells <= factor * FEW[1]
+
+
+def bearable(here: Context, move: Move, factor: float = 1) -> bool:
+    """Is what comes of a move no work of minutes for the oracle? What no list offers may make any size."""
+    try:
+        result = outcome(here, move)
+    except Exception:  # to be told by ``judge``
+        return True
+    return isinstance(result, Refusal) or is_small(result, factor)
+
+
 def start_at_an_example(rng: random.Random) -> tuple[Program, Rules]:
     """The example of a move, with that move played: so the rare ones are met, and what comes after them."""
     while True:
-        shown = example(rng.choice(list(REGISTRY)))
-        instances = sum(math.prod(s.size for s in leaf.scopes) for leaf in shown.program.leaves)
-        cells = sum(math.prod(d.size for d in b.dims) for b in shown.program.buffers)
-        if instances <= FEW[0] and cells <= FEW[1]:
-            rules = Rules(POLICY, shown.target)
-            return apply(shown.program, shown.move, rules.target, rules.policy), rules
+        drawn = example(rng.choice(list(REGISTRY)))
+        if is_small(drawn.program):
+            rules = Rules(POLICY, drawn.target)
+            return apply(drawn.program, drawn.move, rules.target, rules.policy), rules
 
 
 def start_at_a_chain(rng: random.Random) -> tuple[Program, Rules]:
     return random_chain(rng), Rules("algebraic")
+
+
+def start_with_long_rows(rng: random.Random) -> tuple[Program, Rules]:
+    """A kernel whose sums have ten thousands of terms: what cancels there shows in no short one."""
+    name = rng.choice(list(LONG_ROWS))
+    return kernels.get(name).program(LONG_ROWS[name]), Rules(rng.choice(POLICIES))
 
 
 def walk_from(
@@ -341,7 +362,8 @@ def walk_from(
         else:
             tried = rng.sample(listed, min(others, len(listed)))
         wild = off_the_grid(program, rules.target, rng)
-        tried = [*tried, *(next(wild) for _ in range(4 if others is not None else 12))]
+        few = islice(wild, 4 if others is not None else 12)
+        tried += [move for move in few if bearable(here, move)]
         if number % (6 * compared) == 0:
             finding = listing_fault(program, rules)
             if finding is not None:
@@ -361,6 +383,8 @@ def walk_from(
         often = min(tally.played[name] for name in by_name) if number % 3 == 2 else None
         names = [name for name in by_name if often is None or tally.played[name] == often]
         move = rng.choice(by_name[rng.choice(names)])
+        if number % 4 == 3:  # one that no list offers, where one of those tried is legal
+            move = next((m for m in islice(wild, 40) if is_legal(here, m) and bearable(here, m, 0.1)), move)
         finding = judge(program, move, rules, tally, terms)
         if finding is not None:
             return program, finding
@@ -372,6 +396,20 @@ def walk_from(
         if outputs != reference:
             return program, Finding("meaning", rules, program.text, str(move), "drifted from the start")
     return program, None
+
+
+def stroll(program: Program, rules: Rules, rng: random.Random, length: int, tally: Tally) -> Program:
+    """Play ``length`` random legal moves and judge none: for programs too long for the oracle."""
+    for _ in range(length):
+        by_name: dict[str, list[Move]] = {}
+        for move in legal_moves(program, rules.target, rules.policy):
+            by_name.setdefault(move.name, []).append(move)
+        # A third each: what turns scalar code into vectors, what few positions have, whatever else.
+        kinds = [n for n in ("vectorize", "unroll", *ONE_PASS) if n in by_name] if rng.random() < 0.35 else []
+        chosen = rng.choice(kinds or list(by_name))
+        program = apply(program, rng.choice(by_name[chosen]), rules.target, rules.policy)
+        tally.played[chosen] += 1
+    return program
 
 
 # ---------------------------------------------------------------------------- over-conservatism

@@ -21,8 +21,8 @@ from agents.scale import station
 from agents.scale.station import MACHINE, resources
 from agents.scale.wire import Answer, OtherVersion, Request
 from dojo_core.measure.exchange import NoRecord, take_in
-from dojo_core.measure.measurement import SETTLED, Effort, Measurement, Workload
-from dojo_core.measure.records import Records
+from dojo_core.measure.measurement import SETTLED, Effort, Measurement, Origin, Workload
+from dojo_core.measure.records import Record, Records
 from dojo_core.program.tree import Program
 
 if TYPE_CHECKING:
@@ -303,8 +303,12 @@ class FleetTiming:
             key: Measurement.recorded(record)
             for key, record in found.items()
             if record.status in SETTLED
-            or (record.status == "ok" and Effort.rank_of(record.effort) >= effort.rank)
+            or (Effort.rank_of(record.effort) >= effort.rank and self._believes(record))
         }
+
+    def _believes(self, record: Record) -> bool:
+        """Whether those machines tell their load is not known here: what does not tell is not doubted."""
+        return Origin("cpu", self._fingerprint, "").believes(record)
 
     def _best_of(self, workload: Workload) -> float | None:
         start = workload.start.hash

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 
-VERSION = 1
+VERSION = 2
 
 
 class OtherVersion(RuntimeError):
@@ -87,7 +88,10 @@ class Answer:
         """Raises OtherVersion."""
         told = _read(text, "dojo answer")
         results = tuple(
-            Measurement(**{**each, "samples": tuple(each["samples"])}) for each in told["results"]
+            Measurement(
+                **{**each, "samples": tuple(each["samples"]), "conditions": Conditions(**each["conditions"])}
+            )
+            for each in told["results"]
         )
         return Answer(told["fingerprint"], results, tuple(told["records"]))
 

@@ -22,6 +22,7 @@ from dojo_core.bench.ours import Entry, heuristics
 from dojo_core.bench.rounds import BenchFailed, run_bench
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
+from dojo_core.measure.records import Records
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
@@ -84,11 +85,12 @@ def run(job: dict[str, Any], say: Any, stopped: threading.Event) -> None:
     # The loosest policy among them: the tolerance that all of their results are judged by.
     policy = max((each.policy for each in found), key=_looseness, default=game.policy)
     game = Game.new(game.start, game.kernel, game.shape, "cpu", policy)
-    report = run_bench(
-        game, [each.entry for each in found], job["against"], job["rounds"],
-        lambda done, of: say({"round": done, "rounds": of}),
-        lambda words: say({"step": words}), stopped.is_set, tolerant=True,
-    )  # fmt: skip
+    with Records() as records:
+        report = run_bench(
+            game, [each.entry for each in found], job["against"], job["rounds"],
+            lambda done, of: say({"round": done, "rounds": of}),
+            lambda words: say({"step": words}), stopped.is_set, tolerant=True, records=records,
+        )  # fmt: skip
     report["entries"] = report["entries"][: len(found)] + failed + report["entries"][len(found) :]
     programs = {
         each.entry.name: {

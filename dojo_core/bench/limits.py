@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from dojo_core.kernels.kernel import Shape
+from dojo_core.measure.load import Gauge
 from dojo_core.measure.machine import compiler, compiler_flags
 from dojo_core.program.tree import DTYPE_BYTES
 
@@ -68,6 +69,17 @@ class Pattern:
     @property
     def bytes(self) -> int:
         return sum(phase.bytes for phase in self.phases)
+
+    def name(self, sets: int) -> str:
+        """What limits are kept by: arrays of the same sizes, read and written in the same phases, in as many
+        sets, take the same time whichever kernel they are of."""
+
+        def told(phase: Phase) -> str:
+            sizes = (sorted(size for _, size in each) for each in (phase.reads, phase.writes))
+            reads, writes = (" ".join(map(str, each)) for each in sizes)
+            return f"read {reads or 0} write {writes or 0}"
+
+        return f"stream: {', then '.join(map(told, self.phases))}; {sets} sets"
 
     def __str__(self) -> str:
         def told(phase: Phase) -> str:
@@ -274,12 +286,15 @@ def main() -> None:
     )
     ready = {"status": "ok", "pattern": str(found), "bytes": found.bytes, "threads": threads, "way": way}
     print(json.dumps(ready), flush=True)
+    gauge = Gauge()
     for line in sys.stdin:
         count = int(line)
+        gauge.begin()
         answer = {
             "samples": measured.stream(count),
             "one": [measured.flops(1) for _ in range(count)],
             "all": [measured.flops(threads) for _ in range(count)],
+            "load": gauge.share(),
         }
         print(json.dumps(answer), flush=True)
 

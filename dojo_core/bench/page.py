@@ -9,6 +9,7 @@ from typing import Any
 from dojo_core.bench import charts
 from dojo_core.bench.charts import seconds_text
 from dojo_core.bench.summary import summary, title
+from dojo_core.measure.conditions import Conditions
 
 _STYLE = """
 :root { color-scheme: light dark; --paper: #fbfaf7; --card: #ffffff; --ink: #1d2126; --soft: #666d75;
@@ -63,10 +64,10 @@ dt { font-weight: 600; margin-top: 8px; } dd { margin: 0; overflow-wrap: anywher
 
 
 _LIMIT = {
-    "cpu": "The limit is what this machine did in the same rounds: multiply-adds on all threads, or the "
-    "kernel's own arrays streamed once without arithmetic, whichever takes longer.",
-    "cuda": "The limit is a copy of as many bytes within the device, in the same rounds, or the kernel's "
-    "operations at the device's peak rate without tensor cores, whichever takes longer.",
+    "cpu": "The limit is the best that this machine was ever seen to do: multiply-adds on all threads, or "
+    "the kernel's own arrays streamed without arithmetic, whichever takes longer. What beats it becomes it.",
+    "cuda": "The limit is the fastest copy of as many bytes within the device, or the kernel's operations at "
+    "the device's peak rate without tensor cores, whichever takes longer. What beats it becomes it.",
 }
 _PANELS = {
     "cpu": "Speed relative to PyTorch eager with its memory reused (dashed), best runs; longer is faster. "
@@ -226,6 +227,8 @@ def _rows(reports: list[dict[str, Any]]) -> str:
                 f"{limits['gbytes_per_second']:.1f} GB/s, {escape(limits['way'])}; {limits['gflops']:.0f} "
                 "GFLOP/s)"
             )
+            if limits.get("reached"):
+                bound += f", as {escape(limits['reached'])} took"
         remarks = "".join(f"<br><span class='soft'>{escape(r)}</span>" for r in report["remarks"])
         rows.append(f'<tr class="kernel"><td colspan="8">{escape(title(report))}{bound}{remarks}</td></tr>')
         for entry in report["entries"]:
@@ -274,6 +277,10 @@ def _settings(document: dict[str, Any]) -> str:
     if reports:
         machine = json.loads(reports[0]["machine"])
         pairs += [(key.replace("_", " "), str(value)) for key, value in machine.items() if value != ""]
+        for report in reports:
+            busy = Conditions(report.get("load"))
+            if busy.busy:
+                pairs.append((title(report), str(busy)))
         pairs.append(("rounds", f"{reports[0]['rounds']} of {reports[0]['samples']} runs"))
     pairs += [("not measured", f"{s['kernel']} {s['shape']}: {s['message']}") for s in document["skipped"]]
     told = "".join(f"<dt>{escape(name)}</dt><dd>{escape(words)}</dd>" for name, words in pairs)

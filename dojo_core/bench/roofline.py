@@ -1,79 +1,221 @@
-"""The roofline of one kernel on this machine: the time that no program of it can beat.
+"""The roofline of one kernel on this machine: the least time that it has been seen to take.
 
 The longer of two: streaming the kernel's own arrays in its access pattern, and its operations at the peak of
 all cores (limits.py measures both). Source: Williams, Waterman and Patterson, "Roofline", CACM 2009.
+
+Each is the best ever seen on the machine, kept in the records, so that every page and every bench says the
+same. A verified run that takes less than that shows that the machine does more than was measured: its time is
+the limit from then on. So no share of a limit exceeds 1.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dojo_core.bench.baselines import Process, Silent, pinned_environment
+from dojo_core.bench.limits import Pattern, pattern
 from dojo_core.kernels.kernel import minimal_bytes
+from dojo_core.measure.conditions import stands
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.limits import sets_of_inputs
+from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import this_machine
-from dojo_core.measure.places import cache_directory
+from dojo_core.measure.records import Limit, Records
 from dojo_core.program.dtypes import INTEGERS
-from dojo_core.program.tree import Program
+from dojo_core.program.tree import DTYPE_BYTES, Program
 
 log = logging.getLogger(__name__)
 
-KEPT = "rooflines-2"  # of what is kept: a change in how limits are measured gets another folder
 SECONDS = 60.0  # until the measuring process is given up
 SAMPLES = 5
+
+PEAK, PEAK_OF_ONE = "10^9 operations on all cores", "10^9 operations on one core"
+PEAK_OPERATIONS = 1e9
+MEASURED = "measured without a kernel"
 
 
 @dataclass(frozen=True)
 class Roofline:
-    """``seconds`` is the limit; ``bound`` names what sets it, ``memory`` or ``arithmetic``."""
+    """The limit of a kernel. ``memory_seconds``: its ``bytes`` streamed in the access ``pattern``;
+    ``arithmetic_seconds``: its ``flops`` at the peak. ``reached``: what took so little, where a run of a
+    program set the limit, else empty."""
 
-    seconds: float
     memory_seconds: float
     arithmetic_seconds: float
     bytes: int
+    flops: float
     pattern: str
-    gbytes_per_second: float
-    gflops: float
+    peak: float  # operations a second, of all cores
+    reached: str = ""
+
+    @property
+    def seconds(self) -> float:
+        return max(self.memory_seconds, self.arithmetic_seconds)
 
     @property
     def bound(self) -> str:
+        """What sets the limit: ``memory`` or ``arithmetic``."""
         return "memory" if self.memory_seconds >= self.arithmetic_seconds else "arithmetic"
 
+    @property
+    def gbytes_per_second(self) -> float:
+        return self.bytes / self.memory_seconds / 1e9
 
-def roofline(start: Program, kernel: str | None, shape: str, flops: float) -> Roofline | None:
-    """Measured once for a start program and a machine, then kept; None where that fails (the log says why).
+    @property
+    def gflops(self) -> float:
+        return max(self.peak, self.flops / self.seconds) / 1e9
 
-    ``flops`` of one run (of integers none count: their peak is another). Takes a few seconds and the whole
-    machine.
-    """
-    place = cache_directory() / KEPT / f"{this_machine().fingerprint}-{start.hash}.json"
-    try:
-        return Roofline(**json.loads(place.read_text()))
-    except (OSError, ValueError, TypeError):
-        pass  # not measured yet
-    counted = 0.0 if any(b.dtype in INTEGERS for b in start.buffers) else flops
-    try:
-        found = _measured(start, kernel, shape, counted)
-    except (Silent, KeyError, ValueError, OSError):
-        log.exception("no roofline of %s %s", kernel or start.name, shape)
+    def beaten(self, seconds: float | None, by: str) -> Roofline:
+        """As it is once a verified run took so long: the same, unless that was less."""
+        if seconds is None or seconds >= self.seconds:
+            return self
+        return replace(
+            self,
+            memory_seconds=min(self.memory_seconds, seconds),
+            arithmetic_seconds=min(self.arithmetic_seconds, seconds),
+            reached=by,
+        )
+
+
+def limits_of(found: Roofline) -> dict[str, Any]:
+    """As a bench's JSON has it."""
+    names = (
+        "bound", "seconds", "memory_seconds", "arithmetic_seconds", "bytes", "pattern", "gbytes_per_second",
+        "gflops", "reached",
+    )  # fmt: skip
+    return {name: getattr(found, name) for name in names}
+
+
+@dataclass(frozen=True)
+class Question:
+    """Whose limit is asked for: ``flops`` of one run, of integers none (their peak is another)."""
+
+    start: Program
+    kernel: str | None
+    shape: str
+    flops: float
+
+    @property
+    def operations(self) -> float:
+        return 0.0 if any(b.dtype in INTEGERS for b in self.start.buffers) else self.flops
+
+    @property
+    def pattern(self) -> Pattern:
+        sizes = tuple(map(int, self.shape.split("x"))) if self.kernel else (1,)
+        inputs, outputs = (list(map(self._bytes, names)) for names in (self.start.inputs, self.start.outputs))
+        return pattern(self.kernel or "-", sizes, inputs, outputs, this_machine().last_level_cache)
+
+    def _bytes(self, array: str) -> int:
+        buffer = self.start.buffer_of[array]
+        return DTYPE_BYTES[buffer.dtype] * math.prod(d.size for d in buffer.dims)
+
+    @property
+    def sets(self) -> int:
+        machine = this_machine()
+        total = minimal_bytes(self.start)
+        return sets_of_inputs(total, machine.last_level_cache, machine.second_level_cache)
+
+    @property
+    def stream(self) -> str:
+        """The name that the limit of its access pattern is kept by."""
+        return self.pattern.name(self.sets)
+
+    @property
+    def own(self) -> str:
+        """The name that a limit of this kernel alone is kept by: it computes faster than the peak that was
+        measured, or than its formula counts."""
+        return f"kernel: {self.start.hash}"
+
+
+def known(records: Records, kernel: Question) -> Roofline | None:
+    """What the records know of a limit, lowered by every verified run that they have; None if nothing."""
+    here = this_machine().fingerprint
+    stream, peak = records.limit(here, kernel.stream), records.limit(here, PEAK)
+    if stream is None or peak is None:
         return None
-    place.parent.mkdir(parents=True, exist_ok=True)
-    part = place.with_suffix(".part")
-    part.write_text(json.dumps(asdict(found)))
-    part.replace(place)
+    found = Roofline(
+        memory_seconds=stream.seconds,
+        arithmetic_seconds=kernel.operations / PEAK_OPERATIONS * peak.seconds,
+        bytes=kernel.pattern.bytes,
+        flops=kernel.operations,
+        pattern=str(kernel.pattern),
+        peak=PEAK_OPERATIONS / peak.seconds,
+        reached="" if stream.source == MEASURED else stream.source,
+    )
+    own = records.limit(here, kernel.own)
+    if own is not None:
+        found = found.beaten(own.seconds, own.source)
+    return _lowered(
+        records, kernel, found, records.least_time(kernel.start.hash, "cpu", here), "a program of the Dojo"
+    )
+
+
+def _lowered(records: Records, kernel: Question, found: Roofline, seconds: float | None, by: str) -> Roofline:
+    """The limit once a run took so long; where that is news, it is kept."""
+    title = f"{kernel.kernel or kernel.start.name} {kernel.shape}".strip()
+    beaten = found.beaten(seconds, f"{by} ({title})")
+    if beaten is found or seconds is None:
+        return found
+    here, source = this_machine().fingerprint, beaten.reached
+    if seconds < found.memory_seconds:
+        records.lower_limit(here, Limit(kernel.stream, seconds, source))
+    if seconds < found.arithmetic_seconds:
+        records.lower_limit(here, Limit(kernel.own, seconds, source))
+    return beaten
+
+
+def doubtful(records: Records, kernel: Question) -> bool:
+    """Whether a limit is to be measured (again): nothing is known, or the machine was busy."""
+    here = this_machine().fingerprint
+    kept = [records.limit(here, name) for name in (kernel.stream, PEAK)]
+    return any(each is None or not stands(each.conditions, 0.0, load_is_told()) for each in kept)
+
+
+def roofline(records: Records, kernel: Question) -> Roofline | None:
+    """The limit, measured where nothing is known or the machine was busy; None where that fails (the log
+    says why). Takes a few seconds and the whole machine."""
+    if doubtful(records, kernel):
+        try:
+            keep(records, kernel, [_measured(kernel)])
+        except (Silent, KeyError, ValueError, OSError):
+            log.exception("no roofline of %s %s", kernel.kernel or kernel.start.name, kernel.shape)
+    return known(records, kernel)
+
+
+def keep(records: Records, kernel: Question, answers: Sequence[Mapping[str, Any]]) -> None:
+    """Keep what the measuring process answered (limits.py), where it is less than was ever seen."""
+    here = this_machine().fingerprint
+    for answer in answers:
+        seen = {
+            kernel.stream: min(answer["samples"]) / 1e9,
+            PEAK: PEAK_OPERATIONS / max(answer["all"]) / 1e9,
+            PEAK_OF_ONE: PEAK_OPERATIONS / max(answer["one"]) / 1e9,
+        }
+        for name, seconds in seen.items():
+            records.lower_limit(here, Limit(name, seconds, MEASURED, answer.get("load")))
+
+
+def beaten_by(records: Records, kernel: Question, runs: Iterable[tuple[str, float]]) -> Roofline | None:
+    """The limit after verified runs: what ran, and its least seconds."""
+    found = known(records, kernel)
+    for name, seconds in runs:
+        if found is not None:
+            found = _lowered(records, kernel, found, seconds, name)
     return found
 
 
-def _measured(start: Program, kernel: str | None, shape: str, flops: float) -> Roofline:
+def _measured(kernel: Question) -> dict[str, Any]:
+    """The answer of the measuring process. Raises Silent and others."""
+    start = kernel.start
     arrays = (*start.inputs, *start.outputs)
-    machine = this_machine()
-    sets = sets_of_inputs(minimal_bytes(start), machine.last_level_cache, machine.second_level_cache)
     job = {
         "inputs": list(start.inputs),
         "outputs": list(start.outputs),
@@ -82,22 +224,16 @@ def _measured(start: Program, kernel: str | None, shape: str, flops: float) -> R
     }
     with tempfile.TemporaryDirectory(prefix="dojo-roofline-") as folder:
         (Path(folder) / "job.json").write_text(json.dumps(job))
-        named = [kernel or "-", shape if kernel else "1", str(sets), folder]
-        command = [sys.executable, "-m", "dojo_core.bench.limits", *named]
         with measuring():
-            process = Process(command, pinned_environment())
+            process = Process(command(kernel, folder), pinned_environment())
             try:
-                pattern = process.read(SECONDS)
-                answer = process.ask(SAMPLES, SECONDS)
+                process.read(SECONDS)
+                return process.ask(SAMPLES, SECONDS)
             finally:
                 process.close()
-    memory, peak = min(answer["samples"]) / 1e9, max(answer["all"]) * 1e9
-    return Roofline(
-        seconds=max(memory, flops / peak),
-        memory_seconds=memory,
-        arithmetic_seconds=flops / peak,
-        bytes=pattern["bytes"],
-        pattern=pattern["pattern"],
-        gbytes_per_second=pattern["bytes"] / memory / 1e9,
-        gflops=peak / 1e9,
-    )
+
+
+def command(kernel: Question, folder: str) -> list[str]:
+    """What starts the measuring process; the folder holds its job."""
+    named = [kernel.kernel or "-", kernel.shape if kernel.kernel else "1", str(kernel.sets), folder]
+    return [sys.executable, "-m", "dojo_core.bench.limits", *named]

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import re
 import statistics
-import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,21 @@ from dojo_core.bench.baselines import (
     write_job,
 )
 from dojo_core.bench.ours import Entry
+from dojo_core.bench.roofline import (
+    PEAK_OF_ONE,
+    PEAK_OPERATIONS,
+    Question,
+    beaten_by,
+    command,
+    keep,
+    limits_of,
+)
 from dojo_core.game import Game
 from dojo_core.measure.exclusive import measuring
+from dojo_core.measure.load import Gauge, read_beside_family
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Effort, Measurer, Workload
+from dojo_core.measure.records import Records
 from dojo_core.program.dtypes import INTEGERS
 
 SAMPLES = 10  # runs of an entry in a round
@@ -74,7 +86,8 @@ class Row:
             self.rounds.append([])
         self.rounds[number] += samples
 
-    def told(self, reference: Row | None, limit: list[float]) -> dict[str, Any]:
+    def told(self, reference: Row | None, limit: float | None) -> dict[str, Any]:
+        """As data; ``limit``: the machine's, in seconds."""
         flat = [ns for each in self.rounds for ns in each]
         if self.status == "ok" and not flat and not self.message:
             self.message = "It was stopped before it ran."
@@ -96,9 +109,15 @@ class Row:
             result["spread"] = statistics.median(flat) / min(flat) - 1.0
             if reference is not None and self is not reference:
                 result["ratio"] = _over([min(r) if r else None for r in self.rounds], reference.rounds)
-            if any(limit):
-                result["share"] = _over([value or None for value in limit], self.rounds)["median"]
+            if limit is not None:  # one with tensor cores may beat the limit of full precision
+                result["share"] = limit / result["min"] if limit <= result["min"] else None
         return result
+
+    @property
+    def least(self) -> float | None:
+        """Seconds of the shortest run of one that is right, else None."""
+        flat = [ns for each in self.rounds for ns in each]
+        return min(flat) / 1e9 if flat and self.status == "ok" and self.verified else None
 
 
 def _over(values: Sequence[float | None], rounds: list[list[float]]) -> dict[str, Any]:
@@ -126,44 +145,54 @@ class _Limits:
         self.pattern: dict[str, Any] = {}
         self.message = ""
         self.memory: list[list[float]] = []  # ns, by round
-        self.one: list[float] = []  # floating-point operations a nanosecond
-        self.all: list[float] = []
+        self.answers: list[dict[str, Any]] = []
 
     def add(self, number: int, answer: dict[str, Any]) -> None:
         while len(self.memory) <= number:
             self.memory.append([])
         self.memory[number] += [float(ns) for ns in answer["samples"]]
-        self.one += answer["one"]
-        self.all += answer["all"]
+        self.answers.append(answer)
 
-    @property
-    def arithmetic(self) -> float:
-        """Nanoseconds that the operations take at the machine's peak."""
-        return self.flops / max(self.all) if self.all else 0.0
-
-    def by_round(self) -> list[float]:
-        """The limit of each round, ns; 0 where it was not measured."""
-        return [max(min(m), self.arithmetic) if m else 0.0 for m in self.memory]
-
-    def told(self) -> dict[str, Any] | None:
-        flat = [ns for each in self.memory for ns in each]
-        if not flat:
+    def told(self, records: Records, kernel: Question, rows: Sequence[Row]) -> dict[str, Any] | None:
+        """The best that the machine was ever seen to do, in these rounds too, by the kernel's own runs too;
+        None where it was not measured."""
+        if not self.answers:
             return None
-        memory = min(flat)
+        keep(records, kernel, self.answers)
+        runs = [(row.name, row.least) for row in rows]
+        found = beaten_by(records, kernel, [(name, least) for name, least in runs if least is not None])
+        one = records.limit(this_machine().fingerprint, PEAK_OF_ONE)
+        assert found is not None and one is not None
         return {
-            "bound": "memory" if memory >= self.arithmetic else "arithmetic",
-            "seconds": max(memory, self.arithmetic) / 1e9,
-            "memory_seconds": memory / 1e9,
-            "arithmetic_seconds": self.arithmetic / 1e9,
-            "bytes": self.pattern["bytes"],
-            "pattern": self.pattern["pattern"],
+            **limits_of(found),
             "way": self.pattern["way"],
             "threads": self.pattern["threads"],
-            "gbytes_per_second": self.pattern["bytes"] / memory,
-            "gflops_one_thread": max(self.one),
-            "gflops": max(self.all),
+            "gflops_one_thread": PEAK_OPERATIONS / one.seconds / 1e9,
             "samples_ns": self.memory,
         }
+
+
+class _Loads:
+    """What others took of the cores while entries were timed."""
+
+    def __init__(self) -> None:
+        self._shares: list[float] = []
+        self._gauge = Gauge(read_beside_family)
+
+    def add(self, share: float | None) -> None:
+        if share is not None:
+            self._shares.append(share)
+
+    def during(self, timed: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """An entry that does not tell itself what else the machine does."""
+        self._gauge.begin()
+        answer = timed()
+        self.add(self._gauge.share())
+        return answer
+
+    @property
+    def mean(self) -> float | None:
+        return statistics.fmean(self._shares) if self._shares else None
 
 
 def run_bench(
@@ -176,12 +205,14 @@ def run_bench(
     stopped: Callable[[], bool] = lambda: False,
     tolerant: bool = False,
     ready_within: float | None = None,
+    records: Records | None = None,
 ) -> dict[str, Any]:
     """Measure our entries, the baselines and the machine's limits; a report as JSON-ready data.
 
     What is missing, hangs or fails is a row that says so. Ratios are against the last of ours that is no
     record. Raises BenchFailed where that one cannot be measured; ``tolerant`` makes that a row too.
     No round begins once ``stopped`` says so. A baseline has at most ``ready_within`` seconds to be ready.
+    The machine's limits are kept in ``records``, and are the best that these know.
     """
     machine = this_machine()
     workload = Workload(game.start, game.kernel, game.policy)
@@ -190,6 +221,8 @@ def run_bench(
     reference = next((row for row in reversed(rows) if row.entry != "record"), None)
     needed = None if tolerant else reference
     limits = _Limits(flops_of(game))
+    kernel = Question(game.start, game.kernel, game.shape, limits.flops)
+    loads = _Loads()
     with Measurer() as measurer, tempfile.TemporaryDirectory(prefix="dojo-bench-") as place:
         for entry, row in zip(ours, rows, strict=True):
             on_step(f"verifying {row.name}")
@@ -216,13 +249,16 @@ def run_bench(
         started = bool(game.kernel) and not limits.message
         groups = _groups(runnable, game)
         total = rounds * len(groups)
+        disturbed: set[int] = set()
         for begin, group in zip(range(0, total, rounds), groups, strict=True):
             _run_group(
-                game, workload, measurer, ours, rows, group, folder if started else None, limits,
-                range(begin, begin + rounds), lambda done: on_round(done, total), on_step, stopped, needed,
-                ready_within,
+                game, workload, measurer, ours, rows, group, folder if started else None, limits, kernel,
+                loads, range(begin, begin + rounds), lambda done: on_round(done, total), on_step, stopped,
+                needed, ready_within, disturbed,
             )  # fmt: skip
-    told_limits = limits.told()
+    with kept_in(records) as known:
+        told_limits = limits.told(known, kernel, rows + others)
+    least = told_limits["seconds"] if told_limits else None
     program = game.current.program
     return {
         "kernel": game.kernel or game.start.name,
@@ -237,10 +273,32 @@ def run_bench(
         "machine": machine.details,
         "machine_summary": machine.summary,
         "reference": reference.entry if reference else None,
+        "load": loads.mean,
         "limits": told_limits,
-        "remarks": [limits.message] if limits.message else [],
-        "entries": [row.told(reference, limits.by_round()) for row in rows + others],
+        "remarks": [*filter(None, (limits.message, told_beside(disturbed, total)))],
+        "entries": [row.told(reference, least) for row in rows + others],
     }
+
+
+def kept_in(records: Records | None) -> AbstractContextManager[Records]:
+    """The records, or some for one bench alone."""
+    return Records(":memory:") if records is None else nullcontext(records)
+
+
+def told_beside(disturbed: set[int], rounds: int) -> str:
+    """A remark on rounds that ran beside other measurements, "" where none did."""
+    if not disturbed:
+        return ""
+    return f"{len(disturbed)} of {rounds} rounds ran beside other measurements: their times may be too long."
+
+
+@contextmanager
+def _alone(number: int, disturbed: set[int]) -> Iterator[None]:
+    """What is timed for a round, with the machine held alone; the round is noted where it was not."""
+    with measuring() as claim:
+        yield
+        if not claim.alone():
+            disturbed.add(number)
 
 
 def _shape(game: Game) -> kernels.Shape:
@@ -271,16 +329,20 @@ def _run_group(
     group: list[Row],
     folder: Path | None,
     limits: _Limits,
+    kernel: Question,
+    loads: _Loads,
     numbers: range,
     on_round: Callable[[int], None],
     on_step: Callable[[str], None],
     stopped: Callable[[], bool],
     needed: Row | None,
     ready_within: float | None,
+    disturbed: set[int],
 ) -> None:
     """The rounds of a group of baselines, by their numbers, with ours and the limits in each.
 
-    Raises BenchFailed where the row that is needed fails.
+    ``disturbed`` takes the numbers of those that ran beside other measurements. Raises BenchFailed where the
+    row that is needed fails.
     """
     arguments = [game.kernel or "", game.shape, str(measurer.input_sets), str(folder)]
     processes: list[tuple[Row, Process]] = []
@@ -288,11 +350,9 @@ def _run_group(
     try:
         if folder is not None:
             on_step("measuring the machine")
-            probe = Process(
-                [sys.executable, "-m", "dojo_core.bench.limits", *arguments], pinned_environment()
-            )
+            probe = Process(command(kernel, str(folder)), pinned_environment())
             try:
-                with measuring():
+                with _alone(numbers[0], disturbed):
                     limits.pattern = probe.read(ROUND_SECONDS)
             except Silent as silent:
                 limits.message, probe = f"The machine's limits are not known: {silent}", None
@@ -321,22 +381,28 @@ def _run_group(
                         raise BenchFailed(f"Our {entry.name} failed: {again.message}")
                     row.fail(_STATUS.get(again.status, "failed"), again.message)
                     continue
+                if not again.conditions.exclusive:
+                    disturbed.add(number)
                 row.add(number, list(again.samples))
+                loads.add(again.conditions.load)
             fastest = min((min(row.rounds[number]) for row in rows if _ran(row, number)), default=0.0)
             for row, process in processes:
                 if row.status != "ok" or (turn % every and _slow(row, fastest)):
                     continue
                 try:
-                    with measuring():
-                        row.add(number, [float(ns) for ns in process.ask(SAMPLES, ROUND_SECONDS)["samples"]])
+                    with _alone(number, disturbed):
+                        answer = loads.during(partial(process.ask, SAMPLES, ROUND_SECONDS))
+                    row.add(number, [float(ns) for ns in answer["samples"]])
                 except Silent as silent:
                     row.fail(silent.status, str(silent))
                 except (KeyError, TypeError, ValueError):
                     row.fail("failed", "Its answer has no samples.")
             if probe is not None:
                 try:
-                    with measuring():
-                        limits.add(number, probe.ask(SAMPLES, ROUND_SECONDS))
+                    with _alone(number, disturbed):
+                        answer = probe.ask(SAMPLES, ROUND_SECONDS)
+                    limits.add(number, answer)
+                    loads.add(answer.get("load"))
                 except Silent as silent:
                     limits.message, probe = f"The machine's limits are not known: {silent}", None
             on_round(number + 1)

@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from dojo_core.bench.roofline import Roofline, limits_of
+
 Report = dict[str, Any]
 Row = dict[str, Any]
 
@@ -32,6 +34,37 @@ def measured(report: Report, kind: str) -> list[Row]:
 def reference(report: Report) -> Row | None:
     """Our entry that ratios are against: the line by hand, else a heuristic's, else the start."""
     return next((e for e in measured(report, "ours") if e["entry"] == report["reference"]), None)
+
+
+def settled(report: Report, now: Roofline | None = None) -> Report:
+    """A stored report by what is known of the machine's limit ``now``: what beats a limit becomes it, and no
+    share exceeds 1."""
+    limits = report["limits"]
+    if not limits:
+        return report
+    found = now or Roofline(
+        memory_seconds=limits["memory_seconds"],
+        arithmetic_seconds=limits["arithmetic_seconds"],
+        bytes=limits["bytes"],
+        flops=report["flops"],
+        pattern=limits["pattern"],
+        peak=1e9 * limits["gflops"],
+        reached=limits.get("reached", ""),
+    )
+    timed = measured(report, "ours") + measured(report, "baseline")
+    for entry in timed:
+        # on a GPU those apart compute in fewer bits than the peak is of
+        if entry["verified"] and not (entry["apart"] and report.get("target") == "cuda"):
+            found = found.beaten(entry["min"], f"{entry['name']} ({title(report)})")
+    shares = {entry["name"]: found.seconds / entry["min"] for entry in timed if found.seconds <= entry["min"]}
+    return {
+        **report,
+        "limits": {**limits, **limits_of(found)},
+        "entries": [
+            {**entry, "share": shares.get(entry["name"])} if "min" in entry else entry
+            for entry in report["entries"]
+        ],
+    }
 
 
 def best_baseline(report: Report) -> Row | None:

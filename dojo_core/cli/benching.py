@@ -32,6 +32,7 @@ from dojo_core.cli.terminal import (
 )
 from dojo_core.game import Game
 from dojo_core.line import lines_for
+from dojo_core.measure.conditions import Conditions
 
 if TYPE_CHECKING:
     from dojo_core.bench import Entry
@@ -85,7 +86,7 @@ def bench(
     The layers of a network, which the heuristic pass plays too:
     [bold]dojo bench bert-base --against torch --rounds 3 --html bert.html[/bold]
     """
-    from dojo_core.bench.summary import summary
+    from dojo_core.bench.summary import settled, summary
 
     for path in (json_file, html_file):
         if path is not None:
@@ -96,6 +97,8 @@ def bench(
             raise Failure("--from shows what was measured: leave the kernels out.")
         document = _document(stored)
         try:
+            document["reports"] = [settled(report) for report in document["reports"]]
+            document["summary"] = summary(document["reports"])
             for report in document["reports"]:
                 _remark(report, remarks)
             for report in document["reports"]:
@@ -231,8 +234,10 @@ def _measured_on_gpu(
     lined = len(game.line()) > 1
     entries, remarks = _ours(game, remark, False, record, heuristic or not lined)
     try:
-        with _watched(f"{name} {game.shape}", rounds) as (advance, _):
-            report = run_gpu_bench(gpu_measurer(), game, entries, against, rounds, cold, advance)
+        with opened() as records, _watched(f"{name} {game.shape}", rounds) as (advance, _):
+            report = run_gpu_bench(
+                gpu_measurer(), game, entries, against, rounds, cold, advance, records=records
+            )
     except BenchFailed as error:
         raise Failure(str(error)) from None
     report["remarks"] = remarks + report["remarks"]
@@ -257,8 +262,10 @@ def _measured(
     game, remark = _game(name, shape, line, settings)
     entries, remarks = _ours(game, remark, start, record, heuristic)
     try:
-        with _watched(f"{name} {game.shape}", rounds) as (advance, step):
-            report = run_bench(game, entries, against, rounds, advance, step, ready_within=ready_within)
+        with opened() as records, _watched(f"{name} {game.shape}", rounds) as (advance, step):
+            report = run_bench(
+                game, entries, against, rounds, advance, step, ready_within=ready_within, records=records
+            )
     except BenchFailed as error:
         raise Failure(str(error)) from None
     report["remarks"] = remarks + report["remarks"]
@@ -399,6 +406,8 @@ def _report_table(report: dict[str, Any]) -> None:
                 f"{limits['gflops_one_thread']:.0f} GFLOP/s on one thread, "
                 f"{limits['gflops']:.0f} on {limits['threads']}."
             )
+        if limits.get("reached"):
+            notes.append(f"The limit is what {limits['reached']} took: it beat what was measured without it.")
     notes += report["remarks"]
     legend = (
         f" Ratio: an entry's best run of a round over that of ours ({report['reference']}); the median, "
@@ -406,7 +415,9 @@ def _report_table(report: dict[str, Any]) -> None:
     )
     counts = counted(report["rounds"], "round"), counted(report["samples"], "run")
     notes.append(f"{counts[0]} of {counts[1]}.{legend if compared else ''}")
-    notes.append(f"Machine: {report['machine_summary']}")
+    busy = Conditions(report.get("load"))
+    state = f"; {busy}" if busy.busy or busy.quiet else ""
+    notes.append(f"Machine: {report['machine_summary']}{state}")
     for note in notes:
         out.print(escape(note), style="dim", soft_wrap=True)
 

@@ -98,7 +98,7 @@ def export(
                 write(made, to)
         except (NotExported, ValueError) as refusal:
             raise Failure(str(refusal)) from None
-    table = columns("kernel", "from", "moves", "time here", right=("moves", "time here"))
+    table = columns("kernel", "from", "moves", "time here", "machine", right=("moves", "time here"))
     for each in made.instances:
         choice = each.choice
         seconds = choice.record.seconds if choice.record is not None else None
@@ -107,6 +107,7 @@ def export(
             choice.source,
             "?" if choice.moves is None else str(len(choice.moves)),
             "not measured" if seconds is None else seconds_text(seconds),
+            choice.record.conditions.mark if choice.record is not None else "",
         )
     print_table(table)
     out.print(

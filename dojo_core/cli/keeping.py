@@ -16,6 +16,7 @@ from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, T
 from dojo_core.cli.records import opened
 from dojo_core.cli.simulated import tell_cycles
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, seconds_text, write_file
+from dojo_core.measure.conditions import BUSY_MEANS
 from dojo_core.measure.exchange import LONGEST, NoRecord, Taken, exported, merge, take_in
 from dojo_core.measure.records import Records
 from dojo_core.moves import IllegalMove, MoveSyntax
@@ -62,12 +63,17 @@ def best(
         err.print(f"Saved {save}.", style="dim")
     if line or save is not None:
         return
-    table = columns("time", "moves", "policy", "by", "when", right=("time", "moves"))
+    table = columns("time", "moves", "policy", "by", "when", "machine", right=("time", "moves"))
     for record in found:
         when = datetime.fromtimestamp(record.time).strftime("%Y-%m-%d %H:%M")
         moves = str(len(record.line.splitlines()))
-        table.add_row(seconds_text(record.seconds or 0.0), moves, record.policy, escape(record.player), when)
+        table.add_row(
+            seconds_text(record.seconds or 0.0), moves, record.policy, escape(record.player), when,
+            record.conditions.mark,
+        )  # fmt: skip
     print_table(table)
+    if any(record.conditions.busy for record in found):
+        out.print(f"{BUSY_MEANS} A program's time taken in quiet comes first.", style="dim", soft_wrap=True)
     tell_cycles(game.target)
 
 

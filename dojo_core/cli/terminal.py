@@ -18,6 +18,9 @@ from rich.table import Table
 
 from dojo_core.faults import text_fault
 from dojo_core.game import GameFull
+from dojo_core.measure.conditions import BUSY_MEANS
+from dojo_core.measure.load import machine_now
+from dojo_core.measure.measurement import Measurement
 from dojo_core.measure.measurement import seconds_text as seconds_text
 from dojo_core.moves import IllegalMove, MoveSyntax, NoSuchPlace
 from dojo_core.program.expressions import TextError
@@ -137,6 +140,22 @@ def print_table(table: Table) -> None:
     if not out.is_terminal:
         out.width = 10_000
     out.print(table)
+
+
+def tell_provenance(found: Measurement) -> None:
+    """Below a time: whether it was measured now, else its age, and what else the machine did."""
+    told = found.provenance()
+    more = [BUSY_MEANS] if found.conditions.busy else []
+    more += ["To take it again, leave --recorded out."] if found.taken is not None else []
+    out.print(" ".join([f"{told[0].upper()}{told[1:]}.", *more]), style="dim", soft_wrap=True)
+
+
+def tell_machine() -> None:
+    """What the machine does now, by others than this command."""
+    now = machine_now(wait=True)
+    if now.quiet or now.busy:
+        told = f"The machine is {now}." + (f" {BUSY_MEANS}" if now.busy else "")
+        err.print(told, style="dim" if now.quiet else "yellow", soft_wrap=True)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.limits import VECTOR_BYTES, narrower
+from dojo_core.targets.origins import origin
 
 TARGET = "cpu"
 _GAMES = 100  # saved games that are searched for the moves that led to a record's program
@@ -182,6 +183,12 @@ def with_record(choice: Choice, records: Records) -> Choice:
     return replace(choice, record=found if verified else None)
 
 
+def _believed(choice: Choice) -> bool:
+    """Has it a record that says what measuring it now would say?"""
+    here = origin(TARGET)
+    return choice.record is not None and here is not None and here.believes(choice.record)
+
+
 Measure = Callable[[Choice], None]
 """Verifies and times a choice's program and leaves that in the records. Raises NotExported where it fails."""
 
@@ -198,8 +205,9 @@ def best(
 
     Without a shape it is the recorded line's, or the kernel's first.
     With ``measure``, a recorded line that this machine has not timed is timed first, so that a record of
-    some half-way position does not win for want of an opponent; and what is chosen is verified. Raises
-    NotExported, and ValueError for an unknown kernel or shape.
+    some half-way position does not win for want of an opponent; what is chosen is verified; and times that
+    are old, or of a busy machine, are taken again. Raises NotExported, and ValueError for an unknown kernel
+    or shape.
     """
     line = line_for(kernel, shape)
     start = start_game(kernel, shape or (line.shape if line else None), policy or "reassoc")
@@ -207,9 +215,12 @@ def best(
     if line is not None and policy in (None, line.policy):
         with suppress(NotExported):
             played = with_record(of_line(line, kernel, start.shape), records)
-    if played is not None and played.record is None and measure is not None:
+    if played is not None and measure is not None and not _believed(played):
         measure(played)
     recorded = of_record(records, start, policy)
+    if recorded is not None and measure is not None and not _believed(recorded):
+        measure(recorded)
+        recorded = of_record(records, start, policy)
     if recorded is not None:
         return recorded
     if played is not None:
@@ -221,9 +232,10 @@ def best(
 
 
 def verified(choice: Choice, records: Records, measure: Measure | None = None) -> Choice:
-    """The choice with its record; with ``measure``, verified and timed now where it was not before."""
+    """The choice with its record; with ``measure``, verified and timed now where that is not known, or old,
+    or of a busy machine."""
     found = with_record(choice, records)
-    if found.record is None and measure is not None:
+    if measure is not None and not _believed(found):
         measure(choice)
         found = with_record(choice, records)
     return found

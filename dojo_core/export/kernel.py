@@ -237,9 +237,10 @@ def provenance(record: Record | None) -> list[str]:
     machine = _facts(record.machine)
     when = datetime.fromtimestamp(record.time, UTC).strftime("%Y-%m-%d %H:%M UTC")
     by = f" by {record.player}" if record.player else ""
+    busy = f" ({record.conditions.words}: it need not take so long)" if record.conditions.busy else ""
     told = (
         f"Verified (every element against a float64 reference) and timed{by} on {when}: "
-        f"{seconds_text(record.seconds)}, the least of {len(record.samples)} runs. "
+        f"{seconds_text(record.seconds)}, the least of {len(record.samples)} runs{busy}. "
         f"Machine: {machine.get('cpu', 'unknown')}, {machine.get('cores', '?')} cores; "
         f"{machine.get('compiler', 'compiler unknown')}; {machine.get('flags', 'flags unknown')}."
     )

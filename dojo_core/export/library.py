@@ -236,6 +236,7 @@ def _readme(instances: Sequence[Instance], families: dict[str, list[Instance]], 
     for each in instances:
         record = each.choice.record
         time = seconds_text(record.seconds) if record is not None and record.seconds is not None else "no"
+        time += " (machine busy)" if record is not None and record.conditions.busy else ""
         arguments = f"{', '.join(a.text for a in each.inputs)} → {', '.join(a.text for a in each.outputs)}"
         rows.append(f"| `{library}_{each.name}` | {arguments} | {time} |")
     first = instances[0]

@@ -1,7 +1,7 @@
 """The records as a library lists them: filtered, page by page, as leaderboards; deleting that can be undone.
 
-A row stands for a program on a machine: its best time there, and how often it was measured. Samples and
-program texts are read of single records alone, so that tens of thousands of records are listed at once.
+A row stands for a program on a machine: the time that counts for it, and how often it was measured.
+Samples and program texts are read of single records alone, so that tens of thousands are listed at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dojo_core.measure.records import CLAIM, Record, Records, _record
+from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.records import CLAIM, RANK, Record, Records, _record, first_named
 
 # What a row is, in words, and how the database says it. ``here``: this machine's fingerprints, as JSON.
 _HERE = "fingerprint IN (SELECT value FROM json_each(:here))"
@@ -29,7 +30,7 @@ _ORDERS = {
     "kernel": "kernel, shape, seconds IS NULL, seconds",
 }
 _MOVES = (
-    "CASE WHEN line <> '' THEN LENGTH(line) - LENGTH(REPLACE(line, CHAR(10), '')) + 1 "
+    "CASE WHEN first_line <> '' THEN LENGTH(first_line) - LENGTH(REPLACE(first_line, CHAR(10), '')) + 1 "
     "WHEN program_hash = start_hash THEN 0 END"
 )
 FACETS = ("kernel", "shape", "dtype", "target", "fingerprint", "player", "policy")
@@ -52,8 +53,9 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Row:
-    """A program on a machine. ``shape`` is the first output's; ``seconds`` the best of ``runs`` measurements;
-    ``moves`` from the start, None where they are not known; ``id`` names the best measurement."""
+    """A program on a machine. ``shape`` is the first output's; ``seconds`` the time that counts for it of
+    ``runs`` measurements (``Records.known``), taken at ``time`` under ``conditions`` by the one named ``id``;
+    ``moves`` from the start, None where they are not known; ``player`` who came to it first."""
 
     id: int
     kernel: str
@@ -72,6 +74,12 @@ class Row:
     time: float
     program_hash: str
     start_hash: str
+    load: float | None
+    exclusive: bool
+
+    @property
+    def conditions(self) -> Conditions:
+        return Conditions(self.load, bool(self.exclusive))
 
 
 @dataclass(frozen=True)
@@ -115,12 +123,13 @@ class Catalogue(Records):
     def rows(self, wanted: Wanted, order: str = "newest", offset: int = 0, limit: int = 100) -> list[Row]:
         """A page of rows. ``order`` is one of time, newest, kernel."""
         where, values = self._where(wanted)
-        # SQLite takes the columns beside MIN(seconds) from the row of the minimum.
         found = self._all(
-            f"SELECT id, kernel, shape, dtype, policy, target, fingerprint, machine, {_STATE} AS state, "
-            f"status, MIN(seconds) AS seconds, COUNT(*) AS runs, {_MOVES} AS moves, player, time, "
-            f"program_hash, start_hash FROM measurements WHERE {where} GROUP BY {_GROUP} "
-            f"ORDER BY {_ORDERS[order]}, id LIMIT :limit OFFSET :offset",
+            f"SELECT a.*, {_MOVES} AS moves, a.first_player AS player FROM (SELECT a.*, "
+            f"{first_named('line', _GROUP)}, {first_named('player', _GROUP)} FROM "
+            "(SELECT id, kernel, shape, dtype, policy, target, fingerprint, machine, verified, "
+            f"{_STATE} AS state, status, seconds, COUNT(*) AS runs, time, program_hash, start_hash, "
+            f"load, exclusive, MIN({RANK}) FROM measurements WHERE {where} GROUP BY {_GROUP} "
+            f"ORDER BY {_ORDERS[order]}, id LIMIT :limit OFFSET :offset) a) a",
             {**values, "limit": limit, "offset": offset},
         )
         return [Row(**{f.name: row[f.name] for f in fields(Row)}) for row in found]
@@ -142,15 +151,26 @@ class Catalogue(Records):
 
     def boards(self) -> list[Board]:
         """All leaderboards that have a time, the newest first."""
+        timed = "FROM measurements WHERE status = 'ok' AND seconds IS NOT NULL"
+        board = "start_hash, target, fingerprint"
+        newest = {
+            tuple(row[:3]): row[3]
+            for row in self._all(f"SELECT {board}, MAX(time) {timed} GROUP BY {board}", {})
+        }
         rows = self._all(
             "SELECT kernel, shape, dtype, start_hash, target, fingerprint, machine, "
             "COUNT(DISTINCT program_hash) AS programs, MIN(seconds) AS best, "
-            "MIN(CASE WHEN program_hash = start_hash THEN seconds END) AS start, MAX(time) AS newest "
-            "FROM measurements WHERE status = 'ok' AND seconds IS NOT NULL "
-            "GROUP BY start_hash, target, fingerprint ORDER BY newest DESC",
+            "MIN(CASE WHEN program_hash = start_hash THEN seconds END) AS start FROM "
+            f"(SELECT kernel, shape, dtype, {board}, machine, program_hash, seconds, MIN({RANK}) {timed} "
+            f"GROUP BY {board}, program_hash, verified) GROUP BY {board}",
             {},
         )
-        return [Board(**{f.name: row[f.name] for f in fields(Board)}) for row in rows]
+        found = [
+            Board(**{name: row[name] for name in row.keys()},  # noqa: SIM118 (a row's items are its values)
+                  newest=newest[row["start_hash"], row["target"], row["fingerprint"]])
+            for row in rows
+        ]  # fmt: skip
+        return sorted(found, key=lambda each: -each.newest)
 
     def record(self, number: int) -> Record | None:
         """One measurement by its id."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from dojo_core.measure.conditions import worth
 from dojo_core.measure.measurement import STATUSES
 from dojo_core.measure.records import Record, Records, Sample
 
@@ -24,6 +26,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "str": (str,), "bool": (bool,), "float": (float, int), "float | None": (float, int, NoneType),
 }  # fmt: skip
 _FIELDS = {f.name: _KINDS[str(f.type)] for f in fields(Record) if f.name != "samples"}
+
+_LATER = {"load": None, "exclusive": True}  # what lines of an older Dojo do not tell
 
 
 class NoRecord(ValueError):
@@ -65,7 +69,7 @@ def from_line(text: str, number: int = 1) -> Record:
         raise wrong(f'it does not begin with "dojo record": {VERSION}')
     values: dict[str, Any] = {}
     for name, kinds in _FIELDS.items():
-        value = told.get(name)
+        value = told.get(name, _LATER.get(name))
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise wrong(f"{name} is {value!r:.40}")
         if isinstance(value, float) and not math.isfinite(value):
@@ -78,6 +82,8 @@ def from_line(text: str, number: int = 1) -> Record:
         raise wrong("its status or its time is none")
     if values["verified"] and (values["status"] != "ok" or not samples):
         raise wrong("it is verified without a time")
+    if values["load"] is not None and not 0 <= values["load"] <= 1:
+        raise wrong("its load is no share of the cores, from 0 to 1")
     if values["time"] <= 0:
         raise wrong("it has no date")
     values["samples"] = tuple(Sample(float(ns), switches, faults) for ns, switches, faults in samples)
@@ -112,19 +118,23 @@ def _measurements(records: Records) -> Iterator[Record]:
 
 
 def _fastest(every: Iterable[Record], count: int) -> list[Record]:
-    """A program counts once, with the shortest of its times."""
+    """A program counts once, with the time that is worth most."""
     kept: dict[tuple[str, ...], dict[str, Record]] = {}
     for record in every:
         if record.verified and record.seconds is not None:
             key = (record.start_hash, record.policy, record.target, record.fingerprint)
             programs = kept.setdefault(key, {})
             known = programs.get(record.program_hash)
-            if known is None or record.seconds < (known.seconds or math.inf):
+            if known is None or _rank(record) < _rank(known):
                 programs[record.program_hash] = record
             if len(programs) > count:
                 del programs[max(programs, key=lambda hash: programs[hash].seconds or 0.0)]
     found = [record for programs in kept.values() for record in programs.values()]
     return sorted(found, key=lambda record: record.time)
+
+
+def _rank(record: Record) -> tuple[int, float]:
+    return worth(record.conditions, time.time() - record.time), record.seconds or math.inf
 
 
 def take_in(records: Records, lines: Iterable[str]) -> Taken:

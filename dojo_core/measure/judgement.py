@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dojo_core.measure.pool import Doubles, Pool, tolerance
+from dojo_core.measure.pool import Doubles, Pool
 from dojo_core.measure.pool_cache import cached_pool
 from dojo_core.measure.worst_pool import worst_tolerance
 from dojo_core.targets.cpu.code import Parameter
@@ -26,14 +26,13 @@ class Judgement:
     worst: bool = False
     tolerance: dict[str, tuple[Doubles, Doubles]] = field(default_factory=dict)
 
-    def allow(self, p: Parameter, own: Doubles, scale: Doubles) -> None:
+    def allow(self, p: Parameter, own: Doubles, scale: Doubles, policy: str) -> None:
         """Set an output's tolerances by what the start program is off by; raises as ``tolerance`` does."""
-        moves, inexact = self.pool.sensitivity.get(p.name), p.name in self.pool.inexact
         if self.worst:
-            assert moves is not None
+            moves, inexact = self.pool.sensitivity[p.name], p.name in self.pool.inexact
             allowed = worst_tolerance(p, own, scale, moves, inexact)
         else:
-            allowed = tolerance(p, own, scale, moves, inexact)
+            allowed = self.pool.tolerance(p, own, scale, policy)
         self.tolerance[p.name] = (allowed, scale)
 
     def told(self, fault: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from dojo_core.measure.conditions import UNKNOWN, Conditions, age_text, stands
 from dojo_core.measure.records import Record, Sample
 from dojo_core.program.tree import Program
 
@@ -70,7 +71,8 @@ class Measurement:
     ``samples``: nanoseconds a run, the undisturbed ones (all, where none was undisturbed), in order;
     ``raw`` all of them with what disturbed them. ``seconds`` is the least, ``median`` the middle one.
     ``verified``: every output element agreed; ``error`` the largest error in units of what is allowed.
-    ``known``: taken from records or from identical code, not measured now.
+    ``known``: taken from records or from identical code, not measured now. ``conditions``: what else the
+    machine did. ``taken``: when a record was made (seconds since the epoch), None where it was measured now.
     """
 
     program_hash: str
@@ -85,6 +87,8 @@ class Measurement:
     raw: tuple[Sample, ...] = ()
     calibration: float = 0.0
     known: bool = False
+    conditions: Conditions = UNKNOWN
+    taken: float | None = None
 
     @staticmethod
     def timed(raw: tuple[Sample, ...], **others: Any) -> Measurement:
@@ -105,7 +109,7 @@ class Measurement:
         """As a record tells it."""
         program, code = record.program_hash, record.code_hash
         if record.status != "ok" or not record.samples:
-            return Measurement(program, code, record.status, record.message, known=True)
+            return Measurement(program, code, record.status, record.message, known=True, taken=record.time)
         return Measurement.timed(
             record.samples,
             program_hash=program,
@@ -114,16 +118,37 @@ class Measurement:
             calibration=record.calibration,
             message=record.message,
             known=True,
+            conditions=record.conditions,
+            taken=record.time,
         )
+
+    def provenance(self, now: float | None = None) -> str:
+        """Where the time comes from: ``measured now, machine idle`` or ``from the records, 3 days ago,
+        machine busy: other processes took 60% of the cores``. ``now``: seconds since the epoch."""
+        if self.taken is None:
+            told = self.conditions.quiet or self.conditions.busy
+            return f"measured now, {self.conditions.words}" if told else "measured now"
+        age = age_text((time.time() if now is None else now) - self.taken)
+        return f"from the records, {age}, {self.conditions.words}"
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What timed a program: the target, and the machine by its fingerprint and its details (JSON)."""
+    """What timed a program: the target, and the machine by its fingerprint and its details (JSON).
+
+    ``gauged``: it tells what else the machine did meanwhile.
+    """
 
     target: str
     fingerprint: str
     details: str
+    gauged: bool = False
+
+    def believes(self, record: Record) -> bool:
+        """Whether a record says what measuring now would say: not where it is old, marked or doubtful."""
+        if record.status in SETTLED:
+            return True
+        return record.status == "ok" and stands(record.conditions, time.time() - record.time, self.gauged)
 
     def record(
         self, found: Measurement, program: Program, workload: Workload, effort: Effort, line: str, player: str
@@ -153,6 +178,8 @@ class Origin:
             effort=effort.label,
             player=player,
             time=time.time(),
+            load=found.conditions.load,
+            exclusive=found.conditions.exclusive,
         )
 
 

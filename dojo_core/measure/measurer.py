@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from dojo_core.measure import evidence
-from dojo_core.measure.exclusive import compiling, measuring
+from dojo_core.measure.conditions import AGAIN_SECONDS, stands, worth
+from dojo_core.measure.exclusive import compiling, measured_alone
 from dojo_core.measure.judging import hastened
 from dojo_core.measure.limits import (
     BATCH_KERNELS,
@@ -21,12 +22,14 @@ from dojo_core.measure.limits import (
     KNOWN_CODES,
     RUN_SECONDS,
 )
+from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import BROKE, SETTLED, Effort, Measurement, Origin, Workload
 from dojo_core.measure.records import Records
+from dojo_core.measure.sealed import DAMAGED, Damaged
 from dojo_core.measure.trial import Compiled, Trials
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.build import CompileError, build, code_hash
+from dojo_core.targets.cpu.build import Built, CompileError, build, code_hash
 from dojo_core.targets.cpu.code import Code, NotGeneratable
 
 __all__ = ["Effort", "Measurement", "Measurer", "Workload"]
@@ -55,15 +58,15 @@ class Measurer:
         self.records = records
         self.target = target
         self.machine = this_machine()
-        self._origin = Origin(target, self.machine.fingerprint, self.machine.details)
+        self._origin = Origin(target, self.machine.fingerprint, self.machine.details, load_is_told())
         self._compile_seconds = compile_seconds
         self._jobs = jobs
         self._preamble = preamble
         self._generate = generate
         self._turn = threading.RLock()
         self._trials = Trials(self.machine, run_seconds)
-        # By code, start and policy: rank of effort, outcome; the ones used last. Records have the rest.
-        self._known: OrderedDict[tuple[str, str, str], tuple[int, Measurement]] = OrderedDict()
+        # By code, start program and policy, the ones used last. Records have the rest.
+        self._known: OrderedDict[tuple[str, str, str], _Known] = OrderedDict()
         self._failures: dict[str, int] = {}  # crashes and timeouts of a code in this session
         self._best: dict[str, float] = {}  # seconds, by start program
 
@@ -173,15 +176,18 @@ class Measurer:
     def _look_up(self, job: _Job, candidate: _Candidate) -> Measurement | None:
         """What is known of generated code on this workload, if that is enough."""
         key = (candidate.key, job.workload.start.hash, job.workload.policy)
-        rank, found = self._known.get(key, (0, None))
-        if found is None and self.records is not None:
+        known = self._known.get(key)
+        if known is None and self.records is not None:
             record = self.records.known_code(*key[:2], self.machine.fingerprint, key[2])
             if record is not None and record.status != "wrong_result":
-                rank, found = Effort.rank_of(record.effort), Measurement.recorded(record)
-                self._remember(key, rank, found)
-        if found is None:
+                known = _Known(Effort.rank_of(record.effort), Measurement.recorded(record), record.time)
+                self._remember(key, known)
+        if known is None:
             return None
-        if found.status in SETTLED or (found.status == "ok" and rank >= job.effort.rank):
+        found = known.outcome
+        if found.status in SETTLED:
+            return found
+        if found.status == "ok" and known.rank >= job.effort.rank and known.stands(self._origin.gauged):
             return found
         failures = self._failures.get(candidate.key, 0)
         if found.status in ("crash", "timeout") and self.records is not None:
@@ -196,12 +202,9 @@ class Measurer:
         code = self._code(program, policy)
         return code if isinstance(code, str) else code.text
 
-    def _remember(self, key: tuple[str, str, str], rank: int, outcome: Measurement) -> None:
-        """Noise only adds to a time: of two, the shorter one is kept."""
-        before, kept = self._known.get(key, (0, None))
-        if kept is not None and (kept.seconds or math.inf) < (outcome.seconds or 0.0):
-            rank, outcome = max(rank, before), kept
-        self._known[key] = (rank, outcome)
+    def _remember(self, key: tuple[str, str, str], new: _Known) -> None:
+        before = self._known.get(key)
+        self._known[key] = new if before is None else new.beside(before)
         self._known.move_to_end(key)
         while len(self._known) > KNOWN_CODES:
             self._known.popitem(last=False)
@@ -216,13 +219,7 @@ class Measurer:
         ahead = threading.Thread(target=self._draw_inputs, args=(job, start))
         ahead.start()
         try:
-            first, *built = build(
-                [start, *(c.code for c in batch)],
-                self._jobs,
-                preamble=self._preamble,
-                timeout=self._compile_seconds,
-                cancelled=job.cancelled,
-            )
+            first, *built = self._built(job, [start, *(c.code for c in batch)])
             ahead.join()
         except BaseException:  # Ctrl-C above all: the drawing may wait for others who measure
             job.stopped = True
@@ -243,19 +240,41 @@ class Measurer:
                 else:  # told, but not kept: another day it may compile
                     self._tell(job, candidate, outcome)
                 continue
-            with measuring(job.cancelled) as held:
-                if not held:
-                    return
-                outcome = self._trials.run(
-                    Compiled(candidate.programs[0], candidate.code, made, job.workload.policy),
-                    Compiled(job.workload.start, start, first, job.workload.policy),
-                    job.effort,
-                    self._best_of(job.workload),
-                )
+            taken = self._taken(job, candidate, made, start, first)
+            if taken is None:
+                return
+            outcome = taken
             if outcome.status == "refused":
                 self._tell(job, candidate, outcome)
             else:
                 self._settle(job, candidate, outcome)
+
+    def _built(self, job: _Job, codes: list[Code]) -> list[Built | CompileError]:
+        return build(
+            codes, self._jobs, preamble=self._preamble, timeout=self._compile_seconds, cancelled=job.cancelled
+        )
+
+    def _taken(
+        self, job: _Job, candidate: _Candidate, made: Built, start: Code, first: Built
+    ) -> Measurement | None:
+        """A candidate verified and timed; None where the job was cancelled."""
+        for _ in range(2):
+            run = partial(
+                self._trials.run,
+                Compiled(candidate.programs[0], candidate.code, made, job.workload.policy),
+                Compiled(job.workload.start, start, first, job.workload.policy),
+                job.effort,
+                self._best_of(job.workload),
+            )
+            try:
+                return measured_alone(run, job.cancelled)
+            except Damaged:  # since it was compiled: it is made again
+                again = self._built(job, [start, candidate.code])
+                if job.cancelled():
+                    return None
+                if not all(isinstance(each, Built) for each in again):
+                    break
+        return candidate.outcome("refused", DAMAGED)
 
     def _draw_inputs(self, job: _Job, start: Code) -> None:
         """The worker draws inputs while the compiler runs, and beside no measurement."""
@@ -282,7 +301,7 @@ class Measurer:
 
     def _settle(self, job: _Job, candidate: _Candidate, outcome: Measurement) -> None:
         """A fresh outcome: keep it in the records, remember it, tell it."""
-        start = job.workload.start.hash
+        start, now = job.workload.start.hash, time.time()
         if self.records is not None:
             if outcome.status in evidence.FAULTS:
                 outcome = self._as_evidence(job, candidate, outcome)
@@ -291,7 +310,8 @@ class Measurer:
                 self._origin.record(kept, p, job.workload, job.effort, job.lines.get(p.hash, ""), job.player)
                 for p in candidate.programs
             )
-        self._remember((candidate.key, start, job.workload.policy), job.effort.rank, outcome)
+        key = (candidate.key, start, job.workload.policy)
+        self._remember(key, _Known(job.effort.rank, outcome, now, now))
         if outcome.status in BROKE:
             self._failures[candidate.key] = self._failures.get(candidate.key, 0) + 1
         if outcome.seconds is not None:
@@ -331,6 +351,34 @@ class Measurer:
     def _tell(self, job: _Job, candidate: _Candidate, outcome: Measurement, known: bool = False) -> None:
         for number, program in enumerate(candidate.programs):
             job.tell(replace(outcome, program_hash=program.hash, known=known or number > 0))
+
+
+@dataclass(frozen=True)
+class _Known:
+    """An outcome, the rank of its effort, when it was last confirmed and when this process last measured it
+    (seconds since the epoch)."""
+
+    rank: int
+    outcome: Measurement
+    time: float
+    tried: float = 0.0
+
+    def stands(self, gauged: bool) -> bool:
+        """Whether it need not be measured again: not a time that is old, marked or doubtful, unless this
+        process has just tried."""
+        now = time.time()
+        return stands(self.outcome.conditions, now - self.time, gauged) or now - self.tried < AGAIN_SECONDS
+
+    def beside(self, before: _Known) -> _Known:
+        """This newer one, or the one before where its time is worth more; of equals the shorter one, for
+        noise only adds to a time."""
+        if self.outcome.seconds is None or before.outcome.seconds is None:
+            return self
+        mine, other = (worth(known.outcome.conditions, self.time - known.time) for known in (self, before))
+        if (other, before.outcome.seconds) < (mine, self.outcome.seconds):
+            confirmed = self.time if mine == other else before.time
+            return replace(before, rank=max(self.rank, before.rank), time=confirmed, tried=self.tried)
+        return self
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,20 @@ where r is what the start program is off by in three of four rows, for their siz
 right may be luck. Short rows, sums above all, may also be small beside what was summed: the same goes for how
 far they move with the inputs' last bits, and each may be off by what nine of ten rows are.
 
+A sum of f16 or bf16 is rounded after every term, so that it depends on their order most of all. Where the
+policy lets them be regrouped, how far the references move when such sums are rounded once counts like what
+the start program is off by.
+
+A start program that is off by more than half of the digits must be wrong, unless it adds up so many terms
+that rounding each alone comes to that.
+
 Where the start program gives infinity or NaN and the reference does not (or the other way round), the
 row is not judged; elsewhere NaN must meet NaN and infinity the same infinity.
 
 Integers are drawn from all that their dtype holds (i32 and i64 mostly from fewer), with rows of the extreme
 values, and an integer output must be exact; but where it is made of floating-point numbers whose last bit
-depends on the order of operations, it may be off by one, as a rounding falls on the other side.
+depends on the order of operations, it may be off by one, as a rounding falls on the other side, or, where it
+has more digits than these, as far as they.
 """
 
 from __future__ import annotations
@@ -29,8 +37,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dojo_core.program.arithmetic import bf16_bits, bf16_value
-from dojo_core.program.dtypes import INTEGERS, extremes, inexact_integers
+from dojo_core.program.arithmetic import Meaning, bf16_bits, bf16_value
+from dojo_core.program.dtypes import INTEGERS, dtypes_of, extremes, inexact_integers
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Domain, Program
 from dojo_core.targets.cpu.code import Parameter
@@ -59,7 +67,9 @@ class Pool:
     ``inexact`` names the integer outputs that may be off by one.
 
     ``sensitivity`` holds, for outputs with short rows, how far the reference moves when the inputs
-    move by one rounding: the start program's own error there is a single draw, which may be lucky.
+    move by one rounding: the start program's own error there is a single draw, which may be lucky. ``order``
+    holds, where f16 or bf16 are added up, how far the reference moves when that is rounded once, ``reach``
+    the relative error of each output from which on the start program must be wrong.
     """
 
     inputs: dict[str, Array]
@@ -67,6 +77,15 @@ class Pool:
     sensitivity: dict[str, Doubles]
     adversarial: dict[str, list[int]] = field(default_factory=dict)
     inexact: tuple[str, ...] = ()
+    order: dict[str, Doubles] = field(default_factory=dict)
+    reach: dict[str, Doubles] = field(default_factory=dict)
+
+    def tolerance(self, p: Parameter, own: Doubles, scale: Doubles, policy: str) -> Doubles:
+        """``tolerance`` of an output. Raises ValueError as it does."""
+        order = self.order.get(p.name) if policy != "strict" else None
+        reach = self.reach.get(p.name)
+        known = float(reach) if reach is not None else None
+        return tolerance(p, own, scale, self.sensitivity.get(p.name), p.name in self.inexact, order, known)
 
 
 def columns(shape: tuple[int, ...]) -> int:
@@ -160,9 +179,21 @@ def _numbers(stored: Array, dtype: str) -> Array:
     return to_double(stored, dtype) if dtype in EPSILON else stored
 
 
-def references(program: Program, inputs: Mapping[str, Array]) -> dict[str, Doubles]:
+def references(program: Program, inputs: Mapping[str, Array], each_write: bool = True) -> dict[str, Doubles]:
     """The outputs in float64: what the program means."""
-    return {name: np.asarray(value, np.float64) for name, value in interpret(program, inputs).items()}
+    outputs = interpret(program, inputs, each_write)
+    return {name: np.asarray(value, np.float64) for name, value in outputs.items()}
+
+
+def _moved(other: Doubles, expected: Doubles, p: Parameter, finite: bool) -> Doubles:
+    """The largest distance of each row from where it was, between ``finite`` numbers or all."""
+    shift = np.abs(other - expected)
+    if finite:
+        shift = np.where(np.isfinite(shift), shift, 0.0)
+    else:
+        same = (other == expected) | (np.isnan(other) & np.isnan(expected))
+        shift = np.where(same, 0.0, np.where(np.isnan(shift), np.inf, shift))
+    return np.asarray(shift.reshape(-1, columns(p.shape)).max(axis=1))
 
 
 def _drowned(reference: Doubles) -> bool:
@@ -210,14 +241,33 @@ def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int) ->
             moved[p.name] = given[p.name].astype(np.float64) * factor if spread else given[p.name]
         with np.errstate(all="ignore"):
             others = references(program, moved)
-            for p in short:
-                shift = np.abs(others[p.name] - expected[p.name])
-                shift = np.where(np.isfinite(shift), shift, 0.0)
-                sensitivity[p.name] = shift.reshape(-1, columns(p.shape)).max(axis=1)
+            sensitivity = {p.name: _moved(others[p.name], expected[p.name], p, True) for p in short}
+    order: dict[str, Doubles] = {}
+    if any(Meaning(program).rounds(leaf.op) for leaf in program.leaves):
+        with np.errstate(all="ignore"):
+            once = references(program, given, each_write=False)
+            order = {p.name: _moved(once[p.name], expected[p.name], p, False) for p in outputs}
     contiguous = {p.name: np.ascontiguousarray(expected[p.name].reshape(p.shape)) for p in outputs}
     doubtful = inexact_integers(program)
     inexact = tuple(p.name for p in outputs if doubtful.intersection(_arrays(program, p.name)))
-    return Pool(inputs, contiguous, sensitivity, adversarial, inexact)
+    furthest = {p.name: np.asarray(reach(program, p.dtype)) for p in outputs}
+    return Pool(inputs, contiguous, sensitivity, adversarial, inexact, order, furthest)
+
+
+def reach(program: Program, dtype: str) -> float:
+    """The relative error that rounding alone may come to: half of the digits of the coarsest numbers, or what
+    the terms of the longest sum or product add up to."""
+    dtypes = dtypes_of(program)
+    coarse = [EPSILON[d] for d in ((dtype,) if dtype in EPSILON else dtypes.values()) if d in EPSILON]
+    terms = [
+        math.prod(
+            s.size for d, s in enumerate(leaf.scopes) if not any(f.uses(d) for f in leaf.op.target.index)
+        )
+        * EPSILON[dtypes[leaf.op.target.array]]
+        for leaf in program.leaves
+        if leaf.op.accumulate in ("+", "*") and dtypes[leaf.op.target.array] in EPSILON
+    ]
+    return max(math.sqrt(max(coarse, default=0.0)), min(1.0, max(terms, default=0.0) / 2))
 
 
 def _arrays(program: Program, buffer: str) -> tuple[str, ...]:
@@ -230,28 +280,43 @@ def tolerance(
     scale: Doubles,
     sensitivity: Doubles | None,
     inexact: bool = False,
+    order: Doubles | None = None,
+    reach: float | None = None,
 ) -> Doubles:
     """Allowed absolute errors per row, before the code's error bound; infinity: the row is not judged.
 
     ``own``: the start program's errors (infinity where finite and non-finite values disagree), ``scale``:
-    max |reference|. Integers are exact, or off by one where they are ``inexact``. Raises ValueError where
-    the start program is so far off that it must be wrong.
+    max |reference|; ``order``: how far another order of narrow terms may move it. Integers are exact, or
+    where they are ``inexact`` off by one, or as the numbers that they are made of. Raises ValueError where
+    the start program is further off than ``reach``, relative (half of the digits, where none is given).
     """
     if parameter.dtype not in EPSILON:
-        most = 1.0 if inexact else 0.0
-        if own.max(initial=0.0) > most:
-            told = f"is off by {own.max():.3g}, and may be off by {most:.3g}"
+        most = np.full(own.shape, 1.0 if inexact else 0.0)
+        if inexact and reach is not None:
+            most = np.maximum(most, reach * scale)
+        worst = int((own - most).argmax())
+        if own[worst] > most[worst]:
+            told = f"is off by {own[worst]:.3g}, and may be off by {most[worst]:.3g}"
             raise ValueError(f"the start program's {parameter.name} {told}")
-        return np.full(own.shape, most)
+        own = own if order is None else np.maximum(own, order)
+        if not inexact or own.max() <= 1:
+            return np.full(own.shape, 1.0 if inexact else 0.0)
+        usual = float(np.quantile(own / np.maximum(scale, 1), 0.75))
+        return np.maximum(1.0, OWN_ERROR_FACTOR * np.maximum(own, usual * scale))
     epsilon = EPSILON[parameter.dtype]
     judged = np.isfinite(own)
     if not judged.all() and judged.mean() < 0.5:
         raise ValueError(f"the start program's {parameter.name} is infinite or NaN where it should not be")
     typical, size = float(np.median(own[judged])), float(np.median(scale[judged]))
-    if typical > math.sqrt(epsilon) * size:
+    if typical > (math.sqrt(epsilon) if reach is None else reach) * size:
         raise ValueError(
             f"the start program's {parameter.name} is off by {typical:.3g} at a magnitude of {size:.3g}"
         )
+    if order is not None:
+        own = np.maximum(own, order)
+        judged = np.isfinite(own)
+        if not judged.any():
+            return np.full(own.shape, np.inf)
     # A row's own error may be next to nothing by luck, as where one sum scales all of it: what most
     # rows are off by, for their size, is allowed in each (adversarial rows are less than a quarter).
     sized = judged & (scale > 0)

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import sqlite3
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,11 +18,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from dojo_core.measure.conditions import Conditions, worth
 from dojo_core.measure.limits import BUSY_SECONDS
 from dojo_core.measure.places import data_directory
 from dojo_core.program.dependence import POLICIES
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _SCHEMA = """
 CREATE TABLE measurements (
@@ -65,6 +67,22 @@ CREATE INDEX games_of ON games (player, updated);
 """
 
 
+# Which of several times of a program counts (conditions.worth): the least of these, which order as worth and
+# then seconds do. SQLite takes the columns beside MIN from the row of the minimum.
+RANK = "rank(load, exclusive, time, seconds)"
+BEST_FIRST = f"seconds IS NULL, {RANK}"
+
+
+def first_named(column: str, same: str) -> str:
+    """The column of the first measurement that names one, of those that agree with row ``a`` in the columns
+    ``same``: a time may be of somebody who took it again."""
+    agree = " AND ".join(f"b.{each} = a.{each}" for each in same.split(", "))
+    return (
+        f"COALESCE((SELECT b.{column} FROM measurements b WHERE {agree} AND b.{column} <> '' "
+        f"ORDER BY b.id LIMIT 1), '') AS first_{column}"
+    )
+
+
 # A time that nobody here has verified: imported, and not yet measured again. It is nothing known.
 CLAIM = "status = 'ok' AND NOT verified"
 
@@ -89,7 +107,8 @@ class Record:
 
     ``shape`` and ``dtype`` are those of the first output; ``line`` the moves from the start program,
     one a line; ``error`` the largest error in units of what is allowed; ``calibration`` milliseconds of a
-    fixed piece of arithmetic just before; ``time`` seconds since the epoch.
+    fixed piece of arithmetic just before; ``time`` seconds since the epoch; ``load`` and ``exclusive`` as
+    ``Conditions`` has them.
     """
 
     program_hash: str
@@ -114,6 +133,28 @@ class Record:
     effort: str = ""
     player: str = ""
     time: float = 0.0
+    load: float | None = None
+    exclusive: bool = True
+
+    @property
+    def conditions(self) -> Conditions:
+        return Conditions(self.load, self.exclusive)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The least time that a machine was ever seen to take for something: an access pattern, so many
+    operations, a kernel. ``source`` says in words what took it; ``load``: as ``Conditions`` has it."""
+
+    name: str
+    seconds: float
+    source: str
+    load: float | None = None
+    time: float = 0.0
+
+    @property
+    def conditions(self) -> Conditions:
+        return Conditions(self.load)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +174,7 @@ class SavedGame:
 _HAS_MOVES = "instr(text, 'moves:' || char(10) || '  ') > 0"
 
 _RECORD_COLUMNS = tuple(f.name for f in fields(Record))
+_LATER_COLUMNS = ("load", "exclusive")  # than version 1
 _GAME_COLUMNS = tuple(f.name for f in fields(SavedGame))
 
 
@@ -149,6 +191,7 @@ class Records:
             self.path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
         )
         self._connection.row_factory = sqlite3.Row
+        self._connection.create_function("rank", 4, _rank)
         self._connection.execute("PRAGMA journal_mode = WAL")
         # NORMAL: a commit is in the file's pages at once, so that it outlives the process; only a
         # failure of power may cost the last ones, and a disk flush would disturb the next timing.
@@ -225,12 +268,13 @@ class Records:
     ) -> Record | None:
         """What is known of a program on a machine: its best verified time, else its latest failure.
 
+        The best is the shortest of those taken in quiet, lately, if there are any (``conditions.worth``).
         ``start_hash``: only as verified against that start program.
         """
         rows = self._rows(
             f"SELECT * FROM measurements WHERE program_hash = ? AND target = ? AND fingerprint = ? "
             f"AND policy = ? AND (? IS NULL OR start_hash = ?) AND NOT ({CLAIM}) "
-            "ORDER BY verified DESC, seconds IS NULL, seconds, id DESC LIMIT 1",
+            f"ORDER BY verified DESC, {BEST_FIRST}, id DESC LIMIT 1",
             program_hash, target, fingerprint, policy, start_hash, start_hash,
         )  # fmt: skip
         return _record(rows[0]) if rows else None
@@ -243,7 +287,7 @@ class Records:
         rows = self._rows(
             f"SELECT * FROM measurements WHERE code_hash = ? AND start_hash = ? AND fingerprint = ? "
             f"AND (? IS NULL OR policy = ?) AND NOT ({CLAIM}) "
-            "ORDER BY verified DESC, seconds IS NULL, seconds, id DESC LIMIT 1",
+            f"ORDER BY verified DESC, {BEST_FIRST}, id DESC LIMIT 1",
             code_hash, start_hash, fingerprint, policy, policy,
         )  # fmt: skip
         return _record(rows[0]) if rows else None
@@ -272,16 +316,23 @@ class Records:
         self, start_hash: str, target: str, fingerprint: str, policy: str | None = None, limit: int = 20
     ) -> list[Record]:
         """The fastest verified programs, each once, best first. With ``policy``: of what it allows, which
-        includes what a stricter one does."""
+        includes what a stricter one does.
+
+        Each stands there with the time that counts for it, as in ``known``. A time of a busy machine keeps
+        its rank where its program has no other: noise only adds, so the program is no slower. Moves and
+        player are those of whoever came to the program first: the time may be of one who took it again.
+        """
         allowed = POLICIES[: POLICIES.index(policy) + 1] if policy else POLICIES
+        same = "program_hash, start_hash, target, fingerprint"
         rows = self._rows(
-            "SELECT *, MIN(seconds) FROM measurements WHERE start_hash = ? AND target = ? "
+            f"SELECT a.*, {first_named('line', same)}, {first_named('player', same)} FROM "
+            f"(SELECT *, MIN({RANK}) FROM measurements WHERE start_hash = ? AND target = ? "
             f"AND fingerprint = ? AND policy IN ({', '.join('?' * len(allowed))}) "
             "AND verified AND status = 'ok' AND seconds IS NOT NULL "
-            "GROUP BY program_hash ORDER BY seconds LIMIT ?",
+            "GROUP BY program_hash ORDER BY seconds LIMIT ?) a",
             start_hash, target, fingerprint, *allowed, limit,
         )  # fmt: skip
-        return [_record(row) for row in rows]
+        return [replace(_record(row), line=row["first_line"], player=row["first_player"]) for row in rows]
 
     def workloads(self, target: str, fingerprint: str) -> list[tuple[str, str]]:
         """Start programs of which verified times are known on a machine: (kernel, hash), by name."""
@@ -305,6 +356,41 @@ class Records:
         """Records with an id above ``since``, oldest first, with their ids; all, or so many at most."""
         rows = self._rows("SELECT * FROM measurements WHERE id > ? ORDER BY id LIMIT ?", since, limit)
         return [(row["id"], _record(row)) for row in rows]
+
+    # Limits of machines
+
+    def limit(self, fingerprint: str, name: str) -> Limit | None:
+        """The least time seen of that name on a machine."""
+        rows = self._rows("SELECT * FROM limits WHERE fingerprint = ? AND name = ?", fingerprint, name)
+        return Limit(**{f.name: rows[0][f.name] for f in fields(Limit)}) if rows else None
+
+    def lower_limit(self, fingerprint: str, seen: Limit) -> Limit:
+        """Keep a time if none is as short; gives the least. Times taken in quiet confirm what was not."""
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO limits (fingerprint, name, seconds, source, load, time) "
+                "VALUES (?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (fingerprint, name) DO UPDATE SET seconds = excluded.seconds, "
+                "source = excluded.source, time = excluded.time WHERE excluded.seconds < seconds",
+                (fingerprint, seen.name, seen.seconds, seen.source, seen.load, seen.time or time.time()),
+            )
+            if seen.conditions.quiet:
+                connection.execute(
+                    "UPDATE limits SET load = ? WHERE fingerprint = ? AND name = ? AND load IS NOT ?",
+                    (seen.load, fingerprint, seen.name, seen.load),
+                )
+        least = self.limit(fingerprint, seen.name)
+        assert least is not None
+        return least
+
+    def least_time(self, start_hash: str, target: str, fingerprint: str) -> float | None:
+        """Seconds of the fastest verified run of any program of a start, whatever else the machine did."""
+        rows = self._rows(
+            "SELECT MIN(seconds) FROM measurements WHERE start_hash = ? AND target = ? AND fingerprint = ? "
+            "AND verified AND status = 'ok'",
+            start_hash, target, fingerprint,
+        )  # fmt: skip
+        return None if rows[0][0] is None else float(rows[0][0])
 
     # Games
 
@@ -377,7 +463,7 @@ def _with_keys(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE measurements ADD COLUMN key TEXT")
     seen: set[str] = set()
     for row in connection.execute("SELECT * FROM measurements ORDER BY id").fetchall():
-        key = key_of(_record(row))
+        key = key_of(_record(row, [name for name in _RECORD_COLUMNS if name not in _LATER_COLUMNS]))
         if key in seen:
             connection.execute("DELETE FROM measurements WHERE id = ?", (row["id"],))
         else:
@@ -386,8 +472,19 @@ def _with_keys(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE UNIQUE INDEX by_key ON measurements (key)")
 
 
+def _with_conditions(connection: sqlite3.Connection) -> None:
+    """Version 2 to 3: each measurement says what else the machine did; of older ones that is not known.
+    And limits of machines are kept."""
+    connection.execute("ALTER TABLE measurements ADD COLUMN load REAL")
+    connection.execute("ALTER TABLE measurements ADD COLUMN exclusive INTEGER NOT NULL DEFAULT 1")
+    connection.execute(
+        "CREATE TABLE limits (fingerprint TEXT NOT NULL, name TEXT NOT NULL, seconds REAL NOT NULL, "
+        "source TEXT NOT NULL, load REAL, time REAL NOT NULL, PRIMARY KEY (fingerprint, name))"
+    )
+
+
 # By the version that they lead on from. A new database begins at version 1 and takes them all.
-_MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _with_keys}
+_MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _with_keys, 2: _with_conditions}
 
 
 def _row(record: Record) -> list[object]:
@@ -399,10 +496,18 @@ def _row(record: Record) -> list[object]:
     return list(values.values())
 
 
-def _record(row: sqlite3.Row) -> Record:
-    values = {name: row[name] for name in _RECORD_COLUMNS}
+def _rank(load: float | None, exclusive: int, taken: float, seconds: float | None) -> bytes | None:
+    """Bytes that order as the time's worth and then its seconds do; None for no time."""
+    if seconds is None:
+        return None
+    return struct.pack(">Bd", worth(Conditions(load, bool(exclusive)), time.time() - taken), seconds)
+
+
+def _record(row: sqlite3.Row, columns: Iterable[str] = _RECORD_COLUMNS) -> Record:
+    values = {name: row[name] for name in columns}
     values["samples"] = tuple(Sample(*sample) for sample in json.loads(row["samples"]))
     values["verified"] = bool(row["verified"])
+    values["exclusive"] = bool(values.get("exclusive", True))
     return Record(**values)
 
 

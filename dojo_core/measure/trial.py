@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.limits import (
     EMULATE_SECONDS,
     JUDGE_MULTIPLE,
@@ -47,6 +50,11 @@ class Compiled:
             "workspace": self.code.workspace_bytes,
             "bound": self.code.error_bound,
         }
+
+
+def conditions_of(answer: Mapping[str, Any]) -> Conditions:
+    """What else the machine did while the worker timed a candidate; the machine was held alone."""
+    return Conditions(answer["load"])
 
 
 class Unmeasurable(Exception):
@@ -160,6 +168,7 @@ class Trials:
                 code_hash=candidate.built.code_hash,
                 error=answer["error"],
                 calibration=answer["calibration"],
+                conditions=conditions_of(answer),
             )
         raise AssertionError("unreachable")
 
@@ -192,7 +201,12 @@ class Trials:
         """Have the worker draw inputs and judge the start program by them, which sets the tolerances."""
         self._draw(worker, start.program, start.code, start.policy)
         seconds = JUDGE_MULTIPLE * self._run_seconds * start.sets
-        judge = {"do": "judge", **start.request, "cpu_seconds": self._cpu_seconds(seconds)}
+        judge = {
+            "do": "judge",
+            **start.request,
+            "policy": start.policy,
+            "cpu_seconds": self._cpu_seconds(seconds),
+        }
         judged = worker.ask(judge, seconds)
         if judged["status"] != "ok":
             raise Unmeasurable(judged["message"])

@@ -18,17 +18,20 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import dojo_native
 import numpy as np
 
+from dojo_core.measure import sealed
 from dojo_core.measure.judgement import Judgement, judgements
 from dojo_core.measure.limits import (
     STACK_BYTES,
     WORKER_FILE_BYTES,
     sets_of_inputs,
 )
+from dojo_core.measure.load import Gauge
 from dojo_core.measure.pool import STORED, columns
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.code import Parameter
@@ -196,6 +199,7 @@ class Prepared:
 class Worker:
     def __init__(self) -> None:
         self.workload: Prepared | None = None
+        self.gauge = Gauge()
 
     def prepare(self, request: Answer) -> Answer:
         """Inputs, references and buffers of a workload."""
@@ -211,7 +215,7 @@ class Worker:
     def judge(self, request: Answer) -> Answer:
         """Run the start program: what it is off by sets the tolerances."""
         workload = self._ready()
-        kernel = dojo_native.Kernel(request["library"], request["symbol"])
+        kernel = self._kernel(request)
         for judgement in reversed(workload.judgements):
             workload.run(kernel, request["workspace"], judgement)
             for p, buffer in zip(workload.parameters, workload.judged, strict=True):
@@ -219,7 +223,7 @@ class Worker:
                     reference = judgement.pool.references[p.name]
                     own, scale = dojo_native.row_errors(buffer, p.dtype, reference, columns(p.shape))
                     try:
-                        judgement.allow(p, own, scale)
+                        judgement.allow(p, own, scale, request["policy"])
                     except ValueError as error:
                         return {"status": "wrong_result", "message": f"It is wrong itself: {error}."}
             fault, _ = workload.fault(request["bound"])
@@ -230,8 +234,9 @@ class Worker:
     def measure(self, request: Answer) -> Answer:
         """Verify one candidate, then time it."""
         workload = self._ready()
+        self.gauge.begin()
         calibration = dojo_native.calibrate()
-        kernel = dojo_native.Kernel(request["library"], request["symbol"])
+        kernel = self._kernel(request)
         fault, error, first = workload.verdict(kernel, request["workspace"], request["bound"])
         if fault is not None:
             return fault
@@ -257,18 +262,28 @@ class Worker:
         if request["again"]:  # a race may have gone well once
             fault, _, _ = workload.verdict(kernel, request["workspace"], request["bound"])
         fault = fault or workload.damage()
-        return fault or {"status": "ok", "samples": samples, "error": error, "calibration": calibration}
+        if fault is not None:
+            return fault
+        load = self.gauge.share()
+        return {"status": "ok", "samples": samples, "error": error, "calibration": calibration, "load": load}
 
     def verify(self, request: Answer) -> Answer:
         """Run one candidate and compare, without a time: what the emulator runs has none."""
         workload = self._ready()
-        kernel = dojo_native.Kernel(request["library"], request["symbol"])
+        with sealed.loadable(Path(request["library"])) as library:
+            kernel = dojo_native.Kernel(library, request["symbol"])
+            told = ctypes.CDLL(library)
         fault, error, _ = workload.verdict(kernel, request["workspace"], request["bound"])
-        told = ctypes.CDLL(request["library"])
         threads = (ctypes.c_char * 256).in_dll(told, "dojo_fault").value.decode()
         if threads:
             return {"status": "wrong_result", "message": threads}
         return fault or workload.damage() or {"status": "ok", "error": error}
+
+    @staticmethod
+    def _kernel(request: Answer) -> dojo_native.Kernel:
+        """The function that was compiled. Raises Damaged where its file is no longer what was compiled."""
+        with sealed.loadable(Path(request["library"])) as library:
+            return dojo_native.Kernel(library, request["symbol"])
 
     def _ready(self) -> Prepared:
         if self.workload is None:
@@ -289,6 +304,8 @@ class Worker:
             return actions[request["do"]](request)
         except NoRoom as fault:
             return {"status": "refused", "message": str(fault)}
+        except sealed.Damaged as fault:
+            return {"status": "damaged", "message": str(fault)}
         except Exception:
             return {"status": "fault", "message": traceback.format_exc()}
 

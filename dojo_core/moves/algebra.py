@@ -146,7 +146,8 @@ class DivideAgain(Transformation):
     Promises the quotient with one rounding, for every divisor.
 
     Legal iff
-      1. NAME is written by one operation ``NAME = 1 / c`` and read by one product;
+      1. NAME is a temporary alone in its buffer, written by one operation ``NAME = 1 / c``, and read once
+         more, as the last factor of a product into another array;
       2. use_reciprocal of the result gives this program back.
     """
 
@@ -167,12 +168,14 @@ class DivideAgain(Transformation):
         name = str(arguments[0])
         found = _pair(program, name)
         if found is None:  # 1
-            return structural("no-reciprocal", f"{name} is not a reciprocal used by one product.")
+            return structural(
+                "no-reciprocal", f"{name} is no temporary that holds a reciprocal for one product."
+            )
         invert, product = found
         divided = replace(product.op, function="/", operands=(product.op.operands[0], invert.op.operands[1]))
         body = splice(program.body, product.path, 1, (divided,))
         body = splice(body, invert.path, 1, ())
-        result = program.edit(body=body, buffers=tuple(b for b in program.buffers if b.name != name))
+        result = program.edit(body=body)
         for again in (leaf for leaf in result.leaves if leaf.op == divided):  # 2
             own = place_of(result, again.path)
             for depth in range(len(again.scopes)):
@@ -194,15 +197,16 @@ def _pair(program: Program, name: str) -> tuple[Leaf, Leaf] | None:
         for leaf in program.leaves
         if leaf.op.target.array == name or any(a.array == name for a in leaf.op.reads)
     ]
-    if len(found) != 2 or program.buffer_of[name].arrays != (name,):
+    if len(found) != 2 or program.buffer_of[name].arrays != (name,) or name in program.interface:
         return None
     invert, product = found
     one = (
-        invert.op.target.array == name
+        invert.op.target.array == name != product.op.target.array
         and invert.op.function == "/"
         and invert.op.operands[0] == Number(1)
         and product.op.function == "*"
         and isinstance(product.op.operands[1], Access)
+        and [read.array for read in (*invert.op.reads, *product.op.reads)].count(name) == 1
         and product.op.operands[1].array == name
     )
     return (invert, product) if one else None

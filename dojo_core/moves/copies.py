@@ -596,7 +596,7 @@ def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]
         body = without(body, leaf.path)
     try:
         body = map_accesses(body, change, (name,))
-        result = program.edit(body=body, buffers=tuple(b for b in program.buffers if b.name != name))
+        result = program.edit(body=body)
     except (AssertionError, IndexError):
         return None
     again: Transformation = StageRead() if store is None else StageWrite()

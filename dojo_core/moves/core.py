@@ -94,9 +94,10 @@ class Verdict:
 class Edit:
     """A legal rearrangement that is not made yet: ``make`` gives the program after it.
 
-    It brings no mark, and no storage but on the heap, unshared and materialised, or a copy of its own that
-    fits the target and is written before each read of it in the same iteration; it at most trebles the
-    operations and doubles the buffers, and adds few levels. So where the root's children that it concerns,
+    Every array keeps a buffer. It brings no mark, and no storage but
+    on the heap, unshared and materialised, or a copy of its own that fits the target and is written before
+    each read of it in the same iteration; it at most trebles the operations and doubles the buffers, and
+    adds few levels. So where the root's children that it concerns,
     ``roots``, have nothing else either (``difference.plain``), V2 and V3 would find no fault, and whoever
     only asks which moves are legal is spared the edit. ``roots`` None: V2 and V3 never look at what it
     changes.

@@ -28,13 +28,15 @@ def outcome(context: Context, move: Move) -> Program | Refusal:
     """The program after a legal move, or the refusal. The one place where legality is decided, of moves on
     a valid program."""
     planned = _planned(context, move)
-    if isinstance(planned, Edit):
-        if planned.roots is None and not _long(context.program):
-            return planned.make()
-        planned = planned.make()
     if isinstance(planned, Refusal):
         return planned
+    settled = isinstance(planned, Edit) and planned.roots is None and not _long(context.program)
+    if isinstance(planned, Edit):
+        planned = planned.make()
     change = Difference(planned, context.program)
+    homeless = _homeless(change)
+    if homeless is not None or settled:
+        return homeless or planned
     fault = storage_fault(planned, change) or mark_fault(planned, context.target, context.policy, change)
     if fault is not None:
         return _refused(fault, context.program, planned)
@@ -55,7 +57,8 @@ def is_legal(context: Context, move: Move) -> bool:
         planned = planned.make()
     change = Difference(planned, context.program)
     return (
-        keeps_storage(planned, change)
+        _homeless(change) is None
+        and keeps_storage(planned, change)
         and mark_fault(planned, context.target, context.policy, change) is None
         and _unreadable(change) is None
     )
@@ -106,6 +109,23 @@ def _refused(fault: Fault, before: Program, after: Program) -> Refusal:
         "vector-regroup",
     )
     return Refusal(fault.code, fault.sentence, nodes, fault.witness, (), not semantic, fault)
+
+
+def _homeless(change: Difference) -> Refusal | None:
+    """The refusal of a result in which an input, an output or an array in use has no buffer, whatever a
+    transformation has planned. The other judges, the generators and the text form rely on it."""
+    before, after = change.before, change.after
+    if after.buffers is before.buffers:  # only new nodes may name what has none
+        home, used = before.buffer_of, (*change.made.first_accessed, *change.made.prefetched)
+    else:
+        whole = after.summary
+        home = after.buffer_of
+        used = (*after.inputs, *after.outputs, *whole.first_accessed, *whole.prefetched)
+    lost = next((array for array in used if array not in home), None)
+    if lost is None:
+        return None
+    kind = "an input" if lost in after.inputs else "an output" if lost in after.outputs else "still in use"
+    return structural("no-buffer", f"{lost} would have no buffer, and it is {kind}.")
 
 
 def _unreadable(change: Difference) -> Refusal | None:

@@ -16,8 +16,8 @@ from dojo_core.moves.core import (
     register,
     structural,
 )
+from dojo_core.moves.nodes import without
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of, scope_at
-from dojo_core.moves.storage import with_buffer
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import may_regroup
 from dojo_core.program.flow import leaves_of
@@ -224,7 +224,8 @@ class MergeReduction(Transformation):
         8 4 16 s[{0}] += x[{0},{1}*16+{2}]
 
     Legal iff
-      1. NAME is touched by exactly three operations: set to the identity, accumulated, combined;
+      1. NAME is a temporary alone in its buffer, touched by exactly three operations: set to the identity,
+         accumulated by terms that do not read it, combined;
       2. split_reduction of the result gives this program back (so nothing else changed since), or the three
          follow each other in one body, unguarded, and name the same element of NAME, by the scopes around;
       3. in the second case the policy lets the terms be regrouped, both arrays have one dtype, and nothing
@@ -249,7 +250,7 @@ class MergeReduction(Transformation):
         if found is None:  # 1
             return structural(
                 "no-partials",
-                f"{name} is not set to an identity, accumulated and combined by three operations.",
+                f"{name} is no temporary that three operations set to an identity, accumulate and combine.",
             )
         start, main, combine = found
         partial = next(a for a in combine.op.reads if a.array == name)
@@ -267,11 +268,8 @@ class MergeReduction(Transformation):
         direct = replace(main.op, target=target)
         body = splice(program.body, main.path, 1, (direct,))
         for gone in (combine, start):
-            body = splice(body, _nest_of(program, gone), 1, ())
-        try:
-            result = with_buffer(program, program.buffer_of[name]).edit(body=body)
-        except (AssertionError, IndexError):
-            return structural("no-partials", f"The loops of {name} are not as split_reduction makes them.")
+            body = without(body, gone.path)
+        result = program.edit(body=body)
         if _in_one_body(program, start, main, combine):  # 2
             return _combined_at_once(context, start, main, combine) or result
         forward = SplitReduction()
@@ -344,12 +342,13 @@ def _same_but_location(a: Program, b: Program, name: str) -> bool:
 def _three(program: Program, name: str) -> tuple[Leaf, Leaf, Leaf] | None:
     """(start, main, combine) of partial results, or None where the pattern is another."""
     found = leaves_of(program, name)
-    if len(found) != 3 or program.buffer_of[name].arrays != (name,):
+    if len(found) != 3 or program.buffer_of[name].arrays != (name,) or name in program.interface:
         return None
     start, main, combine = found
     accumulate = main.op.accumulate
     right = (
         accumulate
+        and all(read.array != name for read in main.op.reads)
         and combine.op.accumulate == accumulate
         and combine.op.target.array != name
         and main.op.target.array == name
@@ -360,14 +359,3 @@ def _three(program: Program, name: str) -> tuple[Leaf, Leaf, Leaf] | None:
         and not combine.op.function
     )
     return (start, main, combine) if right else None
-
-
-def _nest_of(program: Program, leaf: Leaf) -> Path:
-    """The outermost node around an operation that holds nothing else."""
-    path = leaf.path
-    while len(path) > 1:
-        above = program.node(path[:-1])
-        if not isinstance(above, Scope) or len(above.body) != 1:
-            break
-        path = path[:-1]
-    return path

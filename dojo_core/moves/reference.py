@@ -34,7 +34,8 @@ INTRODUCTION = """# The moves
 
 Made from the docstrings of `dojo_core/moves/` by `python -m dojo_core.moves.reference`; a test keeps it so,
 and plays every example. Beside the conditions listed, every result must keep its storage sound (V2) and its
-marks and limits (V3): [legality.md](legality.md).
+marks and limits (V3): [legality.md](legality.md). What a floating-point policy lets a line change of the
+results, and what it keeps, is in [promises.md](promises.md).
 """
 
 

@@ -388,7 +388,7 @@ class UseKept(Transformation):
         used = next(a for a in user.op.reads if a.array == name)
         body = splice(program.body, user.path, 1, (_replaced(user.op, used, access),))
         body = splice(body, makers[0].path, len(makers), ())
-        result = program.edit(body=body, buffers=tuple(b for b in program.buffers if b.name != name))
+        result = program.edit(body=body)
         place = next((leaf for leaf in result.leaves if leaf.op == _replaced(user.op, used, access)), None)
         if place is None:  # implied: it has just been put there
             return None
@@ -475,7 +475,7 @@ class Contract(Transformation):
       1. OP adds T up, or is the floating-point sum of T and something else, and the policy is not strict;
       2. T is a temporary; one write surely defines what OP reads, and it is a product;
       3. nothing that the product reads is written by it, or between it and OP;
-      4. nothing else reads T.
+      4. nothing else reads or writes T, nor does OP write it.
     """
 
     name = "contract"
@@ -518,7 +518,8 @@ class Contract(Transformation):
             if witness is not None:
                 return _changed(witness)
         others = [t for t in touches_of(program, array) if t.leaf.path not in (leaf.path, origin.path)]
-        if others or program.buffer_of[array].arrays != (array,):  # 4
+        written = op.target.array == array  # there would be nothing left for it to begin from
+        if others or written or program.buffer_of[array].arrays != (array,):  # 4
             return structural(
                 "used-elsewhere", f"{array} is used elsewhere too.", *(t.leaf.path for t in others)
             )

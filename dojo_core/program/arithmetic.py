@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy.typing as npt
 from dojo_core.program.dtypes import (
     COMPARISONS,
     FLOATS,
+    HALVES,
     compute_dtype,
     dtypes_of,
     extremes,
@@ -52,6 +55,66 @@ def bf16_value(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
     """The numbers that stored bf16 stand for."""
     with np.errstate(invalid="ignore"):  # signalling NaN
         return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+
+
+class Combination:
+    """What an accumulation does with two values, with many, and with those that indices bring together."""
+
+    def __init__(self, pairs: np.ufunc):
+        self.pairs = pairs
+
+    def __call__(self, a: Array, b: Array) -> Array:
+        return np.asarray(self.pairs(a, b))
+
+    def reduce(self, value: Array, axis: int = 0, keepdims: bool = False) -> Array:
+        return np.asarray(self.pairs.reduce(value, axis=axis, keepdims=keepdims))
+
+    def at(self, array: Array, index: tuple[Array, ...], value: Array) -> None:
+        self.pairs.at(array, index, value)
+
+
+class _Extreme(Combination):
+    """Maximum or minimum of IEEE 754-2019: NaN passes, and -0 is less than +0 (NumPy takes either)."""
+
+    def __init__(self, pairs: np.ufunc, winner: float):
+        super().__init__(pairs)
+        self.winner = winner  # of two zeros
+
+    def _wins(self, value: Array) -> Array:
+        return np.asarray((value == 0) & (np.signbit(value) == np.signbit(self.winner)))
+
+    def _signed(self, value: Array, won: Callable[[], Any]) -> Array:
+        """A result whose zeros have the right sign: the winner's where one of the operands is it."""
+        if value.dtype.kind != "f" or not (value == 0).any():
+            return value
+        return np.asarray(np.where(value == 0, np.where(won(), self.winner, -self.winner), value))
+
+    def __call__(self, a: Array, b: Array) -> Array:
+        return self._signed(super().__call__(a, b), lambda: self._wins(a) | self._wins(b))
+
+    def reduce(self, value: Array, axis: int = 0, keepdims: bool = False) -> Array:
+        most = super().reduce(value, axis, keepdims)
+        return self._signed(most, lambda: np.any(self._wins(value), axis=axis, keepdims=keepdims))
+
+    def at(self, array: Array, index: tuple[Array, ...], value: Array) -> None:
+        if array.dtype.kind != "f":
+            super().at(array, index, value)
+            return
+        won = self._wins(array)
+        np.logical_or.at(won, index, self._wins(value))
+        super().at(array, index, value)
+        array[...] = self._signed(array, lambda: won)
+
+
+class _Sum(Combination):
+    """A sum that is -0 where all its terms are (NumPy begins with +0)."""
+
+    def reduce(self, value: Array, axis: int = 0, keepdims: bool = False) -> Array:
+        total = super().reduce(value, axis, keepdims)
+        if total.dtype.kind != "f" or not (total == 0).any():
+            return total
+        negative = ((value == 0) & np.signbit(value)).all(axis=axis, keepdims=keepdims)
+        return np.where(negative, -0.0, total)
 
 
 def _divide(a: Array, b: Array) -> Array:
@@ -124,20 +187,73 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sigmoid": _sigmoid,
     "floor": _whole(np.floor),
     "round": _whole(np.rint),
-    "max": np.maximum,
-    "min": np.minimum,
+    "max": _Extreme(np.maximum, 0.0),
+    "min": _Extreme(np.minimum, -0.0),
     "pow": lambda x, y: np.power(np.asarray(x, np.float64), y),
     "fma": lambda a, b, c: a * b + c,
     "select": lambda c, a, b: np.where(c != 0, a, b),
 }
 FUNCTIONS.update({dtype: partial(_converted, dtype=dtype) for dtype in DTYPE_BYTES})
 
-ACCUMULATIONS: dict[str, np.ufunc] = {
-    "+": np.add,
-    "*": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
+ACCUMULATIONS: dict[str, Combination] = {
+    "+": _Sum(np.add),
+    "*": Combination(np.multiply),
+    "max": _Extreme(np.maximum, 0.0),
+    "min": _Extreme(np.minimum, -0.0),
 }
+
+
+FEW_CELLS = 32  # Python's own floats are quicker for so few: a call of NumPy takes as long as so many of them
+
+
+def folded(operator: str, start: Array, terms: Array, dtype: str) -> Array:
+    """A sum or a product of f16 or bf16, rounded after every term as the writes of a program are.
+
+    ``start`` has the shape (cells), ``terms`` (steps, cells); a term is computed in f32.
+    """
+    total = np.ascontiguousarray(start, np.float32)
+    steps = np.ascontiguousarray(terms, np.float32)
+    if dtype == "bf16":  # whose rounding takes a quiet NaN without a payload to itself
+        total, steps = (np.where(np.isnan(v), np.float32(np.nan), v) for v in (total, steps))
+    if total.size < FEW_CELLS:
+        with suppress(OverflowError):  # what struct raises in place of an infinity
+            pairs = zip(total.tolist(), steps.T, strict=True)
+            return np.array([_cell(operator, begun, column.tolist(), dtype) for begun, column in pairs])
+    combine = np.add if operator == "+" else np.multiply
+    if dtype == "f16":
+        half = np.empty(total.shape, np.float16)
+        for step in steps:
+            combine(total, step, out=total)
+            np.copyto(half, total, casting="same_kind")
+            np.copyto(total, half)
+        return total.astype(np.float64)
+    bits, odd = total.view(np.uint32), np.empty(total.shape, np.uint32)  # bf16_bits, in place
+    sixteen, one, below, upper = map(np.uint32, (16, 1, 0x7FFF, 0xFFFF0000))
+    for step in steps:
+        combine(total, step, out=total)
+        np.right_shift(bits, sixteen, out=odd)
+        np.bitwise_and(odd, one, out=odd)
+        np.add(odd, below, out=odd)
+        np.add(bits, odd, out=bits)
+        np.bitwise_and(bits, upper, out=bits)
+    return total.astype(np.float64)
+
+
+def _cell(operator: str, total: float, terms: list[float], dtype: str) -> float:
+    """One cell of ``folded``. Raises OverflowError where a result is infinite."""
+    single, whole, half = (struct.Struct(f) for f in "fIe")
+    to_single, from_single = single.pack, single.unpack
+    if dtype == "f16":
+        to_half, from_half = half.pack, half.unpack
+        for term in terms:
+            (total,) = from_single(to_single(total + term if operator == "+" else total * term))
+            (total,) = from_half(to_half(total))
+        return total
+    to_bits, from_bits = whole.unpack, whole.pack
+    for term in terms:
+        (bits,) = to_bits(to_single(total + term if operator == "+" else total * term))
+        (total,) = from_single(from_bits((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000))
+    return total
 
 
 class Meaning:
@@ -165,15 +281,19 @@ class Meaning:
         if dtype not in FLOATS:
             return _wrap(value, dtype)
         array = op.target.array
-        exact = array in self.exact or self.dtypes[array] in ("f16", "bf16") or op.function in COMPARISONS
+        exact = array in self.exact or self.dtypes[array] in HALVES or op.function in COMPARISONS
         return rounded(value, dtype) if exact else value
 
     def stored(self, value: Array, array: str) -> Array:
         """A value as it is after a write to an array."""
         dtype = self.dtypes[array]
-        if dtype in ("f16", "bf16") or (dtype == "f32" and array in self.exact):
+        if dtype in HALVES or (dtype == "f32" and array in self.exact):
             return rounded(value, dtype)
         return _wrap(value, dtype)
+
+    def rounds(self, op: Op) -> bool:
+        """Does every write of an accumulation round, so that its terms count in the order they come in?"""
+        return op.accumulate in ("+", "*") and self.dtypes[op.target.array] in HALVES
 
     def term(self, value: Array, array: str) -> Array:
         """A term of an accumulation in the dtype that the sum is kept in."""

@@ -77,7 +77,7 @@ def common_depth(a: Leaf, b: Leaf) -> int:
 
 
 def may_regroup(program: Program, leaf: Leaf, policy: str) -> bool:
-    """May the terms of this accumulation be regrouped? (representation.md: floating-point policy)"""
+    """May the terms of this accumulation be regrouped? (docs/promises.md: no order changes an extreme)"""
     if policy != "strict" or leaf.op.accumulate in ("max", "min"):
         return True
     return not program.buffer_of[leaf.op.target.array].dtype.startswith(("f", "bf"))

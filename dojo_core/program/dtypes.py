@@ -15,6 +15,7 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Number, Op, Operand, Program
 
 FLOATS = ("f64", "f32", "f16", "bf16")
+HALVES = ("f16", "bf16")  # stored in 16 bits, computed in f32, rounded when they are written
 INTEGERS = ("i64", "i32", "i16", "i8", "u8")
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 OF_REALS = ("sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "pow")
@@ -54,7 +55,7 @@ def holds(wide: str, narrow: str) -> bool:
 
 def arithmetic(dtype: str) -> str:
     """The dtype that a processor computes in: f32 for f16 and bf16."""
-    return "f32" if dtype in ("f16", "bf16") else dtype
+    return "f32" if dtype in HALVES else dtype
 
 
 def compute_dtype(op: Op, dtypes: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""What a GPU program is: kernels, phases, thread numbers (representation.md, "GPU programs").
+"""What a GPU program is: kernels, phases, thread numbers (docs/gpu.md).
 
 A *kernel* is a perfect nest of ``:g`` scopes under unmarked ones (a loop of launches on the host), or a
 root item without ``:g``, which one thread runs. Its body is the uniform region: operations, loops, and

@@ -1,9 +1,10 @@
 """What a program computes, in float64: the meaning that generated code is checked against.
 
 f32 and f64 are not rounded, so that errors can be measured against the result. f16 and bf16 are rounded on
-every write, and so are floating-point numbers that go on into integers, which must come out exact. Integers
-wrap around. A conversion gives what its dtype holds: a floating-point number becomes an integer towards zero,
-the nearest one that there is beyond the range, and 0 where it is NaN.
+every write, sums and products after every term in the order of the text, and so are floating-point numbers
+that go on into integers, which must come out exact. Integers wrap around. A conversion gives what its dtype
+holds: a floating-point number becomes an integer towards zero, the nearest one that there is beyond the
+range, and 0 where it is NaN. docs/promises.md says what is promised of NaN, infinities and zeros.
 
 ``interpret`` evaluates logical cells, a whole scope at a time where no iteration depends on another;
 ``interpret_physical`` goes cell by cell through the addresses that ``:N``, shared buffers and
@@ -21,8 +22,16 @@ from typing import Any
 import numpy as np
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.arithmetic import ACCUMULATIONS, Array, Meaning, rounded, storage_dtype
-from dojo_core.program.dtypes import FLOATS, extremes
+from dojo_core.program.arithmetic import (
+    ACCUMULATIONS,
+    Array,
+    Combination,
+    Meaning,
+    folded,
+    rounded,
+    storage_dtype,
+)
+from dojo_core.program.dtypes import FLOATS, HALVES, extremes
 from dojo_core.program.tables import Index, Indirect, Lookup, affine
 from dojo_core.program.tree import (
     Access,
@@ -44,13 +53,14 @@ CHUNK_CELLS = 1 << 26
 _WHOLE = 2**53
 
 
-def interpret(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def interpret(program: Program, inputs: Mapping[str, Array], each_write: bool = True) -> dict[str, Array]:
     """The outputs by name, from the inputs by name, in float64 (integers in int64).
 
-    Cells that nothing writes are NaN (0 in integers). Raises ValueError for an input that is missing
-    or has another shape, IndexError for an unguarded index outside its array.
+    Without ``each_write`` a scope's sum of f16 or bf16 is rounded once, not after every term: no order of
+    its terms comes nearer. Cells that nothing writes are NaN (0 in integers). Raises ValueError for an input
+    that is missing or has another shape, IndexError for an unguarded index outside its array.
     """
-    return _Logical(program, inputs).run()
+    return _Logical(program, inputs, each_write).run()
 
 
 def interpret_physical(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -66,7 +76,7 @@ def _input(program: Program, inputs: Mapping[str, Array], array: str) -> Array:
     given = np.asarray(inputs[array])
     if given.shape != shape:
         raise ValueError(f"The input {array} has the shape {shape}, not {given.shape}.")
-    if buffer.dtype in ("f16", "bf16"):
+    if buffer.dtype in HALVES:
         return rounded(given, buffer.dtype)
     return given.astype(storage_dtype(buffer.dtype))
 
@@ -82,8 +92,12 @@ def _empty(shape: tuple[int, ...], dtype: str) -> Array:
 class _Logical:
     """Every array whole. An iterator is a range: one value where the scope runs as a loop, else all."""
 
-    def __init__(self, program: Program, inputs: Mapping[str, Array]):
+    def __init__(self, program: Program, inputs: Mapping[str, Array], each_write: bool):
         self.program, self.meaning = program, Meaning(program)
+        rounding = (leaf.op for leaf in program.leaves if each_write and self.meaning.rounds(leaf.op))
+        self.ordered = frozenset(
+            op.target.array for op in rounding
+        )  # arrays whose terms count in their order
         self.arrays: dict[str, Array] = {}
         for buffer in program.buffers:
             shape = tuple(d.size for d in buffer.dims)
@@ -105,14 +119,16 @@ class _Logical:
             self._op(node, ranges)
             return
         inner = (*sizes, node.size)
-        steps = [(0, node.size)] if _independent(node, sizes) else [(k, k + 1) for k in range(node.size)]
+        whole = _independent(node, sizes, self.ordered)
+        steps = [(0, node.size)] if whole else [(k, k + 1) for k in range(node.size)]
         for step in steps:
             for child in node.body:
                 self._node(child, (*ranges, step), inner)
 
     def _op(self, op: Op, ranges: tuple[tuple[int, int], ...]) -> None:
         self.terms = widest = math.prod(e - b for b, e in ranges)
-        contraction = self._is_contraction(op)
+        folds = op.accumulate in ("+", "*") and op.target.array in self.ordered
+        contraction = not folds and self._is_contraction(op, ranges)
         if contraction:
             used = {d for form in op.target.index for d in form.depths}
             widest = max(
@@ -129,17 +145,20 @@ class _Logical:
                     return
         if contraction:
             self._contract(op, ranges)
-        elif op.guard:
-            self._scattered(op, ranges)
+        elif op.guard or (folds and _overlapping(op.target, ranges)):
+            self._scattered(op, ranges, folds)
+        elif folds:
+            self._fold(op, ranges)
         else:
             self._strided(op, ranges)
 
-    def _is_contraction(self, op: Op) -> bool:
+    def _is_contraction(self, op: Op, ranges: Sequence[tuple[int, int]]) -> bool:
         if op.accumulate != "+" or op.function != "*" or len(op.reads) != 2 or op.guard:
             return False
         dtypes = [self.meaning.dtypes[a.array] for a in (op.target, *op.reads)]
         if dtypes[0] in FLOATS:
-            return True
+            begun = self._view(op.target, ranges)
+            return not (np.signbit(begun) & (begun == 0)).any()  # what is added to -0 may leave it so
         # Sums that float64 holds exactly: those of bytes, up to 2**37 terms.
         largest = [max(-low, high) for low, high in map(extremes, dtypes[1:])]
         return dtypes[0] != "bool" and math.prod(largest) * self.terms <= _WHOLE
@@ -176,7 +195,8 @@ class _Logical:
                 )
         return np.asarray(array[tuple(index)])
 
-    def _strided(self, op: Op, ranges: Sequence[tuple[int, int]]) -> None:
+    def _values(self, op: Op, ranges: Sequence[tuple[int, int]]) -> Array:
+        """What an operation computes over all iterators, one axis each (of length 1 where none is used)."""
         operands: list[Any] = []
         for operand in op.operands:
             if isinstance(operand, Access):
@@ -186,10 +206,23 @@ class _Logical:
             else:
                 operands.append(_grid(operand, ranges))
         value = self.meaning.computed(op, operands)
-        target = self._view(op.target, ranges)
         value = value.reshape((1,) * (len(ranges) - value.ndim) + value.shape)
+        return self.meaning.term(value, op.target.array) if op.accumulate else value
+
+    def _fold(self, op: Op, ranges: Sequence[tuple[int, int]]) -> None:
+        """A sum or product that is rounded after every term; its cells are told apart by their iterators."""
+        target = self._view(op.target, ranges)
+        extents = [e - b for b, e in ranges]
+        over = [d for d, extent in enumerate(extents) if target.shape[d] < extent]
+        terms = np.moveaxis(np.broadcast_to(self._values(op, ranges), extents), over, range(len(over)))
+        terms = terms.reshape(math.prod(extents[d] for d in over), -1)
+        dtype = self.meaning.dtypes[op.target.array]
+        target[...] = folded(op.accumulate, target.reshape(-1), terms, dtype).reshape(target.shape)
+
+    def _strided(self, op: Op, ranges: Sequence[tuple[int, int]]) -> None:
+        value = self._values(op, ranges)
+        target = self._view(op.target, ranges)
         if op.accumulate:
-            value = self.meaning.term(value, op.target.array)
             combine = ACCUMULATIONS[op.accumulate]
             for axis, (extent, (begin, end)) in enumerate(zip(target.shape, ranges, strict=True)):
                 if extent == 1 and end - begin > 1:
@@ -205,7 +238,7 @@ class _Logical:
             value = combine(target, value)
         target[...] = self.meaning.stored(value, op.target.array)
 
-    def _add_at(self, op: Op, ranges: Sequence[tuple[int, int]], value: Array, combine: np.ufunc) -> None:
+    def _add_at(self, op: Op, ranges: Sequence[tuple[int, int]], value: Array, combine: Combination) -> None:
         """An accumulation where several iterations share a cell by their sum, as in ``y[{0}+{1}]``."""
         array = self.arrays[op.target.array]
         used = [any(f.uses(d) for f in op.target.index) for d in range(len(ranges))]
@@ -239,7 +272,7 @@ class _Logical:
                 r if any(f.uses(d) for f in op.target.index) else (r[0], r[0] + 1)
                 for d, r in enumerate(ranges)
             ]
-            self._add_at(op, kept, self._as_stored(op, value), np.add)
+            self._add_at(op, kept, self._as_stored(op, value), ACCUMULATIONS["+"])
             return
         target[...] = self.meaning.stored(target + self._as_stored(op, value), op.target.array)
 
@@ -247,8 +280,8 @@ class _Logical:
         """A sum of products in the kind that its array is kept in."""
         return value.astype(storage_dtype(self.meaning.dtypes[op.target.array]), copy=False)
 
-    def _scattered(self, op: Op, ranges: Sequence[tuple[int, int]]) -> None:
-        """A guarded operation: only the iterations that the guard lets through."""
+    def _scattered(self, op: Op, ranges: Sequence[tuple[int, int]], folds: bool) -> None:
+        """An operation point by point: only the iterations that its guard lets through, in their order."""
         shape = tuple(e - b for b, e in ranges)
         chosen = np.ones(shape, bool)
         for comparison in op.guard:
@@ -288,6 +321,10 @@ class _Logical:
             array[index] = value if index or not count else value[-1]  # the last iteration's stays
             return
         value = np.broadcast_to(self.meaning.term(value, op.target.array), count)
+        if folds:
+            cells = np.ravel_multi_index(index, array.shape) if index else np.zeros(count, np.int64)
+            self._fold_at(op, np.atleast_1d(cells), np.atleast_1d(value))
+            return
         if index:
             ACCUMULATIONS[op.accumulate].at(array, index, value)
         else:
@@ -295,6 +332,19 @@ class _Logical:
                 array, ACCUMULATIONS[op.accumulate].reduce(value.ravel())
             )
         array[...] = self.meaning.stored(array, op.target.array)
+
+    def _fold_at(self, op: Op, cells: Array, terms: Array) -> None:
+        """Terms in their order into cells by their number: the first of each cell, then the second, ..."""
+        flat = self.arrays[op.target.array].reshape(-1)
+        by_cell = np.argsort(cells, kind="stable")
+        _, first, counts = np.unique(cells[by_cell], return_index=True, return_counts=True)
+        turn = np.arange(len(cells)) - np.repeat(first, counts)
+        for k in range(int(counts.max())):
+            chosen = by_cell[turn == k] if k else by_cell[first]
+            at = cells[chosen]
+            flat[at] = folded(
+                op.accumulate, flat[at], terms[None, chosen], self.meaning.dtypes[op.target.array]
+            )
 
 
 def _squeeze(view: Array, axes: list[int]) -> Array:
@@ -349,13 +399,14 @@ def _overlapping(access: Access, ranges: Sequence[tuple[int, int]]) -> bool:
 
 
 @cache
-def _independent(scope: Scope, above: tuple[int, ...]) -> bool:
+def _independent(scope: Scope, above: tuple[int, ...], ordered: frozenset[str]) -> bool:
     """May all iterations of a scope run in lockstep, child by child?
 
     A sufficient test: any two accesses to one array, one of them a write, are told apart by an index
     dimension in which the scope's iterator has one coefficient, larger than what the iterators below
-    it reach. Accumulations of one kind into the same cells commute. The iterators above are the same
-    on both sides where their coefficients are.
+    it reach. Accumulations of one kind into the same cells commute; into the arrays ``ordered``, whose sums
+    are rounded at every write, those of one operation keep their order as they are. The iterators above are
+    the same on both sides where their coefficients are.
     """
     depth = len(above)
     touched: dict[str, list[tuple[Access, str, tuple[int, ...]]]] = {}
@@ -367,10 +418,10 @@ def _independent(scope: Scope, above: tuple[int, ...]) -> bool:
             touched.setdefault(access.array, []).append((access, "", sizes))
     for accesses in touched.values():
         for k, (first, kind, sizes) in enumerate(accesses):
-            for second, other, others in accesses[k:]:
+            for j, (second, other, others) in enumerate(accesses[k:]):
                 if not kind and not other:
                     continue
-                if kind == other != "=" and kind:
+                if kind == other != "=" and (not j or first.array not in ordered or kind[0] == "m"):
                     continue
                 if not _apart(first, sizes, second, others, depth):
                     return False

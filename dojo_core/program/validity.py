@@ -2,10 +2,9 @@
 
 A logical cell is (array, full index); a physical cell is what it maps to after ``:N``, shared buffers
 and per-iteration storage. For each read, the write that defines it must land on the same physical
-cell, with no other write to that cell in between or unordered with either (representation.md, "What a
-program means"). The check goes buffer by buffer and looks only at the operations that touch it, so
-its answer is kept by that *projection* of the tree: a move that leaves a buffer's projection alone
-costs nothing there.
+cell, with no other write to that cell in between or unordered with either (docs/legality.md). The check
+goes buffer by buffer and looks only at the operations that touch it, so its answer is kept by that
+*projection* of the tree: a move that leaves a buffer's projection alone costs nothing there.
 """
 
 from __future__ import annotations

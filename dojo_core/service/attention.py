@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from dojo_core.bench.roofline import Roofline
 from dojo_core.game import Game, Position
 from dojo_core.service.analysis import Analyses, Analysis, likelihood
 from dojo_core.service.changes import copied
 from dojo_core.service.hints import Advise, Hint, advised_hint, measured_hint
+from dojo_core.service.lanes import Lanes
 from dojo_core.service.players import Player, Table
-from dojo_core.service.queue import MeasuringQueue, Task
+from dojo_core.service.queue import Task
 from dojo_core.service.scout import Scout
 from dojo_core.service.sources import Store
 from dojo_core.targets.target import GPUS, SIMULATED
@@ -26,22 +27,38 @@ SELF, START, LOOKED_AT, SELECTED, OTHER, REST_OF_LINE = range(6)
 FIRST_TIMES = 8  # moves that are timed before the machine's limit is
 
 
+class Limits(Protocol):
+    """The machine's limits for the kernels of tables."""
+
+    def known(self, table: Table) -> Roofline | None:
+        """What is kept; at once."""
+        ...
+
+    def doubtful(self, table: Table) -> bool:
+        """Whether that is nothing, or was taken on a busy machine."""
+        ...
+
+    def measure(self, table: Table) -> Roofline | None:
+        """Takes seconds and the whole machine."""
+        ...
+
+
 class Attention:
-    """One for all players. ``assemble`` makes the assembly view of an analysis, ``limit`` measures the
-    roofline of a table, ``advise`` is the pass that hints ask where no measured move is faster."""
+    """One for all players. ``assemble`` makes the assembly view of an analysis, ``limits`` are those of the
+    machine, ``advise`` is the pass that hints ask where no measured move is faster."""
 
     def __init__(
         self,
-        queue: MeasuringQueue,
+        queue: Lanes,
         store: Store,
         assemble: Callable[[Any], Any] | None = None,
-        limit: Callable[[Table], Roofline | None] | None = None,
+        limits: Limits | None = None,
         advise: Advise | None = None,
     ) -> None:
         self._queue = queue
         self._store = store
         self._assemble = assemble
-        self._limit = limit
+        self._limits = limits
         self._advise = advise
         self._analyses = Analyses()
         self._scout = Scout()
@@ -69,7 +86,7 @@ class Attention:
             if moved or again:
                 self._submit(player, table, analysis)
                 if player.assembly and analysis.assembly is None and self._assemble is not None:
-                    self._compile(player, analysis, self._assemble)
+                    self._compile(player, table, analysis, self._assemble)
         if moved:
             player.expect()
             self._scout.add(lambda: self._explore(player, table, analysis))
@@ -77,11 +94,12 @@ class Attention:
 
     def remember(self, table: Table, hashes: Sequence[str]) -> None:
         """Fetch from the records what the queue does not know yet."""
-        known = self._queue.results(table.key, hashes)
+        queue = self._queue.of(table.key)
+        known = queue.results(table.key, hashes)
         unknown = [h for h, outcome in zip(hashes, known, strict=True) if outcome is None]
         if unknown:
             try:
-                self._queue.know(table.key, self._store.known(table.workload, unknown))
+                queue.know(table.key, self._store.known(table.workload, unknown))
             except Exception:
                 log.exception("reading records failed")  # then they are measured
 
@@ -102,7 +120,9 @@ class Attention:
         finally:
             player.arrived(changed)
 
-    def _compile(self, player: Player, analysis: Analysis, assemble: Callable[[Any], Any]) -> None:
+    def _compile(
+        self, player: Player, table: Table, analysis: Analysis, assemble: Callable[[Any], Any]
+    ) -> None:
         """The assembly, made between measurements."""
 
         def work() -> None:
@@ -116,35 +136,44 @@ class Attention:
                 player.arrived()
 
         player.expect()
-        if not self._queue.errand(f"{player.id}/{analysis.program.hash}", work):
+        if not self._queue.of(table.key).errand(f"{player.id}/{analysis.program.hash}", work):
             player.arrived(changed=False)
 
     def measure_limit(self, player: Player, table: Table) -> None:
-        """Measure the machine's limit once, when the first times are there: those come first."""
+        """Show what is known of the machine's limit; measure it once where that is nothing, or was taken on a
+        busy machine, when the first times are there: those come first."""
+        limits = self._limits
         with table.lock:
-            if self._limit is None or table.limited or not player.measuring or self._queue.down:
+            if limits is None or table.game.target in (*GPUS, *SIMULATED):
+                return
+            table.roofline = limits.known(table)  # every time: another page, or a run, may have lowered it
+            if (
+                table.limited
+                or not player.measuring
+                or self._queue.of(table.key).down
+                or not limits.doubtful(table)
+            ):
                 return
             successors = player.analysis.known_successors if player.analysis is not None else None
-            if table.game.target in (*GPUS, *SIMULATED) or successors is None:
+            if successors is None:
                 return
             hashes = [table.game.start.hash, *(s.program.hash for s in successors)]
-            start, *known = self._queue.results(table.key, hashes)
+            start, *known = self._queue.of(table.key).results(table.key, hashes)
             some = min(FIRST_TIMES, len(known))
             if start is None or not start.ok or sum(outcome is not None for outcome in known) < some:
                 return
             table.limited = True
-        measure = self._limit
 
         def work() -> None:
             try:
-                table.roofline = measure(table)
+                table.roofline = limits.measure(table)
             except Exception:
                 log.exception("no roofline")
             finally:
                 player.arrived(changed=False)
 
         player.expect()
-        if not self._queue.errand(f"roofline/{table.key}", work):
+        if not self._queue.of(table.key).errand(f"roofline/{table.key}", work):
             player.arrived(changed=False)
             table.limited = False  # another game of this workload is waiting for it, which keeps it
 
@@ -158,7 +187,9 @@ class Attention:
                 return
             here = table.game.current.program.hash
             successors = analysis.known_successors or []
-            outcomes = self._queue.results(table.key, [here, *(s.program.hash for s in successors)])
+            outcomes = self._queue.of(table.key).results(
+                table.key, [here, *(s.program.hash for s in successors)]
+            )
             known = {
                 str(s.move): outcome
                 for s, outcome in zip(successors, outcomes[1:], strict=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from dojo_core.bench.roofline import Roofline
 from dojo_core.service.analysis import Analysis
+from dojo_core.service.lanes import waited_for
 from dojo_core.service.players import Player, Table
 from dojo_core.service.queue import MeasuringQueue, Outcome
 from dojo_core.service.view import Json
@@ -38,8 +39,8 @@ def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueu
         "look": {"move": player.looked_at, "diff": player.preview[:60], "why": player.reason},
         "hint": None if player.hint is None else player.hint.told(),
         "work": {"flops": table.work[0], "bytes": table.work[1]},
-        "roofline": None if table.roofline is None else roofline_view(table.roofline),
-        "queue": queue_state(player, results, queue),
+        "roofline": roofline_view(table.roofline, list(found.values())),
+        "queue": queue_state(player, game.target, results, queue),
     }  # fmt: skip
 
 
@@ -99,28 +100,37 @@ def now(player: Player, outcome: Outcome | None, running: bool, down: bool) -> J
     }
 
 
-def queue_state(player: Player, results: Sequence[Any], queue: MeasuringQueue) -> Json:
-    """How far the measuring of the moves has come, and whether it goes on."""
-    down = queue.down
+def queue_state(player: Player, target: str, results: Sequence[Any], queue: MeasuringQueue) -> Json:
+    """How far the measuring of the moves has come, whether it goes on, and if not, why."""
+    down, message = queue.down, ""
     if down:
-        state = "down"
+        state, message = "down", f"The measurer has stopped ({down}). Play goes on unmeasured."
     elif not player.measuring:
         state = "off"
     elif queue.open_tasks(player.id) or not player.explored:
         state = "measuring" if queue.serves() in (player.id, None) else "waiting"
+        wait = waited_for(target)
+        if wait is not None:
+            state, message = "locked", wait.sentence
     else:
         state = "idle"
     done = sum(isinstance(result, list) for result in results)
-    message = f"The measurer has stopped ({down}). Play goes on unmeasured." if down else ""
     left = queue.seconds_left(player.id) if state == "measuring" else None
     return {"state": state, "done": done, "total": len(results), "message": message, "left": left}
 
 
-def roofline_view(found: Roofline) -> Json:
+def roofline_view(found: Roofline | None, outcomes: Sequence[Outcome]) -> Json | None:
+    """The machine's limit, which none of the times that are shown beats."""
+    if found is None:
+        return None
+    for outcome in outcomes:
+        if outcome.ok:
+            found = found.beaten(outcome.seconds, "a program on this board")
     return {
         "seconds": found.seconds,
         "bound": found.bound,
         "gbytes_per_second": found.gbytes_per_second,
         "gflops": found.gflops,
         "pattern": found.pattern,
+        "reached": found.reached,
     }

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from dojo_core.measure.conditions import UNKNOWN, Conditions
 from dojo_core.program.tree import Program
 
 log = logging.getLogger(__name__)
@@ -44,14 +45,21 @@ class Outcome:
     median: float = 0.0
     samples: int = 0
     message: str = ""
+    conditions: Conditions = UNKNOWN
+    taken: float | None = None  # when a record's time was taken, seconds since the epoch; None: just now
+    stands: bool = True  # else it is shown, and taken again: old, of a busy machine, or of an unknown load
 
     @property
     def ok(self) -> bool:
         return self.status == "ok"
 
     def shorter(self, other: Outcome | None) -> Outcome:
-        """The one with the shorter time, where both have one; else this one, which is newer."""
-        return other if other is not None and other.ok and self.ok and other.seconds < self.seconds else self
+        """The one whose time is worth more, of equals the shorter one, where both have a time; else this one,
+        which is newer."""
+        if other is None or not (other.ok and self.ok and other.stands):
+            return self
+        mine, its = ((each.conditions.busy, each.seconds) for each in (self, other))
+        return other if its < mine else self
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,10 @@ class Bench(Protocol):
     ) -> None:
         """``careful``: with more runs; ``again``: also what is known already; ``lines``: the moves to each
         program from the start, by its hash."""
+        ...
+
+    def warm(self) -> None:
+        """Prepare what takes time, before there is something to measure."""
         ...
 
     def close(self) -> None: ...
@@ -142,6 +154,7 @@ class MeasuringQueue:
         self._down = ""
         self._faults = 0
         self._closed = False
+        self._early = False  # before anything is wanted
         self._thread: threading.Thread | None = None
 
     # ------------------------------------------------------------------ what players ask for
@@ -154,7 +167,7 @@ class MeasuringQueue:
             for order, (rank, task) in enumerate(tasks):
                 known = self._results.get(task.id)
                 # What was only looked at as a candidate is verified when it comes to the board.
-                if known is None or (known.status == "untimed" and rank == 0):
+                if known is None or not known.stands or (known.status == "untimed" and rank == 0):
                     # The start program on the board is wanted twice: with the care of the one on the board.
                     wanted[task.id] = min(
                         wanted.get(task.id, (rank, order, task)), (rank, order, task), key=_rank
@@ -184,8 +197,9 @@ class MeasuringQueue:
             self._players.pop(player, None)
 
     def begin(self) -> None:
-        """Start the measuring thread, which makes its bench at once: the first result comes sooner."""
+        """Start the measuring thread, whose bench gets ready at once: the first result comes sooner."""
         with self._lock:
+            self._early = True
             self._start()
 
     def errand(self, name: str, work: Callable[[], None]) -> bool:
@@ -292,6 +306,8 @@ class MeasuringQueue:
         bench: Bench | None = None
         try:
             bench = self._make_bench()
+            if self._early:
+                bench.warm()
         except Exception:
             log.exception(
                 "no measurer yet"

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dojo_core.bench.roofline import Roofline
 from dojo_core.faults import shortened, text_fault
 from dojo_core.game import Game, GameFull
 from dojo_core.moves import IllegalMove, MoveSyntax, why
@@ -20,13 +19,14 @@ from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
 from dojo_core.program.expressions import TextError
 from dojo_core.service import board, feed, library
-from dojo_core.service.attention import Attention
+from dojo_core.service.attention import Attention, Limits
 from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.events import client_name, sound
 from dojo_core.service.games import Games
 from dojo_core.service.hints import Advise
+from dojo_core.service.lanes import Lanes, waited_for
 from dojo_core.service.players import Player, Refused, Table
-from dojo_core.service.queue import Bench, MeasuringQueue, Outcome
+from dojo_core.service.queue import Bench, Outcome
 from dojo_core.service.sources import Kernels, SavedText, Store
 from dojo_core.service.view import Json
 
@@ -55,13 +55,13 @@ class Service:
         make_bench: Callable[[], Bench],
         lines: Path | None = None,
         assemble: Callable[[Any], Any] | None = None,
-        limit: Callable[[Table], Roofline | None] | None = None,
+        limits: Limits | None = None,
         advise: Advise | None = None,
     ) -> None:
-        self.queue = MeasuringQueue(make_bench)
+        self.queue = Lanes(make_bench)
         self.queue.begin()
         self._games = Games(store, kernels, lines)
-        self._attention = Attention(self.queue, store, assemble, limit, advise)
+        self._attention = Attention(self.queue, store, assemble, limits, advise)
         self._players: OrderedDict[str, Player] = OrderedDict()
         self._lock = threading.Lock()  # of the players' list
         self._numbers = itertools.count(1)  # of notices and downloads, so that a page shows each once
@@ -167,7 +167,7 @@ class Service:
     def known(self, table: Table, hashes: Sequence[str]) -> list[Outcome | None]:
         """What is known of programs measured against a table's start, from the records too."""
         self._attention.remember(table, hashes)
-        return list(self.queue.results(table.key, hashes))
+        return list(self.queue.of(table.key).results(table.key, hashes))
 
     def game_text(self, game: str) -> str:
         """A saved game as its text, with what has been played in it so far. Raises Refused."""
@@ -181,7 +181,7 @@ class Service:
         with table.lock:
             hashes = [position.program.hash for position in table.game.positions.values()]
         self._attention.remember(table, hashes)
-        known = zip(hashes, self.queue.results(table.key, hashes), strict=True)
+        known = zip(hashes, self.queue.of(table.key).results(table.key, hashes), strict=True)
         return {h: outcome.seconds for h, outcome in known if outcome is not None and outcome.ok}
 
     def branch(self, game: str, at: int, moves: Sequence[str], player: str = "", go: bool = False) -> int:
@@ -274,6 +274,10 @@ class Service:
                 pass  # a page that was out of sight: it is drawn anew
             case "restart":
                 self.queue.restart()
+            case "anyway":
+                wait = None if player.table is None else waited_for(player.table.game.target)
+                if wait is not None:
+                    wait.measure_anyway()
             case kind if player.table is not None:
                 with player.table.lock:
                     self._apply_at(player, player.table, client, kind, event)
@@ -301,7 +305,7 @@ class Service:
                     self._save(player, table)
 
     def _notes(self, table: Table) -> str:
-        return library.notes(feed.speed_up(table, self.queue), table.measuring)
+        return library.notes(feed.speed_up(table, self.queue.of(table.key)), table.measuring)
 
     def _save(self, player: Player, table: Table) -> None:
         if self._games.save(player.owner, table, self._notes(table)):
@@ -402,7 +406,8 @@ class Service:
             return False
         if player.pending:
             return True
-        return bool(player.measuring and not self.queue.down and self.queue.open_tasks(player.id))
+        queue = self.queue.of(player.table.key)
+        return bool(player.measuring and not queue.down and queue.open_tasks(player.id))
 
     def board_version(self, player: Player) -> str:
         """Changes whenever ``board`` would show something else."""
@@ -449,7 +454,11 @@ class Service:
             with table.lock:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)
-                return {"view": "play", **common, **feed.times(player, table, analysis, self.queue)}
+                return {
+                    "view": "play",
+                    **common,
+                    **feed.times(player, table, analysis, self.queue.of(table.key)),
+                }
 
 
 def _plain(identifier: str) -> bool:

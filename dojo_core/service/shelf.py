@@ -15,9 +15,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, product
+from typing import Any
 
 from dojo_core import kernels
 from dojo_core.bench.baselines import BASELINES
+from dojo_core.bench.roofline import Question, known
+from dojo_core.bench.summary import settled
 from dojo_core.export import Choice, NotExported, library, of_game, zipped
 from dojo_core.faults import program_fault, text_fault
 from dojo_core.game import Entry, Game, GameFull
@@ -163,6 +166,15 @@ class Shelf:
         """Another implementation's time on a board's machine, by the last comparison; None without."""
         return self.comparisons.seconds(board.start_hash, board.fingerprint, baseline)
 
+    def settled(self, document: dict[str, Any]) -> dict[str, Any]:
+        """A comparison's document by what is known of this machine's limit now, as on every page."""
+        (report, *others), spec = document["reports"], document["spec"]
+        now = None
+        if spec["kernel"] and document["fingerprint"] == this_machine().fingerprint:
+            kernel = Question(parse(spec["start"]), spec["kernel"], spec["shape"], report["flops"])
+            now = known(self.catalogue, kernel)
+        return {**document, "reports": [settled(report, now), *others]}
+
     def games(self, words: str = "", limit: int = saved.LISTED) -> list[GameCard]:
         """Saved games with moves, last played first; ``words`` must stand in title, kernel or player."""
         found = []
@@ -270,6 +282,7 @@ class Shelf:
                 continue
             name = ", ".join(filter(None, [f"record {len(seen) - 1}: {time_words(row.seconds)}", row.player]))
             details = "a record" + (f" of {row.moves} moves" if row.moves is not None else "")
+            details += f", {row.conditions.words}" if row.conditions.busy else ""
             found.append(
                 Contender("program", name[:80], record.program_text, "", "", details, row.policy, row.moves)
             )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import logging.handlers
+import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from dojo_core import kernels
-from dojo_core.bench.roofline import Roofline, roofline
+from dojo_core.bench import roofline
+from dojo_core.bench.roofline import Roofline
 from dojo_core.kernels.kernel import executed_flops, minimal_bytes
 from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.measure.places import data_directory
@@ -40,7 +43,15 @@ def outcome(measurement: Measurement) -> Outcome:
     """What the queue keeps of a measurement."""
     if measurement.status == "ok" and measurement.seconds is not None:
         median = measurement.median if measurement.median is not None else measurement.seconds
-        return Outcome("ok", measurement.seconds, median, len(measurement.samples), measurement.message)
+        return Outcome(
+            "ok",
+            measurement.seconds,
+            median,
+            len(measurement.samples),
+            measurement.message,
+            measurement.conditions,
+            measurement.taken,
+        )
     return Outcome(measurement.status, message=measurement.message)
 
 
@@ -79,7 +90,7 @@ class RecordStore:
         records = self._records.known_all(hashes, here.target, here.fingerprint, workload.policy, start)
         # A crash or a timeout may have been the machine's mood: those are tried again.
         return {
-            h: outcome(Measurement.recorded(r))
+            h: replace(outcome(Measurement.recorded(r)), stands=here.believes(r))
             for h, r in records.items()
             if r.status not in ("crash", "timeout", "refused", "cancelled")
         }
@@ -127,10 +138,12 @@ class MeasurerBench:
     def __init__(self, records: Records) -> None:
         self._records = records
         self._measurer = Measurer(records)
-        self._measurer.warm()
         self._checkers: dict[
             str, Checker
         ] = {}  # by target; each holds a process, which takes seconds to start
+
+    def warm(self) -> None:
+        self._measurer.warm()
 
     def measure(
         self,
@@ -162,9 +175,11 @@ class MeasurerBench:
                 workload, programs, effort, on_gpu, cancelled, again, records=self._records, lines=lines
             )
         elif workload.target in GPUS:
+            _yield_to_clocks()
             if not again:  # a second look would tell nothing new, and a quick one less
                 self._check(workload, programs, careful, on_result, cancelled)
         elif workload.target in SIMULATED:
+            _yield_to_clocks()
             # its cycles are always the same: no second look tells more, nor a careful one
             model, normal = snitch_measurer(), Effort.NORMAL
             model.measure(workload, programs, normal, told, cancelled, records=self._records, lines=lines)
@@ -201,6 +216,19 @@ class MeasurerBench:
             checker.close()
 
 
+BESIDE_PRIORITY = 10  # niceness: a tenth of a core that a measurement wants too
+
+
+def _yield_to_clocks() -> None:
+    """What this thread does is timed by no clock here: it waits for none, but takes little from them.
+
+    Linux keeps a niceness for each thread; the processes that it starts get the same.
+    """
+    thread = threading.get_native_id()
+    if os.getpriority(os.PRIO_PROCESS, thread) < BESIDE_PRIORITY:
+        os.setpriority(os.PRIO_PROCESS, thread, BESIDE_PRIORITY)
+
+
 def assemble(analysis: Analysis) -> Json:
     """The assembly of a position's code, as lines with their nodes."""
     try:
@@ -223,10 +251,25 @@ def start_log(home: Path) -> None:
             logging.getLogger(name).addHandler(handler)
 
 
-def limit(table: Table) -> Roofline | None:
-    """The machine's limit for the kernel of a table."""
+class MachineLimits:
+    """The machine's limits for the kernels of tables, kept in the records."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def known(self, table: Table) -> Roofline | None:
+        return roofline.known(self._records, _question(table))
+
+    def doubtful(self, table: Table) -> bool:
+        return roofline.doubtful(self._records, _question(table))
+
+    def measure(self, table: Table) -> Roofline | None:
+        return roofline.roofline(self._records, _question(table))
+
+
+def _question(table: Table) -> roofline.Question:
     game = table.game
-    return roofline(game.start, game.kernel, game.shape, table.work[0])
+    return roofline.Question(game.start, game.kernel, game.shape, table.work[0])
 
 
 def open_service(lines: Path, advise: Advise | None = None) -> Service:
@@ -237,4 +280,6 @@ def open_service(lines: Path, advise: Advise | None = None) -> Service:
     records = Records(home / "records.sqlite")
     records.prune_games(time.time() - EMPTY_GAMES_SECONDS)
     store, library = RecordStore(records), KernelLibrary()
-    return Service(store, library, lambda: MeasurerBench(records), lines, assemble, limit, advise)
+    return Service(
+        store, library, lambda: MeasurerBench(records), lines, assemble, MachineLimits(records), advise
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Origin
 from dojo_core.targets.cuda.measurer import gpu_fault, gpu_measurer
@@ -24,7 +25,13 @@ def origin(target: str) -> Origin | None:
     if target in SIMULATED:
         return origin_of_the_model()
     machine = this_machine()
-    return Origin(target, machine.fingerprint, machine.details)
+    return Origin(target, machine.fingerprint, machine.details, load_is_told())
+
+
+def gauged(target: str) -> bool:
+    """Whether a target's times here say what else the machine did."""
+    here = origin(target)
+    return here is not None and here.gauged
 
 
 def origins() -> list[Origin]:

@@ -14,6 +14,7 @@ from dojo_core.program.dtypes import (
     BEYOND,
     COMPARISONS,
     FLOATS,
+    HALVES,
     arithmetic,
     compute_dtype,
     dtypes_of,
@@ -22,7 +23,7 @@ from dojo_core.program.dtypes import (
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Number, Op, Operand, Program, Scope
 from dojo_core.targets.cpu.code import NotGeneratable
-from dojo_core.targets.cpu.conversions import HALVES, integer_literal, scalar_conversion
+from dojo_core.targets.cpu.conversions import integer_literal, scalar_conversion
 
 WRAPPING = {"+": "add", "-": "subtract", "*": "multiply", "neg": "negate"}  # of integers
 
@@ -118,7 +119,13 @@ class Scalars:
             return f"-{atom(values[0])}", dtype
         if FUNCTIONS[function].infix:
             return f"{values[0]} {function} {atom(values[1])}", dtype
+        if function in ("max", "min"):
+            return self.extreme(op, kind, values), dtype
         return f"{kind}_{function}({', '.join(values)})", dtype
+
+    def extreme(self, op: Op, kind: str, values: Sequence[str]) -> str:
+        """The maximum or minimum of two floating-point numbers, or vectors of them."""
+        return f"{kind}_{op.function}({', '.join(values)})"
 
 
 def c_type(dtype: str) -> str:

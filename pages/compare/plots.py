@@ -67,7 +67,7 @@ def roofline(found: Sequence[Line], report: dict[str, Any]) -> go.Figure | None:
     if not limits or not flops or not limits["gflops"]:
         return None
     bandwidth, peak = limits["gbytes_per_second"], limits["gflops"]
-    intensity = flops / report["bytes"] if report["bytes"] else flops / limits["bytes"]
+    intensity = flops / limits["bytes"]  # of the pattern that the limit is of: none is above the roof
     knee = peak / bandwidth
     span = [min(intensity, knee) / 8, knee, max(intensity, knee) * 8]
     figure = go.Figure()
@@ -87,7 +87,9 @@ def roofline(found: Sequence[Line], report: dict[str, Any]) -> go.Figure | None:
     rates = [flops / (line.best or 1.0) / 1e9 for line in timed]
     lowest = min([*rates, bandwidth * span[0]])
     figure.update_xaxes(
-        type="log", title_text="operations a byte (each array once)", **log_ticks(span[0], span[2])
+        type="log",
+        title_text="operations a byte (as the limit's pattern moves them)",
+        **log_ticks(span[0], span[2]),
     )
     figure.update_yaxes(type="log", title_text="GFLOP/s", **log_ticks(lowest, peak))
     figure.update_layout(legend={"orientation": "h", "y": -0.28, "font": {"size": 11}})

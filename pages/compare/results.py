@@ -9,14 +9,17 @@ import pandas as pd
 import streamlit as st
 
 from dojo_core.bench.table import Line, as_csv, lines, shown_name
+from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.service.shelf import file_name
 from pages import shell
 from pages.compare import plots
 from pages.compare.texts import texts
+from pages.shared import the_shelf
 
 
 def results(document: dict[str, Any]) -> None:
+    document = the_shelf().settled(document)
     report = document["reports"][0]
     timed = [shown_name(e) for e in report["entries"] if e["status"] == "ok"]
     title = f"{report['kernel']} {report['shape']}"
@@ -28,6 +31,7 @@ def results(document: dict[str, Any]) -> None:
     _table(found, report)
     facts = [
         f"{report['rounds']} rounds of {report['samples']} runs, in turns", report["machine_summary"],
+        Conditions(report.get("load")).words,
         f"fingerprint {document['fingerprint']}", document["time"].replace("T", " ").replace("Z", " UTC"),
     ]  # fmt: skip
     shell.facts(" · ".join(facts))

@@ -38,7 +38,9 @@ def leaderboards() -> None:
     against = shelf.baseline_seconds(board, "torch")
     found = shelf.leaderboard(board, against)
     where = shelf.machine_words(board.fingerprint, board.machine)
-    facts = [where, f"start {time_words(board.start)}"]
+    starts = [line.row for line in found.lines if line.row.program_hash == board.start_hash]
+    busy = " (machine busy: speed-ups are less)" if any(row.conditions.busy for row in starts) else ""
+    facts = [where, f"start {time_words(board.start)}{busy}"]
     if against is not None:
         facts.append(f"PyTorch {time_words(against)} (last comparison)")
     shell.facts(" · ".join(facts))

@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from dojo_core.measure.catalogue import Row
+from dojo_core.measure.conditions import BUSY_MEANS
 from dojo_core.service.shelf import time_words, when_words
 
 STATE_WORDS = {"verified": "✓ verified here", "claim": "? claim", "failed": "✕ "}
@@ -25,10 +26,16 @@ def state_words(row: Row, here: Collection[str]) -> str:
     return STATE_WORDS["verified"]
 
 
+def load_words(row: Row) -> str:
+    """What else the machine did, with a sign where that makes the time doubtful."""
+    return f"▲ {row.conditions.mark}" if row.conditions.busy else row.conditions.mark
+
+
 def record_cells(row: Row, here: Collection[str]) -> dict[str, Any]:
     """What all tables of records say of one."""
     return {
         "Time": time_words(row.seconds),
+        "Load": load_words(row),
         "Moves": row.moves,
         "Who": row.player or "–",
         "When": when_words(row.time),
@@ -40,7 +47,12 @@ def record_cells(row: Row, here: Collection[str]) -> dict[str, Any]:
 
 COLUMNS = {
     "Rank": st.column_config.NumberColumn(width=55, help="Claims have no rank."),
-    "Time": st.column_config.TextColumn(width=85, help="The best of all its runs."),
+    "Time": st.column_config.TextColumn(width=85, help="The best of its runs; of those in quiet, if any."),
+    "Load": st.column_config.TextColumn(
+        width=95,
+        help="What other processes took of the machine's cores meanwhile; empty where that is not known. "
+        f"{BUSY_MEANS}",
+    ),
     "Speed-up": st.column_config.NumberColumn(format="%.2f×", width=85, help="Over the start program."),
     "vs. PyTorch": st.column_config.NumberColumn(
         format="%.2f×", width=95, help="PyTorch's time in the last comparison here, over this one."

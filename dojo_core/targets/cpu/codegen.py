@@ -13,11 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.dtypes import (
-    FLOATS,
-    arithmetic,
-    dtypes_of,
-)
+from dojo_core.program.dtypes import FLOATS, HALVES, arithmetic, dtypes_of
 from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.printing import op_text
 from dojo_core.program.tables import Index, Indirect, Table, affine, plus
@@ -36,12 +32,7 @@ from dojo_core.program.tree import (
 from dojo_core.program.unification import Mismatch, unify
 from dojo_core.targets.cpu.chains import BARRIER, Read, Scalar, misread
 from dojo_core.targets.cpu.code import Code, NotGeneratable, Parameter
-from dojo_core.targets.cpu.conversions import (
-    HALVES,
-    scalar_conversion,
-    vector_conversion,
-    vector_type,
-)
+from dojo_core.targets.cpu.conversions import scalar_conversion, vector_conversion, vector_type
 from dojo_core.targets.cpu.limits import LOCATIONS, MARKS, MAX_LINES, cpu
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, PREAMBLE
 from dojo_core.targets.instructions import INSTRUCTIONS
@@ -100,7 +91,7 @@ class _Generator:
         self.bounds: dict[str, float] = {}
         self.pieces: dict[str, int] = {}  # heap temporaries: byte offset in the workspace
         self.locals: dict[str, dict[str, str]] = {}  # register buffers: local name -> C type
-        self.scalars = Scalars(program, self.strict, self._place)
+        self.scalars = _Scalars(program, self.strict, self._place)
         self._check()
         self.names = _names(program)
         self.owned = _owned(program)
@@ -499,6 +490,8 @@ class _Generator:
             value = f"{kind}_{WRAPPING.get(function, function)}({', '.join(values)})"
         elif function == "neg":
             value = f"-{values[0]}"
+        elif function in ("max", "min"):
+            value = self.scalars.extreme(op, kind, values)
         elif FUNCTIONS[function].infix:
             # A scalar beside a vector is broadcast by the language.
             if any(is_vector for _, is_vector in operands):
@@ -551,6 +544,24 @@ class _Generator:
             return f"{place} = {value};"
         stream = op.stream and width * DTYPE_BYTES[dtype] >= _SHORTEST
         return f"{held}_{'stream' if stream else 'store'}(&{place}, {value});"
+
+
+class _Scalars(Scalars):
+    """Scalar statements that use what the preamble has on a CPU."""
+
+    def extreme(self, op: Op, kind: str, values: Sequence[str]) -> str:
+        """Beside a number that is no NaN, one comparison: what it is compared with passes where that is NaN
+        or equal, and only a zero of the lesser sign, equal too, takes on the other one."""
+        numbers = [k for k, o in enumerate(op.operands) if isinstance(o, Number) and not math.isnan(o.value)]
+        if not numbers:
+            return super().extreme(op, kind, values)
+        (number,) = numbers[:1]
+        value = op.operands[number].value  # type: ignore[union-attr]
+        sign = "" if op.function == "max" else "-"
+        compared = "most" if op.function == "max" else "least"
+        text = f"{kind}_{compared}({values[number]}, {values[1 - number]})"
+        outranks = value == 0 and (math.copysign(1, value) > 0) == (op.function == "max")
+        return f"{sign}{kind}_abs({text})" if outranks else text
 
 
 # ---------------------------------------------------------------------------- names and owners

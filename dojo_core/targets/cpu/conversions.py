@@ -7,10 +7,8 @@ type. A floating-point number becomes an integer towards zero, the nearest one t
 
 from __future__ import annotations
 
-from dojo_core.program.dtypes import FLOATS, INTEGERS, extremes
+from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS, extremes
 from dojo_core.program.tree import DTYPE_BYTES
-
-HALVES = ("f16", "bf16")
 
 
 def vector_type(dtype: str, lanes: int) -> str:

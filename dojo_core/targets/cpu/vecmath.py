@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from dojo_core.program.dtypes import FLOATS, INTEGERS
+from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.program.unification import meaning
 from dojo_core.targets.cpu.conversions import (
-    HALVES,
     float_bounds,
     half_vectors,
     integer_functions,
@@ -82,7 +81,9 @@ INLINE void prefetch_write(const void *base, i64 bytes) {
 """
 
 # T: the type; E: its element; I: integers of the same shape; S(c): the constant c in every lane.
-# LEAST(a, b) is a < b ? a : b, so that a NaN in b passes; MAX and MIN keep a NaN on either side.
+# T_least(a, b) is a < b ? a : b, so that a NaN in b passes, and b where both are zeros. T_max and T_min are
+# maximum and minimum of IEEE 754-2019: a NaN on either side passes, and -0 is less than +0, so that no order
+# of many of them changes the result.
 
 # T_residue: x less n times ln 2, n whole, and t = n + 1.5*2**23, which made it whole. Beyond c's bounds exp
 # is inf or 0; a NaN passes.
@@ -156,9 +157,9 @@ INLINE T T_tanh(T x) {
     p = T_fma(p, z, S(-5.37397155531e-2f));
     p = T_fma(p, z, S(1.33314422036e-1f));
     p = T_fma(p, z, S(-3.33332819422e-1f));
-    T small = T_fma(p * z, x, x);
+    T small = T_fma(p * z, a, a);
     T large = S(1.0f) - S(2.0f) / (T_exp(a + a) + S(1.0f));
-    return T_select(a < S(0.625f), small, T_copysign(large, x));
+    return T_copysign(T_select(a < S(0.625f), small, large), x);
 }
 """
 
@@ -224,14 +225,15 @@ INLINE {element} {element}_fma({element} a, {element} b, {element} c) {{
 }}
 INLINE {element} {element}_least({element} a, {element} b) {{ return a < b ? a : b; }}
 INLINE {element} {element}_most({element} a, {element} b) {{ return a > b ? a : b; }}
-/* Which is larger is as good as random: one instruction, no branch. A NaN is foreseen to be rare. */
+/* Which is larger is as good as random: one instruction, no branch. NaN and zeros are foreseen to be rare:
+   a NaN makes any sum NaN, and of zeros the sum has the sign that is wanted. */
 INLINE {element} {element}_max({element} a, {element} b) {{
     {element} m = a > b ? a : b;
-    return a != a ? a + m : m;
+    return __builtin_islessgreater(a, 0) ? m : a + m;
 }}
 INLINE {element} {element}_min({element} a, {element} b) {{
     {element} m = a < b ? a : b;
-    return a != a ? a + m : m;
+    return __builtin_islessgreater(a, 0) ? m : -(-a - m);
 }}
 INLINE {element} {element}_select(int chosen, {element} a, {element} b) {{ return chosen ? a : b; }}
 INLINE {element} {element}_abs({element} x) {{ return __builtin_fabs{suffix}(x); }}
@@ -306,7 +308,7 @@ def _vector_float(element: str, lanes: int) -> str:
         f"{head}select({integers} chosen, {name} a, {name} b) {{\n"
         f"    return ({name})((({integers})a & chosen) | (({integers})b & ~chosen));\n}}\n"
     )
-    # a < b ? a : b and its twin, in x86 terms; then those that keep NaN on either side
+    # a < b ? a : b and its twin, in x86 terms
     for function, instruction, sign in (("least", "min", "<"), ("most", "max", ">")):
         one = f"return __builtin_ia32_{instruction}{p}{legacy}(a, b);"
         if wide:
@@ -314,12 +316,7 @@ def _vector_float(element: str, lanes: int) -> str:
         test = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE2__"}[size]
         plain = f"return {name}_select(a {sign} b, a, b);"
         text += f"{head}{function}({name} a, {name} b) {{\n" + _x86(test, one, plain) + "}\n"
-        kept = (
-            f"return __builtin_ia32_{instruction}{p}{legacy}_mask(a, b, a, "
-            f"__builtin_ia32_cmp{p}{bits}_mask(a, a, 7, -1{tail}{tail};"
-        )
-        plain = f"return {name}_select(a != a, a, {name}_{function}(a, b));"
-        text += f"{head}{instruction}({name} a, {name} b) {{\n" + _x86(avx512, kept, plain) + "}\n"
+    text += _ordered_extremes(name, integers, element, size)
     mask = "__INT32_MAX__" if element == "f32" else "__INT64_MAX__"
     text += f"{head}abs({name} x) {{ return ({name})(({integers})x & {mask}); }}\n"
     text += (
@@ -360,6 +357,33 @@ def _vector_float(element: str, lanes: int) -> str:
     filled = _fill(templates, name, element, integers, f"{name}_splat")
     text += filled if element == "f32" else _double(filled)
     return text + float_bounds(name, element) + wide_integers(element, lanes)
+
+
+def _ordered_extremes(name: str, integers: str, element: str, size: int) -> str:
+    """``T_max`` and ``T_min`` of a vector.
+
+    The two minima differ where one is NaN, and where both are zeros; all bits of both are a NaN again, or the
+    sign of either zero. A maximum is negative only where both are: it takes ``a`` over where that is NaN
+    (``b`` passes), and its sign bit stays where ``a`` has one. Two instructions lie between one maximum and
+    the next, of floating point both: what is computed of ``a`` alone need not wait.
+    """
+    p, bits = "ps" if element == "f32" else "pd", 8 * size
+    legacy = {64: "512", 32: "256", 16: ""}[size]
+    tail = ", 4)" if size == 64 else ")"
+    avx512 = "__AVX512DQ__" if size == 64 else "__AVX512DQ__ && defined __AVX512VL__"
+    magnitude = "__INT32_MAX__" if element == "f32" else "__INT64_MAX__"
+    sign = f"(({integers})a | {magnitude})"
+    masked = (
+        f"{name} m = __builtin_ia32_max{p}{legacy}_mask(a, b, a, "
+        f"__builtin_ia32_cmp{p}{bits}_mask(a, a, 7, -1{tail}{tail};\n"
+        f"    return __builtin_ia32_and{p}{bits}_mask(m, ({name}){sign}, m, -1);"
+    )
+    plain = f"return ({name})((({integers}){name}_most(a, b) | (a != a)) & {sign});"
+    return (
+        f"INLINE {name} {name}_min({name} a, {name} b) {{\n"
+        f"    return ({name})(({integers}){name}_least(a, b) | ({integers}){name}_least(b, a));\n}}\n"
+        f"INLINE {name} {name}_max({name} a, {name} b) {{\n" + _x86(avx512, masked, plain) + "}\n"
+    )
 
 
 _REDUCTIONS = (("sum", "add"), ("product", "multiply"), ("maximum", "max"), ("minimum", "min"))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.dtypes import FLOATS
+from dojo_core.program.dtypes import FLOATS, HALVES
 from dojo_core.program.functions import IDENTITY, LARGEST
 from dojo_core.program.gpu import (
     PRIVATE,
@@ -29,7 +29,6 @@ from dojo_core.program.printing import op_text
 from dojo_core.program.tree import DTYPE_BYTES, Access, Buffer, Leaf, Node, Op, Path, Program, Scope
 from dojo_core.program.validity import owner_path
 from dojo_core.targets.cpu.code import NotGeneratable, Parameter
-from dojo_core.targets.cpu.conversions import HALVES
 from dojo_core.targets.gpu.barriers import Barriers, barriers
 from dojo_core.targets.gpu.code import GpuCode, HostLoop, Launch, Pointer, Step
 from dojo_core.targets.gpu.conditions import direct, without_thread_dims

@@ -1,7 +1,8 @@
 """What stands before the kernels: types by dtype, and the functions that the kernels use, for CUDA and HIP.
 
-``max`` and ``min`` keep a NaN on either side, which ``fmaxf`` does not. Everything else is the device
-library's; the bounds are the CUDA programming guide's (appendix "Mathematical Functions", in ulp).
+``max`` and ``min`` keep a NaN on either side, which ``fmaxf`` does not, and order -0 below +0. Everything
+else is the device library's; the bounds are the CUDA programming guide's (appendix "Mathematical Functions",
+in ulp).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ DEVICE f32 f32_{name}(f32 a, f32 b) {{
     asm("{name}.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
     return r;
 #else
-    return a {sign} b || a != a ? a : b;
+    return {ordered};
 #endif
 }}
 """
@@ -152,10 +153,11 @@ def _function(dtype: str, name: str) -> str:
     if name.startswith("from_"):
         return to_integer(dtype, name.removeprefix("from_")).replace("INLINE", "DEVICE")
     if name in ("max", "min"):
-        sign = ">" if name == "max" else "<"
+        sign, zero = (">", "a + b") if name == "max" else ("<", "-(-a - b)")
+        ordered = f"a {sign} b || a != a ? a : a == 0 && b == 0 ? {zero} : b"
         if dtype == "f32":
-            return _MAX_NAN.format(name=name, sign=sign)
-        return f"{head}({dtype} a, {dtype} b) {{ return a {sign} b || a != a ? a : b; }}\n"
+            return _MAX_NAN.format(name=name, ordered=ordered)
+        return f"{head}({dtype} a, {dtype} b) {{ return {ordered}; }}\n"
     if name == "pow":
         return f"{head}({dtype} x, {dtype} y) {{ return pow{suffix}(x, y); }}\n"
     if name == "fma":

@@ -1,0 +1,396 @@
+"""What docs/promises.md says of values: the interpreter beside generated C, compiled directly, bit by bit.
+
+Every function and accumulation, in every dtype, on single numbers and in vectors of every width, with the
+instructions of this machine and of lesser ones, on NaN, zeros of both signs, infinities, denormals, extremes.
+"""
+
+import ctypes
+import itertools
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dojo_core import apply, parse
+from dojo_core.measure.machine import compiler_flags
+from dojo_core.measure.pool import STORED, from_double, to_double
+from dojo_core.program.arithmetic import rounded
+from dojo_core.program.dtypes import FLOATS, OF_REALS, arithmetic, extremes, holds
+from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.interpret import interpret
+from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.cpu.limits import cpu, features, vector_bytes
+from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, preamble
+from dojo_core.targets.gpu.codegen import generate as generate_gpu
+from dojo_core.targets.target import lanes_of
+from tests.compiled import load, run, run_program
+from tests.emulated import emulate
+
+FLAGS = ["-std=gnu11", *compiler_flags(), "-w", "-fPIC", "-shared", "-lm"]
+# What the compiler may use, and the widest vectors in bytes: this machine, AVX2, and what every x86-64 has.
+MACHINES = {
+    "native": ([], 64),
+    "AVX2": (["-march=haswell", "-mtune=generic"], 32),
+    "SSE2": (["-march=x86-64", "-mtune=generic"], 16),
+}
+TINY = {"f64": 5e-324, "f32": 1e-45, "f16": 6e-8, "bf16": 9.2e-41}
+LARGE = {
+    "f64": 1.7976931348623157e308,
+    "f32": 3.4028234663852886e38,
+    "f16": 65504.0,
+    "bf16": 3.3895313892515355e38,
+}
+COMPARED = ("<", "<=", ">", ">=", "==", "!=")
+UNARY = [f.name for f in FUNCTIONS.values() if f.arity == 1 and f.name not in DTYPE_BYTES]
+BINARY = [f.name for f in FUNCTIONS.values() if f.arity == 2 and f.name not in COMPARED]
+NUMBERS = ("0", "1", "-2", "inf", "-inf")  # max and min beside a number are compiled otherwise
+COUNT = 1280  # a multiple of every number of lanes
+ROWS, TERMS = 64, 64
+
+
+def special(dtype: str) -> np.ndarray:
+    """The numbers of a dtype that arithmetic goes wrong on."""
+    if dtype not in FLOATS:
+        low, high = extremes(dtype)
+        wanted = (low, low + 1, -2, -1, 0, 1, 2, 3, 7, high // 2, high - 1, high)
+        return np.array([v for v in wanted if low <= v <= high], STORED[dtype])
+    tiny, large = TINY[dtype], LARGE[dtype]
+    normal = {"f64": 2.0**-1022, "f16": 2.0**-14}.get(dtype, 2.0**-126)
+    half = [0.5, 1, 1.5, 2.5, 3, 88.75, 104.5, large / 2, large]
+    positive = [0.0, tiny, 3 * tiny, normal - tiny, normal, 0.1, *half, np.inf]
+    return from_double(np.array([np.nan, *positive, *(-v for v in positive)]), dtype)
+
+
+def numbers(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """Special numbers among ordinary ones, as they are stored."""
+    rng = np.random.default_rng(seed)
+    some = rng.choice(special(dtype), shape)
+    if dtype not in FLOATS:
+        low, high = extremes(dtype)
+        return np.where(
+            rng.random(shape) < 0.5, some, rng.integers(low, high, shape, STORED[dtype], endpoint=True)
+        )
+    return np.where(rng.random(shape) < 0.5, some, from_double(rng.standard_normal(shape) * 3, dtype))
+
+
+@cache
+def operands(dtype: str) -> dict[str, np.ndarray]:
+    """x and w, every pair of special numbers first; v; a matrix by rows and by columns, some of zeros."""
+    pairs = np.array(list(itertools.product(special(dtype), repeat=2)), STORED[dtype])
+    x, w, v = (numbers(dtype, (COUNT,), seed) for seed in range(3))
+    x[: len(pairs)], w[: len(pairs)] = pairs.T
+    rows = numbers(dtype, (ROWS, TERMS), 3)
+    if dtype in FLOATS:
+        zeros = from_double(np.random.default_rng(4).choice([0.0, -0.0], (16, TERMS)), dtype)
+        ordinary = from_double(np.random.default_rng(5).standard_normal((24, TERMS)), dtype)
+        rows[:16], rows[16:40] = zeros, ordinary
+        rows[0] = from_double(np.full(TERMS, -0.0), dtype)
+    return {"x": x, "w": w, "v": v, "r": rows, "c": np.ascontiguousarray(rows.T)}
+
+
+def expressions(dtype: str, lanes: int) -> list[str]:
+    """What is computed of x, w and v. Of what has no vector form, nothing."""
+    real, vector = dtype in FLOATS, lanes > 1
+    found = [f"{f}({{x}})" if f != "neg" else "-{x}" for f in UNARY if real or f not in OF_REALS]
+    for f in BINARY:
+        if (
+            (f in OF_REALS and not real)
+            or (vector and not FUNCTIONS[f].vector)
+            or (f == "/" and vector and not real)
+        ):
+            continue
+        found.append(f"{{x}} {f} {{w}}" if FUNCTIONS[f].infix else f"{f}({{x}},{{w}})")
+    found.append("fma({x},{w},{v})")
+    if real:
+        found += [f"{f}({{x}},{n})" for f in ("max", "min") for n in NUMBERS]
+        found += [f"{f}({n},{{x}})" for f in ("max", "min") for n in ("0", "1")]
+    if not vector:
+        found += ["select({x},{w},{v})", *(f"{{x}} {f} {{w}}" for f in COMPARED)]
+    return found
+
+
+def pointwise(dtype: str, lanes: int) -> str:
+    """A program of all expressions."""
+    place, scopes = (
+        ("{0}", f"{COUNT}") if lanes == 1 else (f"{{0}}*{lanes}+{{1}}", f"{COUNT // lanes} {lanes}:v")
+    )
+    arrays = {name: f"{name}[{place}]" for name in "xwv"}
+    written = [e.format(**arrays) for e in expressions(dtype, lanes)]
+    bools = [f" {s} " in e and s in COMPARED for e in written for s in [e.split(" ")[1] if " " in e else ""]]
+    lines = [
+        f"kernel p_{dtype}_{lanes}",
+        "in x, w, v",
+        "out " + ", ".join(f"y{k}" for k in range(len(written))),
+    ]
+    lines += [f"{a} {dtype} [{COUNT}] heap" for a in "xwv"]
+    lines += [f"y{k} {'bool' if b else dtype} [{COUNT}] heap" for k, b in enumerate(bools)]
+    lines += [f"{scopes} y{k}[{place}] = {e}" for k, e in enumerate(written)]
+    return "\n".join(lines) + "\n"
+
+
+# Operator, start (none: a number of its own for each cell), and what is done to a term.
+ACCUMULATED = [("+", "0", ""), ("+", "", ""), ("+", "0", "*"), ("*", "1", "")]
+ACCUMULATED += [("max", "-inf", ""), ("max", "", "-"), ("min", "inf", "")]
+
+
+def accumulated(dtype: str, lanes: int) -> list[tuple[str, str, str, bool]]:
+    """What is accumulated, and whether the lanes of a vector go into one cell (in an order that strict leaves
+    open), or into one each."""
+    found = [(*each, False) for each in ACCUMULATED]
+    if lanes > 1:
+        found += [(*each, True) for each in ACCUMULATED if each[0] in ("max", "min") or dtype not in FLOATS]
+    return found
+
+
+def accumulations(dtype: str, lanes: int) -> str:
+    """A program of all of them over the rows of ``r``, which are the columns of ``c``."""
+    lines, buffers = [], []
+    for number, (operator, start, function, across) in enumerate(accumulated(dtype, lanes)):
+        buffers.append(f"y{number} {dtype} [{ROWS}] heap")
+        lines.append(f"{ROWS} y{number}[{{0}}] = {start or 'v[{0}]'}")
+        if lanes == 1:
+            scopes, cell, term = f"{ROWS} {TERMS}", "{0}", "r[{0},{1}]"
+        elif across:
+            scopes, cell, term = f"{ROWS} {TERMS // lanes} {lanes}:v", "{0}", f"r[{{0}},{{1}}*{lanes}+{{2}}]"
+        else:
+            cell = f"{{1}}*{lanes}+{{2}}"
+            scopes, term = f"{TERMS} {ROWS // lanes} {lanes}:v", f"c[{{0}},{cell}]"
+        value = {"": term, "*": f"{term}*{term}", "-": f"-{term}"}[function]
+        lines.append(f"{scopes} y{number}[{cell}] {operator}= {value}")
+    outputs = ", ".join(f"y{k}" for k in range(len(buffers)))
+    head = [f"kernel a_{dtype}_{lanes}", "in v, r, c", f"out {outputs}", f"v {dtype} [{ROWS}] heap"]
+    head += [f"r {dtype} [{ROWS}, {TERMS}] heap", f"c {dtype} [{TERMS}, {ROWS}] heap", *buffers]
+    return "\n".join(head + lines) + "\n"
+
+
+@cache
+def compiled(machine: str, folder: Path) -> dict[tuple[str, str, int], tuple]:
+    """Program, code and library by kind, dtype and lanes, in one translation unit."""
+    flags, widest = MACHINES[machine]
+    sizes = tuple(s for s in vector_bytes(features()) if not widest or s <= widest)
+    made = {}
+    for dtype in DTYPE_BYTES:
+        widths = () if dtype == "bool" else (s // DTYPE_BYTES[arithmetic(dtype)] for s in sizes)
+        for lanes in (1, *widths):
+            for kind, text in (("pointwise", pointwise), ("accumulations", accumulations)):
+                program = parse(text(dtype, lanes))
+                made[kind, dtype, lanes] = program, generate(program, "strict")
+    source, shared = folder / f"{machine}.c", folder / f"{machine}.so"
+    source.write_text(preamble(sizes) + "\n".join(code.text for _, code in made.values()))
+    subprocess.run(["gcc", *FLAGS, *flags, str(source), "-o", str(shared)], check=True, timeout=300)
+    library = ctypes.CDLL(str(shared))
+    return {key: (*value, library) for key, value in made.items()}
+
+
+def given(program, dtype: str) -> dict[str, np.ndarray]:
+    """Operands as the interpreter takes them."""
+    found = {k: to_double(v, dtype) if dtype in FLOATS else v for k, v in operands(dtype).items()}
+    if "r" in program.inputs:
+        found["v"] = found["v"][:ROWS]
+    return {k: found[k] for k in program.inputs}
+
+
+def unlike(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Where two results differ: any NaN is like another, +0 is not like -0."""
+    if a.dtype.kind != "f" and b.dtype.kind != "f":
+        return a != b
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    return ~((np.isnan(a) & np.isnan(b)) | ((a == b) & (np.signbit(a) == np.signbit(b))))
+
+
+def one_by_one(operator: str, start: np.ndarray, terms: np.ndarray, dtype: str) -> np.ndarray:
+    """A sum or product of f32 or f64 as C computes it."""
+    total = start
+    for term in terms.T:
+        total = rounded(total + term if operator == "+" else total * term, dtype)
+    return total
+
+
+def allowed(expression: str, dtype: str, inputs: dict, meant: np.ndarray) -> np.ndarray | float:
+    """How far a number may be from what is meant, unrounded: 0 where it is exact once rounded."""
+    function = next((f for f in OF_REALS if expression.startswith(f"{f}(")), "")
+    if function and function != "sqrt":
+        bound = F64_ERROR_BOUND if dtype == "f64" else ERROR_BOUNDS[function]
+        bound += {"f16": 2.0**-11, "bf16": 2.0**-8}.get(dtype, 0)
+        return bound * np.abs(meant) + 2 * TINY[dtype]
+    if expression.startswith("fma") and dtype in ("f64", "f32"):  # one rounding or two
+        parts = np.abs(inputs["x"] * inputs["w"]) + np.abs(inputs["v"])
+        return parts * (2.0**-52 if dtype == "f64" else 2.0**-23) + 2 * TINY[dtype]
+    return 0.0
+
+
+def wrong_functions(machine: str, folder: Path) -> list[str]:
+    wrong = []
+    for (kind, dtype, lanes), (program, code, library) in compiled(machine, folder).items():
+        if kind != "pointwise":
+            continue
+        inputs = given(program, dtype)
+        got, meant = run(code, inputs, library), interpret(program, inputs)
+        for number, expression in enumerate(expressions(dtype, lanes)):
+            name = f"y{number}"
+            held = program.buffer_of[name].dtype
+            stored = rounded(meant[name], held) if held in FLOATS else meant[name]
+            bad = unlike(got[name], stored)
+            most = allowed(expression, dtype, inputs, meant[name])
+            if np.any(most):
+                bad &= ~(np.abs(got[name].astype(np.float64) - meant[name]) <= most)
+            for k in np.nonzero(bad)[0][:1]:
+                at = ", ".join(f"{a}={inputs[a][k]}" for a in inputs)
+                wrong.append(f"{dtype} x{lanes} {expression}: {got[name][k]}, not {stored[k]} at {at}")
+    return wrong
+
+
+def wrong_accumulations(machine: str, folder: Path) -> list[str]:
+    wrong = []
+    for (kind, dtype, lanes), (program, code, library) in compiled(machine, folder).items():
+        if kind != "accumulations":
+            continue
+        inputs = given(program, dtype)
+        got, meant = run(code, inputs, library), interpret(program, inputs)
+        for number, (operator, start, function, across) in enumerate(accumulated(dtype, lanes)):
+            name = f"y{number}"
+            expected = meant[name]
+            if operator in ("+", "*") and dtype in ("f32", "f64"):  # the interpreter rounds no term of it
+                if function == "*":
+                    near = np.abs(got[name] - expected) <= 1e-5 * np.abs(expected)
+                    expected = np.where(near | (expected > LARGE[dtype]), got[name], expected)
+                else:
+                    begun = np.full(ROWS, float(start)) if start else inputs["v"]
+                    expected = one_by_one(operator, begun, inputs["r"], dtype)
+            for k in np.nonzero(unlike(got[name], expected))[0][:1]:
+                told = f"row {k} of {operator}= {function}, from {start or inputs['v'][k]}, across: {across}"
+                wrong.append(f"{dtype} x{lanes}: {got[name][k]}, not {expected[k]} in {told}")
+    return wrong
+
+
+def wrong_widths(machine: str, folder: Path) -> list[str]:
+    """Vectors whose results are not the bits of single numbers."""
+    wrong = []
+    made = compiled(machine, folder)
+    for (kind, dtype, lanes), (program, code, library) in made.items():
+        if lanes == 1:
+            continue
+        inputs = given(program, dtype)
+        vectors, singles = run(code, inputs, library), run(made[kind, dtype, 1][1], inputs, library)
+        names = expressions if kind == "pointwise" else accumulated
+        numbered = {what: k for k, what in enumerate(names(dtype, 1))}
+        for number, what in enumerate(names(dtype, lanes)):
+            same = what if kind == "pointwise" else (*what[:3], False)
+            if unlike(vectors[f"y{number}"], singles[f"y{numbered[same]}"]).any():
+                wrong.append(f"{dtype} x{lanes} {what}")
+    return wrong
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_c_and_the_interpreter_agree_in_every_dtype_and_width(machine, tmp_path):
+    """In one test a machine, so that it is compiled once."""
+    if MACHINES[machine][1] > max(vector_bytes(features())):
+        pytest.skip("this machine has no such instructions")
+    assert not wrong_functions(machine, tmp_path)
+    assert not wrong_accumulations(machine, tmp_path)
+    assert not wrong_widths(machine, tmp_path)
+
+
+MIXED = ("{x} + {w}", "{x}*{x}", "max({x},{w})", "min({w},{x})", "+= {x}", "max= {x}*{x}")
+
+
+def mixed(target: str, narrow: str, lanes: int) -> str:
+    """Operations of a dtype on numbers of a narrower one, which it holds."""
+    place, scopes = ("{0}", "256") if lanes == 1 else (f"{{0}}*{lanes}+{{1}}", f"{256 // lanes} {lanes}:v")
+    lines = [
+        f"kernel m_{target}_{narrow}_{lanes}",
+        "in x, w",
+        "out " + ", ".join(f"y{k}" for k in range(len(MIXED))),
+    ]
+    lines += [f"x {narrow} [256] heap", f"w {target} [256] heap"]
+    lines += [f"y{k} {target} [256] heap" for k in range(len(MIXED))]
+    for number, operation in enumerate(MIXED):
+        cell, written = f"y{number}[{place}]", operation.format(x=f"x[{place}]", w=f"w[{place}]")
+        if "= " in operation:
+            lines += [f"{scopes} {cell} = w[{place}]", f"{scopes} {cell} {written}"]
+        else:
+            lines.append(f"{scopes} {cell} = {written}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_operands_of_narrower_dtypes_are_read_exactly_in_every_width():
+    made = []
+    for target, narrow in itertools.permutations(DTYPE_BYTES, 2):
+        if holds(target, narrow):
+            for lanes in (1, *lanes_of([target, narrow], cpu())[:2]):
+                program = parse(mixed(target, narrow, lanes))
+                made.append((program, target, narrow, generate(program, "strict")))
+    library = load("\n".join(code.text for *_, code in made))
+    for program, target, narrow, code in made:
+        x, w = numbers(narrow, (256,), 1), numbers(target, (256,), 2)
+        inputs = {
+            "x": to_double(x, narrow) if narrow in FLOATS else x,
+            "w": to_double(w, target) if target in FLOATS else w,
+        }
+        got, meant = run(code, inputs, library), interpret(program, inputs)
+        for number, operation in enumerate(MIXED):
+            y = meant[f"y{number}"]
+            bad = unlike(got[f"y{number}"], rounded(y, target) if target in FLOATS else y)
+            assert not bad.any(), (target, narrow, operation, np.nonzero(bad)[0][:3])
+
+
+# ---------------------------------------------------------------------------- zeros and NaN of a maximum
+
+RECIPROCAL = """\
+kernel k
+in x
+out y
+x f32 [6, 32] heap
+m f32 [6] heap
+y f32 [6] heap
+6 m[{0}] = -inf
+| 32 m[{0}] max= x[{0},{1}]
+6 y[{0}] = 1 / m[{0}]
+"""
+
+
+def zeros() -> np.ndarray:
+    """Rows of -0 with a +0 somewhere, or nowhere, and a NaN in the last."""
+    x = np.full((6, 32), -0.0, np.float32)
+    x[1, 0] = x[2, 31] = x[3, 13] = x[5, 3] = 0.0
+    x[5, 4] = np.nan
+    return x
+
+
+LANES = ["split_scope m#1@1 4", "vectorize m#1@2"]
+PARTS = [
+    "split_scope m#1@1 4",
+    "split_reduction m#1@2 p",
+    "vectorize p#1@2",
+    "vectorize p#0@1",
+    "vectorize m#1@1",
+]
+THREADS = ["split_scope m#1@1 4", "split_reduction m#1@1 p", "parallelize p#1@1"]
+OUTWARDS = ["materialise_dims m 0", "fission_scope m#0@0 m#1@1", "interchange m#1@0"]
+
+
+@pytest.mark.parametrize(
+    "moves", [LANES, PARTS, THREADS, OUTWARDS[1:]], ids=["lanes", "parts", "threads", "outwards"]
+)
+def test_no_order_of_a_maximum_changes_the_sign_of_its_zero_under_strict(moves):
+    start = program = parse(RECIPROCAL)
+    for move in moves:
+        program = apply(program, move, policy="strict")
+    expected = np.array([-np.inf, np.inf, np.inf, np.inf, -np.inf, np.nan], np.float32)
+    for version in (start, program):
+        np.testing.assert_array_equal(run_program(version, {"x": zeros()}, "strict")["y"], expected)
+        np.testing.assert_array_equal(interpret(version, {"x": zeros()})["y"], expected)
+
+
+@pytest.mark.parametrize("dialect", ["cuda", "hip"])
+def test_a_gpus_maximum_is_the_same(dialect):
+    warps = ["6:g m[{0}] = -inf", "6:g 1:b 32:w m[{0}] max= x[{0},{2}]", "6:g y[{0}] = 1 / m[{0}]"]
+    program = parse("\n".join([*RECIPROCAL.splitlines()[:-3], *warps]) + "\n")
+    got, fault = emulate(generate_gpu(program, "strict", dialect), {"x": zeros()})
+    assert not fault
+    np.testing.assert_array_equal(got["y"], interpret(program, {"x": zeros()})["y"])
