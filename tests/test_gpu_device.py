@@ -128,7 +128,7 @@ def test_writes_where_none_belong_are_noticed(array, offset, message):
     prepare = {
         "do": "prepare", "start": game.start.text, "library": built.library, "symbol": built.symbol,
         "parameters": [asdict(p) for p in code.parameters],
-        "workspace": code.workspace_bytes, "seed": 3, "worst": (), "policy": game.policy, "cache": "",
+        "workspace": code.workspace_bytes, "seed": 3, "policy": "reassoc", "worst": (), "cache": "",
     }  # fmt: skip
     assert session.answer(prepare)["status"] == "ok"
     request = {
