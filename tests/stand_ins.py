@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.measurement import Workload
+from dojo_core.measure.records import Sample
+from dojo_core.measure.speed import FIRST_ROUNDS, ROUNDS
+from dojo_core.measure.turns import take_turns
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.service import KernelCard, Player, Service
@@ -45,6 +50,7 @@ class Bench:
         cancelled: Callable[[], bool],
         again: bool = False,
         lines: Mapping[str, str] | None = None,
+        against: Program | None = None,
     ) -> None:
         self.lines.update(lines or {})
         if again:
@@ -65,6 +71,60 @@ class Bench:
 
     def warm(self) -> None:
         pass
+
+    def close(self) -> None:
+        pass
+
+
+class NoisyBench:
+    """A scripted machine: programs have true times, and every round is slowed down by what else runs.
+
+    ``times``: seconds by program hash, else 1 ms. ``load``: by which factor a run takes longer than it need,
+    drawn anew for each round and, less, for each run.
+    """
+
+    def __init__(self, times: Mapping[str, float], load: float = 1.0, seed: int = 1) -> None:
+        self.times = times
+        self.load = load
+        self.looks: list[str] = []  # programs that took turns, one entry for each time
+        self._random = random.Random(seed)
+
+    def measure(
+        self,
+        workload: Any,
+        programs: Sequence[Program],
+        careful: bool,
+        on_result: Callable[[str, Outcome], None],
+        cancelled: Callable[[], bool],
+        again: bool = False,
+        lines: Mapping[str, str] | None = None,
+        against: Program | None = None,
+    ) -> None:
+        all_of_them = [against or programs[0], *programs]
+
+        def run(order: Sequence[int]) -> list[Sample]:
+            slow = 1 + self.load * self._random.random()
+            return [Sample(1e9 * self._run(all_of_them[each], slow)) for each in order]
+
+        rounds = ROUNDS if again else FIRST_ROUNDS
+        taken = take_turns(run, len(programs), rounds, cancelled)
+        for program, turns in zip(programs, taken[1:], strict=True):
+            if against is not None:
+                self.looks.append(program.hash)
+            seconds = [sample.nanoseconds / 1e9 for sample in turns.samples]
+            ratios = tuple(turns.ratios) if against is not None else ()
+            conditions = Conditions(min(1.0, self.load / 2))
+            on_result(
+                program.hash,
+                Outcome(
+                    "ok", min(seconds), sorted(seconds)[len(seconds) // 2], len(seconds),
+                    conditions=conditions, ratios=ratios,
+                ),
+            )  # fmt: skip
+
+    def _run(self, program: Program, slow: float) -> float:
+        own = 1 + 0.1 * self.load * self._random.random() + 0.01 * self._random.random()
+        return self.times.get(program.hash, 1e-3) * slow * own
 
     def close(self) -> None:
         pass

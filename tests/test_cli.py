@@ -241,7 +241,12 @@ def test_time_measures_a_position_and_its_moves(home):
     assert [row["move"] for row in rows[1:]] == [str(m) for m in legal_moves(parse(OWN))]
     assert {row["status"] for row in rows} == {"ok"}
     table = dojo("time", "own.txt", "--moves").stdout
-    assert "1.00×" in table and "unroll y@0" in table
+    assert "speed against the position" in table and "unroll y@0" in table
+    for row in rows[1:]:  # an arrow only where the interval of the rounds leaves out 1
+        speed = row["speed"]
+        assert speed["rounds"] >= 2 and speed["low"] <= speed["value"] <= speed["high"]
+        assert speed["verdict"] != "faster" or speed["low"] > 1
+        assert speed["verdict"] != "slower" or speed["high"] < 1
     assert (home / "records.sqlite").exists()
 
 

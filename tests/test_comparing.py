@@ -14,10 +14,10 @@ import pytest
 
 from agents.curves import logged
 from dojo_core import kernels
-from dojo_core.bench.confidence import Median, median, ratio
 from dojo_core.bench.job import resolve
 from dojo_core.bench.table import as_csv, lines
 from dojo_core.game import Game
+from dojo_core.measure.confidence import Median, median, ratio
 from dojo_core.service.comparing import Comparison, Comparisons, Contender, Spec
 
 
@@ -67,7 +67,7 @@ def test_rows_have_medians_speeds_and_the_reason_where_there_is_no_time() -> Non
     told = report(entry("start", [[20.0, 22.0], [40.0, 44.0]]), entry("line", [[10.0], [10.0]]), MISSING)
     start, line, torch = lines(told, "start")
     assert line.speed is not None and (line.speed.low, line.speed.high) == (2.0, 4.0)
-    assert start.middle is not None and start.middle.value == pytest.approx(31.5e-9)
+    assert start.middle is not None and start.middle.value == pytest.approx(30e-9)
     assert torch.best is None and torch.message == "Install it: pip install torch."
 
 

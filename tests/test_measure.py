@@ -25,6 +25,7 @@ from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.measure.pool import make_pool, tolerance
 from dojo_core.measure.process import WorkerFault, WorkerProcess
 from dojo_core.measure.records import Records, Sample
+from dojo_core.measure.speed import FIRST_ROUNDS, ROUNDS
 from dojo_core.measure.trial import Trials
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Code, NotGeneratable, Parameter
@@ -461,3 +462,35 @@ def test_finals_have_inputs_of_their_own_in_every_process() -> None:
     assert len({one.seed, other.seed, usual}) == 3
     one.usual_inputs()
     assert one.seed == usual
+
+
+def test_candidates_take_turns_with_what_they_are_held_against(
+    measurer: Measurer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, told = program(START), []
+    measurer.measure(Workload(start), [start], Effort.NORMAL)
+    verified, run = [], measurer._trials.run
+    monkeypatch.setattr(
+        measurer._trials, "run", lambda candidate, *rest: verified.append(candidate) or run(candidate, *rest)
+    )
+    candidates = [program(SAME), program(SLOW), program(CRASH), start]
+    same, slow, crash, itself = measurer.measure(
+        Workload(start), candidates, against=start, on_result=lambda m: told.append(m.program_hash)
+    )
+    assert len(same.ratios) == FIRST_ROUNDS and len(same.raw) == FIRST_ROUNDS + 1
+    assert slow.ratios and max(slow.ratios) < 1 and slow.verified
+    assert crash.status == "crash" and not crash.ratios
+    assert itself.ratios == (1.0,) * ROUNDS, "one code is as fast as itself, whatever a clock says"
+    assert told[-1] == start.hash, "what they took turns with has a new time too"
+    assert len(verified) == len(candidates), "what is known of it is not found out again"
+    again = measurer.measure(Workload(start), [program(SAME)], against=start)[0]
+    assert len(again.ratios) == FIRST_ROUNDS and not again.known
+    fresh = measurer.measure(Workload(start), [program(SAME)], against=start, fresh=True)[0]
+    assert len(fresh.ratios) == ROUNDS
+
+
+def test_what_is_held_against_may_be_of_another_process_or_fail(measurer: Measurer) -> None:
+    start = program(START)
+    assert measurer.measure(Workload(start), [program(SAME)], against=start)[0].ratios
+    failing = measurer.measure(Workload(start), [program(SAME)], against=program(CRASH))[0]
+    assert failing.status == "ok" and not failing.ratios

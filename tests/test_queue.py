@@ -7,12 +7,17 @@ from collections.abc import Callable
 
 import pytest
 
+from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.speed import LOOKS
 from dojo_core.program.text import parse
-from dojo_core.service.queue import FINALISTS, MeasuringQueue, Outcome, Task
-from tests.stand_ins import TEXT, Bench
+from dojo_core.service.queue import MeasuringQueue, Outcome, Task
+from dojo_core.service.standings import FINALISTS
+from tests.stand_ins import TEXT, Bench, NoisyBench
+
+Wanted = list[tuple[int, Task]]
 
 
-def tasks(count: int, salt: int = 0, rank: int = 4) -> list[tuple[int, Task]]:
+def tasks(count: int, salt: int = 0, rank: int = 4) -> Wanted:
     found = []
     for number in range(count):
         program = parse(TEXT.replace("64", str(64 + 1000 * salt + number)))
@@ -113,26 +118,67 @@ def test_a_finished_result_is_not_measured_again() -> None:
     queue.close()
 
 
-def test_the_board_and_the_finalists_are_timed_again_and_the_shorter_time_counts() -> None:
-    bench = Bench()
-    queue = MeasuringQueue(lambda: bench)
+def test_the_fastest_are_looked_at_twice_and_a_time_of_quiet_counts_before_a_shorter_one() -> None:
     board, candidates = tasks(1, 2, rank=0), tasks(20, 1)
+    times = {task.hash: 1e-3 / (2 + n) for n, (_, task) in enumerate(candidates)}
+    bench = NoisyBench(times, load=0.0)
+    queue = MeasuringQueue(lambda: bench, clock=lambda: 0.0)
     queue.want("one", board + candidates)
     settle(lambda: queue.open_tasks("one") == 0)
-    own = board[0][1].hash
-    assert own in bench.again[: -FINALISTS - 1], "timed again between the batches"
-    refined = [h for h in bench.again if h != own]
-    assert refined == [t.hash for _, t in candidates[:FINALISTS]]
-    assert [o.seconds for o in queue.results("w", [own, refined[0]]) if o] == [0.0005, 0.0005]
-    before = list(bench.again)
+    fastest = [task.hash for _, task in candidates[-FINALISTS:]]
+    assert sorted(h for h in set(bench.looks) if bench.looks.count(h) == 2) == sorted(fastest)
+    looks = list(bench.looks)
     queue.want("one", board + candidates)
     settle(lambda: queue.open_tasks("one") == 0)
-    assert bench.again == before, "but only once"
+    assert bench.looks == looks, "but only once"
+    queue.close()
+    quiet, busy = (Outcome("ok", s, conditions=Conditions(load)) for s, load in ((2.0, 0.0), (1.0, 0.6)))
+    assert busy.better(quiet) == quiet == quiet.better(busy)
+
+
+def verdicts(queue: MeasuringQueue, board: Wanted, candidates: Wanted) -> list[str | None]:
+    speeds = queue.speeds("w", board[0][1].hash, [task.hash for _, task in candidates])
+    return [None if speed is None else speed.verdict for speed in speeds]
+
+
+@pytest.mark.parametrize("load", [0.0, 0.5, 2.0])
+def test_on_a_loaded_machine_too_what_is_equal_is_neither_faster_nor_slower(load: float) -> None:
+    board, equal, faster, slower = tasks(1, 2, rank=0), tasks(8, 1), tasks(3, 3), tasks(3, 4)
+    times = {task.hash: 1e-3 / 1.1 for _, task in faster} | {task.hash: 1.5e-3 for _, task in slower}
+    bench = NoisyBench(times, load)
+    queue = MeasuringQueue(lambda: bench, clock=lambda: 0.0)
+    queue.want("one", board + equal + faster + slower)
+    settle(lambda: queue.open_tasks("one") == 0)
+    assert not {"faster", "slower"} & set(verdicts(queue, board, equal))
+    assert set(verdicts(queue, board, slower)) == {"slower"}
+    if load < 1:
+        assert set(verdicts(queue, board, faster)) == {"faster"}
+    assert "slower" not in verdicts(queue, board, faster)
+    queue.close()
+
+
+def test_what_is_not_sure_is_timed_again_a_few_times_and_then_said_to_be_undecided() -> None:
+    board, candidates = tasks(1, 2, rank=0), tasks(1, 1)
+    bench = NoisyBench({}, load=4.0)
+    idle = [False]
+    queue = MeasuringQueue(lambda: bench, clock=lambda: 0.0, idle=lambda: idle[0])
+    queue.want("one", board + candidates)
+    settle(lambda: queue.open_tasks("one") == 0)
+    assert bench.looks == [candidates[0][1].hash] * LOOKS
+    assert verdicts(queue, board, candidates) == ["undecided"]
+    assert queue.waits_for_quiet("one")
+    bench.load, idle[0] = 0.0, True  # the other processes have ended: what they disturbed is looked at anew
+    queue.renew("one")
+    queue.want("one", board + candidates)
+    settle(lambda: queue.open_tasks("one") == 0)
+    assert len(bench.looks) > LOOKS
+    known = queue.results("w", [board[0][1].hash])[0]
+    assert known is not None and known.conditions.quiet and not queue.waits_for_quiet("one")
     queue.close()
 
 
 def test_results_asked_for_stay_and_old_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dojo_core.service.queue.KEPT_RESULTS", 2)
+    monkeypatch.setattr("dojo_core.service.standings.KEPT_RESULTS", 2)
     queue = MeasuringQueue(Bench)
     for name in ("a", "b"):
         queue.know("w", {name: Outcome("ok", 1.0)})

@@ -155,7 +155,7 @@ def test_the_app_shows_a_doubtful_time_and_takes_it_again() -> None:
     queue.know("k", {START.hash: known})
     queue.want("p", [(0, task)])
     assert queue.results("k", [START.hash]) == [known] and queue.wanted("p") == {START.hash}
-    quiet = Outcome("ok", 0.05, 0.05, 5, conditions=Conditions(0.0))
+    quiet = Outcome("ok", 0.05, 0.05, 5, conditions=Conditions(0.0), taken=4 * DAY)
     queue._store(task, quiet)  # longer, but to be believed
     queue.want("p", [(0, task)])
     assert queue.results("k", [START.hash]) == [quiet] and not queue.wanted("p")

@@ -62,7 +62,7 @@ class Request:
         )
 
 
-_TOLD = tuple(f.name for f in fields(Measurement) if f.name != "raw")
+_TOLD = tuple(f.name for f in fields(Measurement) if f.name not in ("raw", "ratios"))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,8 @@
-"""A comparison's entries as rows: medians with their intervals, ratios within rounds; and as CSV."""
+"""A comparison's entries as rows: medians of the rounds with their intervals; and as CSV.
+
+Of each round one number counts, the shortest run: times, speeds and shares of the limit all stand on it,
+so that they say the same.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,14 @@ import io
 from dataclasses import dataclass
 from typing import Any
 
-from dojo_core.bench.confidence import Median, median, ratio
+from dojo_core.measure.confidence import Median, median, ratio
 
 
 @dataclass(frozen=True)
 class Line:
-    """An entry. Times in seconds; ``speed`` is the reference's time over this one's within rounds, ``share``
-    of the machine's limit. Where there is no time, ``message`` says why."""
+    """An entry. Times in seconds: ``best`` of all runs, ``middle`` the median of the rounds' shortest runs;
+    ``speed`` is the reference's time over this one's within rounds, ``share`` of the machine's limit. Where
+    there is no time, ``message`` says why."""
 
     name: str
     kind: str
@@ -46,9 +51,8 @@ def lines(report: dict[str, Any], reference: str) -> list[Line]:
         against = known.get(reference)
         speed = ratio(entry["samples_ns"], against) if against is not None else None
         rounds = tuple(tuple(each) for each in entry["samples_ns"])
-        # Samples of a round are not independent of each other: the rounds' medians are what is repeated.
-        own = [median(each).value / 1e9 for each in rounds if each]
-        middle = median(own) if len(own) > 1 else median(flat)
+        # Samples of a round are not independent of each other: the rounds are what is repeated.
+        middle = median([min(each) / 1e9 for each in rounds if each])
         found.append(Line(*told, min(flat), middle, speed, entry.get("share"), rounds))
     return found
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -31,10 +33,15 @@ from dojo_core.cli.terminal import (
 )
 from dojo_core.game import Game
 from dojo_core.measure.conditions import age_text
-from dojo_core.measure.measurement import Measurement
+from dojo_core.measure.measurement import Effort, Measurement
+from dojo_core.measure.speed import LOOKS, in_turns
 from dojo_core.moves import apply, legal_moves
-from dojo_core.targets.origins import origin
+from dojo_core.program.tree import Program
+from dojo_core.targets.origins import origin, steadiness
 from dojo_core.targets.target import GPUS, SIMULATED
+
+if TYPE_CHECKING:
+    from dojo_core.measure.measurer import Measurer, Workload
 
 
 def time_moves(
@@ -50,24 +57,27 @@ def time_moves(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Verify and time a position, and if asked every legal move of it; what else the machine did is told.
+    """Verify and time a position, and if asked every legal move of it, in turns with the position; what else
+    the machine did is told.
+
+    ▲ and ▼ stand only where the interval of the rounds leaves out 1.
 
     For a GPU target without the device the position is verified in an emulator and compiled, without seconds.
     For snitch the number is cycles on a calibrated model.
 
     Example: [bold]dojo time softmax --moves[/bold]
     """
-    from dojo_core.measure.measurer import Effort, Measurer, Workload
+    from dojo_core.measure.measurer import Measurer, Workload
     from dojo_core.targets.cuda.measurer import gpu_fault
 
     game = played(kernel, shape, policy, line, settings, target)
     program = game.current.program
     if recorded:
-        _show(_from_records(game, all_moves), as_json)
+        _show(_from_records(game, all_moves), as_json, steadiness(game.target))
         tell_cycles(game.target)
         return
     if game.target == "cuda" and not gpu_fault():
-        _show(_on_gpu(game, all_moves), as_json)
+        _show(_on_gpu(game, all_moves), as_json, steadiness(game.target))
         return
     if game.target in GPUS:
         if all_moves:
@@ -86,15 +96,37 @@ def time_moves(
         if all_moves:
             found = legal_moves(program, game.target, game.policy)
             programs = [apply(program, m, game.target, game.policy) for m in found]
-            with progress("measuring", len({p.hash for p in programs})) as advance:
-                results = measurer.measure(workload, programs, Effort.QUICK, lambda _: advance(), fresh=True)
-            rows += [(str(m), r) for m, r in zip(found, results, strict=True)]
+            results = _in_turns(measurer, workload, program, programs)
+            rows += [(str(m), results[p.hash]) for m, p in zip(found, programs, strict=True)]
     _show(rows, as_json)
+
+
+def _in_turns(
+    measurer: Measurer, workload: Workload, position: Program, programs: list[Program]
+) -> dict[str, Measurement]:
+    """What moves lead to, timed in turns with the position; what that leaves open a few times more."""
+    results: dict[str, Measurement] = {}
+    due = list(dict.fromkeys(programs))
+    for look in range(LOOKS):
+        ratios = {h: m.ratios for h, m in results.items()}
+        own = {p.hash for p in due}
+        with progress("again, not sure yet" if look else "measuring", len(own)) as advance:
+
+            def heard(m: Measurement, own: set[str] = own, advance: Callable[[], None] = advance) -> None:
+                if m.program_hash in own:
+                    advance()
+
+            for m in measurer.measure(workload, due, Effort.QUICK, heard, fresh=look > 0, against=position):
+                results[m.program_hash] = replace(m, ratios=(*ratios.get(m.program_hash, ()), *m.ratios))
+        due = [p for p in due if len(r := results[p.hash].ratios) > 1 and not in_turns(r).decided]
+        if not due:
+            break
+    return results
 
 
 def _on_gpu(game: Game, all_moves: bool) -> list[tuple[str, Measurement]]:
     """The position and its moves, timed on the GPU with a cold second-level cache."""
-    from dojo_core.measure.measurement import Effort, Workload
+    from dojo_core.measure.measurement import Workload
     from dojo_core.targets.cuda.measurer import gpu_measurer
 
     workload = Workload(game.start, game.kernel, game.policy, game.target)
@@ -133,9 +165,11 @@ def _from_records(game: Game, all_moves: bool) -> list[tuple[str, Measurement]]:
     ]
 
 
-def _show(rows: list[tuple[str, Measurement]], as_json: bool) -> None:
-    """The position's row first; exits with 1 where it has no time."""
+def _show(rows: list[tuple[str, Measurement]], as_json: bool, steady: float | None = None) -> None:
+    """The position's row first; exits with 1 where it has no time. ``steady``: as in Measurement.speed."""
     own = rows[0][1]
+    found = [m.speed(own, steady) for _, m in rows[1:]]
+    speeds = [speed and replace(speed, final=True) for speed in found]
     if as_json:
         out.print_json(
             data=[
@@ -150,21 +184,23 @@ def _show(rows: list[tuple[str, Measurement]], as_json: bool) -> None:
                     "exclusive": m.conditions.exclusive,
                     "recorded": m.taken,
                     "message": m.message,
+                    "speed": None if speed is None else {**asdict(speed), "verdict": speed.verdict},
                 }
-                for name, m in rows
+                for (name, m), speed in zip(rows, [None, *speeds], strict=True)
             ]
         )
         return
-    table = columns("move", "time", "speed-up", "", right=("time", "speed-up"))
-    base = own.seconds
-    for name, m in sorted(rows, key=lambda r: r[1].seconds if r[1].seconds is not None else 1e9):
+    table = columns("move", "time", "speed against the position", "", right=("time",))
+    told = [(rows[0], None), *zip(rows[1:], speeds, strict=True)]
+    told.sort(key=lambda each: (each[0][1].seconds is None, -(each[1].value if each[1] else 1.0)))
+    for (name, m), speed in told:
         if m.seconds is not None:
-            ratio = f"{base / m.seconds:.2f}×" if base else ""
-            told = ["verified"] if m.verified else []
+            words = "" if speed is None else str(speed)
+            about = ["verified"] if m.verified else []
             if m.taken is not None and m is not own:
-                told.append(age_text(time.time() - m.taken))
-            told += ["machine busy"] if m.conditions.busy else []
-            table.add_row(escape(name), seconds_text(m.seconds), ratio, ", ".join(told))
+                about.append(age_text(time.time() - m.taken))
+            about += ["machine busy"] if m.conditions.busy else []
+            table.add_row(escape(name), seconds_text(m.seconds), words, ", ".join(about))
         else:
             table.add_row(
                 escape(name), "–", "", escape(f"{m.status.replace('_', ' ')}: {m.message}"[:160]), style="red"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import statistics
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from dojo_core.measure.conditions import UNKNOWN, Conditions, age_text, stands
 from dojo_core.measure.records import Record, Sample
+from dojo_core.measure.speed import Speed, apart, drift, in_turns
 from dojo_core.program.tree import Program
 
 STATUSES = (
@@ -73,6 +75,7 @@ class Measurement:
     ``verified``: every output element agreed; ``error`` the largest error in units of what is allowed.
     ``known``: taken from records or from identical code, not measured now. ``conditions``: what else the
     machine did. ``taken``: when a record was made (seconds since the epoch), None where it was measured now.
+    ``ratios``: of the time of the program that it took turns with over its own, within each round (speed.py).
     """
 
     program_hash: str
@@ -89,6 +92,31 @@ class Measurement:
     known: bool = False
     conditions: Conditions = UNKNOWN
     taken: float | None = None
+    ratios: tuple[float, ...] = ()
+
+    def with_turns(
+        self, samples: Sequence[Sample], ratios: Sequence[float], conditions: Conditions
+    ) -> Measurement:
+        """With the runs that it had in turns with another program under these conditions, and that one's time
+        over its own in each round."""
+        raw = (*self.raw, *samples)
+        timed = Measurement.timed(raw, program_hash=self.program_hash, code_hash=self.code_hash)
+        both = (self.conditions, conditions) if self.raw else (conditions,)
+        worst = max(both, key=lambda each: (each.busy, each.load or 0))
+        return replace(
+            self, samples=timed.samples, seconds=timed.seconds, median=timed.median, raw=raw, known=False,
+            taken=None, ratios=tuple(ratios), conditions=worst,
+        )  # fmt: skip
+
+    def speed(self, other: Measurement, steady: float | None = None) -> Speed | None:
+        """How many times as fast as another program: from the rounds in turns with it, else from both times,
+        of which two may differ by a factor ``steady`` at most (None: by what the machine does). None where
+        one has no time."""
+        if self.seconds is None or other.seconds is None:
+            return None
+        if len(self.ratios) > 1:
+            return in_turns(self.ratios)
+        return apart(other.seconds, self.seconds, steady or drift(other.conditions, self.conditions))
 
     @staticmethod
     def timed(raw: tuple[Sample, ...], **others: Any) -> Measurement:

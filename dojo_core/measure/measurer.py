@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -11,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from dojo_core.measure import evidence
-from dojo_core.measure.conditions import AGAIN_SECONDS, stands, worth
-from dojo_core.measure.exclusive import compiling, measured_alone
+from dojo_core.measure.conditions import AGAIN_SECONDS, UNKNOWN, stands, worth
+from dojo_core.measure.exclusive import compiling, measured_alone, measuring
 from dojo_core.measure.judging import hastened
 from dojo_core.measure.limits import (
     BATCH_KERNELS,
@@ -25,9 +26,11 @@ from dojo_core.measure.limits import (
 from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import BROKE, SETTLED, Effort, Measurement, Origin, Workload
-from dojo_core.measure.records import Records
+from dojo_core.measure.records import Records, Sample
 from dojo_core.measure.sealed import DAMAGED, Damaged
+from dojo_core.measure.speed import DRIFT_BUSY, FIRST_ROUNDS, ROUNDS
 from dojo_core.measure.trial import Compiled, Trials
+from dojo_core.measure.turns import GROUP, SAMPLE_NS, Turns, take_turns
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.build import Built, CompileError, build, code_hash
 from dojo_core.targets.cpu.code import Code, NotGeneratable
@@ -35,6 +38,8 @@ from dojo_core.targets.cpu.code import Code, NotGeneratable
 __all__ = ["Effort", "Measurement", "Measurer", "Workload"]
 
 log = logging.getLogger(__name__)
+
+LONG_SECONDS = 0.05  # a run that takes as long keeps others waiting
 
 
 class Measurer:
@@ -108,16 +113,19 @@ class Measurer:
         lines: Mapping[str, str] | None = None,
         fresh: bool = False,
         seed: int | None = None,
+        against: Program | None = None,
     ) -> list[Measurement]:
         """Verify and time programs; blocks; results in the order of ``programs``.
 
         ``on_result`` hears of each as it comes; ``cancelled`` is asked between candidates, and what is
         open then comes back as ``cancelled``. Identical code is measured once, and not at all where it is
         known with as much effort, unless ``fresh`` asks for it anyhow. ``player`` and ``lines`` (by program
-        hash, the moves from the start) go to the records; ``seed`` is of the inputs.
+        hash, the moves from the start) go to the records; ``seed`` is of the inputs. With ``against``, which
+        has been verified before, each program is timed in turns with it, known or not: ``ratios`` of its
+        result. ``on_result`` hears of ``against`` too, by the runs that it had.
         """
         with self._turn:
-            job = _Job(workload, effort, on_result, cancelled, player, lines or {}, fresh)
+            job = _Job(workload, effort, on_result, cancelled, player, lines or {}, fresh, against)
             waiting = self._candidates(job, programs)
             if waiting and effort is Effort.FINAL:
                 self._trials.renew_inputs()
@@ -187,7 +195,8 @@ class Measurer:
         found = known.outcome
         if found.status in SETTLED:
             return found
-        if found.status == "ok" and known.rank >= job.effort.rank and known.stands(self._origin.gauged):
+        enough = known.rank >= job.effort.rank and known.stands(self._origin.gauged)
+        if found.status == "ok" and enough and job.against is None:
             return found
         failures = self._failures.get(candidate.key, 0)
         if found.status in ("crash", "timeout") and self.records is not None:
@@ -216,10 +225,13 @@ class Measurer:
         if isinstance(start, str):
             self._refuse(job, batch, f"The start program cannot be measured. {start}")
             return
+        other = self._other(job)
         ahead = threading.Thread(target=self._draw_inputs, args=(job, start))
         ahead.start()
         try:
-            first, *built = self._built(job, [start, *(c.code for c in batch)])
+            first, *built = self._built(
+                job, [start, *(c.code for c in batch), *([other.code] if other else [])]
+            )
             ahead.join()
         except BaseException:  # Ctrl-C above all: the drawing may wait for others who measure
             job.stopped = True
@@ -230,24 +242,92 @@ class Measurer:
         if isinstance(first, CompileError):
             self._refuse(job, batch, f"The start program does not compile: {first.message}")
             return
-        for candidate, made in zip(batch, built, strict=True):
-            if job.cancelled():
-                return
-            if isinstance(made, CompileError):
-                outcome = candidate.outcome("compile_error", made.message)
-                if made.settled:
-                    self._settle(job, candidate, outcome)
-                else:  # told, but not kept: another day it may compile
+        judge = Compiled(job.workload.start, start, first, job.workload.policy)
+        turns = self._rounds(job, other, built.pop(), judge) if other is not None else None
+        try:
+            for candidate, made in zip(batch, built, strict=True):
+                if job.cancelled():
+                    return
+                if isinstance(made, CompileError):
+                    outcome = candidate.outcome("compile_error", made.message)
+                    if made.settled:
+                        self._settle(job, candidate, outcome)
+                    else:  # told, but not kept: another day it may compile
+                        self._tell(job, candidate, outcome)
+                    continue
+                compiled = Compiled(candidate.programs[0], candidate.code, made, job.workload.policy)
+                taken = self._taken(job, compiled, judge, self._best_of(job.workload), turns is not None)
+                if taken is None:
+                    return
+                outcome = taken
+                if outcome.status == "refused":
                     self._tell(job, candidate, outcome)
-                continue
-            taken = self._taken(job, candidate, made, start, first)
-            if taken is None:
-                return
-            outcome = taken
-            if outcome.status == "refused":
-                self._tell(job, candidate, outcome)
-            else:
-                self._settle(job, candidate, outcome)
+                elif outcome.status != "ok" or turns is None:
+                    self._settle(job, candidate, outcome)
+                else:
+                    turns.waiting.append((candidate, compiled, outcome))
+                    if len(turns.waiting) >= GROUP:
+                        self._take_turns(job, turns)
+        finally:
+            if turns is not None:
+                self._take_turns(job, turns)
+                if turns.known.raw:  # its runs in the turns are a measurement of it too
+                    as_candidate = job.results.get(turns.other.programs[0].hash, turns.known)
+                    self._settle(job, turns.other, replace(turns.known, ratios=as_candidate.ratios))
+
+    def _other(self, job: _Job) -> _Candidate | None:
+        """What the candidates are held against, if it has code."""
+        if job.against is None:
+            return None
+        code = self._code(job.against, job.workload.policy)
+        if isinstance(code, str):
+            return None
+        return _Candidate(code, code_hash(code, self._preamble), [job.against])
+
+    def _rounds(
+        self, job: _Job, other: _Candidate, made: Built | CompileError, judge: Compiled
+    ) -> _Rounds | None:
+        """What the candidates of a batch take turns with; None where it has no time."""
+        if isinstance(made, CompileError):
+            return None
+        compiled = Compiled(other.programs[0], other.code, made, job.workload.policy)
+        before = self._known.get((other.key, job.workload.start.hash, job.workload.policy))
+        known = before.outcome if before is not None else None
+        if known is None:  # of another process, say
+            known = self._taken(job, compiled, judge, None, True)
+        return (
+            None
+            if known is None or known.seconds is None
+            else _Rounds(other, compiled, judge, replace(known, raw=()))
+        )
+
+    def _take_turns(self, job: _Job, turns: _Rounds) -> None:
+        """Rounds of the candidates that wait, with what they are held against; then they are told."""
+        waiting, turns.waiting = turns.waiting, []
+        usual = turns.known.seconds or 0.0
+        same = [each for each in waiting if each[0].key == turns.other.key]
+        slow = [each for each in waiting if each not in same and _hopeless(each[2], usual)]
+        taking = [each for each in waiting if each not in same and each not in slow]
+        programs = [(turns.compiled, usual), *((made, m.seconds or 0.0) for _, made, m in taking)]
+        timed = [(made, max(1, math.ceil(SAMPLE_NS / max(1e9 * seconds, 1.0)))) for made, seconds in programs]
+
+        def run(order: Sequence[int]) -> list[Sample] | None:
+            return self._trials.round([timed[each] for each in order], turns.judge)
+
+        with measuring(job.cancelled) as claim:
+            rounds = ROUNDS if job.fresh else FIRST_ROUNDS
+            own, *taken = take_turns(run, len(taking) if claim else 0, rounds, job.cancelled)
+            meanwhile = self._trials.conditions() if own.samples else UNKNOWN
+            if own.samples and not claim.alone():
+                meanwhile = replace(meanwhile, exclusive=False)
+        taken += [Turns() for _ in taking[len(taken) :]]
+        turns.known = turns.known.with_turns(own.samples, (), meanwhile) if own.samples else turns.known
+        for (candidate, _, outcome), each in zip(taking, taken, strict=True):
+            self._settle(job, candidate, outcome.with_turns(each.samples, each.ratios, meanwhile))
+        for candidate, _, outcome in same:  # one code: they are as fast, whatever a clock says
+            self._settle(job, candidate, replace(outcome, ratios=(1.0,) * ROUNDS))
+        for candidate, _, outcome in slow:
+            self._settle(job, candidate, outcome)
 
     def _built(self, job: _Job, codes: list[Code]) -> list[Built | CompileError]:
         return build(
@@ -255,26 +335,20 @@ class Measurer:
         )
 
     def _taken(
-        self, job: _Job, candidate: _Candidate, made: Built, start: Code, first: Built
+        self, job: _Job, compiled: Compiled, judge: Compiled, best: float | None, in_turns: bool
     ) -> Measurement | None:
         """A candidate verified and timed; None where the job was cancelled."""
         for _ in range(2):
-            run = partial(
-                self._trials.run,
-                Compiled(candidate.programs[0], candidate.code, made, job.workload.policy),
-                Compiled(job.workload.start, start, first, job.workload.policy),
-                job.effort,
-                self._best_of(job.workload),
-            )
+            run = partial(self._trials.run, compiled, judge, job.effort, best, in_turns)
             try:
                 return measured_alone(run, job.cancelled)
             except Damaged:  # since it was compiled: it is made again
-                again = self._built(job, [start, candidate.code])
+                again = self._built(job, [judge.code, compiled.code])
                 if job.cancelled():
                     return None
                 if not all(isinstance(each, Built) for each in again):
                     break
-        return candidate.outcome("refused", DAMAGED)
+        return Measurement(compiled.program.hash, compiled.built.code_hash, "refused", DAMAGED)
 
     def _draw_inputs(self, job: _Job, start: Code) -> None:
         """The worker draws inputs while the compiler runs, and beside no measurement."""
@@ -394,6 +468,22 @@ class _Candidate:
 
 
 @dataclass
+class _Rounds:
+    """What candidates of a batch take turns with, and those that wait for their turns."""
+
+    other: _Candidate
+    compiled: Compiled
+    judge: Compiled  # the start program, which sets the tolerances
+    known: Measurement  # an earlier one of the other program, then that of its runs in these turns
+    waiting: list[tuple[_Candidate, Compiled, Measurement]] = field(default_factory=list)
+
+
+def _hopeless(outcome: Measurement, usual: float) -> bool:
+    """Is it so slow that its one run says it all, and more runs would keep the others waiting?"""
+    return (outcome.seconds or 0.0) > max(LONG_SECONDS, DRIFT_BUSY * usual)
+
+
+@dataclass
 class _Job:
     """One call of ``measure`` and its results so far."""
 
@@ -404,6 +494,7 @@ class _Job:
     player: str
     lines: Mapping[str, str]
     fresh: bool
+    against: Program | None = None
     stopped: bool = False
     results: dict[str, Measurement] = field(default_factory=dict)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.conditions import UNKNOWN, Conditions
 from dojo_core.measure.limits import (
     EMULATE_SECONDS,
     JUDGE_MULTIPLE,
@@ -21,10 +22,13 @@ from dojo_core.measure.measurement import Effort, Measurement
 from dojo_core.measure.places import cache_directory
 from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
 from dojo_core.measure.records import Sample
+from dojo_core.measure.sealed import Damaged
 from dojo_core.moves.worst import worst_inputs
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.build import Built
 from dojo_core.targets.cpu.code import Code
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -126,13 +130,16 @@ class Trials:
             self.close()
         return told(answer["status"], answer.get("message", ""), answer.get("error", 0.0))
 
-    def run(self, candidate: Compiled, start: Compiled, effort: Effort, best: float | None) -> Measurement:
-        """Verify and time a candidate; ``best``: seconds of the fastest one known. The machine is held."""
+    def run(
+        self, candidate: Compiled, start: Compiled, effort: Effort, best: float | None, once: bool = False
+    ) -> Measurement:
+        """Verify and time a candidate; ``best``: seconds of the fastest one known; ``once``: with one sample,
+        as rounds will follow. The machine is held."""
         seconds = self._run_seconds * start.sets
         request = {
             "do": "measure",
             **candidate.request,
-            "samples": effort.samples,
+            "samples": 1 if once else effort.samples,
             "patience": effort.patience,
             "budget_ns": 1e9 * (effort.budget or self._run_seconds * 0.4),
             "cutoff_ns": 1e9 * best * effort.cutoff if best is not None else 0.0,
@@ -171,6 +178,41 @@ class Trials:
                 conditions=conditions_of(answer),
             )
         raise AssertionError("unreachable")
+
+    def round(self, programs: Sequence[tuple[Compiled, int]], start: Compiled) -> list[Sample] | None:
+        """One sample of each program, of so many runs, in the order given; all have been verified here. The
+        machine is held. None where that failed, which the log tells: no one of them can be blamed for it."""
+        told = [{**program.request, "repeats": repeats} for program, repeats in programs]
+        seconds = self._run_seconds * len(programs)
+        request = {"do": "round", "programs": told, "cpu_seconds": self._cpu_seconds(seconds)}
+        try:
+            answer = self._prepared(start).ask(request, seconds)
+        except WorkerDied as death:
+            self._worker = None
+            log.warning("a round ended: %s", death)
+            return None
+        except (WorkerFault, Unmeasurable, Damaged) as fault:
+            log.warning("a round ended: %s", fault)
+            return None
+        if answer["status"] != "ok":
+            log.warning("a round ended: %s", answer["message"])
+            if answer.get("spoilt"):
+                self.close()
+            return None
+        return [Sample(*sample) for sample in answer["samples"]]
+
+    def conditions(self) -> Conditions:
+        """Under which the last rounds were taken."""
+        if self._worker is not None:
+            try:
+                return Conditions(
+                    self._worker.ask({"do": "load", "cpu_seconds": self._cpu_seconds(1)}, 5)["load"]
+                )
+            except WorkerDied:
+                self._worker = None
+            except WorkerFault:
+                self.close()
+        return UNKNOWN
 
     def _prepared(self, start: Compiled) -> WorkerProcess:
         """The worker, holding the workload. Raises Unmeasurable."""

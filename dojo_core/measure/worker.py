@@ -17,6 +17,7 @@ import resource
 import sys
 import threading
 import traceback
+from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ SHORTEST_SAMPLE_NS = 50_000.0  # a shorter run is repeated within a sample, so t
 WARM_BELOW_NS = 2e6  # so quick a kernel is run once more before it is timed
 # Adversarial rows do not change the time of a kernel that works on a hundred times more.
 NEGLIGIBLE_ROWS = 0.01
+LOADED = 32  # kernels that stay loaded: more than take turns in a round
 
 Answer = dict[str, Any]
 
@@ -68,6 +70,7 @@ class Prepared:
         self.pool = pool = judgements[0].pool
         self.outputs = [p for p in parameters if p.role == "out"]
         self.workspace: dojo_native.Buffer | None = None
+        self.turn = 0  # which set the next run of a round begins with
         self._stagger = 0
 
         self.judged = self._set(pool.inputs)
@@ -118,6 +121,13 @@ class Prepared:
         self.workspace.poison("f32")
         return self.workspace
 
+    def room(self, size: int) -> dojo_native.Buffer | None:
+        """A workspace of at least this size, as the last run left it: several programs may share it. Raises
+        NoRoom."""
+        if size and (self.workspace is None or self.workspace.bytes < size):
+            return self.space(size)
+        return self.workspace if size else None
+
     def _load(self, judgement: Judgement) -> None:
         if judgement is self._loaded:
             return
@@ -128,6 +138,10 @@ class Prepared:
                 np.frombuffer(memoryview(buffer), np.uint8)[:] = given.reshape(-1).view(np.uint8)
                 buffer.protect(True)
         self._loaded = judgement
+
+    def load_timed(self) -> None:
+        """Have the inputs in place that programs are timed on, whatever was judged last."""
+        self._load(self.judgements[0])
 
     def run(
         self, kernel: dojo_native.Kernel, workspace_bytes: int, judgement: Judgement
@@ -200,10 +214,24 @@ class Worker:
     def __init__(self) -> None:
         self.workload: Prepared | None = None
         self.gauge = Gauge()
+        self._loaded: OrderedDict[tuple[str, str], dojo_native.Kernel] = OrderedDict()  # used last at the end
+
+    def kernel(self, request: Answer) -> dojo_native.Kernel:
+        """The code that a request names; what takes turns stays loaded, so that no run is its first. Raises
+        Damaged where its file is no longer what was compiled."""
+        key = (request["library"], request["symbol"])
+        if key not in self._loaded:
+            with sealed.loadable(Path(request["library"])) as library:
+                self._loaded[key] = dojo_native.Kernel(library, request["symbol"])
+        self._loaded.move_to_end(key)
+        while len(self._loaded) > LOADED:
+            self._loaded.popitem(last=False)
+        return self._loaded[key]
 
     def prepare(self, request: Answer) -> Answer:
         """Inputs, references and buffers of a workload."""
         self.workload = None  # free its memory first
+        self._loaded.clear()
         parameters = tuple(
             Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["role"]) for p in request["parameters"]
         )
@@ -215,7 +243,7 @@ class Worker:
     def judge(self, request: Answer) -> Answer:
         """Run the start program: what it is off by sets the tolerances."""
         workload = self._ready()
-        kernel = self._kernel(request)
+        kernel = self.kernel(request)
         for judgement in reversed(workload.judgements):
             workload.run(kernel, request["workspace"], judgement)
             for p, buffer in zip(workload.parameters, workload.judged, strict=True):
@@ -236,7 +264,7 @@ class Worker:
         workload = self._ready()
         self.gauge.begin()
         calibration = dojo_native.calibrate()
-        kernel = self._kernel(request)
+        kernel = self.kernel(request)
         fault, error, first = workload.verdict(kernel, request["workspace"], request["bound"])
         if fault is not None:
             return fault
@@ -267,6 +295,27 @@ class Worker:
         load = self.gauge.share()
         return {"status": "ok", "samples": samples, "error": error, "calibration": calibration, "load": load}
 
+    def round(self, request: Answer) -> Answer:
+        """One sample of each program of a round, in the order given; all have been verified."""
+        workload = self._ready()
+        workload.load_timed()
+        self.gauge.begin()
+        programs = request["programs"]
+        space = workload.room(max(program["workspace"] for program in programs))
+        samples = []
+        for program in programs:
+            repeats = program["repeats"]
+            space_of_it = space if program["workspace"] else None
+            first, workload.turn = workload.turn, workload.turn + repeats
+            samples += self.kernel(program).time(
+                workload.sets, space_of_it, 1, repeats, first=first % len(workload.sets)
+            )
+        return workload.damage() or {"status": "ok", "samples": samples}
+
+    def load(self, request: Answer) -> Answer:
+        """What others took of the machine during the last rounds."""
+        return {"status": "ok", "load": self.gauge.share()}
+
     def verify(self, request: Answer) -> Answer:
         """Run one candidate and compare, without a time: what the emulator runs has none."""
         workload = self._ready()
@@ -279,12 +328,6 @@ class Worker:
             return {"status": "wrong_result", "message": threads}
         return fault or workload.damage() or {"status": "ok", "error": error}
 
-    @staticmethod
-    def _kernel(request: Answer) -> dojo_native.Kernel:
-        """The function that was compiled. Raises Damaged where its file is no longer what was compiled."""
-        with sealed.loadable(Path(request["library"])) as library:
-            return dojo_native.Kernel(library, request["symbol"])
-
     def _ready(self) -> Prepared:
         if self.workload is None:
             raise RuntimeError("no workload prepared")
@@ -295,6 +338,8 @@ class Worker:
             "prepare": self.prepare,
             "judge": self.judge,
             "measure": self.measure,
+            "round": self.round,
+            "load": self.load,
             "verify": self.verify,
         }
         try:

@@ -16,6 +16,7 @@ from dojo_core.service.players import Player, Table
 from dojo_core.service.queue import Task
 from dojo_core.service.scout import Scout
 from dojo_core.service.sources import Store
+from dojo_core.targets.origins import steadiness
 from dojo_core.targets.target import GPUS, SIMULATED
 
 log = logging.getLogger(__name__)
@@ -187,15 +188,11 @@ class Attention:
                 return
             here = table.game.current.program.hash
             successors = analysis.known_successors or []
-            outcomes = self._queue.of(table.key).results(
-                table.key, [here, *(s.program.hash for s in successors)]
-            )
-            known = {
-                str(s.move): outcome
-                for s, outcome in zip(successors, outcomes[1:], strict=True)
-                if outcome is not None
-            }
-            found = measured_hint(at, analysis, outcomes[0], known)
+            hashes = [s.program.hash for s in successors]
+            queue, steady = self._queue.of(table.key), steadiness(table.game.target)
+            speeds = queue.speeds(table.key, here, hashes, steady)
+            moves = [str(s.move) for s in successors]
+            found = measured_hint(at, analysis, dict(zip(moves, speeds, strict=True)))
             if found is None and self._advise is not None:
                 player.hint = Hint(at, "waiting")
                 player.expect()
@@ -222,11 +219,11 @@ class Attention:
         if not player.measuring:
             self._queue.drop(player.id)
             return
-        game = table.game
+        game, steady = table.game, steadiness(table.game.target)
 
         def task(position: Position) -> Task:
             program = position.program
-            return Task(table.key, table.workload, program, program.hash, _moves_to(game, position))
+            return Task(table.key, table.workload, program, program.hash, _moves_to(game, position), steady)
 
         tasks = [(SELF, task(game.current)), (START, task(game.positions[0]))]
         tasks += [(REST_OF_LINE, task(p)) for p in game.line()[1:-1]]
@@ -243,7 +240,7 @@ class Attention:
         seen: dict[str, int] = {}
         ranked: list[tuple[tuple[int, int, int], Task]] = []
         chosen = player.selection
-        here = _moves_to(table.game, table.game.current)
+        here, steady = _moves_to(table.game, table.game.current), steadiness(table.game.target)
         for row, successor in zip(analysis.rows, successors, strict=True):
             name = successor.move.name
             rank = OTHER
@@ -254,7 +251,8 @@ class Attention:
             turn = seen.get(name, 0)
             seen[name] = turn + 1
             line = f"{here}\n{row['text']}" if here else row["text"]
-            task = Task(table.key, table.workload, successor.program, successor.program.hash, line)
+            program = successor.program
+            task = Task(table.key, table.workload, program, program.hash, line, steady)
             ranked.append(((rank, turn // 2, likelihood(name)), task))
         ranked.sort(key=lambda entry: entry[0])
         return [(rank, task) for (rank, _, _), task in ranked]

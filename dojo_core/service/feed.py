@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from dojo_core.bench.roofline import Roofline
+from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.speed import Speed
+from dojo_core.service import yardstick
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.lanes import waited_for
 from dojo_core.service.players import Player, Table
 from dojo_core.service.queue import MeasuringQueue, Outcome
 from dojo_core.service.view import Json
+from dojo_core.targets.origins import steadiness
 
 # What stands for a move's time while there is none (the page's words for them are in moves.js).
 WAITING, RUNNING, NOT_ASKED = 0, 1, 2
@@ -22,18 +26,24 @@ def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueu
     hashes = {p.id: p.program.hash for p in game.positions.values()}
     outcomes = zip(hashes, queue.results(table.key, list(hashes.values())), strict=True)
     found = {number: outcome for number, outcome in outcomes if outcome is not None}
-    start, best = found.get(0), fastest(found)
+    start, best = yardstick_of(table, found.get(0)), fastest(found)
     running = queue.running(table.key)
     results = move_results(player, table, analysis, queue, running)
+    again = yardstick.better(start, found.get(0))
     return {
         "game": game.id,
         "position": game.cursor,
         "now": now(player, found.get(game.cursor), hashes[game.cursor] in running, bool(queue.down)),
-        "start": start.seconds if start is not None and start.ok else None,
+        "start": None if start is None else start.seconds,
+        "yardstick": None if start is None else {
+            **yardstick.provenance(start), "again": yardstick.told(again)
+        },
+        "last": last_move(table, queue),
         "best": None if best is None else {
             "id": best[1], "seconds": best[0], "ply": len(game.line(best[1])) - 1
         },
         "times": {str(number): o.seconds if o.ok else o.status for number, o in found.items()},
+        "provenance": {str(number): yardstick.provenance(o) for number, o in found.items() if o.ok},
         "results": results,
         "explored": player.explored,  # what is known of the moves is in the results
         "look": {"move": player.looked_at, "diff": player.preview[:60], "why": player.reason},
@@ -55,27 +65,67 @@ def speed_up(table: Table, queue: MeasuringQueue) -> float | None:
     hashes = [table.game.positions[number].program.hash for number in numbers]
     known = zip(numbers, queue.results(table.key, hashes), strict=True)
     found = {number: outcome for number, outcome in known if outcome is not None}
-    start, best = found.get(0), fastest(found)
-    return start.seconds / best[0] if best and start is not None and start.ok and best[0] > 0 else None
+    start, best = yardstick_of(table, found.get(0)), fastest(found)
+    return start.seconds / best[0] if best and start is not None and best[0] > 0 else None
+
+
+def yardstick_of(table: Table, now: Outcome | None) -> Outcome | None:
+    """The start's time that a game's speed-ups stand on; ``now``: as it is known now. The table is locked."""
+    if now is not None and now.ok and (table.yardstick is None or len(table.game.positions) == 1):
+        table.yardstick = now
+    return table.yardstick
+
+
+def start_again(table: Table, queue: MeasuringQueue) -> Outcome | None:
+    """The start's time as it is known now, where it is another than speed-ups stand on."""
+    return yardstick.better(table.yardstick, queue.results(table.key, [table.game.start.hash])[0])
+
+
+def last_move(table: Table, queue: MeasuringQueue) -> list[Any] | None:
+    """How fast the position on the board is against the one before it."""
+    here = table.game.current
+    if here.parent is None:
+        return None
+    before = table.game.positions[here.parent].program.hash
+    steady = steadiness(table.game.target)
+    speed = queue.speeds(table.key, before, [here.program.hash], steady)[0]
+    return None if speed is None else speed_view(speed)
+
+
+def speed_view(speed: Speed) -> list[Any]:
+    """[verdict, value, low, high, rounds]"""
+    return [speed.verdict, *(float(f"{x:.4g}") for x in (speed.value, speed.low, speed.high)), speed.rounds]
+
+
+def machine(conditions: Conditions) -> Json:
+    """What else the machine does now."""
+    return {
+        "busy": conditions.busy, "quiet": conditions.quiet, "words": str(conditions),
+        "share": round(100 * (conditions.load or 0.0)),
+    }  # fmt: skip
 
 
 def move_results(
     player: Player, table: Table, analysis: Analysis, queue: MeasuringQueue, running: set[str]
 ) -> list[Any]:
-    """For each legal move: [seconds, median], or [failure, message], or one of the numbers above."""
+    """For each legal move: [seconds, median, verdict, value, low, high, rounds], the last five of the speed
+    against the position on the board, where that has a time; or [failure, message], or a number above."""
     successors = analysis.known_successors
     if successors is None:
         return [WAITING if player.measuring else NOT_ASKED] * len(analysis.moves)
     hashes = [s.program.hash for s in successors]
     wanted = queue.wanted(player.id) if player.explored else set(hashes)
     results: list[Any] = []
-    for program_hash, outcome in zip(hashes, queue.results(table.key, hashes), strict=True):
+    here, steady = table.game.current.program.hash, steadiness(table.game.target)
+    outcomes = queue.results(table.key, hashes)
+    speeds = queue.speeds(table.key, here, hashes, steady)
+    for program_hash, outcome, speed in zip(hashes, outcomes, speeds, strict=True):
         if outcome is None:
             waiting = RUNNING if program_hash in running else WAITING
             asked = player.measuring and (program_hash in wanted or program_hash in running)
             results.append(waiting if asked else NOT_ASKED)
         elif outcome.ok:
-            results.append([outcome.seconds, outcome.median])
+            results.append([outcome.seconds, outcome.median, *([] if speed is None else speed_view(speed))])
         else:
             results.append([outcome.status, outcome.message[:600]])
     return results
@@ -97,6 +147,7 @@ def now(player: Player, outcome: Outcome | None, running: bool, down: bool) -> J
         "median": outcome.median,
         "spread": max(0.0, spread),
         "about": outcome.message,  # on a GPU: registers, shared memory, occupancy
+        **yardstick.provenance(outcome),
     }
 
 

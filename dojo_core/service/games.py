@@ -14,7 +14,7 @@ from dojo_core.line import RecordedLine, read_line
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.service import library
+from dojo_core.service import library, yardstick
 from dojo_core.service.merging import merge
 from dojo_core.service.players import Refused, Table
 from dojo_core.service.sources import SCHOOL_GAMES, KernelCard, Kernels, SavedText, Store
@@ -116,6 +116,7 @@ class Games:
         game.id = game_id
         table = self.table(game)
         table.measuring = library.measured(saved.text)
+        table.yardstick = yardstick.read(saved.text)
         table.noted = library.notes_in(saved.text)
         table.stored = saved.text
         return table

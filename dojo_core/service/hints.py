@@ -10,14 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dojo_core.game import Game
+from dojo_core.measure.speed import Speed
 from dojo_core.moves import Move, places
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.tree import Program
 from dojo_core.service.analysis import Analysis, shown_parts, words_for
-from dojo_core.service.queue import Outcome
 from dojo_core.service.view import Json, paths_text
 
-NOISE = 1.03  # within this factor two times of one round are not told apart (dom.js has the same)
 KIND, PLACE, MOVE = 1, 2, 3
 
 # A pass: the moves that it would play from a game's cursor on.
@@ -53,18 +52,14 @@ class Hint:
         return shown
 
 
-def measured_hint(
-    at: tuple[str, int], analysis: Analysis, now: Outcome | None, known: Mapping[str, Outcome]
-) -> Hint | None:
-    """The fastest of the moves measured (``known``: by their text), if faster than now by more than noise."""
-    if now is None or not now.ok:
-        return None
-    timed = {text: outcome.seconds for text, outcome in known.items() if outcome.ok and outcome.seconds > 0}
-    best = min(timed, key=lambda text: timed[text], default=None)
-    if best is None or now.seconds / timed[best] <= NOISE:
+def measured_hint(at: tuple[str, int], analysis: Analysis, speeds: Mapping[str, Speed | None]) -> Hint | None:
+    """The fastest of the moves (``speeds``: by their text, against now) that are surely faster."""
+    faster = {text: speed for text, speed in speeds.items() if speed and speed.verdict == "faster"}
+    best = max(faster, key=lambda text: faster[text].value, default=None)
+    if best is None:
         return None
     move = next(move for move in analysis.moves if str(move) == best)
-    return _hint(at, "measured", analysis.program, move, now.seconds / timed[best])
+    return _hint(at, "measured", analysis.program, move, faster[best].value)
 
 
 def advised_hint(at: tuple[str, int], game: Game, advise: Advise) -> Hint:

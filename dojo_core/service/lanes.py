@@ -16,8 +16,10 @@ class Lanes:
     The key of a workload ends with its target (``Games.table``).
     """
 
-    def __init__(self, make_bench: Callable[[], Bench]) -> None:
+    def __init__(self, make_bench: Callable[[], Bench], idle: Callable[[], bool] = lambda: True) -> None:
+        """``idle``: as ``MeasuringQueue`` has it."""
         self._make_bench = make_bench
+        self._idle = idle
         self._lock = threading.Lock()
         self._queues: dict[str, MeasuringQueue] = {}
 
@@ -26,7 +28,7 @@ class Lanes:
         target = key.rpartition("/")[2]
         with self._lock:
             if target not in self._queues:
-                self._queues[target] = MeasuringQueue(self._make_bench)
+                self._queues[target] = MeasuringQueue(self._make_bench, idle=self._idle)
             return self._queues[target]
 
     def _all(self) -> list[MeasuringQueue]:
@@ -61,6 +63,10 @@ class Lanes:
     def open_tasks(self, player: str) -> int:
         """How many programs the player still waits for."""
         return sum(queue.open_tasks(player) for queue in self._all())
+
+    def waits_for_quiet(self, player: str) -> bool:
+        """Would more be timed again for the player, did the machine do nothing else?"""
+        return any(queue.waits_for_quiet(player) for queue in self._all())
 
     def serves(self) -> str | None:
         """A player whose batch is being measured."""

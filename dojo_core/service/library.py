@@ -1,7 +1,8 @@
 """Saved games as a list shows them, read from their texts without replaying them.
 
 Beside a game's own text the store keeps notes as comments at its end, which a reader of games passes over:
-the best speed-up known when it was saved, and that it is not to be measured.
+the best speed-up known when it was saved, the start's time that it stands on, and that it is not to be
+measured.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
+from dojo_core.service.queue import Outcome
 from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json
+from dojo_core.service.yardstick import noted
 
 LISTED = 500  # games that a page is told of
 
@@ -22,9 +25,10 @@ _BEST = re.compile(r"^# best speed-up (\d+(?:\.\d+)?)$", re.MULTILINE)
 _UNMEASURED = "# measuring is off"
 
 
-def notes(best: float | None, measuring: bool) -> str:
-    """What is kept beside a game's text."""
+def notes(best: float | None, measuring: bool, yardstick: Outcome | None = None) -> str:
+    """What is kept beside a game's text; ``yardstick``: the start's time that speed-ups stand on."""
     told = [] if best is None else [f"# best speed-up {best:.4f}"]
+    told += [] if yardstick is None else [noted(yardstick)]
     return "".join(line + "\n" for line in told + ([] if measuring else [_UNMEASURED]))
 
 

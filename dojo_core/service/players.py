@@ -12,6 +12,7 @@ from dojo_core.program.tree import Birth
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.changes import Deleted
 from dojo_core.service.hints import Hint
+from dojo_core.service.queue import Outcome
 from dojo_core.service.refused import Refused
 from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json
@@ -35,6 +36,7 @@ class Table:
     measuring: bool = True  # is it measured when somebody sits down at it?
     noted: str = ""  # what was saved beside the game's text
     stored: str = ""  # the text that the store had last, as far as this process knows; empty: none yet
+    yardstick: Outcome | None = None  # the start's time that speed-ups stand on (yardstick.py)
     roofline: Roofline | None = None  # the machine's limit for the kernel, once measured
     limited: bool = False  # has it been asked for?
 

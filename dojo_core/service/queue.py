@@ -5,9 +5,10 @@ batch; within a player the ranks decide. A want holds as long as its *lease*: wh
 results renews it, and what nobody looks at any more is dropped. Playing a move replaces a player's
 wants, which cancels the open ones; a result once found stays, for everybody.
 
-A machine has slow minutes, and noise only ever adds to a time. So the program on a player's board (and
-the start program, which speed-ups refer to) is timed again after each batch, and the fastest candidates
-once all are known; the shortest time counts.
+A machine has slow minutes, and does other things as well. So candidates are timed in turns with the program
+on the player's board, and what is kept of them is the ratio within each round (measure/speed.py). What that
+leaves open is timed again while the player looks, and the fastest ones are once more; both a few times only.
+A time of the board, the start or the line that was taken beside other processes is taken again in quiet.
 
 One thread owns the measurer. It never calls back into a page: whoever wants to know asks.
 """
@@ -17,67 +18,24 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from dojo_core.measure.conditions import UNKNOWN, Conditions
+from dojo_core.measure.speed import Speed
+from dojo_core.measure.turns import GROUP
 from dojo_core.program.tree import Program
+from dojo_core.service.standings import Outcome, Standings, Task
+
+__all__ = ["Bench", "MeasuringQueue", "Outcome", "Task"]
 
 log = logging.getLogger(__name__)
 
-RANKED = 2  # the first ranks are for the program on the board and the start program
+# The first ranks are for the program on the board and the start program, the last for the rest of the line.
+RANKED, LINE = 2, 5
 LEASE = 6.0  # seconds without a poll until a player counts as gone
 FIRST, LEAST, MOST = 2, 4, 16  # candidates per batch: the first one of a player, then by their speed
-FINALISTS = 5  # the fastest candidates of a position, timed again when all are known
-KEPT_RESULTS = 8_000  # in memory, those asked for last, about 500 bytes each; the others are in the records
-KEPT_REFINED = 1_000  # finalists that are not timed a third time
 BATCH_SECONDS = 2.5  # what a batch should take: other players wait for it, cancelled work may run on in it
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What is known of one program: its time, or how it failed."""
-
-    status: str  # "ok" or a failure's name
-    seconds: float = 0.0  # the shortest sample
-    median: float = 0.0
-    samples: int = 0
-    message: str = ""
-    conditions: Conditions = UNKNOWN
-    taken: float | None = None  # when a record's time was taken, seconds since the epoch; None: just now
-    stands: bool = True  # else it is shown, and taken again: old, of a busy machine, or of an unknown load
-
-    @property
-    def ok(self) -> bool:
-        return self.status == "ok"
-
-    def shorter(self, other: Outcome | None) -> Outcome:
-        """The one whose time is worth more, of equals the shorter one, where both have a time; else this one,
-        which is newer."""
-        if other is None or not (other.ok and self.ok and other.stands):
-            return self
-        mine, its = ((each.conditions.busy, each.seconds) for each in (self, other))
-        return other if its < mine else self
-
-
-@dataclass(frozen=True)
-class Task:
-    """A program to measure: ``workload`` is what it is judged against, ``key`` names that workload.
-
-    ``line``: the moves that led to it, one a line; its record keeps them.
-    """
-
-    key: str
-    workload: Any = field(compare=False, hash=False, repr=False)
-    program: Program = field(compare=False, hash=False, repr=False)
-    hash: str = ""
-    line: str = field(default="", compare=False, hash=False, repr=False)
-
-    @property
-    def id(self) -> tuple[str, str]:
-        return self.key, self.hash
 
 
 class Bench(Protocol):
@@ -92,9 +50,11 @@ class Bench(Protocol):
         cancelled: Callable[[], bool],
         again: bool = False,
         lines: Mapping[str, str] | None = None,
+        against: Program | None = None,
     ) -> None:
         """``careful``: with more runs; ``again``: also what is known already; ``lines``: the moves to each
-        program from the start, by its hash."""
+        program from the start, by its hash; ``against``: in turns with this one, of which ``on_result`` hears
+        too."""
         ...
 
     def warm(self) -> None:
@@ -107,10 +67,10 @@ class Bench(Protocol):
 @dataclass
 class _Player:
     tasks: dict[tuple[str, str], tuple[int, int, Task]] = field(default_factory=dict)
-    references: list[Task] = field(
-        default_factory=list
-    )  # of rank below RANKED: what the others are held against
-    candidates: list[Task] = field(default_factory=list)  # all others, known or not
+    references: list[Task] = field(default_factory=list)  # of rank below RANKED
+    board: Task | None = None  # that of rank 0, which candidates are held against
+    candidates: list[Task] = field(default_factory=list)  # what moves lead to, known or not
+    line: list[Task] = field(default_factory=list)  # of rank LINE and above
     renewed: float = 0.0
     served: int = 0
     begun: bool = False  # its first batch is small, so that something shows soon
@@ -118,13 +78,13 @@ class _Player:
 
 @dataclass(frozen=True)
 class _Batch:
-    """What the measurer does in one go. ``references`` are timed again after it."""
+    """What the measurer does in one go, in turns with ``against``."""
 
     player: str
     tasks: list[Task]
     careful: bool = False
     again: bool = False
-    references: list[Task] = field(default_factory=list)
+    against: Task | None = None
 
 
 def _rank(entry: tuple[int, int, Task]) -> tuple[int, int]:
@@ -132,23 +92,24 @@ def _rank(entry: tuple[int, int, Task]) -> tuple[int, int]:
 
 
 class MeasuringQueue:
-    """Thread-safe. ``make_bench`` is called in the measuring thread, at its start and after a fault."""
+    """Thread-safe. ``make_bench`` is called in the measuring thread, at its start and after a fault; ``idle``
+    says whether the machine does nothing else just now."""
 
     def __init__(
         self,
         make_bench: Callable[[], Bench],
         lease: float = LEASE,
         clock: Callable[[], float] = time.monotonic,
+        idle: Callable[[], bool] = lambda: True,
     ) -> None:
         self._make_bench = make_bench
         self._lease = lease
         self._clock = clock
+        self.standings = Standings(idle)  # under the lock
         self._lock = threading.Condition()
         self._players: dict[str, _Player] = {}
-        self._results: OrderedDict[tuple[str, str], Outcome] = OrderedDict()  # asked for last at the end
         self._running: dict[tuple[str, str], str] = {}  # task id to the player it runs for
         self._errands: list[tuple[str, Callable[[], None]]] = []
-        self._refined: OrderedDict[tuple[str, str], None] = OrderedDict()  # finalists timed again
         self._turn = 0
         self._speed: dict[str, float] = {}  # seconds per candidate, by workload
         self._down = ""
@@ -165,7 +126,7 @@ class MeasuringQueue:
             state = self._players.setdefault(player, _Player())
             wanted: dict[tuple[str, str], tuple[int, int, Task]] = {}
             for order, (rank, task) in enumerate(tasks):
-                known = self._results.get(task.id)
+                known = self.standings.outcome(task.id)
                 # What was only looked at as a candidate is verified when it comes to the board.
                 if known is None or not known.stands or (known.status == "untimed" and rank == 0):
                     # The start program on the board is wanted twice: with the care of the one on the board.
@@ -176,7 +137,9 @@ class MeasuringQueue:
                 state.begun = False
             state.tasks = wanted
             state.references = [task for rank, task in tasks if rank < RANKED]
-            state.candidates = [task for rank, task in tasks if rank >= RANKED]
+            state.board = next((task for rank, task in tasks if rank == 0), None)
+            state.candidates = [task for rank, task in tasks if RANKED <= rank < LINE]
+            state.line = [task for rank, task in tasks if rank >= LINE]
             state.renewed = self._clock()
             self._start()
             self._lock.notify_all()
@@ -235,29 +198,19 @@ class MeasuringQueue:
         """Add results from the records."""
         with self._lock:
             for program_hash, outcome in outcomes.items():
-                if (key, program_hash) not in self._results:
-                    self._keep((key, program_hash), outcome)
+                if self.standings.outcome((key, program_hash)) is None:
+                    self.standings.keep((key, program_hash), outcome)
 
     def results(self, key: str, hashes: Sequence[str]) -> list[Outcome | None]:
         with self._lock:
-            for h in hashes:
-                if (key, h) in self._results:
-                    self._results.move_to_end((key, h))
-            return [self._results.get((key, h)) for h in hashes]
+            return [self.standings.asked((key, h)) for h in hashes]
 
-    def _finalists(self, state: _Player) -> list[Task]:
-        """The fastest candidates that have not been timed twice."""
-        known = [(self._results.get(task.id), task) for task in state.candidates]
-        timed = [
-            (outcome.seconds, n, task) for n, (outcome, task) in enumerate(known) if outcome and outcome.ok
-        ]
-        fastest = [task for _, _, task in sorted(timed, key=lambda entry: entry[:2])[:FINALISTS]]
-        return [task for task in fastest if task.id not in self._refined]
-
-    def _keep(self, task: tuple[str, str], outcome: Outcome) -> None:
-        self._results[task] = outcome
-        while len(self._results) > KEPT_RESULTS:
-            self._results.popitem(last=False)
+    def speeds(
+        self, key: str, against: str, hashes: Sequence[str], steady: float | None = None
+    ) -> list[Speed | None]:
+        """How many times as fast programs are as the one of hash ``against``; None while one has no time."""
+        with self._lock:
+            return [self.standings.speed(key, against, h, steady) for h in hashes]
 
     def running(self, key: str) -> set[str]:
         """Hashes of the programs of the batch that is being measured."""
@@ -279,7 +232,15 @@ class MeasuringQueue:
         """How many programs the player still waits for."""
         with self._lock:
             state = self._players.get(player)
-            return 0 if state is None else len(state.tasks) or len(self._finalists(state))
+            if state is None:
+                return 0
+            return len(state.tasks) or len(self._more(state))
+
+    def waits_for_quiet(self, player: str) -> bool:
+        """Would more be timed again for the player, did the machine do nothing else?"""
+        with self._lock:
+            state = self._players.get(player)
+            return state is not None and bool(self.standings.doubted((*state.references, *state.line)))
 
     def seconds_left(self, player: str) -> float | None:
         """How long the player's open programs take at the pace so far; None before a pace is known."""
@@ -377,7 +338,7 @@ class MeasuringQueue:
         live = [
             (state.served, name)
             for name, state in self._players.items()
-            if now - state.renewed <= self._lease and (state.tasks or self._finalists(state))
+            if now - state.renewed <= self._lease and (state.tasks or self._more(state))
         ]
         if not live:
             return None
@@ -386,9 +347,10 @@ class MeasuringQueue:
         self._turn += 1
         state.served = self._turn
         if not state.tasks:
-            return _Batch(
-                player, self._finalists(state), careful=True, again=True, references=state.references
-            )
+            due = self.standings.open(state.board, state.candidates)[:GROUP]
+            if due:
+                return _Batch(player, due, again=True, against=state.board)
+            return _Batch(player, self._more(state)[:1], careful=True, again=True)
         queued = sorted(state.tasks.values(), key=_rank)
         careful = queued[0][0] == 0
         if careful:  # the position itself: alone, and with more runs
@@ -400,26 +362,28 @@ class MeasuringQueue:
             count = max(LEAST, min(MOST, int(BATCH_SECONDS / max(speed, 1e-3))))
         key = queued[0][2].key
         tasks = [task for _, _, task in queued if task.key == key][:count]
-        # One of the two references a batch, in turns; none while a player waits for the first results.
-        turn = self._turn % max(1, len(state.references))
-        due = state.references[turn : turn + 1] if count >= LEAST else []
-        return _Batch(player, tasks, careful, references=due)
+        board = state.board
+        known = self.standings.outcome(board.id) if board is not None else None
+        held = board if board is not None and known is not None and known.ok and board.key == key else None
+        return _Batch(player, tasks, careful, against=None if careful else held)
 
     def _measure(self, bench: Bench, batch: _Batch) -> None:
-        answered: set[str] = set()
-        by_hash = {task.hash: task for task in (*batch.tasks, *batch.references)}
+        answered: dict[str, Outcome] = {}
+        against = batch.against
+        by_hash = {task.hash: task for task in (*([against] if against else []), *batch.tasks)}
 
         def on_result(program_hash: str, outcome: Outcome) -> None:
-            answered.add(program_hash)
             if outcome.status != "cancelled" and program_hash in by_hash:
-                self._store(by_hash[program_hash], outcome)
+                answered[program_hash] = outcome
+                self._store(by_hash[program_hash], outcome, against)
 
         def cancelled() -> bool:
             if batch.again and not self._present(batch.player):
                 return True
             with self._lock:
                 if batch.again:
-                    return batch.tasks[0] not in self._players[batch.player].candidates
+                    state = self._players.get(batch.player, _Player())
+                    return batch.tasks[0] not in (*state.candidates, *state.references, *state.line)
                 if self._closed:
                     return True
                 now = self._clock()
@@ -428,27 +392,27 @@ class MeasuringQueue:
                     for state in self._players.values()
                 )
 
-        workload = batch.tasks[0].workload
         programs = [task.program for task in batch.tasks]
-        lines = {task.hash: task.line for task in by_hash.values()}
-        bench.measure(workload, programs, batch.careful, on_result, cancelled, batch.again, lines)
-        if batch.again:
-            with self._lock:
-                self._refined.update(dict.fromkeys(task.id for task in batch.tasks))
-                while len(self._refined) > KEPT_REFINED:
-                    self._refined.popitem(last=False)
-        elif not cancelled():
-            for task in batch.tasks:  # never ask again for what gave no answer: it would be asked for ever
-                if task.hash not in answered:
-                    self._store(
-                        task, Outcome("crash", message="The measurer gave no result for this program.")
-                    )
-        known = [t for t in batch.references if self.results(t.key, [t.hash]) != [None]]
-        if known and self._present(batch.player):
-            programs = [task.program for task in known]
-            bench.measure(
-                workload, programs, False, on_result, lambda: not self._present(batch.player), True, lines
-            )
+        with self._lock:  # a move may lead back to what was there before: that came by its own line
+            state = self._players.get(batch.player, _Player())
+            own = [*batch.tasks, *reversed(state.line), *reversed(state.references)]
+        lines = {task.hash: task.line for task in own}
+        bench.measure(
+            batch.tasks[0].workload, programs, batch.careful, on_result, cancelled, batch.again, lines,
+            None if against is None else against.program,
+        )  # fmt: skip
+        stopped = cancelled()
+        for task in batch.tasks:  # never ask again for what gave no answer: it would be asked for ever
+            if batch.again and not stopped:
+                with self._lock:
+                    self.standings.looked(task, against, answered.get(task.hash))
+            elif task.hash not in answered and not stopped:
+                self._store(task, Outcome("crash", message="The measurer gave no result for this program."))
+
+    def _more(self, state: _Player) -> list[Task]:
+        """What is timed once more when all is known: what is open, then what is doubtful."""
+        due = self.standings.open(state.board, state.candidates)
+        return due or self.standings.doubtful((*state.references, *state.line))
 
     def _present(self, player: str) -> bool:
         """Does the player still look at the results?"""
@@ -456,9 +420,9 @@ class MeasuringQueue:
             state = self._players.get(player)
             return not self._closed and state is not None and self._clock() - state.renewed <= self._lease
 
-    def _store(self, task: Task, outcome: Outcome) -> None:
+    def _store(self, task: Task, outcome: Outcome, against: Task | None = None) -> None:
         with self._lock:
-            self._keep(task.id, outcome.shorter(self._results.get(task.id)))
+            self.standings.add(task, outcome, against)
             self._running.pop(task.id, None)
             for state in self._players.values():
                 state.tasks.pop(task.id, None)

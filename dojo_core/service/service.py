@@ -14,6 +14,8 @@ from typing import Any
 
 from dojo_core.faults import shortened, text_fault
 from dojo_core.game import Game, GameFull
+from dojo_core.measure.conditions import UNKNOWN, Conditions
+from dojo_core.measure.measurement import seconds_text
 from dojo_core.moves import IllegalMove, MoveSyntax, why
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
@@ -57,8 +59,11 @@ class Service:
         assemble: Callable[[Any], Any] | None = None,
         limits: Limits | None = None,
         advise: Advise | None = None,
+        machine: Callable[[], Conditions] = lambda: UNKNOWN,
     ) -> None:
-        self.queue = Lanes(make_bench)
+        """``machine``: what else the machine does now."""
+        self._machine = machine
+        self.queue = Lanes(make_bench, idle=lambda: not machine().busy)
         self.queue.begin()
         self._games = Games(store, kernels, lines)
         self._attention = Attention(self.queue, store, assemble, limits, advise)
@@ -305,7 +310,8 @@ class Service:
                     self._save(player, table)
 
     def _notes(self, table: Table) -> str:
-        return library.notes(feed.speed_up(table, self.queue.of(table.key)), table.measuring)
+        speed_up = feed.speed_up(table, self.queue.of(table.key))
+        return library.notes(speed_up, table.measuring, table.yardstick)
 
     def _save(self, player: Player, table: Table) -> None:
         if self._games.save(player.owner, table, self._notes(table)):
@@ -356,11 +362,24 @@ class Service:
                 player.download = {
                     "n": next(self._numbers), "client": client, "name": f"{name}.line", "text": game.to_text()
                 }  # fmt: skip
+            case "yardstick":
+                self._restate(player, table, client)
             case "ask_drop":
                 player.drop = {"id": f"{game.id}/{game.cursor}/{table.changes}", **removal(game)}
                 player.redraw()
             case _:
                 self._change(player, table, client, kind, event)
+
+    def _restate(self, player: Player, table: Table, client: str) -> None:
+        """Let speed-ups stand on the start's time as it is known now."""
+        before, now = table.yardstick, feed.start_again(table, self.queue.of(table.key))
+        if before is not None and now is not None:
+            table.yardstick = now
+            self._save(player, table)
+            then, since = seconds_text(before.seconds), seconds_text(now.seconds)
+            self._tell(
+                player, f"Speed-ups now stand on the start's {since}; before, on {then}.", client, "info"
+            )
 
     def _look(self, player: Player, table: Table, kind: str, event: Json) -> None:
         """What a player points at is measured sooner."""
@@ -409,6 +428,12 @@ class Service:
         queue = self.queue.of(player.table.key)
         return bool(player.measuring and not queue.down and queue.open_tasks(player.id))
 
+    def watching(self, player: Player) -> bool:
+        """Is there nothing under way, but a busy machine that may come to rest, or times that wait for it?"""
+        if player.table is None or not player.measuring or self.queue.down:
+            return False
+        return self._machine().busy or self.queue.waits_for_quiet(player.id)
+
     def board_version(self, player: Player) -> str:
         """Changes whenever ``board`` would show something else."""
         table = player.table
@@ -454,11 +479,8 @@ class Service:
             with table.lock:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)
-                return {
-                    "view": "play",
-                    **common,
-                    **feed.times(player, table, analysis, self.queue.of(table.key)),
-                }
+                told = feed.times(player, table, analysis, self.queue.of(table.key))
+                return {"view": "play", **common, **told, "machine": feed.machine(self._machine())}
 
 
 def _plain(identifier: str) -> bool:

@@ -16,6 +16,7 @@ from dojo_core import kernels
 from dojo_core.bench import roofline
 from dojo_core.bench.roofline import Roofline
 from dojo_core.kernels.kernel import executed_flops, minimal_bytes
+from dojo_core.measure.load import machine_now
 from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.measure.places import data_directory
 from dojo_core.measure.records import Records, SavedGame
@@ -51,6 +52,7 @@ def outcome(measurement: Measurement) -> Outcome:
             measurement.message,
             measurement.conditions,
             measurement.taken,
+            ratios=measurement.ratios,
         )
     return Outcome(measurement.status, message=measurement.message)
 
@@ -154,6 +156,7 @@ class MeasurerBench:
         cancelled: Callable[[], bool],
         again: bool = False,
         lines: Mapping[str, str] | None = None,
+        against: Program | None = None,
     ) -> None:
         effort = Effort.NORMAL if careful else Effort.QUICK
 
@@ -184,7 +187,9 @@ class MeasurerBench:
             model, normal = snitch_measurer(), Effort.NORMAL
             model.measure(workload, programs, normal, told, cancelled, records=self._records, lines=lines)
         else:
-            self._measurer.measure(workload, programs, effort, told, cancelled, lines=lines, fresh=again)
+            self._measurer.measure(
+                workload, programs, effort, told, cancelled, lines=lines, fresh=again, against=against
+            )
 
     def _check(
         self,
@@ -281,5 +286,12 @@ def open_service(lines: Path, advise: Advise | None = None) -> Service:
     records.prune_games(time.time() - EMPTY_GAMES_SECONDS)
     store, library = RecordStore(records), KernelLibrary()
     return Service(
-        store, library, lambda: MeasurerBench(records), lines, assemble, MachineLimits(records), advise
+        store,
+        library,
+        lambda: MeasurerBench(records),
+        lines,
+        assemble,
+        MachineLimits(records),
+        advise,
+        machine_now,
     )

@@ -9,6 +9,8 @@ from dojo_core.targets.cuda.measurer import gpu_fault, gpu_measurer
 from dojo_core.targets.snitch.measurer import origin_of_the_model
 from dojo_core.targets.target import GPUS, SIMULATED
 
+GPU_DRIFT = 1.03
+
 
 def timed(target: str) -> bool:
     """The CPU always, Snitch by its model; CUDA where there is a GPU (the first answer may take as long as
@@ -26,6 +28,14 @@ def origin(target: str) -> Origin | None:
         return origin_of_the_model()
     machine = this_machine()
     return Origin(target, machine.fingerprint, machine.details, load_is_told())
+
+
+def steadiness(target: str) -> float | None:
+    """By which factor two times of one program differ at most, whatever this computer does meanwhile: a
+    model's cycles by none, a GPU's times by little. None: the CPU's, which other processes share."""
+    if target in SIMULATED:
+        return 1.0
+    return GPU_DRIFT if target in GPUS else None
 
 
 def gauged(target: str) -> bool:

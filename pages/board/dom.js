@@ -98,21 +98,7 @@ function significant(value) {
 /** A ratio of times as players read it: 1.57×. */
 function ratio(value) {
   if (!(value > 0)) return "–";
-  return `${value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)}×`;
-}
-
-// Within this factor two times of one round are not told apart (the repeatability of a minimum of 5).
-const NOISE = 1.03;
-
-/** The sign that stands beside every ratio, so that colour is never the only carrier. */
-function sign(value) {
-  if (value > NOISE) return "▲";
-  return value < 1 / NOISE ? "▼" : "≈";
-}
-
-function tone(value) {
-  if (value > NOISE) return "faster";
-  return value < 1 / NOISE ? "slower" : "same";
+  return `${value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value >= 0.1 ? value.toFixed(2) : Number(value.toPrecision(2))}×`;
 }
 
 /** Is `path` the node `root` or inside it? Paths are child numbers joined by dots; "" is the program. */

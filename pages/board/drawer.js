@@ -21,7 +21,7 @@ const HINTS = {
   simulated: "A move changes how the program computes, never what. Every position runs on a model of the core: the times are its cycles, always the same for the same program. Streams (ssr) and hardware loops (frep) are this target's own.",
   blocked: "These moves are well formed but would break the program here. Select one to see why, where, and what would unblock it.",
   enablers: "An enabler makes a move legal that is blocked now. Neutral is not bad: plateaus are part of the game.",
-  all: "A move changes how the program computes, never what. The bar shows the time it leads to: ▲ faster, ▼ slower than now. Apply plays it; you can always take back.",
+  all: "A move changes how the program computes, never what. The bar shows the time it leads to: ▲ faster, ▼ slower than now; the thin line is how sure that is, ? not yet. Apply plays it; you can always take back.",
 };
 
 class Drawer {
@@ -67,16 +67,17 @@ class Drawer {
     const result = pane.result(text);
     const look = feed && feed.look && feed.look.move === text ? feed.look : null;
     const news = pane.unblocked === text;
-    const key = JSON.stringify([text, result, look && look.diff.length, feed && feed.now && feed.now.seconds, move.opens, news]);
+    const key = JSON.stringify([text, result, look && look.diff.length, move.opens, news]);
     const measured = Array.isArray(result) && typeof result[0] === "number";
-    const gain = measured ? pane.gain(text) : null;
+    const speed = measured ? pane.speed(text) : null;
     this.put(key, () => [
       news ? el("p", { class: "news" }, el("strong", {}, pane.plan.length > 1 ? `Next on the way to ${pane.plan.at(-1)}.` : `${text} is legal now.`)) : null,
       el("div", { class: "drawer-head" }, el("code", {}, text),
-        measured ? el("span", { class: "quiet" }, gain ? el("span", { class: tone(gain) }, `${sign(gain)} ${ratio(gain)}  `) : "",
+        measured ? el("span", { class: "quiet" }, speed ? el("span", { class: speed.tone }, `${speed.words}  `) : "",
           result[1] > result[0] ? `${duration(result[0])}, median ${duration(result[1])}` : duration(result[0])) : "",
         el("button", { class: "small primary", type: "button", onclick: () => pane.play(text) }, news ? "Play it" : "Apply")),
       el("p", {}, ...prose(pane.summary(move.name) || move.words)),
+      speed ? el("p", { class: "quiet" }, speed.sentence) : null,
       look && look.why ? el("p", { class: "quiet" }, el("strong", {}, "Legal, for: "), ...prose(look.why)) : null,
       ...this.failure(result, measured),
       move.opens.length ? el("p", { class: "enablers" }, "Opens: ", ...move.opens.map((other) =>

@@ -34,6 +34,8 @@ class Header {
       rate: metric("Throughput", "The kernel's own bytes and operations, each counted once, over the time"),
     };
     for (const [name, each] of Object.entries(this.metric)) each.root.classList.add(`metric-${name}`);
+    this.machine = el("span", { class: "machine-now" });
+    this.metric.time.root.firstChild.append(this.machine);
     this.metric.best.root.classList.add("link");
     this.metric.best.root.addEventListener("click", () => {
       const best = board.feed && board.feed.best;
@@ -79,14 +81,16 @@ class Header {
     const m = this.metric;
     const known = now.seconds > 0;
     const simulated = this.board.data.game.unit === "cycles";
-    const spread = now.spread > 0.0005 ? `+${(now.spread * 100).toFixed(1)}% median` : "";
+    const spread = now.busy ? "taken busy" : now.spread > 0.0005 ? `+${(now.spread * 100).toFixed(1)}% median` : "";
     m.time.set(known ? duration(now.seconds) : now.state, known ? (simulated ? now.about : spread) : "");
     m.time.root.classList.toggle("pending", !known);
     m.time.root.classList.toggle("failure", Boolean(now.error));
-    m.time.root.title = now.error || now.about || m.time.about;
-    this.lastMove(now);
+    m.time.root.title = now.error || [now.about || m.time.about, known && !simulated ? `Taken ${provenance(now)}.` : ""].filter(Boolean).join(". ");
+    this.tellMachine(feed.machine, simulated);
+    this.lastMove();
     const gain = known && start > 0 ? start / now.seconds : null;
-    m.gain.set(gain ? ratio(gain) : "–", gain ? `start ${duration(start)}` : "");
+    m.gain.set(gain ? ratio(gain) : "–", start > 0 ? `start ${duration(start)}${feed.yardstick.busy ? ", busy" : ""}` : "");
+    m.gain.root.title = start > 0 && !simulated ? `Against this game's start program: ${duration(start)}, taken ${provenance(feed.yardstick)}.` : m.gain.about;
     m.best.set(best && start > 0 ? ratio(start / best.seconds) : "–",
       best ? (best.id === this.board.data.position.id ? "here" : `${duration(best.seconds)}, move ${best.ply}`) : "");
     const gigabytes = known && work.bytes ? work.bytes / now.seconds / 1e9 : null;
@@ -130,13 +134,22 @@ class Header {
     else rate.set(speeds[0] || "–", speeds[1] || "");
   }
 
+  /** What else the machine does now: times that are taken meanwhile are marked. */
+  tellMachine(machine, simulated) {
+    const busy = Boolean(machine && machine.busy);
+    show(this.machine, Boolean(machine) && !simulated && (busy || machine.quiet));
+    this.machine.classList.toggle("is-busy", busy);
+    put(this.machine, busy ? `busy ${machine.share}%` : "machine idle");
+    this.machine.title = busy ? `The machine is ${machine.words}. Times are taken in turns, so that moves can be told apart all the same; a time taken now is marked, and taken again in quiet.`
+      : "Other processes leave the machine alone.";
+  }
+
   /** What the last move did to the time, beside the time itself. */
-  lastMove(now) {
-    const feed = this.board.feed;
-    const { position } = this.board.data;
-    const before = position.parent === null ? null : feed.times[position.parent];
-    const effect = now.seconds > 0 && typeof before === "number" ? before / now.seconds : null;
-    this.metric.time.chip(effect === null ? "" : `${sign(effect)} ${ratio(effect)} last move`, effect === null ? "" : tone(effect));
+  lastMove() {
+    const { last } = this.board.feed;
+    const speed = last ? new Speed(last) : null;
+    this.metric.time.chip(speed === null ? "" : `${speed.brief} last move`, speed === null ? "" : speed.tone);
+    this.metric.time.root.querySelector(".chip").title = speed === null ? "" : `The last move: ${speed.sentence.replace("the position on the board", "the position before")}`;
   }
 }
 
@@ -149,12 +162,12 @@ function metric(name, about) {
   const value = el("div", { class: "metric-value" });
   const detail = el("div", { class: "metric-detail" });
   const chip = el("span", { class: "chip", hidden: true });
-  const root = el("div", { class: "metric", title: about }, el("div", { class: "metric-name" }, name),
+  const root = el("div", { class: "metric", title: about }, el("div", { class: "metric-name" }, el("span", {}, name)),
     value, el("div", { class: "metric-foot" }, chip, detail));
   return {
     root,
     about,
-    name(text) { put(root.firstChild, text); },
+    name(text) { put(root.firstChild.firstChild, text); },
     set(text, small = "") {
       put(value, text);
       put(detail, small);

@@ -42,16 +42,16 @@ class Hints {
         el("code", {}, hint.kind), ". ", ...prose(hint.words)),
       hint.level >= 2 ? el("p", {}, "The place: ", el("code", {}, hint.place), hint.paths.length ? ", marked in the program on the left." : ".") : null,
       hint.level >= 3 ? el("p", {}, "The move: ", el("code", {}, hint.move), hint.gain
-        ? el("span", { class: tone(hint.gain) }, `  ${sign(hint.gain)} ${ratio(hint.gain)}`) : "") : null,
+        ? el("span", { class: "faster" }, `  ▲ ${ratio(hint.gain)}`) : "") : null,
     ];
   }
 
-  /** The fastest move measured here, where it is faster than now by more than the noise. */
+  /** The fastest move measured here, of those that are surely faster than now. */
   best() {
     let best = null;
     for (const text of this.pane.moves.keys()) {
-      const gain = this.pane.gain(text);
-      if (gain > NOISE && (best === null || gain > best.gain)) best = { text, gain };
+      const speed = this.pane.speed(text);
+      if (speed && speed.verdict === "faster" && (best === null || speed.value > best.gain)) best = { text, gain: speed.value };
     }
     return best;
   }
@@ -62,7 +62,7 @@ class Hints {
     const best = this.best();
     const begun = board.data.history.nodes.length > 1;
     const found = best === null ? null : el("p", { class: "found" }, "Fastest measured here: ", el("code", {}, best.text),
-      el("span", { class: "faster" }, `  ${sign(best.gain)} ${ratio(best.gain)}  `),
+      el("span", { class: "faster" }, `  ▲ ${ratio(best.gain)}  `),
       el("button", { class: "small", type: "button", onclick: () => pane.find("all", best.text) }, "Show it"));
     if (board.data.game.unit === "cycles") return [found, el("p", { class: "hint" }, HINTS.simulated)];
     if (!board.data.game.timed) return [found, el("p", { class: "hint" }, ["cuda", "hip"].includes(board.data.game.target) ? HINTS.gpu : HINTS.model)];

@@ -117,8 +117,11 @@ class HistoryPane {
       const time = feed.times[id];
       const node = this.nodes.get(id);
       put(entry.time, typeof time === "number" ? ` ${duration(time)}` : "");
-      if (typeof time === "number" && feed.start > 0 && node.parent !== null) {
-        entry.root.title = `${duration(time)}: ${ratio(feed.start / time)} of the start's speed`;
+      const about = (feed.provenance || {})[id];
+      entry.time.classList.toggle("taken-busy", Boolean(about && about.busy));
+      if (typeof time === "number") {
+        const against = feed.start > 0 && node.parent !== null ? `: ${ratio(feed.start / time)} of the start's speed` : "";
+        entry.root.title = `${duration(time)}${against}${about ? `. Taken ${provenance(about)}` : ""}`;
       }
     }
     if (seen && !this.inSight(here.root)) here.root.scrollIntoView({ block: "nearest" });
@@ -141,8 +144,11 @@ class Chart {
   constructor(board) {
     this.board = board;
     this.canvas = svg("svg", { class: "chart", role: "img" });
+    this.basis = el("span", { class: "note-of" });
+    this.again = el("button", { class: "small", type: "button", hidden: true, onclick: () => board.send("yardstick") });
     this.root = el("section", { class: "pane chart-pane", "aria-label": "Speed-up over moves" },
-      el("header", { class: "pane-head" }, el("h2", {}, "Speed-up over moves")), el("div", { class: "chart-box" }, this.canvas));
+      el("header", { class: "pane-head" }, el("h2", {}, "Speed-up over moves"),
+        el("div", { class: "extras" }, this.basis, this.again)), el("div", { class: "chart-box" }, this.canvas));
     this.canvas.addEventListener("click", (event) => {
       const dot = event.target.closest("[data-id]");
       if (dot) board.send("goto", { id: Number(dot.dataset.id) });
@@ -155,6 +161,19 @@ class Chart {
     this.draw();
   }
 
+  /** Which time of the start the speed-ups stand on; a better one is offered, and changes nothing by itself. */
+  tellBasis(feed) {
+    const { yardstick } = feed;
+    const simulated = this.board.data.game.unit === "cycles";
+    put(this.basis, yardstick && feed.start > 0 ? `against ${duration(feed.start)}${simulated ? "" : `, ${moment(yardstick.taken)}${yardstick.busy ? ", busy" : ""}`}` : "");
+    this.basis.title = yardstick ? `The start's time that speed-ups stand on, taken ${provenance(yardstick)}.` : "";
+    const again = yardstick && yardstick.again;
+    show(this.again, Boolean(again));
+    if (!again) return;
+    put(this.again, `Use ${duration(again.seconds)}`);
+    this.again.title = `The start was timed again: ${duration(again.seconds)} (${provenance(again)}). Speed-ups stand on ${duration(feed.start)} (${provenance(yardstick)}); press to let them stand on the new time.`;
+  }
+
   draw() {
     const feed = this.board.feed;
     const data = this.board.data;
@@ -164,7 +183,9 @@ class Chart {
     const height = box.clientHeight;
     if (width < 80 || height < 50) return;
     const line = data.history.line;
-    const points = line.map((id, ply) => ({ id, ply, gain: typeof feed.times[id] === "number" && feed.start > 0 ? feed.start / feed.times[id] : null }));
+    const abouts = feed.provenance || {};
+    const points = line.map((id, ply) => ({ id, ply, about: abouts[id] || {}, gain: typeof feed.times[id] === "number" && feed.start > 0 ? feed.start / feed.times[id] : null }));
+    this.tellBasis(feed);
     const key = JSON.stringify([width, height, data.position.id, points, feed.roofline]);
     if (key === this.shown) return;
     this.shown = key;
@@ -197,8 +218,8 @@ class Chart {
       }
       for (const p of known) {
         const here = p.id === data.position.id;
-        const dot = svg("circle", { cx: x(p.ply), cy: y(p.gain), r: here ? 6 : line.length > 40 ? 2.5 : 4, class: here ? "dot here" : "dot", "data-id": p.id });
-        dot.append(svg("title", {}, `${p.ply === 0 ? "Start" : `Move ${p.ply}`}: ${ratio(p.gain)}`));
+        const dot = svg("circle", { cx: x(p.ply), cy: y(p.gain), r: here ? 6 : line.length > 40 ? 2.5 : 4, class: `dot${here ? " here" : ""}${p.about.busy ? " taken-busy" : ""}`, "data-id": p.id });
+        dot.append(svg("title", {}, `${p.ply === 0 ? "Start" : `Move ${p.ply}`}: ${ratio(p.gain)}, taken ${provenance(p.about)}`));
         parts.push(dot);
       }
     }

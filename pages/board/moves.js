@@ -115,23 +115,16 @@ class MovesPane {
     return move && feed && feed.position === this.board.data.position.id ? feed.results[move.index] : 0;
   }
 
-  /** The shortest time of what a move leads to, where it has one. */
+  /** How fast what a move leads to is against the position on the board, null where that is not known. */
+  speed(text) {
+    return Speed.of(this.result(text));
+  }
+
+  /** What rows are ordered by: the time against now where there is one, else the time. */
   cost(text) {
-    const result = this.result(text);
-    if (!Array.isArray(result)) return null;
-    return typeof result[0] === "number" ? result[0] : null;
-  }
-
-  /** The same of the position on the board. */
-  base() {
-    const now = this.board.feed && this.board.feed.now;
-    if (!now) return null;
-    return now.seconds > 0 ? now.seconds : null;
-  }
-
-  gain(text) {
-    const [cost, base] = [this.cost(text), this.base()];
-    return cost === null || base === null ? null : base / cost;
+    const [result, speed] = [this.result(text), this.speed(text)];
+    if (speed !== null) return 1 / speed.value;
+    return Array.isArray(result) && typeof result[0] === "number" ? result[0] : null;
   }
 
   /** Which rows are shown, in the frozen order. */
@@ -213,8 +206,7 @@ class MovesPane {
 
   /** Put what is measured into the rows. */
   fill() {
-    const base = this.base();
-    for (const [text, row] of this.rows) row.show(this.result(text), base);
+    for (const [text, row] of this.rows) row.show(this.result(text));
   }
 
   /** New results came. */

@@ -18,10 +18,10 @@ class MoveRow {
     this.shown = undefined;
   }
 
-  /** `result`: what is known of the move (feed.py); `base`: seconds of the position on the board. Text and classes only: no row moves. */
-  show(result, base) {
+  /** `result`: what is known of the move (feed.py). Text and classes only: no row moves. */
+  show(result) {
     const known = Array.isArray(result);
-    const key = `${known ? result.slice(0, 2).join() : result}/${base}`;
+    const key = String(known ? result.join() : result);
     if (this.shown === key) return;
     this.shown = key;
     const timed = known && typeof result[0] === "number";
@@ -29,7 +29,8 @@ class MoveRow {
     this.fill.style.cssText = this.whisker.style.cssText = "";
     this.fill.className = "fill";
     this.value.className = "value";
-    if (timed) this.time(result, base);
+    this.value.removeAttribute("title");
+    if (timed) this.time(result);
     else if (known && WITHOUT_TIME[result[0]]) put(this.value, WITHOUT_TIME[result[0]]);
     else if (known) {
       this.value.classList.add("failure");
@@ -37,19 +38,21 @@ class MoveRow {
     } else put(this.value, result === 1 ? "measuring" : result === 2 ? "" : "…");
   }
 
-  time([shortest, median], base) {
-    if (base === null) return put(this.value, duration(shortest));
-    const gain = base / shortest;
-    const share = (g) => Math.max(-1, Math.min(1, Math.log2(g) / 2)); // log scale, two doublings to either side of 1.0
-    const [far, near] = [share(gain), share(base / median)];
-    this.fill.style.left = `${50 + Math.min(0, far) * 50}%`;
-    this.fill.style.width = `max(1px, ${Math.abs(far) * 50}%)`;
-    this.fill.classList.add(tone(gain));
-    // From the shortest run to the median one: how much the runs differ.
-    this.whisker.style.left = `${50 + Math.min(far, near) * 50}%`;
-    this.whisker.style.width = `max(1px, ${Math.abs(far - near) * 50}%)`;
-    this.value.classList.add(tone(gain));
-    put(this.value, `${sign(gain)} ${ratio(gain)}`);
+  time(result) {
+    const speed = Speed.of(result);
+    if (speed === null) return put(this.value, duration(result[0]));
+    const share = (g) => 50 + 50 * Math.max(-1, Math.min(1, Math.log2(g) / 2)); // log scale, two doublings to either side of 1.0
+    const place = (part, from, to) => {
+      part.style.left = `${Math.min(from, to)}%`;
+      part.style.width = `max(1px, ${Math.abs(to - from)}%)`;
+    };
+    // The bar ends at the speed, where it is sure; the interval is drawn through it.
+    place(this.fill, 50, speed.decided ? share(speed.value) : 50);
+    place(this.whisker, share(speed.low), share(speed.high));
+    this.fill.classList.add(speed.tone);
+    this.value.classList.add(speed.tone);
+    this.value.title = speed.sentence;
+    put(this.value, speed.brief);
   }
 }
 

@@ -64,13 +64,18 @@ def _table(found: list[Line], report: dict[str, Any]) -> None:
     """Numbers with their intervals; a row without a time says why."""
 
     def interval(value: Any, words: Any) -> str:
-        return "–" if value is None else f"{words(value.value)}  [{words(value.low)} – {words(value.high)}]"
+        if value is None:
+            return "–"
+        between = (
+            f"  [{words(value.low)} – {words(value.high)}]" if value.level else ""
+        )  # of one round there is none
+        return f"{words(value.value)}{between}"
 
     cells = [
         {
             "Entry": line.name,
             "Best": "–" if line.best is None else seconds_text(line.best),
-            "Median  [95% interval]": interval(line.middle, seconds_text),
+            "Time  [95% interval]": interval(line.middle, seconds_text),
             "Speed  [interval]": interval(line.speed, lambda ratio: f"{ratio:.2f}×"),
             "Of the limit": None if line.share is None else 100 * line.share,
             "Status": "✓ verified" if line.status == "ok" else f"✕ {line.status.replace('_', ' ')}",
@@ -82,11 +87,22 @@ def _table(found: list[Line], report: dict[str, Any]) -> None:
     st.dataframe(
         frame, hide_index=True, key="comparison", alt="Entries with their times", placeholder="–",
         column_config={
+            "Best": st.column_config.TextColumn(help="The shortest of all runs."),
+            "Time  [95% interval]": st.column_config.TextColumn(
+                help="Of each round the shortest run; of these the median."
+            ),
+            "Speed  [interval]": st.column_config.TextColumn(
+                help="The reference's shortest run over this one's within each round; of these the median."
+            ),
             "Of the limit": st.column_config.NumberColumn(format="%.0f%%", help="Of the machine's limit."),
             "About": st.column_config.TextColumn(width="large"),
         },
     )  # fmt: skip
-    short = [line for line in found if line.middle is not None and line.middle.level < 0.95]
+    shell.facts(
+        "Times and speeds stand on the shortest run of each round. A speed is taken within the rounds, where "
+        "a slow minute hits both: where the rounds differ much, it need not be the ratio of the two times."
+    )
+    short = [line for line in found if line.middle is not None and 0 < line.middle.level < 0.95]
     if short:
         level = min(line.middle.level for line in short if line.middle is not None)
         names = ", ".join(line.name for line in short)

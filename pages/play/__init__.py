@@ -6,6 +6,7 @@ from pages.board import board, feed
 from pages.shared import the_player, the_service
 
 POLL = 0.5  # seconds
+WATCH = 3.0  # while all is measured and the machine is busy with other things
 
 _STYLE = """<style>
 .st-key-feed, [data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"] > .st-key-feed)
@@ -34,12 +35,16 @@ def page() -> None:
     # Back told apart (address.js).
     board(key="board", data={**data, "player": player.id}, on_events_change=events_came)
 
-    polling = service.polling(player)
+    polling, watching = service.polling(player), service.watching(player)
 
     def times() -> None:
         going_on = service.polling(player)  # asked before the feed: the last poll brings all there is
         feed(key="feed", data=service.feed(player))
-        if service.board_version(player) != drawn or (polling and not going_on):
+        if (
+            service.board_version(player) != drawn
+            or polling != going_on
+            or watching != service.watching(player)
+        ):
             st.rerun()
 
-    st.fragment(run_every=POLL if polling else None)(times)()
+    st.fragment(run_every=POLL if polling else WATCH if watching else None)(times)()

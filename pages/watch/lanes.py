@@ -12,14 +12,15 @@ from agents.jobs import Entry, JobSpec, JobView
 from agents.jobs.recording import BY_HAND, Recording
 from dojo_core.game import Game
 from dojo_core.measure.measurement import seconds_text
+from dojo_core.measure.speed import DRIFT_QUIET, SIGNS, apart
 from dojo_core.moves import IllegalMove
 from dojo_core.program.text import parse
 from dojo_core.service.view import Json, difference, program_lines
+from dojo_core.targets.origins import steadiness
 from pages.runs import STATES
 
 LOGGED = 200  # entries of the log that a page is sent
 CONSIDERED = 12
-NOISE = 1.03  # within this factor two times are not told apart
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class Lane:
     def replayed(recording: Recording, at: int) -> Lane:
         entries = recording.entries
         return Lane(recording.name, recording.spec, entries[:at], "recorded", recording.source)
+
+    @property
+    def drift(self) -> float:
+        """By which factor two of its times may differ that were taken at different moments."""
+        return 1.0 if self.spec.timing == "count" else steadiness(_target(self.spec.game)) or DRIFT_QUIET
 
     @property
     def title(self) -> str:
@@ -90,15 +96,19 @@ class Lane:
         return f"{seconds * 1e9:,.0f} ops" if self.spec.timing == "count" else seconds_text(seconds)
 
 
+@lru_cache(maxsize=64)
+def _target(game_text: str) -> str:
+    return Game.from_text(game_text).target
+
+
 def ratio(value: float) -> str:
     return f"{value:.0f}×" if value >= 100 else f"{value:.1f}×" if value >= 10 else f"{value:.2f}×"
 
 
-def tone(value: float) -> tuple[str, str]:
-    """(sign, kind) of a speed-up."""
-    if value > NOISE:
-        return "▲", "faster"
-    return ("▼", "slower") if value < 1 / NOISE else ("≈", "same")
+def tone(value: float, lane: Lane) -> tuple[str, str]:
+    """(sign, kind) of a speed-up of two times of a run, which did not take turns."""
+    verdict = apart(value, 1.0, lane.drift).verdict
+    return (SIGNS[verdict], verdict) if verdict in ("faster", "slower") else ("≈", "same")
 
 
 @lru_cache(maxsize=16)
@@ -199,7 +209,7 @@ def metrics(lane: Lane) -> list[tuple[str, str, str]]:
     if last is not None:
         told = lane.time(last.seconds) if last.seconds is not None else last.status.replace("_", " ")
         effect = first / last.seconds if first and last.seconds else None
-        found.append(("This one", told, "" if effect is None else f"{tone(effect)[0]} {ratio(effect)}"))
+        found.append(("This one", told, "" if effect is None else f"{tone(effect, lane)[0]} {ratio(effect)}"))
     return found
 
 
@@ -273,8 +283,8 @@ def considered(lane: Lane) -> list[Json]:
                 "decision": _SIGNS.get(thought.decision, thought.decision),
                 "tone": thought.decision if thought.decision != "tried" else "",
                 "chance": "" if thought.probability is None else f"{100 * thought.probability:.0f}%",
-                "ratio": status if gain is None else f"{tone(gain)[0]} {ratio(gain)}",
-                "speed": "" if gain is None else tone(gain)[1],
+                "ratio": status if gain is None else f"{tone(gain, lane)[0]} {ratio(gain)}",
+                "speed": "" if gain is None else tone(gain, lane)[1],
                 "expected": "" if thought.value is None else ratio(thought.value),
             }
         )
@@ -320,8 +330,8 @@ def logged(lane: Lane, entry: Entry, parent: Entry | None) -> Json:
         "number": entry.number,
         "label": label,
         "move": _changed(entry, parent) if parent is not None else _last(entry),
-        "time": told if gain is None else f"{tone(gain)[0]} {told}",
-        "tone": "failed" if failed else "" if gain is None else tone(gain)[1],
+        "time": told if gain is None else f"{tone(gain, lane)[0]} {told}",
+        "tone": "failed" if failed else "" if gain is None else tone(gain, lane)[1],
         "about": f"{count}. {entry.message}".strip(),
     }
 

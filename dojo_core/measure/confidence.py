@@ -45,3 +45,26 @@ def ratio(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) ->
     """Best run over best run within each round (lists of samples by round); None without a common round."""
     found = [min(b) / min(a) for a, b in zip(ours, theirs, strict=False) if a and b]
     return median(found) if found else None
+
+
+# Student's t at 99.68%, by degrees of freedom from 1 on: the bounds of a two-sided interval of 99.36%.
+FEW_LEVEL = 0.9936
+_STUDENT = (99.47, 12.44, 6.84, 5.23, 4.50, 4.09, 3.84)
+FEW = len(_STUDENT) + 1
+
+
+def few_ratios(ratios: Sequence[float]) -> Median:
+    """The median of two to eight ratios with an interval of 99.36%, which so few leave open in their order.
+
+    Their logarithms are taken to be normal, so that one that is far off makes the interval wide. Raises
+    ValueError of fewer or more.
+    """
+    count = len(ratios)
+    if not 2 <= count <= FEW:
+        raise ValueError(f"Two to {FEW} ratios, not {count}.")
+    logs = [math.log(ratio) for ratio in ratios]
+    middle = statistics.mean(logs)
+    half = _STUDENT[count - 2] * statistics.stdev(logs) / math.sqrt(count)
+    half = min(half, 50.0)  # which says as much as no interval, and is a number
+    value = statistics.median(ratios)
+    return Median(value, min(value, math.exp(middle - half)), max(value, math.exp(middle + half)), FEW_LEVEL)

@@ -1,0 +1,77 @@
+"""How fast moves are, as a player reads it: a sign and a colour only where the rounds are sure, the machine's
+state, and the start's time that speed-ups stand on. The numbers come as the feed would bring them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.browser.playing import apply, open_softmax, wait_for_entries
+from tests.browser.test_failures import feed, quiet_softmax
+
+# [verdict, value, low, high, rounds]: what stands in the row, what in its tooltip and its drawer.
+ROWS = {
+    "faster": ([1.42, 1.36, 1.49, 12], "▲ 1.42×", "between 1.36× and 1.49×, by 12 rounds in turns"),
+    "slower": ([0.031, 0.02, 0.04, 2], "▼ 0.031×", "between 0.02× and 0.04×, by 2 rounds in turns"),
+    "equal": ([1.01, 0.98, 1.02, 5], "≈ equal", "about equal, between 0.98× and 1.02×"),
+    "unsure": ([1.08, 0.93, 1.21, 5], "? 1.08×", "not sure yet, between 0.93× and 1.21×"),
+    "undecided": ([0.9, 0.2, 4.0, 26], "? 0.90×", "cannot be told now, by 26 rounds"),
+}
+QUIET = "{taken: Date.now() / 1000, busy: false, machine: 'machine idle'}"
+BUSY = (
+    "{taken: Date.now() / 1000, busy: true, machine: 'machine busy: other processes took 60% of the cores'}"
+)
+
+
+def test_a_row_has_a_colour_only_where_its_interval_leaves_out_one(page: Any) -> None:
+    quiet_softmax(page)
+    page.select_option("select[aria-label='Order of the moves']", "listed")
+    for number, (verdict, (speed, row, told)) in enumerate(ROWS.items()):
+        feed(page, f"feed.results[{number}] = [0.001, 0.0011, '{verdict}', ...{speed}]")
+        value = page.locator(f"#move-{number} .value")
+        assert value.inner_text() == row and told in str(value.get_attribute("title"))
+        coloured = {"faster", "slower"} & set(str(value.get_attribute("class")).split())
+        assert coloured == {"faster", "slower"} & {verdict}
+        page.click(f"#move-{number} .name")
+        page.wait_for_function(
+            "text => window.dojoFeed.look.move === text",
+            arg=page.get_attribute(f"#move-{number}", "data-move"),
+        )
+        feed(page, f"feed.results[{number}] = [0.001, 0.0011, '{verdict}', ...{speed}]")
+        assert told in page.inner_text(".drawer")
+
+
+def test_the_machine_s_state_stands_beside_the_time_and_busy_times_are_marked(page: Any) -> None:
+    quiet_softmax(page)
+    feed(page, "feed.machine = {busy: false, quiet: true, words: 'idle', share: 1}")
+    assert page.inner_text(".machine-now") == "machine idle"
+    feed(
+        page,
+        "feed.machine = {busy: true, quiet: false, share: 60, words: 'busy: other processes took 60% of the "
+        "cores'};"
+        f"Object.assign(feed.now, {{state: 'ok', seconds: 0.002, median: 0.003, spread: 0.5}}, {BUSY});"
+        f"feed.times[0] = 0.002; feed.provenance[0] = {BUSY}",
+    )
+    assert page.inner_text(".machine-now") == "busy 60%"
+    assert "taken busy" in page.inner_text(".metric-time")
+    assert "other processes took 60% of the cores" in str(page.get_attribute(".metric-time", "title"))
+    assert page.locator(".entry small.taken-busy").count() == 1
+
+
+def test_a_start_timed_again_is_offered_and_taken_only_when_pressed(page: Any) -> None:
+    open_softmax(page)
+    page.wait_for_function("() => window.dojoFeed && window.dojoFeed.start > 0")
+    page.keyboard.press("m")
+    page.wait_for_selector(".queue-text >> text=Off")
+    apply(page, "join_scopes m@0")
+    wait_for_entries(page, 2)
+    page.wait_for_timeout(1500)
+    again = f"{{seconds: 0.052, ...{QUIET}}}"
+    feed(page, f"feed.start = 0.177; feed.yardstick = {{...{BUSY}, again: {again}}}")
+    assert page.inner_text(".chart-pane .note-of").startswith("against 177 ms, ")
+    assert page.inner_text(".chart-pane .note-of").endswith("busy")
+    button = page.locator(".chart-pane button", has_text="Use 52.0 ms")
+    assert "Speed-ups stand on 177 ms" in str(button.get_attribute("title"))
+    feed(page, f"feed.start = 0.052; feed.yardstick = {{...{QUIET}, again: null}}")
+    assert not page.locator(".chart-pane button", has_text="Use").is_visible()
+    assert page.inner_text(".metric-gain .metric-detail") == "start 52.0 ms"
