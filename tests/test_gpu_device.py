@@ -142,6 +142,22 @@ def test_writes_where_none_belong_are_noticed(array, offset, message):
     session.close()
 
 
+def test_algebraic_programs_are_judged_on_their_worst_inputs_too(gpu):
+    """Of 8 rows none is adversarial; an outlier, which is among the worst inputs, tells these two apart."""
+    same, clipped = (
+        parse(
+            f"kernel k\nin x\nout y\nx f32 [8, 64] heap\ny f32 [8, 64] heap\n8:g 64:b y[{{0}},{{1}}] = {term}"
+        )
+        for term in ("x[{0},{1}]*1", "min(x[{0},{1}],90)")
+    )
+    start = parse(same.text.replace("8:g 64:b", "8 64"))
+    for policy, status in (("reassoc", "ok"), ("algebraic", "wrong_result"), ("reassoc", "ok")):
+        workload = Workload(start, None, policy, "cuda")
+        right, wrong = gpu.measure(workload, [same, clipped], Effort.QUICK, fresh=True)
+        assert right.status == "ok" and wrong.status == status
+    assert gpu.measure(workload, [same], Effort.FINAL)[0].status == "ok"
+
+
 def test_a_cold_sample_finds_nothing_in_the_second_level_cache():
     """Each has a fill of twice its size before it; warm ones follow each other."""
 

@@ -41,6 +41,11 @@ class Compiled:
     policy: str
 
     @property
+    def sets(self) -> int:
+        """Of inputs on which programs are verified, where this is the start program."""
+        return 1 + bool(worst_inputs(self.program, self.policy))
+
+    @property
     def request(self) -> dict[str, object]:
         """What the worker is told of it."""
         return {
@@ -99,7 +104,8 @@ class Trials:
 
     def verify(self, candidate: Compiled, start: Compiled) -> Measurement:
         """Verify a candidate for the emulator: ``ok`` without a time. The machine need not be held."""
-        request = {"do": "verify", **candidate.request, "cpu_seconds": self._cpu_seconds(EMULATE_SECONDS)}
+        seconds = EMULATE_SECONDS * start.sets
+        request = {"do": "verify", **candidate.request, "cpu_seconds": self._cpu_seconds(seconds)}
 
         def told(status: str, message: str, error: float = 0.0) -> Measurement:
             return Measurement(
@@ -112,7 +118,7 @@ class Trials:
             )
 
         try:
-            answer = self._prepared(start).ask(request, EMULATE_SECONDS)
+            answer = self._prepared(start).ask(request, seconds)
         except Unmeasurable as reason:
             return told("refused", f"The start program cannot be judged. {reason}")
         except WorkerDied as death:
@@ -129,6 +135,7 @@ class Trials:
     ) -> Measurement:
         """Verify and time a candidate; ``best``: seconds of the fastest one known; ``once``: with one sample,
         as rounds will follow. The machine is held."""
+        seconds = self._run_seconds * start.sets
         request = {
             "do": "measure",
             **candidate.request,
@@ -138,7 +145,7 @@ class Trials:
             "cutoff_ns": 1e9 * best * effort.cutoff if best is not None else 0.0,
             "hopeless": 2.0,
             "again": effort is Effort.FINAL,
-            "cpu_seconds": self._cpu_seconds(self._run_seconds),
+            "cpu_seconds": self._cpu_seconds(seconds),
         }
 
         def failed(status: str, message: str) -> Measurement:
@@ -150,7 +157,7 @@ class Trials:
             except Unmeasurable as reason:
                 return failed("refused", f"The start program cannot be measured. {reason}")
             try:
-                answer = worker.ask(request, self._run_seconds)
+                answer = worker.ask(request, seconds)
             except WorkerDied as death:
                 self._worker = None
                 if death.outside and attempt == 0:
@@ -235,7 +242,7 @@ class Trials:
     def _prepare(self, worker: WorkerProcess, start: Compiled) -> None:
         """Have the worker draw inputs and judge the start program by them, which sets the tolerances."""
         self._draw(worker, start.program, start.code, start.policy)
-        seconds = JUDGE_MULTIPLE * self._run_seconds * (1 + bool(worst_inputs(start.program, start.policy)))
+        seconds = JUDGE_MULTIPLE * self._run_seconds * start.sets
         judge = {
             "do": "judge",
             **start.request,
@@ -268,6 +275,7 @@ class Trials:
         if worker.drawn == key:
             return
         worker.drawn = worker.prepared = None
+        seconds = PREPARE_SECONDS * (1 + bool(worst))
         prepared = worker.ask(
             {
                 "do": "prepare",
@@ -281,9 +289,9 @@ class Trials:
                 "cache": str(cache_directory()),
                 "last_level": self._machine.last_level_cache,
                 "second_level": self._machine.second_level_cache,
-                "cpu_seconds": self._cpu_seconds(PREPARE_SECONDS),
+                "cpu_seconds": self._cpu_seconds(seconds),
             },
-            PREPARE_SECONDS,
+            seconds,
         )
         self.input_sets = int(prepared["sets"])
         worker.drawn = key

@@ -364,6 +364,7 @@ class GpuMeasurer:
         if isinstance(built, CompileError):
             return f"It does not compile: {built.message}"
         worker.prepared = None
+        worst = worst_inputs(workload.start, workload.policy)
         answer = self._ask(
             {
                 "do": "prepare",
@@ -377,10 +378,10 @@ class GpuMeasurer:
                 "symbol": built.symbol,
                 "workspace": code.workspace_bytes,
                 "seed": key[-1],
-                "worst": worst_inputs(workload.start, workload.policy),
+                "worst": worst,
                 "cache": str(cache_directory()),
             },
-            PREPARE_SECONDS,
+            PREPARE_SECONDS * (1 + bool(worst)),
         )
         if answer["status"] != "ok":
             return str(answer["message"])
