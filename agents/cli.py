@@ -54,6 +54,7 @@ from dojo_core.cli.terminal import (
     tell_machine,
     write_file,
 )
+from dojo_core.cli.waiting import measures
 from dojo_core.game import Game
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Measurer
@@ -345,15 +346,15 @@ def _summary(results: list[_Result]) -> None:
 
 _COMMANDS: dict[str, Callable[..., None]] = {
     "pass": play_a_pass,
-    "tune": tune,
-    "compare": compare,
+    "tune": measures(tune),
+    "compare": measures(compare),
     "cost-model": fit_cost_model,
     "scheduler": scale.scheduler,
-    "worker": scale.worker,
-    "train": train,
-    "try": try_policy,
+    "worker": measures(scale.worker),
+    "train": measures(train),
+    "try": measures(try_policy),
     "train-encoder": train_encoder,
-    "probe-encoder": probe_encoder,
+    "probe-encoder": measures(probe_encoder),
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name)(plain_errors(_command))

@@ -1,8 +1,8 @@
 """The log of a run: what an agent measured, in order, one JSON object a line, so that a run can go on.
 
 A run is decided by its seed and its times. So a stopped run begins again from the start, takes the times
-of the log without measuring, and then goes on with the clock. What a killed process left half written is
-cut off.
+of the log without measuring, and then goes on with the clock. Each line ends with a checksum: what a killed
+process left half written is cut off, and so is what comes behind a line that is damaged.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import hashlib
 import json
 import os
 import threading
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from agents.timing import Timing
+from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.places import data_directory
 from dojo_core.program.tree import Program
@@ -59,6 +61,45 @@ def run_file(key: RunKey) -> Path:
     return folder / key.name
 
 
+_SUM = b', "sum": "'
+
+
+def _line(entry: Mapping[str, Any]) -> bytes:
+    """An entry as a line, with its checksum at the end."""
+    text = json.dumps(entry).encode()[:-1]
+    return text + _SUM + f"{zlib.crc32(text):08x}".encode() + b'"}\n'
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    """The entry of a line that is whole; older logs have no checksums."""
+    text, mark, end = line.rpartition(_SUM)
+    if mark and end != f"{zlib.crc32(text):08x}".encode() + b'"}\n':
+        return None
+    try:
+        entry = json.loads(line) if line.endswith(b"\n") else None
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def _measured(entry: Mapping[str, Any]) -> tuple[Effort, Measurement, float]:
+    """What an entry says was measured: effort, outcome, seconds of the run until then."""
+    load, exclusive = entry.get("load"), entry.get("exclusive", True)
+    found = Measurement(
+        str(entry["hash"]),
+        "",
+        str(entry["status"]),
+        str(entry["message"]),
+        tuple(map(float, entry["samples"])),
+        entry["seconds"],
+        entry["median"],
+        bool(entry["verified"]),
+        known=True,
+        conditions=Conditions(None if load is None else float(load), bool(exclusive)),
+    )
+    return Effort[entry["effort"].upper()], found, float(entry["elapsed"])
+
+
 class RunBusy(RuntimeError):
     """Another process has the log open."""
 
@@ -93,26 +134,16 @@ class RunLog:
         """Take in whole lines; how many bytes they are."""
         kept = 0
         for number, line in enumerate(self._file):
-            try:
-                entry = json.loads(line) if line.endswith(b"\n") else None
-            except ValueError:
-                entry = None
+            entry = _entry(line)
             if not isinstance(entry, dict) or (number == 0 and entry.get("dojo run") != VERSION):
                 break
             if "hash" in entry:
-                found = Measurement(
-                    entry["hash"],
-                    "",
-                    entry["status"],
-                    entry["message"],
-                    tuple(entry["samples"]),
-                    entry["seconds"],
-                    entry["median"],
-                    entry["verified"],
-                    known=True,
-                )
-                self.known[Effort[entry["effort"].upper()], found.program_hash] = found
-                self.spent = float(entry["elapsed"])
+                try:
+                    effort, found, elapsed = _measured(entry)
+                except (KeyError, TypeError, ValueError):
+                    break
+                self.known[effort, found.program_hash] = found
+                self.spent = elapsed
             elif "done" in entry:
                 self.result = entry
             kept += len(line)
@@ -129,6 +160,8 @@ class RunLog:
                 "seconds": found.seconds,
                 "median": found.median,
                 "verified": found.verified,
+                "load": found.conditions.load,
+                "exclusive": found.conditions.exclusive,
                 "effort": effort.label,
                 "elapsed": round(elapsed, 3),
                 "line": line.split("\n") if line else [],
@@ -142,7 +175,7 @@ class RunLog:
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         with self._lock:
-            self._file.write(json.dumps(entry).encode() + b"\n")
+            self._file.write(_line(entry))
             self._file.flush()
             os.fsync(self._file.fileno())
 

@@ -69,6 +69,7 @@ def _run(options: argparse.Namespace) -> None:
     from agents.tuning import Tuning
     from dojo_core import kernels
     from dojo_core.game import Game
+    from dojo_core.measure import exclusive as exclusive_module
     from dojo_core.measure import measurer as measuring_module
     from dojo_core.measure.measurer import Measurer
     from dojo_core.measure.records import Records
@@ -88,10 +89,10 @@ def _run(options: argparse.Namespace) -> None:
                 return
             answer = yield batch
 
-    exclusive = measuring_module.measuring
+    exclusive = exclusive_module.measuring
 
     @contextmanager
-    def held(*arguments: Any) -> Iterator[bool]:
+    def held(*arguments: Any) -> Iterator[Any]:
         with shares.spent("waiting"):
             lock = exclusive(*arguments)
             got = lock.__enter__()
@@ -102,7 +103,7 @@ def _run(options: argparse.Namespace) -> None:
 
     measuring_module.build = shares.timed("compiling", measuring_module.build)
     Measurer._code = shares.timed("compiling", Measurer._code)  # type: ignore[method-assign]
-    measuring_module.measuring = held
+    exclusive_module.measuring = held
     Trials.run = shares.timed("running", Trials.run)  # type: ignore[method-assign]
     threading.Thread.join = shares.timed("running", threading.Thread.join)  # type: ignore[method-assign]
 

@@ -15,6 +15,7 @@ import streamlit as st
 from agents.jobs import JobRefused
 from dojo_core import kernels
 from dojo_core.service.games import POLICIES
+from pages import shell
 
 STATES = {  # what a person reads, and its tone
     "starting": ("starting…", "working"),
@@ -129,6 +130,8 @@ def show_list(page: str, runs: Runs[ViewT], none: str, told: Callable[[ViewT], t
         views = runs.all()
         if not views:
             st.caption(none)
+        if polling:
+            shell.tell_of_waiting(f"{page}_runs")
         shown = st.session_state.get(f"{page}_listed", LISTED)
         for view in views[:shown]:
             _row(page, runs, view, told)

@@ -19,6 +19,7 @@ from typing import Any
 
 import streamlit as st
 
+from dojo_core.measure.exclusive import waiting
 from dojo_core.measure.machine import this_machine
 from dojo_core.service import Player
 from dojo_core.service.shelf import file_name
@@ -161,6 +162,19 @@ def notice(words: str, kind: str = "info") -> None:
     st.html(f"<p class='notice {kind}' role='status'>{sign}{escape(words)}</p>")
 
 
+def tell_of_waiting(key: str) -> None:
+    """For a part that polls: whom this app's measuring waits for, where it does, and a way to go on."""
+    wait = waiting()
+    if wait is None:
+        return
+    words, button = st.columns([7, 2], vertical_alignment="center")
+    with words:
+        notice(wait.sentence)
+    about = "Beside what runs there, without the lock: such times are marked"
+    if button.button("Measure anyway", key=f"{key}_anyway", help=about, width="stretch"):
+        wait.measure_anyway()
+
+
 def _bar(current: str, drawn: dict[str, Any]) -> None:
     st.session_state["pages"] = drawn
     service = the_service()
@@ -172,6 +186,8 @@ def _bar(current: str, drawn: dict[str, Any]) -> None:
         game = player.table.game if player.table is not None else None
         state = service.queue.serves() if current != "play" else None
         queue = "" if state is None else f"Measuring, {service.queue.open_tasks(state)} to go"
+        if state is not None and waiting() is not None:
+            queue = "Waiting for the measuring lock"
         if service.queue.down and current != "play":
             queue = "The measurer has stopped"
         sharing = st.session_state.pop("sharing", None)

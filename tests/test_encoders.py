@@ -154,6 +154,34 @@ def test_pretraining_goes_on_as_if_it_had_not_been_killed(tmp_path):
         pretraining.pretrain(walks[:1], settings, tmp_path / "whole", losses.append)
 
 
+def flip(path, at):
+    contents = bytearray(path.read_bytes())
+    contents[at] ^= 1
+    path.write_bytes(contents)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+        lambda path: flip(path, path.stat().st_size // 2),
+    ],
+    ids=["empty", "cut", "flipped"],
+)
+def test_a_corpus_that_is_damaged_is_made_again(tmp_path, damage):
+    path, made = tmp_path / "c.gz", []
+
+    def walks():
+        made.append(1)
+        return corpus.walks(7, 1, 5, names=["relu"])
+
+    first = corpus.kept(path, walks)
+    assert corpus.kept(path, walks) == first and len(made) == 1
+    damage(path)
+    assert corpus.kept(path, walks) == first and len(made) == 2
+
+
 def test_a_corpus_is_written_and_read(tmp_path):
     found = list(corpus.walks(7, 1, 5, names=["relu"]))
     assert corpus.write(tmp_path / "c.gz", iter(found)) == 1 and corpus.read(tmp_path / "c.gz") == found

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from contextlib import contextmanager
+import time
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from dojo_core.bench.on_gpu import ROWS, run_gpu_bench
 from dojo_core.bench.ours import Entry
 from dojo_core.cli import app
 from dojo_core.game import Game
+from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
@@ -52,22 +53,9 @@ def gpu():
 
 
 @pytest.fixture
-def timed_gpu(gpu, monkeypatch):
-    """The stand-in as a device whose times count; whoever would wait for itself is told."""
-    held = []
-
-    @contextmanager
-    def alone(stop):  # the lock is not taken: the stand-in compiles while it measures
-        held.append(True)
-        yield True
-        held.pop()
-
-    def built(codes):
-        assert not held, "nothing compiles while the machine is held alone"
-        return build(codes)
-
-    monkeypatch.setattr(on_gpu, "measuring", alone)
-    monkeypatch.setattr(on_gpu, "build", built)
+def timed_gpu(gpu, monkeypatch, tmp_path):
+    """The stand-in as a device whose times count, with a lock of its own."""
+    monkeypatch.setenv("DOJO_LOCK_DIR", str(tmp_path / "lock"))
     monkeypatch.setattr(gpu, "device", replace(gpu.device, timed=True))
     monkeypatch.setattr(on_gpu, "compiled", lambda code, architecture: "")
     monkeypatch.setattr(on_gpu, "_shared", lambda: gpu)
@@ -90,6 +78,20 @@ def test_a_position_is_verified_and_timed_and_wrong_ones_are_told(gpu):
         "cancelled"
     )
     assert len(gpu.copied(4096, 3)) == 3
+
+
+def test_who_times_on_a_device_waits_for_that_and_not_for_the_processor(timed_gpu):
+    game = mapped_relu()
+    workload = Workload(game.start, "relu", game.policy, "cuda")
+    with measuring():
+        found = timed_gpu.measure(workload, [game.current.program], Effort.QUICK, fresh=True)
+        assert found[0].status == "ok" and found[0].conditions.exclusive
+    until = time.monotonic() + 0.5
+    with measuring(clock=timed_gpu.device.clock_name):
+        stopped = timed_gpu.measure(
+            workload, [game.current.program], Effort.QUICK, None, lambda: time.monotonic() > until, fresh=True
+        )
+        assert stopped[0].status == "cancelled"
 
 
 class Astray(StandIn):

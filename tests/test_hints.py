@@ -89,7 +89,8 @@ def test_a_measured_improvement_is_hinted_before_any_pass_is_asked(helped: Servi
     faster = next(
         s for s in page.player.analysis.find_successors() if str(s.move).startswith("split_scope y@0 4")
     )
-    helped.queue.standings.keep((table.key, faster.program.hash), Outcome("ok", 0.0001, 0.0001, 5))
+    standings = helped.queue.of(table.key).standings
+    standings.keep((table.key, faster.program.hash), Outcome("ok", 0.0001, 0.0001, 5))
     for _ in range(3):
         page.send("hint")
     hint = page.feed["hint"]

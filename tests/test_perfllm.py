@@ -4,6 +4,8 @@ import json
 import math
 import random
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -615,3 +617,31 @@ def test_an_encoder_is_asked_once_for_each_program(home):
     assert len(asked) == 2 and torch.equal(again, made)
     Encoder("lengths 2", 2, embed, path)(programs)  # another encoder has its own
     assert len(asked) == 4
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "rubbish", "header", "value"])
+def test_embeddings_that_are_damaged_are_made_again(home, damage):
+    def embed(texts):
+        return torch.tensor([[float(len(text)), 12345.0] for text in texts])
+
+    programs = [game().start, game("relu").start]
+    path = home / "embeddings.sqlite"
+    right = Encoder("lengths", 2, embed, path)(programs)
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    contents = bytearray(path.read_bytes())
+    if damage == "empty":
+        contents.clear()
+    elif damage == "cut":
+        del contents[len(contents) // 2 :]
+    elif damage == "rubbish":
+        contents[:] = b"rubbish" * 1000
+    elif damage == "header":
+        contents[20:120] = bytes(100)
+    else:
+        stored = torch.tensor([12345.0]).numpy().tobytes()
+        assert contents.count(stored) == 2
+        contents = bytearray(contents.replace(stored, torch.tensor([54321.0]).numpy().tobytes()))
+    path.write_bytes(contents)
+    for _ in range(2):
+        assert torch.equal(Encoder("lengths", 2, embed, path)(programs), right)

@@ -20,7 +20,7 @@ QUIET = Outcome("ok", 0.052, 0.053, 10, conditions=Conditions(0.01), taken=2000.
 def start_timed(page: Page, outcome: Outcome) -> None:
     table = page.player.table
     assert table is not None
-    page.service.queue.standings.keep((table.key, table.game.start.hash), outcome)
+    page.service.queue.of(table.key).standings.keep((table.key, table.game.start.hash), outcome)
 
 
 @pytest.fixture

@@ -276,10 +276,8 @@ def train_encoder(
         path.unlink(missing_ok=True)
         for name in ("checkpoint", "checkpoint.old"):
             shutil.rmtree(folder / name, ignore_errors=True)
-    if not path.exists():
-        with err.status("Playing random walks"):
-            corpus.write(path, corpus.walks(1, walks))
-    found = corpus.read(path)
+    with err.status("Playing random walks"):
+        found = corpus.kept(path, lambda: corpus.walks(1, walks))
     positions = counted(sum(len(w.texts) for w in found), "position")
     err.print(f"{positions} of {counted(len(found), 'walk')}.", style="dim")
     log = pretraining.log_to(folder / "log.jsonl")
@@ -332,10 +330,8 @@ def probe_encoder(
     except ValueError as fault:
         raise Failure(str(fault)) from None
     path = cache_directory() / f"probes-{walks}-{corpus.COUNTED}.jsonl.gz"
-    if not path.exists():
-        with err.status("Playing random walks"):
-            corpus.write(path, corpus.walks(2, walks, names=kernels.names()))
-    found = corpus.read(path)
+    with err.status("Playing random walks"):
+        found = corpus.kept(path, lambda: corpus.walks(2, walks, names=kernels.names()))
     tasks = {
         "structure": probing.structure_of(found, 4, 0), "legal moves": probing.legal_of(found),
         "kind of move": probing.moves_of(found, 4, 0),

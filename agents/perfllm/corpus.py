@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import math
 import random
+import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,6 +25,8 @@ from dojo_core.moves.core import REGISTRY
 from dojo_core.moves.door import legal_moves
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.tree import DTYPE_BYTES, Access, Program, Scope, walk
+
+log = logging.getLogger(__name__)
 
 # Never shown to the encoder: it is judged on these.
 HELD_OUT = ("rmsnorm", "rmsnorm_f16", "bmm", "swiglu", "gelu", "maxpool", "gqa", "transpose")
@@ -167,8 +171,23 @@ def write(path: Path, found: Iterator[Walk]) -> int:
     return written
 
 
+def kept(path: Path, made: Callable[[], Iterator[Walk]]) -> list[Walk]:
+    """The walks of a file, which are made first where it is not there or, by gzip's checksum, damaged."""
+    try:
+        found = read(path)
+        if found:  # gzip takes an empty file for one of no bytes
+            return found
+        log.warning("%s is empty: it is made again", path)
+    except FileNotFoundError:
+        pass
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as fault:
+        log.warning("%s is damaged (%s): it is made again", path, fault)
+    write(path, made())
+    return read(path)
+
+
 def read(path: Path) -> list[Walk]:
-    """The walks of a file."""
+    """The walks of a file. Raises what gzip and JSON do where it is damaged."""
     with gzip.open(path, "rt") as file:
         told = [json.loads(line) for line in file]
     return [

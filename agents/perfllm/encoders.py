@@ -5,9 +5,9 @@ Nothing is downloaded: a model is a folder, or a name that lies in the local cac
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.util
+import logging
 import math
 import sqlite3
 import sys
@@ -23,9 +23,12 @@ from torch import Tensor
 from agents.perfllm.corpus import STRUCTURE, structure
 from agents.perfllm.lines import lines_of, vocabulary
 from agents.perfllm.settings import EncoderSettings
+from dojo_core.measure import sealed
 from dojo_core.measure.places import cache_directory
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
+
+log = logging.getLogger(__name__)
 
 POOLINGS = ("auto", "mean", "cls", "last")
 DTYPES = ("float32", "bfloat16", "float16")
@@ -68,20 +71,49 @@ class _Store:
     """Embeddings in a SQLite file, by encoder and program hash. What is there can be made again."""
 
     def __init__(self, path: Path, identity: str, size: int) -> None:
+        self._path = path
         self._identity, self._size = hashlib.sha256(identity.encode()).hexdigest()[:16], size
-        self._file = sqlite3.connect(path, timeout=30, isolation_level=None)
-        self._file.execute("PRAGMA journal_mode=WAL")
-        self._file.execute("PRAGMA synchronous=OFF")
-        self._file.execute(
-            "CREATE TABLE IF NOT EXISTS embeddings"
-            " (encoder TEXT, program TEXT, vector BLOB, PRIMARY KEY (encoder, program))"
-        )
+        try:
+            self._file = self._opened()
+        except sqlite3.DatabaseError:
+            self._file = self._anew()
+
+    def _opened(self) -> sqlite3.Connection:
+        file = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+        try:
+            file.execute("PRAGMA journal_mode=WAL")
+            file.execute("PRAGMA synchronous=OFF")
+            file.execute(
+                "CREATE TABLE IF NOT EXISTS embeddings"
+                " (encoder TEXT, program TEXT, vector BLOB, PRIMARY KEY (encoder, program))"
+            )
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def _anew(self) -> sqlite3.Connection:
+        """An empty file in place of one that is damaged; in memory, where there can be none."""
+        log.warning("%s is damaged: it is made again", self._path)
+        try:
+            for end in ("", "-wal", "-shm"):
+                sealed.remove(self._path.with_name(self._path.name + end))
+            return self._opened()
+        except (OSError, sqlite3.DatabaseError):
+            log.exception("embeddings are not kept")
+            self._path = Path(":memory:")
+            return self._opened()
 
     def read(self, keys: Sequence[str]) -> dict[str, Tensor]:
         """Those that are there; none of a file that cannot be read: it is not needed."""
         found: dict[str, Tensor] = {}
-        with contextlib.suppress(sqlite3.Error):
+        try:
             self._read(keys, found)
+        except sqlite3.OperationalError:
+            pass  # another process is long at it
+        except (sqlite3.DatabaseError, ValueError, TypeError):
+            self._file.close()
+            self._file = self._anew()
         return found
 
     def _read(self, keys: Sequence[str], found: dict[str, Tensor]) -> None:
@@ -90,11 +122,13 @@ class _Store:
             marks = ",".join("?" * len(some))
             query = f"SELECT program, vector FROM embeddings WHERE encoder = ? AND program IN ({marks})"
             for key, blob in self._file.execute(query, (self._identity, *some)):
-                if len(blob) == 4 * self._size:
-                    found[key] = torch.frombuffer(bytearray(blob), dtype=torch.float32)
+                vector, sums = blob[: 4 * self._size], blob[4 * self._size :]
+                if key in some and sums == _sum(key, vector):
+                    found[key] = torch.frombuffer(bytearray(vector), dtype=torch.float32)
 
     def write(self, made: dict[str, Tensor]) -> None:
-        rows = [(self._identity, key, vector.numpy().tobytes()) for key, vector in made.items()]
+        stored = {key: vector.numpy().tobytes() for key, vector in made.items()}
+        rows = [(self._identity, key, data + _sum(key, data)) for key, data in stored.items()]
         try:
             self._file.execute("BEGIN IMMEDIATE")
             self._file.executemany("INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", rows)
@@ -104,6 +138,11 @@ class _Store:
         except sqlite3.Error:  # full, or another process is long at it: what is lost can be made again
             if self._file.in_transaction:
                 self._file.execute("ROLLBACK")
+
+
+def _sum(key: str, vector: bytes) -> bytes:
+    """What stands behind an embedding: SQLite does not notice a byte that is another one."""
+    return hashlib.blake2b(vector, digest_size=8, key=key.encode()[:64]).digest()
 
 
 def encoder(settings: EncoderSettings | None = None, cached: bool = True) -> Encoder:

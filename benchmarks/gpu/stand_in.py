@@ -34,6 +34,7 @@ class StandIn:
     """The methods of ``driver.Device``; memory that was given back is no longer there to be read."""
 
     name, architecture, driver, timed = "the emulator", "sm_90", "none", False
+    bus = "none"
     l2_bytes, memory, clock, multiprocessors = 1 << 10, 1 << 30, 10**9, 1
 
     def __init__(self) -> None:

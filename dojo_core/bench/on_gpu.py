@@ -19,7 +19,7 @@ from dojo_core import kernels
 from dojo_core.bench.baselines import Process, Silent, interpreter, write_job
 from dojo_core.bench.ours import Entry
 from dojo_core.bench.roofline import MEASURED, Roofline, limits_of
-from dojo_core.bench.rounds import SAMPLES, BenchFailed, Row, flops_of, kept_in
+from dojo_core.bench.rounds import SAMPLES, BenchFailed, Row, flops_of, kept_in, told_beside
 from dojo_core.game import Game
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.measurement import Effort, Workload
@@ -46,16 +46,18 @@ START_SECONDS, ROW_SECONDS = 120.0, 120.0  # to load PyTorch; to compile a row, 
 class _Torch:
     """PyTorch's process, started again without a row that took it down."""
 
-    def __init__(self, game: Game, folder: Path, command: Sequence[str]) -> None:
+    def __init__(self, game: Game, folder: Path, command: Sequence[str], clock: str) -> None:
+        self._clock = clock
         self._command = [*(command or (interpreter(), "baselines/torch_cuda.py"))]
         self._command += [game.kernel or "", game.shape, str(folder)]
         self._process: Process | None = None
+        self.disturbed = False  # did something else run on the device meanwhile?
         self.version = ""
 
     def samples(self, row: Row, count: int, cold: bool, seconds: float = ROW_SECONDS) -> list[float]:
         """Of a row, within so many seconds; where there are none the row says why."""
         try:
-            with measuring():
+            with measuring(clock=self._clock) as claim:
                 if self._process is None:
                     self._begin(row)
                 if row.status != "ok":
@@ -63,6 +65,7 @@ class _Torch:
                 assert self._process is not None
                 request = {"row": row.entry, "samples": count, "cold": cold}
                 answer = self._process.request(request, seconds)
+                self.disturbed |= not claim.alone()
         except Silent as silent:
             self._process = None
             row.fail(silent.status, str(silent))
@@ -118,11 +121,12 @@ def run_gpu_bench(
     named = [n for n in against if game.kernel in PRODUCTS.get(n, (game.kernel,))]
     others = [Row(n, ROWS[n][0], False, apart=ROWS[n][1]) for n in named]
     copies: list[list[float]] = []
+    disturbed: set[int] = set()
     shape = kernels.get(game.kernel or "").shape(game.shape)
     size = kernels.get(game.kernel or "").bytes(shape)
     with tempfile.TemporaryDirectory(prefix="dojo-bench-") as place:
         write_job(Path(place), game.kernel or "", shape)
-        beside = _Torch(game, Path(place), torch)
+        beside = _Torch(game, Path(place), torch, gpu.device.clock_name)
         try:
             for number in range(rounds):
                 if number and time.monotonic() > until:
@@ -132,6 +136,7 @@ def run_gpu_bench(
                         again = gpu.measure(workload, [entry.program], Effort.ROUND, fresh=True, cold=cold)[0]
                         if again.status == "ok":
                             row.add(number, list(again.samples))
+                            beside.disturbed |= not again.conditions.exclusive
                         else:
                             row.fail("failed", again.message)
                 for row in others:
@@ -139,6 +144,9 @@ def run_gpu_bench(
                     if row.status == "ok" and left > 0:
                         row.add(number, beside.samples(row, SAMPLES, cold, min(ROW_SECONDS, left)))
                 copies.append(gpu.copied(size, SAMPLES, cold))
+                if beside.disturbed:
+                    disturbed.add(number)
+                    beside.disturbed = False
                 on_round(number + 1, rounds)
         finally:
             beside.close()
@@ -146,6 +154,7 @@ def run_gpu_bench(
     reference = next((row for row in reversed(right) if row.entry != "record"), None)
     flops = flops_of(game)
     device = gpu.device
+    defaults = DEFAULTS if game.kernel in PRODUCTS["torch-tf32"] else ""
     # What beats the limit becomes it; but those apart compute in fewer bits than the peak is of.
     with kept_in(records) as known:
         name = f"copy: {size} bytes, {'cold' if cold else 'warm'}"
@@ -190,6 +199,6 @@ def run_gpu_bench(
             "gflops_one_thread": device.flops / device.multiprocessors / 1e9,
             "samples_ns": copies,
         },
-        "remarks": [DEFAULTS] if game.kernel in PRODUCTS["torch-tf32"] else [],
+        "remarks": [*filter(None, (defaults, told_beside(disturbed, len(copies))))],
         "entries": [row.told(reference, found.seconds) for row in rows + others],
     }

@@ -11,8 +11,8 @@ import os
 import re
 import statistics
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -249,11 +249,12 @@ def run_bench(
         started = bool(game.kernel) and not limits.message
         groups = _groups(runnable, game)
         total = rounds * len(groups)
+        disturbed: set[int] = set()
         for begin, group in zip(range(0, total, rounds), groups, strict=True):
             _run_group(
                 game, workload, measurer, ours, rows, group, folder if started else None, limits, kernel,
                 loads, range(begin, begin + rounds), lambda done: on_round(done, total), on_step, stopped,
-                needed, ready_within,
+                needed, ready_within, disturbed,
             )  # fmt: skip
     with kept_in(records) as known:
         told_limits = limits.told(known, kernel, rows + others)
@@ -274,7 +275,7 @@ def run_bench(
         "reference": reference.entry if reference else None,
         "load": loads.mean,
         "limits": told_limits,
-        "remarks": [limits.message] if limits.message else [],
+        "remarks": [*filter(None, (limits.message, told_beside(disturbed, total)))],
         "entries": [row.told(reference, least) for row in rows + others],
     }
 
@@ -282,6 +283,22 @@ def run_bench(
 def kept_in(records: Records | None) -> AbstractContextManager[Records]:
     """The records, or some for one bench alone."""
     return Records(":memory:") if records is None else nullcontext(records)
+
+
+def told_beside(disturbed: set[int], rounds: int) -> str:
+    """A remark on rounds that ran beside other measurements, "" where none did."""
+    if not disturbed:
+        return ""
+    return f"{len(disturbed)} of {rounds} rounds ran beside other measurements: their times may be too long."
+
+
+@contextmanager
+def _alone(number: int, disturbed: set[int]) -> Iterator[None]:
+    """What is timed for a round, with the machine held alone; the round is noted where it was not."""
+    with measuring() as claim:
+        yield
+        if not claim.alone():
+            disturbed.add(number)
 
 
 def _shape(game: Game) -> kernels.Shape:
@@ -320,10 +337,12 @@ def _run_group(
     stopped: Callable[[], bool],
     needed: Row | None,
     ready_within: float | None,
+    disturbed: set[int],
 ) -> None:
     """The rounds of a group of baselines, by their numbers, with ours and the limits in each.
 
-    Raises BenchFailed where the row that is needed fails.
+    ``disturbed`` takes the numbers of those that ran beside other measurements. Raises BenchFailed where the
+    row that is needed fails.
     """
     arguments = [game.kernel or "", game.shape, str(measurer.input_sets), str(folder)]
     processes: list[tuple[Row, Process]] = []
@@ -333,7 +352,7 @@ def _run_group(
             on_step("measuring the machine")
             probe = Process(command(kernel, str(folder)), pinned_environment())
             try:
-                with measuring():
+                with _alone(numbers[0], disturbed):
                     limits.pattern = probe.read(ROUND_SECONDS)
             except Silent as silent:
                 limits.message, probe = f"The machine's limits are not known: {silent}", None
@@ -362,6 +381,8 @@ def _run_group(
                         raise BenchFailed(f"Our {entry.name} failed: {again.message}")
                     row.fail(_STATUS.get(again.status, "failed"), again.message)
                     continue
+                if not again.conditions.exclusive:
+                    disturbed.add(number)
                 row.add(number, list(again.samples))
                 loads.add(again.conditions.load)
             fastest = min((min(row.rounds[number]) for row in rows if _ran(row, number)), default=0.0)
@@ -369,7 +390,7 @@ def _run_group(
                 if row.status != "ok" or (turn % every and _slow(row, fastest)):
                     continue
                 try:
-                    with measuring():
+                    with _alone(number, disturbed):
                         answer = loads.during(partial(process.ask, SAMPLES, ROUND_SECONDS))
                     row.add(number, [float(ns) for ns in answer["samples"]])
                 except Silent as silent:
@@ -378,7 +399,7 @@ def _run_group(
                     row.fail("failed", "Its answer has no samples.")
             if probe is not None:
                 try:
-                    with measuring():
+                    with _alone(number, disturbed):
                         answer = probe.ask(SAMPLES, ROUND_SECONDS)
                     limits.add(number, answer)
                     loads.add(answer.get("load"))

@@ -19,6 +19,7 @@ from dojo_core.cli.schooling import lesson
 from dojo_core.cli.serving import demo, run_app
 from dojo_core.cli.telling import tell
 from dojo_core.cli.terminal import out, plain_errors
+from dojo_core.cli.waiting import measures, tell_of_waiting
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -34,14 +35,14 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "play": play,
     "recipes": show_recipes,
     "check": check,
-    "time": time_moves,
-    "bench": bench,
-    "export": export,
-    "story": tell,
+    "time": measures(time_moves),
+    "bench": measures(bench),
+    "export": measures(export),
+    "story": measures(tell),
     "best": best,
     "records-export": export_records,
     "records-import": import_records,
-    "reproduce": reproduce,
+    "reproduce": measures(reproduce),
     "app": run_app,
     "demo": demo,
 }
@@ -60,6 +61,7 @@ def options(
     ] = False,
 ) -> None:
     """The Dojo: make kernels fast by playing transformations. Try: [bold]dojo show softmax[/bold]"""
+    tell_of_waiting()
 
 
 for _name, _command in _COMMANDS.items():

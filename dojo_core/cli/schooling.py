@@ -22,6 +22,7 @@ from dojo_core.cli.terminal import (
     read_file,
     write_file,
 )
+from dojo_core.cli.waiting import measures
 from dojo_core.faults import text_fault
 from dojo_core.game import Game
 from dojo_core.line import read_line
@@ -110,6 +111,7 @@ def check_lessons(files: Files = None) -> None:
 
 @lesson.command("measure")
 @plain_errors
+@measures
 def measure_lessons(
     files: Files = None,
     greedy: Annotated[bool, typer.Option("--greedy", help="Time every legal move, too (long).")] = False,
@@ -141,6 +143,7 @@ def measure_lessons(
 
 @lesson.command("mine")
 @plain_errors
+@measures
 def mine_puzzles(
     files: Annotated[
         list[Path] | None,

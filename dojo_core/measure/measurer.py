@@ -9,10 +9,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from dojo_core.measure import evidence
 from dojo_core.measure.conditions import AGAIN_SECONDS, UNKNOWN, stands, worth
-from dojo_core.measure.exclusive import compiling, measuring
+from dojo_core.measure.exclusive import compiling, measured_alone, measuring
 from dojo_core.measure.judging import hastened
 from dojo_core.measure.limits import (
     BATCH_KERNELS,
@@ -26,6 +27,7 @@ from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import BROKE, SETTLED, Effort, Measurement, Origin, Workload
 from dojo_core.measure.records import Records, Sample
+from dojo_core.measure.sealed import DAMAGED, Damaged
 from dojo_core.measure.speed import DRIFT_BUSY, FIRST_ROUNDS, ROUNDS
 from dojo_core.measure.trial import Compiled, Trials
 from dojo_core.measure.turns import GROUP, SAMPLE_NS, Turns, take_turns
@@ -227,12 +229,8 @@ class Measurer:
         ahead = threading.Thread(target=self._draw_inputs, args=(job, start))
         ahead.start()
         try:
-            first, *built = build(
-                [start, *(c.code for c in batch), *([other.code] if other else [])],
-                self._jobs,
-                preamble=self._preamble,
-                timeout=self._compile_seconds,
-                cancelled=job.cancelled,
+            first, *built = self._built(
+                job, [start, *(c.code for c in batch), *([other.code] if other else [])]
             )
             ahead.join()
         except BaseException:  # Ctrl-C above all: the drawing may wait for others who measure
@@ -251,19 +249,16 @@ class Measurer:
                 if job.cancelled():
                     return
                 if isinstance(made, CompileError):
-                    outcome = candidate.outcome("compile_error", made.message)
+                    failed = candidate.outcome("compile_error", made.message)
                     if made.settled:
-                        self._settle(job, candidate, outcome)
+                        self._settle(job, candidate, failed)
                     else:  # told, but not kept: another day it may compile
-                        self._tell(job, candidate, outcome)
+                        self._tell(job, candidate, failed)
                     continue
                 compiled = Compiled(candidate.programs[0], candidate.code, made, job.workload.policy)
-                with measuring(job.cancelled) as held:
-                    if not held:
-                        return
-                    outcome = self._trials.run(
-                        compiled, judge, job.effort, self._best_of(job.workload), turns is not None
-                    )
+                outcome = self._taken(job, candidate, compiled, judge, turns is not None)
+                if outcome is None:
+                    return
                 if outcome.status == "refused":
                     self._tell(job, candidate, outcome)
                 elif outcome.status != "ok" or turns is None:
@@ -298,11 +293,10 @@ class Measurer:
         before = self._known.get((other.key, job.workload.start.hash, job.workload.policy))
         known = before.outcome if before is not None else None
         if known is None:  # of another process, say
-            with measuring(job.cancelled) as held:
-                if not held:
-                    return None
-                known = self._trials.run(compiled, judge, job.effort, None, True)
-        return None if known.seconds is None else _Rounds(other, compiled, judge, replace(known, raw=()))
+            known = self._taken(job, other, compiled, judge, True)
+        if known is None or known.seconds is None:
+            return None
+        return _Rounds(other, compiled, judge, replace(known, raw=()))
 
     def _take_turns(self, job: _Job, turns: _Rounds) -> None:
         """Rounds of the candidates that wait, with what they are held against; then they are told."""
@@ -317,10 +311,12 @@ class Measurer:
         def run(order: Sequence[int]) -> list[Sample] | None:
             return self._trials.round([timed[each] for each in order], turns.judge)
 
-        with measuring(job.cancelled) as held:
+        with measuring(job.cancelled) as claim:
             rounds = ROUNDS if job.fresh else FIRST_ROUNDS
-            own, *taken = take_turns(run, len(taking) if held else 0, rounds, job.cancelled)
+            own, *taken = take_turns(run, len(taking) if claim else 0, rounds, job.cancelled)
             meanwhile = self._trials.conditions() if own.samples else UNKNOWN
+            if own.samples and not claim.alone():
+                meanwhile = replace(meanwhile, exclusive=False)
         taken += [Turns() for _ in taking[len(taken) :]]
         turns.known = turns.known.with_turns(own.samples, (), meanwhile) if own.samples else turns.known
         for (candidate, _, outcome), each in zip(taking, taken, strict=True):
@@ -329,6 +325,29 @@ class Measurer:
             self._settle(job, candidate, replace(outcome, ratios=(1.0,) * ROUNDS))
         for candidate, _, outcome in slow:
             self._settle(job, candidate, outcome)
+
+    def _built(self, job: _Job, codes: list[Code]) -> list[Built | CompileError]:
+        return build(
+            codes, self._jobs, preamble=self._preamble, timeout=self._compile_seconds, cancelled=job.cancelled
+        )
+
+    def _taken(
+        self, job: _Job, candidate: _Candidate, compiled: Compiled, judge: Compiled, once: bool
+    ) -> Measurement | None:
+        """A candidate verified and timed, with one sample if rounds will follow; None where the job was
+        cancelled."""
+        best = self._best_of(job.workload)
+        for _ in range(2):
+            run = partial(self._trials.run, compiled, judge, job.effort, best, once)
+            try:
+                return measured_alone(run, job.cancelled)
+            except Damaged:  # since it was compiled: it is made again
+                again = self._built(job, [judge.code, candidate.code])
+                if job.cancelled():
+                    return None
+                if not all(isinstance(each, Built) for each in again):
+                    break
+        return candidate.outcome("refused", DAMAGED)
 
     def _draw_inputs(self, job: _Job, start: Code) -> None:
         """The worker draws inputs while the compiler runs, and beside no measurement."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import tempfile
 from pathlib import Path
 
@@ -29,14 +28,11 @@ def cache_directory() -> Path:
     return _directory("XDG_CACHE_HOME", ".cache", "cache")
 
 
-def machine_directory() -> Path:
-    """The same for all of this user's processes, whatever ``$DOJO_HOME`` says: the measuring lock lies here.
-
-    Raises PermissionError where somebody else owns the place.
-    """
-    place = Path(tempfile.gettempdir()) / f"dojo-{os.getuid()}"
-    place.mkdir(mode=0o700, exist_ok=True)
-    status = place.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        raise PermissionError(f"{place} belongs to another user: remove it, or set TMPDIR to another folder.")
-    return place
+def lock_directory() -> Path:
+    """Where the measuring lock lies: ``$DOJO_LOCK_DIR``, else one folder for all users of this machine,
+    whatever ``$DOJO_HOME`` and ``$TMPDIR`` say."""
+    place = os.environ.get("DOJO_LOCK_DIR")
+    if place:
+        return Path(place).expanduser().resolve()
+    shared = Path("/tmp")
+    return (shared if shared.is_dir() else Path(tempfile.gettempdir())) / "dojo-measuring"

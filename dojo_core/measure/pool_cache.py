@@ -1,17 +1,22 @@
-"""Pools on disk: drawn and computed once, the longest unused leave first."""
+"""Pools on disk: drawn and computed once, and again where damaged; the longest unused leave first."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import logging
+import math
 import os
 import shutil
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from dojo_core.measure import sealed
 from dojo_core.measure.limits import POOL_BYTES, POOL_CACHE_BYTES, USUAL_SEED
 from dojo_core.measure.pool import Array, Pool, make_pool
 from dojo_core.measure.worst_pool import make_worst_pool
@@ -19,7 +24,10 @@ from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Parameter
 
-POOL_VERSION = 4  # of what is kept on disk
+log = logging.getLogger(__name__)
+
+POOL_VERSION = 5  # of what is kept on disk
+HEADER_BYTES = 4096  # the most that stands before an array's numbers
 PARTS = ("inputs", "references", "sensitivity", "order", "reach")  # arrays by name
 
 
@@ -41,14 +49,19 @@ def cached_pool(
     if seed != USUAL_SEED:
         return _made(program, parameters, seed, worst)
     folder = cache / "pools" / pool_key(program, parameters, seed, worst)
-    if folder.is_dir():
+    kept = _load(folder)
+    if kept is not None:
         os.utime(folder)
-        return _load(folder)
+        return kept
     pool = _made(program, parameters, seed, worst)
     if sum(a.nbytes for a in (*pool.inputs.values(), *pool.references.values())) <= POOL_BYTES:
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _save(pool, folder)
-        _prune(folder.parent, keep=folder)
+        try:
+            sealed.folder(folder.parent)
+            sealed.remove(folder)
+            _save(pool, folder)
+            _prune(folder.parent, keep=folder)
+        except OSError:  # a disk that is full: the pool is no worse for that
+            log.exception("the pool of %s is not kept", program.name)
     return pool
 
 
@@ -60,29 +73,54 @@ def _made(program: Program, parameters: tuple[Parameter, ...], seed: int, worst:
 
 def _save(pool: Pool, folder: Path) -> None:
     draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix="draft-"))
-    index: dict[str, object] = {"adversarial": pool.adversarial, "inexact": pool.inexact}
-    for part in PARTS:
-        arrays: dict[str, Array] = getattr(pool, part)
-        for number, array in enumerate(arrays.values()):
-            np.save(draft / f"{part}-{number}.npy", array, allow_pickle=False)
-        index[part] = list(arrays)
-    (draft / "index.json").write_text(json.dumps(index))
+    try:
+        _write(pool, draft)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
     try:
         draft.rename(folder)
     except OSError:  # another process was quicker
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _load(folder: Path) -> Pool:
-    index = json.loads((folder / "index.json").read_text())
-    parts = {
-        part: {
-            name: np.load(folder / f"{part}-{number}.npy", allow_pickle=False)
-            for number, name in enumerate(index[part])
-        }
-        for part in PARTS
-    }
+def _write(pool: Pool, draft: Path) -> None:
+    index: dict[str, object] = {"adversarial": pool.adversarial, "inexact": pool.inexact}
+    for part in PARTS:
+        arrays: dict[str, Array] = getattr(pool, part)
+        for number, array in enumerate(arrays.values()):
+            file = draft / f"{part}-{number}.npy"
+            np.save(file, array, allow_pickle=False)
+            sealed.seal(file)
+        index[part] = list(arrays)
+    sealed.keep(draft / "index.json", json.dumps(index).encode())
+
+
+def _load(folder: Path) -> Pool | None:
+    """None where it is not there, or not whole."""
+    contents = sealed.read(folder / "index.json")
+    if contents is None:
+        return None
+    index = json.loads(bytes(contents))
+    parts: dict[str, dict[str, Any]] = {}
+    for part in PARTS:
+        parts[part] = {}
+        for number, name in enumerate(index[part]):
+            stored = sealed.read(folder / f"{part}-{number}.npy")
+            if stored is None:
+                return None
+            parts[part][name] = _array(stored)
     return Pool(**parts, adversarial=index["adversarial"], inexact=tuple(index["inexact"]))
+
+
+def _array(stored: memoryview) -> Array:
+    """What ``np.save`` wrote, in the memory that it was read into."""
+    head = io.BytesIO(stored[:HEADER_BYTES])
+    version = np.lib.format.read_magic(head)
+    assert version == (1, 0), version
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
+    flat = np.frombuffer(stored, dtype, count=math.prod(shape), offset=head.tell())
+    return flat.reshape(shape, order="F" if fortran else "C")
 
 
 def _prune(pools: Path, keep: Path) -> None:

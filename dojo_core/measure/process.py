@@ -17,6 +17,7 @@ from typing import Any
 
 from dojo_core.measure.limits import OPENMP_STACK, START_SECONDS, WORKER_MEMORY_SHARE
 from dojo_core.measure.machine import Machine
+from dojo_core.measure.sealed import Damaged
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +72,11 @@ class WorkerProcess:
         self.greeting = self.ask({"do": "hello"}, START_SECONDS)
 
     def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Send a request and wait for the answer. Raises WorkerDied; the process is gone then."""
+        """Send a request and wait for the answer.
+
+        Raises WorkerDied, and the process is gone then; WorkerFault; Damaged, where a file that the request
+        names is no longer what was put there.
+        """
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -101,6 +106,8 @@ class WorkerProcess:
         if answer["status"] == "fault":
             log.error("the measuring process failed\n%s", answer["message"])
             raise WorkerFault(answer["message"].strip().splitlines()[-1])
+        if answer["status"] == "damaged":
+            raise Damaged(answer["message"])
         return answer
 
     def _ended(self, received: bytes) -> WorkerDied:

@@ -22,6 +22,7 @@ from dojo_core.measure.measurement import Effort, Measurement
 from dojo_core.measure.places import cache_directory
 from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
 from dojo_core.measure.records import Sample
+from dojo_core.measure.sealed import Damaged
 from dojo_core.moves.worst import worst_inputs
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.build import Built
@@ -183,7 +184,7 @@ class Trials:
             self._worker = None
             log.warning("a round ended: %s", death)
             return None
-        except (WorkerFault, Unmeasurable) as fault:
+        except (WorkerFault, Unmeasurable, Damaged) as fault:
             log.warning("a round ended: %s", fault)
             return None
         if answer["status"] != "ok":

@@ -19,11 +19,13 @@ import threading
 import traceback
 from collections import OrderedDict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import dojo_native
 import numpy as np
 
+from dojo_core.measure import sealed
 from dojo_core.measure.judgement import Judgement, judgements
 from dojo_core.measure.limits import (
     STACK_BYTES,
@@ -218,7 +220,7 @@ class Worker:
         """The code that a request names; what takes turns stays loaded, so that no run is its first."""
         key = (request["library"], request["symbol"])
         if key not in self._loaded:
-            self._loaded[key] = dojo_native.Kernel(*key)
+            self._loaded[key] = self._kernel(request)
         self._loaded.move_to_end(key)
         while len(self._loaded) > LOADED:
             self._loaded.popitem(last=False)
@@ -239,7 +241,7 @@ class Worker:
     def judge(self, request: Answer) -> Answer:
         """Run the start program: what it is off by sets the tolerances."""
         workload = self._ready()
-        kernel = dojo_native.Kernel(request["library"], request["symbol"])
+        kernel = self._kernel(request)
         for judgement in reversed(workload.judgements):
             workload.run(kernel, request["workspace"], judgement)
             for p, buffer in zip(workload.parameters, workload.judged, strict=True):
@@ -315,13 +317,20 @@ class Worker:
     def verify(self, request: Answer) -> Answer:
         """Run one candidate and compare, without a time: what the emulator runs has none."""
         workload = self._ready()
-        kernel = dojo_native.Kernel(request["library"], request["symbol"])
+        with sealed.loadable(Path(request["library"])) as library:
+            kernel = dojo_native.Kernel(library, request["symbol"])
+            told = ctypes.CDLL(library)
         fault, error, _ = workload.verdict(kernel, request["workspace"], request["bound"])
-        told = ctypes.CDLL(request["library"])
         threads = (ctypes.c_char * 256).in_dll(told, "dojo_fault").value.decode()
         if threads:
             return {"status": "wrong_result", "message": threads}
         return fault or workload.damage() or {"status": "ok", "error": error}
+
+    @staticmethod
+    def _kernel(request: Answer) -> dojo_native.Kernel:
+        """The function that was compiled. Raises Damaged where its file is no longer what was compiled."""
+        with sealed.loadable(Path(request["library"])) as library:
+            return dojo_native.Kernel(library, request["symbol"])
 
     def _ready(self) -> Prepared:
         if self.workload is None:
@@ -344,6 +353,8 @@ class Worker:
             return actions[request["do"]](request)
         except NoRoom as fault:
             return {"status": "refused", "message": str(fault)}
+        except sealed.Damaged as fault:
+            return {"status": "damaged", "message": str(fault)}
         except Exception:
             return {"status": "fault", "message": traceback.format_exc()}
 

@@ -11,8 +11,9 @@ from dojo_core.game import Game, Position
 from dojo_core.service.analysis import Analyses, Analysis, likelihood
 from dojo_core.service.changes import copied
 from dojo_core.service.hints import Advise, Hint, advised_hint, measured_hint
+from dojo_core.service.lanes import Lanes
 from dojo_core.service.players import Player, Table
-from dojo_core.service.queue import MeasuringQueue, Task
+from dojo_core.service.queue import Task
 from dojo_core.service.scout import Scout
 from dojo_core.service.sources import Store
 from dojo_core.targets.origins import steadiness
@@ -49,7 +50,7 @@ class Attention:
 
     def __init__(
         self,
-        queue: MeasuringQueue,
+        queue: Lanes,
         store: Store,
         assemble: Callable[[Any], Any] | None = None,
         limits: Limits | None = None,
@@ -86,7 +87,7 @@ class Attention:
             if moved or again:
                 self._submit(player, table, analysis)
                 if player.assembly and analysis.assembly is None and self._assemble is not None:
-                    self._compile(player, analysis, self._assemble)
+                    self._compile(player, table, analysis, self._assemble)
         if moved:
             player.expect()
             self._scout.add(lambda: self._explore(player, table, analysis))
@@ -94,11 +95,12 @@ class Attention:
 
     def remember(self, table: Table, hashes: Sequence[str]) -> None:
         """Fetch from the records what the queue does not know yet."""
-        known = self._queue.results(table.key, hashes)
+        queue = self._queue.of(table.key)
+        known = queue.results(table.key, hashes)
         unknown = [h for h, outcome in zip(hashes, known, strict=True) if outcome is None]
         if unknown:
             try:
-                self._queue.know(table.key, self._store.known(table.workload, unknown))
+                queue.know(table.key, self._store.known(table.workload, unknown))
             except Exception:
                 log.exception("reading records failed")  # then they are measured
 
@@ -119,7 +121,9 @@ class Attention:
         finally:
             player.arrived(changed)
 
-    def _compile(self, player: Player, analysis: Analysis, assemble: Callable[[Any], Any]) -> None:
+    def _compile(
+        self, player: Player, table: Table, analysis: Analysis, assemble: Callable[[Any], Any]
+    ) -> None:
         """The assembly, made between measurements."""
 
         def work() -> None:
@@ -133,7 +137,7 @@ class Attention:
                 player.arrived()
 
         player.expect()
-        if not self._queue.errand(f"{player.id}/{analysis.program.hash}", work):
+        if not self._queue.of(table.key).errand(f"{player.id}/{analysis.program.hash}", work):
             player.arrived(changed=False)
 
     def measure_limit(self, player: Player, table: Table) -> None:
@@ -144,13 +148,18 @@ class Attention:
             if limits is None or table.game.target in (*GPUS, *SIMULATED):
                 return
             table.roofline = limits.known(table)  # every time: another page, or a run, may have lowered it
-            if table.limited or not player.measuring or self._queue.down or not limits.doubtful(table):
+            if (
+                table.limited
+                or not player.measuring
+                or self._queue.of(table.key).down
+                or not limits.doubtful(table)
+            ):
                 return
             successors = player.analysis.known_successors if player.analysis is not None else None
             if successors is None:
                 return
             hashes = [table.game.start.hash, *(s.program.hash for s in successors)]
-            start, *known = self._queue.results(table.key, hashes)
+            start, *known = self._queue.of(table.key).results(table.key, hashes)
             some = min(FIRST_TIMES, len(known))
             if start is None or not start.ok or sum(outcome is not None for outcome in known) < some:
                 return
@@ -165,7 +174,7 @@ class Attention:
                 player.arrived(changed=False)
 
         player.expect()
-        if not self._queue.errand(f"roofline/{table.key}", work):
+        if not self._queue.of(table.key).errand(f"roofline/{table.key}", work):
             player.arrived(changed=False)
             table.limited = False  # another game of this workload is waiting for it, which keeps it
 
@@ -180,7 +189,7 @@ class Attention:
             here = table.game.current.program.hash
             successors = analysis.known_successors or []
             hashes = [s.program.hash for s in successors]
-            speeds = self._queue.speeds(table.key, here, hashes, steadiness(table.game.target))
+            speeds = self._queue.of(table.key).speeds(table.key, here, hashes, steadiness(table.game.target))
             moves = [str(s.move) for s in successors]
             found = measured_hint(at, analysis, dict(zip(moves, speeds, strict=True)))
             if found is None and self._advise is not None:

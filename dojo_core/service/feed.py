@@ -10,6 +10,7 @@ from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.speed import Speed
 from dojo_core.service import yardstick
 from dojo_core.service.analysis import Analysis
+from dojo_core.service.lanes import waited_for
 from dojo_core.service.players import Player, Table
 from dojo_core.service.queue import MeasuringQueue, Outcome
 from dojo_core.service.view import Json
@@ -49,7 +50,7 @@ def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueu
         "hint": None if player.hint is None else player.hint.told(),
         "work": {"flops": table.work[0], "bytes": table.work[1]},
         "roofline": roofline_view(table.roofline, list(found.values())),
-        "queue": queue_state(player, results, queue),
+        "queue": queue_state(player, game.target, results, queue),
     }  # fmt: skip
 
 
@@ -150,19 +151,21 @@ def now(player: Player, outcome: Outcome | None, running: bool, down: bool) -> J
     }
 
 
-def queue_state(player: Player, results: Sequence[Any], queue: MeasuringQueue) -> Json:
-    """How far the measuring of the moves has come, and whether it goes on."""
-    down = queue.down
+def queue_state(player: Player, target: str, results: Sequence[Any], queue: MeasuringQueue) -> Json:
+    """How far the measuring of the moves has come, whether it goes on, and if not, why."""
+    down, message = queue.down, ""
     if down:
-        state = "down"
+        state, message = "down", f"The measurer has stopped ({down}). Play goes on unmeasured."
     elif not player.measuring:
         state = "off"
     elif queue.open_tasks(player.id) or not player.explored:
         state = "measuring" if queue.serves() in (player.id, None) else "waiting"
+        wait = waited_for(target)
+        if wait is not None:
+            state, message = "locked", wait.sentence
     else:
         state = "idle"
     done = sum(isinstance(result, list) for result in results)
-    message = f"The measurer has stopped ({down}). Play goes on unmeasured." if down else ""
     left = queue.seconds_left(player.id) if state == "measuring" else None
     return {"state": state, "done": done, "total": len(results), "message": message, "left": left}
 

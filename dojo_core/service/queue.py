@@ -57,6 +57,10 @@ class Bench(Protocol):
         too."""
         ...
 
+    def warm(self) -> None:
+        """Prepare what takes time, before there is something to measure."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -111,6 +115,7 @@ class MeasuringQueue:
         self._down = ""
         self._faults = 0
         self._closed = False
+        self._early = False  # before anything is wanted
         self._thread: threading.Thread | None = None
 
     # ------------------------------------------------------------------ what players ask for
@@ -155,8 +160,9 @@ class MeasuringQueue:
             self._players.pop(player, None)
 
     def begin(self) -> None:
-        """Start the measuring thread, which makes its bench at once: the first result comes sooner."""
+        """Start the measuring thread, whose bench gets ready at once: the first result comes sooner."""
         with self._lock:
+            self._early = True
             self._start()
 
     def errand(self, name: str, work: Callable[[], None]) -> bool:
@@ -261,6 +267,8 @@ class MeasuringQueue:
         bench: Bench | None = None
         try:
             bench = self._make_bench()
+            if self._early:
+                bench.warm()
         except Exception:
             log.exception(
                 "no measurer yet"

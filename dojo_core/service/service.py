@@ -26,8 +26,9 @@ from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.events import client_name, sound
 from dojo_core.service.games import Games
 from dojo_core.service.hints import Advise
+from dojo_core.service.lanes import Lanes, waited_for
 from dojo_core.service.players import Player, Refused, Table
-from dojo_core.service.queue import Bench, MeasuringQueue, Outcome
+from dojo_core.service.queue import Bench, Outcome
 from dojo_core.service.sources import Kernels, SavedText, Store
 from dojo_core.service.view import Json
 
@@ -62,7 +63,7 @@ class Service:
     ) -> None:
         """``machine``: what else the machine does now."""
         self._machine = machine
-        self.queue = MeasuringQueue(make_bench, idle=lambda: not machine().busy)
+        self.queue = Lanes(make_bench, idle=lambda: not machine().busy)
         self.queue.begin()
         self._games = Games(store, kernels, lines)
         self._attention = Attention(self.queue, store, assemble, limits, advise)
@@ -171,7 +172,7 @@ class Service:
     def known(self, table: Table, hashes: Sequence[str]) -> list[Outcome | None]:
         """What is known of programs measured against a table's start, from the records too."""
         self._attention.remember(table, hashes)
-        return list(self.queue.results(table.key, hashes))
+        return list(self.queue.of(table.key).results(table.key, hashes))
 
     def game_text(self, game: str) -> str:
         """A saved game as its text, with what has been played in it so far. Raises Refused."""
@@ -185,7 +186,7 @@ class Service:
         with table.lock:
             hashes = [position.program.hash for position in table.game.positions.values()]
         self._attention.remember(table, hashes)
-        known = zip(hashes, self.queue.results(table.key, hashes), strict=True)
+        known = zip(hashes, self.queue.of(table.key).results(table.key, hashes), strict=True)
         return {h: outcome.seconds for h, outcome in known if outcome is not None and outcome.ok}
 
     def branch(self, game: str, at: int, moves: Sequence[str], player: str = "", go: bool = False) -> int:
@@ -278,6 +279,10 @@ class Service:
                 pass  # a page that was out of sight: it is drawn anew
             case "restart":
                 self.queue.restart()
+            case "anyway":
+                wait = None if player.table is None else waited_for(player.table.game.target)
+                if wait is not None:
+                    wait.measure_anyway()
             case kind if player.table is not None:
                 with player.table.lock:
                     self._apply_at(player, player.table, client, kind, event)
@@ -305,7 +310,8 @@ class Service:
                     self._save(player, table)
 
     def _notes(self, table: Table) -> str:
-        return library.notes(feed.speed_up(table, self.queue), table.measuring, table.yardstick)
+        best = feed.speed_up(table, self.queue.of(table.key))
+        return library.notes(best, table.measuring, table.yardstick)
 
     def _save(self, player: Player, table: Table) -> None:
         if self._games.save(player.owner, table, self._notes(table)):
@@ -366,7 +372,7 @@ class Service:
 
     def _restate(self, player: Player, table: Table, client: str) -> None:
         """Let speed-ups stand on the start's time as it is known now."""
-        before, now = table.yardstick, feed.start_again(table, self.queue)
+        before, now = table.yardstick, feed.start_again(table, self.queue.of(table.key))
         if before is not None and now is not None:
             table.yardstick = now
             self._save(player, table)
@@ -419,13 +425,15 @@ class Service:
             return False
         if player.pending:
             return True
-        return bool(player.measuring and not self.queue.down and self.queue.open_tasks(player.id))
+        queue = self.queue.of(player.table.key)
+        return bool(player.measuring and not queue.down and queue.open_tasks(player.id))
 
     def watching(self, player: Player) -> bool:
         """Is there nothing under way, but a busy machine that may come to rest, or times that wait for it?"""
-        if player.table is None or not player.measuring or self.queue.down:
+        if player.table is None or not player.measuring:
             return False
-        return self._machine().busy or self.queue.waits_for_quiet(player.id)
+        queue = self.queue.of(player.table.key)
+        return not queue.down and (self._machine().busy or queue.waits_for_quiet(player.id))
 
     def board_version(self, player: Player) -> str:
         """Changes whenever ``board`` would show something else."""
@@ -472,7 +480,7 @@ class Service:
             with table.lock:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)
-                told = feed.times(player, table, analysis, self.queue)
+                told = feed.times(player, table, analysis, self.queue.of(table.key))
                 return {"view": "play", **common, **told, "machine": feed.machine(self._machine())}
 
 

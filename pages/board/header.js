@@ -1,5 +1,11 @@
 // What stands on top: which game, what was measured, what the queue does, and the ways through the line.
 
+// By the queue's state: what a press of the banner's button asks for, its words, and what they mean.
+const REMEDIES = {
+  down: ["restart", "Restart the measurer", ""],
+  locked: ["anyway", "Measure anyway", "Beside what runs there, without the lock: such times are marked"],
+};
+
 class Header {
   constructor(board) {
     this.board = board;
@@ -39,7 +45,7 @@ class Header {
     this.queue = el("span", { class: "queue-text", role: "status" });
     this.queueBox = el("div", { class: "queue" }, el("div", { class: "queue-line" }, this.queue, b.measure), this.progress);
     this.banner = el("div", { class: "banner", role: "alert", hidden: true },
-      el("span", {}, ""), el("button", { class: "small", type: "button", onclick: act("restart") }, "Restart the measurer"));
+      el("span", {}, ""), el("button", { class: "small", type: "button", onclick: () => board.send(this.remedy) }, ""));
     this.root = el("header", { class: "top" },
       el("div", { class: "title-row" }, this.title, this.about, el("span", { class: "spring" }), b.fresh, b.save, b.review, b.keys),
       el("div", { class: "metric-row" }, this.metric.time.root, this.metric.gain.root, this.metric.best.root,
@@ -95,6 +101,7 @@ class Header {
       waiting: `${queue.done} of ${queue.total}, another player is being measured`,
       idle: queue.total ? `Measured ${queue.done} of ${queue.total}` : "Nothing to measure",
       off: queue.done ? `Off: ${queue.done} of ${queue.total} known` : "Measuring is off",
+      locked: "Waiting for the measuring lock",
       down: "Not measuring",
     };
     put(this.queue, words[queue.state] || queue.state);
@@ -104,8 +111,13 @@ class Header {
     const on = this.board.data.measuring;
     put(this.buttons.measure, on ? "Pause" : "Measure");
     this.buttons.measure.title = on ? "Stop measuring; what is known stays (M)" : "Measure this position and its moves (M)";
-    show(this.banner, queue.state === "down");
+    const [remedy, label, about] = REMEDIES[queue.state] || ["", "", ""];
+    this.remedy = remedy;
+    show(this.banner, Boolean(remedy));
+    this.banner.classList.toggle("calm", queue.state === "locked");
     put(this.banner.firstChild, queue.message || "The measurer has stopped. Play goes on unmeasured.");
+    put(this.banner.lastChild, label);
+    this.banner.lastChild.title = about;
   }
 
   /** How much of what the machine can do is reached; before that is measured, the throughput. */

@@ -51,7 +51,7 @@ class Order {
   settle() {
     const feed = this.pane.board.feed;
     if (this.kind !== "gain" || !feed || !feed.explored) return;
-    const streaming = ["measuring", "waiting"].includes(feed.queue.state);
+    const streaming = ["measuring", "waiting", "locked"].includes(feed.queue.state);
     if (!this.settled || (!streaming && this.button.classList.contains("lit") && !this.inUse())) {
       this.update();
       this.pane.keepInSight();

@@ -139,6 +139,7 @@ def _progress(current: Comparison) -> None:
             st.progress(min(1.0, current.rounds / total))
             said = f"{current.spec.title}: round {current.rounds} of {total}"
             shell.notice(f"{said}, {words}" if words else said)
+            shell.tell_of_waiting("compare")
         if stop.button("At once" if current.stopping else "Stop", key="compare_stop", width="stretch"):
             comparisons.stop(current.id)
         if current.stopping:

@@ -128,6 +128,7 @@ def _progress() -> None:
     if not left:
         st.rerun()
     shell.notice(f"Measuring claims: {left} to go. They are verified records when they are done.")
+    shell.tell_of_waiting("library")
 
 
 def c_file(opened: Callable[[], Opened], disabled: bool, key: str) -> None:

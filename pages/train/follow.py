@@ -50,6 +50,7 @@ def page(run: str) -> None:
     def look_again() -> None:
         now = trainings.view(run)
         _head(now)
+        shell.tell_of_waiting("train")
         curves.draw(now)
         _tried(now)
         if st.session_state.pop("train_go", False):

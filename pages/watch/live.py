@@ -40,6 +40,7 @@ def page(runs: Sequence[str]) -> None:
     def look_again() -> None:
         now = [jobs.view(run) for run in runs]
         draw([Lane.live(view) for view in now], acted)
+        shell.tell_of_waiting("watch")
         _saying()
         if st.session_state.pop("watch_go", False):
             shell.go("play")

@@ -19,11 +19,12 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from dojo_core.measure import leash
+from dojo_core.measure import leash, sealed
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import (
     BATCH_KERNELS,
@@ -90,20 +91,22 @@ def build(
     preamble: str | None = None,
     timeout: float = COMPILE_SECONDS,
     cancelled: Callable[[], bool] | None = None,
+    beside: bool = False,
 ) -> list[Built | CompileError]:
     """Compile what is not in the cache, ``jobs`` files at a time; results in the order of ``codes``.
 
     ``timeout`` (seconds) is for one run of the compiler. One kernel that does not compile costs the
-    others of its batch nothing but time. Blocks while the machine measures; where ``cancelled`` turns
-    true, what is not built yet comes back as a CompileError that says so. ``preamble`` stands in for the
+    others of its batch nothing but time. Blocks while the machine measures, unless ``beside``: for what is
+    not timed by the CPU's clock. Where ``cancelled`` turns true, what is not built yet comes back as a
+    CompileError that says so. ``preamble`` stands in for the
     generator's own.
     """
     prelude = _preamble() if preamble is None else preamble
     hashes = [code_hash(code, prelude) for code in codes]
-    objects = cache_directory() / "objects"
-    objects.mkdir(mode=0o700, exist_ok=True)
+    objects = sealed.folder(cache_directory() / "objects")
     results: dict[str, Built | CompileError] = {}
     missing: dict[str, Code] = {}
+    intact: dict[int, bool] = {}
     for key, code in zip(hashes, codes, strict=True):
         if key in results or key in missing:
             continue
@@ -114,14 +117,15 @@ def build(
                 "unroll less.",
                 key,
             )
-        elif library.exists():
+        elif _is_intact(library, intact):
             os.utime(library)  # the oldest by use leave first
             results[key] = Built(str(library), _symbol(key), key)
         else:
             missing[key] = code
     if missing:
         batches = _batches(missing, jobs)
-        with ThreadPoolExecutor(jobs) as pool, compiling(cancelled) as held:
+        claimed: AbstractContextManager[object] = nullcontext(True) if beside else compiling(cancelled)
+        with ThreadPoolExecutor(jobs) as pool, claimed as held:
             if held:
                 parts = pool.map(
                     lambda b: _compile(b, missing, prelude, objects, timeout, cancelled), batches
@@ -134,6 +138,17 @@ def build(
             _prune(objects)
             _Pruned.at = time.monotonic()
     return [results[key] for key in hashes]
+
+
+def _is_intact(library: Path, known: dict[int, bool]) -> bool:
+    """Is an object there as it was made? Those of a batch are one file under many names: read once."""
+    try:
+        file = library.stat().st_ino
+    except OSError:
+        return False
+    if file not in known:
+        known[file] = sealed.is_intact(library)
+    return known[file]
 
 
 PRUNE_SECONDS = 300
@@ -180,10 +195,11 @@ def _compile(
         error = compile_source(source, ["-fPIC", "-shared", "-w"], Path(folder), "batch.so", timeout)
         if error is None:
             # One file, one name per kernel: a hard link takes no space, and the names age one by one.
+            sealed.seal(Path(folder) / "batch.so")
             for key in keys:
                 link = Path(folder) / f"{key}.so"
                 os.link(Path(folder) / "batch.so", link)
-                os.replace(link, objects / link.name)
+                sealed.place(link, objects / link.name)
             return {key: Built(str(objects / f"{key}.so"), _symbol(key), key) for key in keys}
     if len(keys) == 1:
         message = error.message.replace(_symbol(keys[0]), codes[keys[0]].symbol)

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from dojo_core.measure.exclusive import compiling
+from dojo_core.measure import sealed
 from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
 from dojo_core.measure.places import cache_directory
 from dojo_core.targets.assembly import Assembly, linked
@@ -110,11 +110,11 @@ def feedback(
             (REPORTS, code.text, architecture, str(chosen), str(disassemble), str(code.strict))
         ).encode()
     ).hexdigest()[:24]
-    kept = cache_directory() / "objects" / f"{key}.json"
-    if kept.exists():
-        held = json.loads(kept.read_text())
+    kept = sealed.folder(cache_directory() / "objects") / f"{key}.json"
+    contents = sealed.read(kept)
+    if contents is not None:
+        held = json.loads(bytes(contents))
         return Feedback(held["architecture"], held["tool"], tuple(KernelReport(**k) for k in held["kernels"]))
-    kept.parent.mkdir(mode=0o700, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix="build-") as name:
         folder = Path(name)
         status, log = _compile(code, chosen, architecture, folder, timeout)
@@ -123,8 +123,7 @@ def feedback(
         wide = _wide(disassemble, folder, code) if disassemble else {}
         reports = tuple(_report(code, symbol, log, wide.get(symbol)) for symbol in code.kernels)
         result = Feedback(architecture, chosen.name, reports)
-        (folder / "report.json").write_text(json.dumps(asdict(result)))
-        os.replace(folder / "report.json", kept)
+    sealed.keep(kept, json.dumps(asdict(result)).encode())
     return result
 
 
@@ -135,24 +134,24 @@ def content_key(code: GpuCode, architecture: str) -> str:
 
 
 def compiled(code: GpuCode, architecture: str, timeout: float = COMPILE_SECONDS) -> Path:
-    """The machine code for a device as a file, kept by content.
+    """The machine code for a device as a file, kept by content and sealed (``measure/sealed.py``).
 
     Raises ValueError with what the compiler said, or how to get one.
     """
     chosen = compiler()
     if chosen is None:
         raise ValueError(HOW_TO_GET)
-    objects = cache_directory() / "objects"
+    objects = sealed.folder(cache_directory() / "objects")
     kept = objects / f"{content_key(code, architecture)}.cubin"
-    if kept.exists():
+    if sealed.is_intact(kept):
         os.utime(kept)
         return kept
-    objects.mkdir(mode=0o700, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as name:
         status, log = _compile(code, chosen, architecture, Path(name), timeout)
         if status or not (Path(name) / "kernels.cubin").exists():
             raise ValueError(f"{chosen.name}: {log[:MESSAGE_CHARACTERS]}")
-        os.replace(Path(name) / "kernels.cubin", kept)
+        sealed.seal(Path(name) / "kernels.cubin")
+        sealed.place(Path(name) / "kernels.cubin", kept)
     return kept
 
 
@@ -164,7 +163,7 @@ def assembly(code: GpuCode, architecture: str = ARCHITECTURE, timeout: float = C
     chosen, tool = compiler(), disassembler()
     if chosen is None or tool is None:
         raise ValueError(HOW_TO_GET if chosen is None else HOW_TO_DISASSEMBLE)
-    with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="assembly-") as name, compiling():
+    with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="assembly-") as name:
         folder = Path(name)
         status, log = _compile(code, chosen, architecture, folder, timeout, ["-lineinfo"])
         if status:

@@ -87,7 +87,8 @@ class Device:
 
     ``name``; ``architecture`` as compilers spell it (``sm_90``); ``l2_bytes`` the second-level cache;
     ``limits`` of a launch: threads and shared bytes of a block, blocks of a grid; ``clock`` in Hz and
-    ``multiprocessors``; ``memory`` in bytes; ``driver`` the CUDA version that the driver supports.
+    ``multiprocessors``; ``memory`` in bytes; ``driver`` the CUDA version that the driver supports;
+    ``bus`` its PCI address.
     """
 
     timed = True  # its events are a clock
@@ -113,6 +114,9 @@ class Device:
         )
         if self._attribute(_WARP) != WARP:
             raise CudaError(f"Its warps do not have the {WARP} lanes that the generated code counts on.")
+        bus = ctypes.create_string_buffer(32)
+        self._call("cuDeviceGetPCIBusId", bus, 32, self._device)
+        self.bus = bus.value.decode()
         size, version = ctypes.c_size_t(), ctypes.c_int()
         self._call("cuDeviceTotalMem_v2", ctypes.byref(size), self._device)
         self._call("cuDriverGetVersion", ctypes.byref(version))

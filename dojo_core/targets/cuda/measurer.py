@@ -14,23 +14,24 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from dojo_core.measure.exclusive import measuring
+from dojo_core.measure.exclusive import measured_alone, measuring
 from dojo_core.measure.limits import PREPARE_SECONDS, USUAL_SEED
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import KEPT, SETTLED, Effort, Measurement, Origin, Workload
 from dojo_core.measure.places import cache_directory
 from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
 from dojo_core.measure.records import Record, Records, Sample
+from dojo_core.measure.sealed import DAMAGED, Damaged
 from dojo_core.moves.worst import worst_inputs
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import codegen as cpu
 from dojo_core.targets.cpu.build import CompileError, build
-from dojo_core.targets.cpu.code import NotGeneratable
+from dojo_core.targets.cpu.code import Code, NotGeneratable
 from dojo_core.targets.cuda.build import compiled, content_key
 from dojo_core.targets.cuda.driver import driver_fault
 from dojo_core.targets.gpu.code import GpuCode
@@ -56,6 +57,12 @@ class Gpu:
     multiprocessors: int
     driver: str
     timed: bool = True
+    bus: str = ""  # where it is plugged in: tells one device from another of its kind
+
+    @property
+    def clock_name(self) -> str:
+        """Of the lock that those who time on it take."""
+        return "gpu-" + "".join(c if c.isalnum() else "-" for c in self.bus.lower())
 
     @property
     def fingerprint(self) -> str:
@@ -71,7 +78,7 @@ class Gpu:
     @property
     def details(self) -> str:
         """All of it as JSON."""
-        return json.dumps(asdict(self), sort_keys=True)
+        return json.dumps({k: v for k, v in asdict(self).items() if k != "bus"}, sort_keys=True)
 
     @property
     def flops(self) -> float:
@@ -175,19 +182,19 @@ class GpuMeasurer:
                 elif unfit:
                     told = f"The start program cannot be measured. {unfit}"
                     outcome = candidate.outcome("refused", told)
-                else:  # all that compiles is behind us: nothing compiles while the machine is held alone
-                    with self._alone(job.cancelled) as held:
-                        if not held:
-                            break
-                        outcome = self._one(job, candidate, image)
+                else:
+                    taken = self._alone(partial(self._one, job, candidate, image), job.cancelled)
+                    if taken is None:
+                        break
+                    outcome = taken
                 self._keep(job, candidate, outcome)
                 tell(outcome)
         stopped = "Not measured: the request was cancelled."
         return [found.get(p.hash) or Measurement(p.hash, "", "cancelled", stopped) for p in programs]
 
-    def _alone(self, stop: Callable[[], bool] | None = None) -> AbstractContextManager[bool]:
-        """The machine held alone; not where nothing is timed, whose emulator compiles on the way."""
-        return measuring(stop) if self.device.timed else nullcontext(True)
+    def _alone(self, take: Callable[[], Measurement], stop: Callable[[], bool]) -> Measurement | None:
+        """Taken with the device held alone, not the CPU; where nothing is timed, at once."""
+        return measured_alone(take, stop, self.device.clock_name) if self.device.timed else take()
 
     def _remembered(self, job: _Job, program: Program) -> Measurement | None:
         """What is known of a program, if that is enough."""
@@ -244,6 +251,20 @@ class GpuMeasurer:
             return list(threads.map(one, candidates))
 
     def _one(self, job: _Job, candidate: _Candidate, image: str) -> Measurement:
+        try:
+            return self._run(job, candidate, image)
+        except Damaged:  # since it was compiled: it is made again
+            pass
+        again = self._compiled(job, [candidate])[0]
+        if isinstance(again, Measurement):
+            return again
+        try:
+            return self._run(job, candidate, again)
+        except Damaged:
+            return candidate.outcome("refused", DAMAGED)
+
+    def _run(self, job: _Job, candidate: _Candidate, image: str) -> Measurement:
+        """Raises Damaged."""
         request = {
             "do": "measure",
             "program": candidate.program.text,
@@ -284,7 +305,7 @@ class GpuMeasurer:
 
     def copied(self, size: int, samples: int, cold: bool = True) -> list[float]:
         """Nanoseconds of copies within the device that move ``size`` bytes, those read and those written."""
-        with self._turn, self._alone():
+        with self._turn, measuring(clock=self.device.clock_name) if self.device.timed else nullcontext():
             self._running()
             answer = self._ask({"do": "copy", "bytes": size, "samples": samples, "cold": cold}, RUN_SECONDS)
         if answer["status"] != "ok":
@@ -326,7 +347,20 @@ class GpuMeasurer:
             code = cpu.generate(workload.start, workload.policy)
         except NotGeneratable as reason:
             return str(reason)
-        built = build([code])[0]
+        try:
+            return self._take_in(workload, code, key)
+        except Damaged:  # since it was compiled: it is made again
+            pass
+        try:
+            return self._take_in(workload, code, key)
+        except Damaged:
+            return DAMAGED
+
+    def _take_in(self, workload: Workload, code: Code, key: tuple[str, str, int]) -> str:
+        """Have the worker take the workload in, whose start program is ``code``: "" or why it cannot. Raises
+        Damaged."""
+        worker = self._running()
+        built = build([code], beside=True)[0]
         if isinstance(built, CompileError):
             return f"It does not compile: {built.message}"
         worker.prepared = None

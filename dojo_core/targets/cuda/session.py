@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dojo_core.measure import sealed
 from dojo_core.measure.judgement import Judgement, judgements
 from dojo_core.measure.pool import EPSILON, STORED, Array, Doubles, columns, to_double
 from dojo_core.program.text import parse
@@ -71,6 +72,8 @@ class Session:
             return answer
         except CudaError as error:
             return {"status": "crash", "message": str(error), "spoilt": True}
+        except sealed.Damaged as fault:
+            return {"status": "damaged", "message": str(fault)}
 
     def hello(self, request: Answer) -> Answer:
         """What device it is."""
@@ -78,6 +81,7 @@ class Session:
         told = {
             "name": d.name, "architecture": d.architecture, "l2_bytes": d.l2_bytes, "memory": d.memory,
             "clock": d.clock, "multiprocessors": d.multiprocessors, "driver": d.driver, "timed": d.timed,
+            "bus": d.bus,
         }  # fmt: skip
         return {"status": "ok", "device": told}
 
@@ -162,7 +166,7 @@ class Session:
                 self._workspace, self._held = 0, 0
             self._workspace = self._allocate(code.workspace_bytes)
             self._held = code.workspace_bytes
-        image = Path(request["image"]).read_bytes() if request["image"] else b""
+        image = _contents(request["image"]) if request["image"] else b""
         pointers = [self._pointers[p.name] for p in code.parameters]
         loaded = self._device.load(code, image, pointers, self._workspace)
         if self._held:
@@ -335,6 +339,14 @@ def _numbers(stored: Array, dtype: str) -> Doubles:
     return np.asarray(to_double(stored, dtype) if dtype in EPSILON else stored, np.float64)
 
 
+def _contents(image: str) -> bytes:
+    """Machine code from its file. Raises Damaged."""
+    contents = sealed.read(Path(image))
+    if contents is None:
+        raise sealed.Damaged(image)
+    return bytes(contents)
+
+
 def _run_on_host(
     library: str, symbol: str, parameters: tuple[Parameter, ...], host: dict[str, Array], workspace: int
 ) -> None:
@@ -347,7 +359,8 @@ def _run_on_host(
     for p, start in zip(parameters, starts, strict=True):
         ctypes.memmove(start, host[p.name].ctypes.data, host[p.name].nbytes)
     space = np.full(workspace + 64, 0xFF, np.uint8)
-    call = ctypes.CDLL(library)[symbol]
+    with sealed.loadable(Path(library)) as copy:
+        call = ctypes.CDLL(copy)[symbol]
     call.restype = None
     call(
         (ctypes.c_void_p * len(starts))(*starts), ctypes.c_void_p(space.ctypes.data + -space.ctypes.data % 64)

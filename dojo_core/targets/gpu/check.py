@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Measurement, Workload
+from dojo_core.measure.sealed import DAMAGED, Damaged
 from dojo_core.measure.trial import Compiled, Trials
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import codegen as cpu
@@ -65,6 +66,17 @@ class Checker:
         return Checked(self._verdict(workload, program, code), feedback(code))
 
     def _verdict(self, workload: Workload, program: Program, code: GpuCode) -> Measurement:
+        try:
+            return self._verified(workload, program, code)
+        except Damaged:  # since it was compiled: it is made again
+            pass
+        try:
+            return self._verified(workload, program, code)
+        except Damaged:
+            return Measurement(program.hash, "", "refused", DAMAGED)
+
+    def _verified(self, workload: Workload, program: Program, code: GpuCode) -> Measurement:
+        """Raises Damaged."""
         built = build_emulated(code)
         if isinstance(built, CompileError):
             return Measurement(program.hash, built.code_hash, "compile_error", built.message)
@@ -78,7 +90,7 @@ class Checker:
         """The start program, which sets what error is allowed: as C; where it is mapped, emulated."""
         try:
             code = cpu.generate(workload.start, workload.policy)
-            built = build([code])[0]
+            built = build([code], beside=True)[0]
         except NotGeneratable:
             mapped = gpu_code(workload.start, self.target, workload.policy)
             code, built = _interface(mapped), build_emulated(mapped)

@@ -12,7 +12,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from dojo_core.measure.exclusive import compiling
+from dojo_core.measure import sealed
 from dojo_core.measure.limits import COMPILE_SECONDS
 from dojo_core.measure.places import cache_directory
 from dojo_core.targets.cpu.build import Built, CompileError, compile_source
@@ -91,21 +91,21 @@ def _waits(kernels: str, symbol: str) -> bool:
 def build_emulated(
     code: GpuCode, text: str | None = None, timeout: float = COMPILE_SECONDS
 ) -> Built | CompileError:
-    """Compile for the emulator, cached by content."""
+    """Compile for the emulator, cached by content; no clock is waited for, as nothing is timed."""
     whole = source(code, text)
     options = ["-x", "c++", "-std=gnu++17", "-O1", "-fPIC", "-shared", "-w", "-fno-strict-aliasing"]
     if code.strict:
         options.append("-ffp-contract=off")
     key = hashlib.sha256(f"{whole}\0{options}".encode()).hexdigest()[:24]
-    objects = cache_directory() / "objects"
-    objects.mkdir(mode=0o700, exist_ok=True)
+    objects = sealed.folder(cache_directory() / "objects")
     library = objects / f"{key}.so"
-    if library.exists():
+    if sealed.is_intact(library):
         os.utime(library)
         return Built(str(library), code.symbol, key)
-    with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as folder, compiling():
+    with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as folder:
         error = compile_source(whole, options, Path(folder), "emulated.so", timeout)
         if error is not None:
             return CompileError(error.message, key, error.settled)
-        os.replace(Path(folder) / "emulated.so", library)
+        sealed.seal(Path(folder) / "emulated.so")
+        sealed.place(Path(folder) / "emulated.so", library)
     return Built(str(library), code.symbol, key)

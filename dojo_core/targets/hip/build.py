@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
 from dojo_core.measure.places import cache_directory
 from dojo_core.targets.assembly import Assembly, linked
@@ -47,8 +46,7 @@ def assembly(code: GpuCode, architecture: str = ARCHITECTURE, timeout: float = C
     clang = compiler()
     if clang is None:
         raise ValueError(HOW_TO_GET)
-    with compiling():
-        text = _compiled(clang, code, architecture, timeout, ("-gline-tables-only",))
+    text = _compiled(clang, code, architecture, timeout, ("-gline-tables-only",))
     return linked("\n".join(map(_called_from, text.splitlines())), code.nodes, 0, ";")
 
 

@@ -1,0 +1,71 @@
+"""What a page says while another process holds the measuring lock, and the way to go on beside it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.playing import open_softmax
+
+OWN_SERVER = True  # with a lock of its own: other tests measure meanwhile
+HOLDING = """
+import sys
+from dojo_core.measure.exclusive import measuring
+with measuring():
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    before, place = os.environ.get("DOJO_LOCK_DIR"), tmp_path_factory.mktemp("lock")
+    os.environ["DOJO_LOCK_DIR"] = str(place)
+    yield place
+    if before is None:
+        del os.environ["DOJO_LOCK_DIR"]
+    else:
+        os.environ["DOJO_LOCK_DIR"] = before
+
+
+@pytest.fixture
+def holder() -> Iterator[subprocess.Popen[str]]:
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, "-c", HOLDING], stdin=pipe, stdout=pipe, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_running_holder_is_named_and_measured_beside(holder: Any, page: Any) -> None:
+    open_softmax(page, "32x48")
+    page.wait_for_selector(".banner.calm")
+    told = page.inner_text(".banner span")
+    assert told.startswith("Waiting for the measuring lock: held by `python")
+    assert f"(pid {holder.pid}), since " in told and told.endswith(", running.")
+    assert page.inner_text(".queue-text") == "Waiting for the measuring lock"
+    page.click(".banner >> text=Measure anyway")
+    page.wait_for_selector(".row[data-state=known]")
+    page.wait_for_selector(".banner", state="hidden")
+
+
+def test_a_stopped_holder_is_passed_over(holder: Any, page: Any) -> None:
+    os.kill(holder.pid, signal.SIGSTOP)
+    open_softmax(page, "32x56")
+    page.wait_for_selector(".row[data-state=known]")
+
+
+def test_a_game_on_the_snitch_model_does_not_wait_for_the_processor(holder: Any, page: Any) -> None:
+    page.select_option("select[aria-label=Target]", "snitch")
+    page.fill("[data-kernel=relu] input", "4x64")
+    page.click("[data-kernel=relu] button")
+    page.wait_for_selector("[data-move='ssr y@0'] .value >> text=×")
+    assert not page.locator(".banner").is_visible()
