@@ -249,17 +249,16 @@ class Measurer:
                 if job.cancelled():
                     return
                 if isinstance(made, CompileError):
-                    outcome = candidate.outcome("compile_error", made.message)
+                    failed = candidate.outcome("compile_error", made.message)
                     if made.settled:
-                        self._settle(job, candidate, outcome)
+                        self._settle(job, candidate, failed)
                     else:  # told, but not kept: another day it may compile
-                        self._tell(job, candidate, outcome)
+                        self._tell(job, candidate, failed)
                     continue
                 compiled = Compiled(candidate.programs[0], candidate.code, made, job.workload.policy)
-                taken = self._taken(job, compiled, judge, self._best_of(job.workload), turns is not None)
-                if taken is None:
+                outcome = self._taken(job, candidate, compiled, judge, turns is not None)
+                if outcome is None:
                     return
-                outcome = taken
                 if outcome.status == "refused":
                     self._tell(job, candidate, outcome)
                 elif outcome.status != "ok" or turns is None:
@@ -294,12 +293,10 @@ class Measurer:
         before = self._known.get((other.key, job.workload.start.hash, job.workload.policy))
         known = before.outcome if before is not None else None
         if known is None:  # of another process, say
-            known = self._taken(job, compiled, judge, None, True)
-        return (
-            None
-            if known is None or known.seconds is None
-            else _Rounds(other, compiled, judge, replace(known, raw=()))
-        )
+            known = self._taken(job, other, compiled, judge, True)
+        if known is None or known.seconds is None:
+            return None
+        return _Rounds(other, compiled, judge, replace(known, raw=()))
 
     def _take_turns(self, job: _Job, turns: _Rounds) -> None:
         """Rounds of the candidates that wait, with what they are held against; then they are told."""
@@ -335,15 +332,17 @@ class Measurer:
         )
 
     def _taken(
-        self, job: _Job, compiled: Compiled, judge: Compiled, best: float | None, in_turns: bool
+        self, job: _Job, candidate: _Candidate, compiled: Compiled, judge: Compiled, once: bool
     ) -> Measurement | None:
-        """A candidate verified and timed; None where the job was cancelled."""
+        """A candidate verified and timed, with one sample if rounds will follow; None where the job was
+        cancelled."""
+        best = self._best_of(job.workload)
         for _ in range(2):
-            run = partial(self._trials.run, compiled, judge, job.effort, best, in_turns)
+            run = partial(self._trials.run, compiled, judge, job.effort, best, once)
             try:
                 return measured_alone(run, job.cancelled)
             except Damaged:  # since it was compiled: it is made again
-                again = self._built(job, [judge.code, compiled.code])
+                again = self._built(job, [judge.code, candidate.code])
                 if job.cancelled():
                     return None
                 if not all(isinstance(each, Built) for each in again):

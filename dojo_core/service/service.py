@@ -473,9 +473,10 @@ class Service:
 
     def awaits_quiet(self, player: Player) -> bool:
         """Is there nothing under way, but a busy machine that may come to rest, or times that wait for it?"""
-        if player.table is None or not player.measuring or self.queue.down:
+        if player.table is None or not player.measuring:
             return False
-        return self._machine().busy or self.queue.waits_for_quiet(player.id)
+        queue = self.queue.of(player.table.key)
+        return not queue.down and (self._machine().busy or queue.waits_for_quiet(player.id))
 
     def board_version(self, player: Player) -> str:
         """Changes whenever ``board`` would show something else."""
