@@ -8,7 +8,7 @@ dimension that every access indexes by an iterator of its own, over all of it, s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import shared_depth
-from dojo_core.program.dependence import System, Touch
+from dojo_core.program.dependence import System, Touch, touches
 from dojo_core.program.integers import divided
 from dojo_core.program.tables import Index, Indirect, affine, plus
-from dojo_core.program.tree import Access, Comparison, Scope
+from dojo_core.program.tree import Access, Comparison, Program, Scope
 
 POINTS = 2**24  # instances of an access, and cells, that are gone through: some tenths of a second
 ORDERED = 2**22  # where it matters too when a cell was written first
@@ -27,6 +27,7 @@ _CHUNK = 2**20
 _MANY = 2**16  # before they are gone through, the corners are tried
 _FEW = 2**12  # cells that are gone through as they are
 _NEVER = 2**62
+_PASSES = 64  # backwards over the program, to see what its outputs depend on
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -36,29 +37,36 @@ class TooMany(Exception):
     """There are more instances than are gone through."""
 
 
-def first_unset(read: Touch, found: Sequence[Touch], sizes: Sequence[int]) -> tuple[int, ...] | None:
+def first_unset(
+    read: Touch, found: Sequence[Touch], sizes: Sequence[int], live: Live | None = None
+) -> tuple[int, ...] | None:
     """The iterators of the first instance of a read whose cell no write has touched before; None: there is
     none. ``found``: the accesses to its buffer, ``sizes`` that one's dimensions. Raises TooMany.
 
     Iterations of marked scopes, but unrolled ones, have no order: a write in another one does not count.
+    With ``live``, only instances count that write a live cell.
     """
     writes = [t for t in found if t.kind != "r" and t.access.array == read.access.array]
-    if math.prod(sizes) > _FEW:
+    if math.prod(sizes) > _FEW and live is None:
         cut = _cut(read, writes, sizes)
         if cut is not None:
             return cut.values(first_unset(cut.read, cut.writes, cut.sizes))
     pairs = [_Pair.of(write, read) for write in writes]
     pairs = [pair for pair in pairs if pair.depth or pair.before]
-    whole = _whole_dims(read, pairs)
+    whole = _whole_dims(read, pairs) if live is None else {}
     apart = {d for pair in pairs for d in pair.unordered}
+    if live is not None:
+        apart |= {d for form in read.leaf.op.target.index for d in form.depths}
     wanted = _Instances.of(read, apart, whole)
-    if wanted.points > _MANY:
+    if wanted.points > _MANY and live is None:
         corner = _unset_corner(read, pairs)
         if corner is not None:
             return corner
     if wanted.points > POINTS:
         raise TooMany
     served = ~wanted.held()
+    if live is not None:
+        served |= ~live.written_by(wanted)
     for pair in pairs:
         if served.all():
             break
@@ -66,6 +74,60 @@ def first_unset(read: Touch, found: Sequence[Touch], sizes: Sequence[int]) -> tu
     if served.all():
         return None
     return wanted.values(int(served.argmin()), len(read.leaf.scopes))
+
+
+@dataclass(frozen=True)
+class Live:
+    """Of each array, by the number of its cells: may an output depend on it? Of others, such as those of
+    padding, no value matters."""
+
+    cells: Mapping[str, Booleans]
+    sizes: Mapping[str, Sequence[int]]
+
+    @staticmethod
+    def of(program: Program) -> Live:
+        """Whatever the order of operations, so rather too many. Raises TooMany."""
+        sizes = {array: [d.size for d in buffer.dims] for array, buffer in program.buffer_of.items()}
+        if sum(map(math.prod, sizes.values())) > POINTS:
+            raise TooMany
+        cells = {a: np.full(math.prod(shape), a in program.outputs, np.bool_) for a, shape in sizes.items()}
+        live = Live(cells, sizes)
+        operations = []
+        for leaf in reversed(program.leaves):
+            used = {d for access in leaf.op.reads for form in access.index for d in form.depths}
+            each = _Instances.of(touches(leaf)[-1], used, {})
+            if each.points > ORDERED:
+                raise TooMany
+            operations.append((each, each.held()))
+        for _ in range(_PASSES):
+            before = live.count
+            for each, held in operations:
+                writing = held & live.written_by(each)
+                for access in each.touch.leaf.op.reads:
+                    at = np.concatenate([g.value(live.flat(access)).ravel() for g in each.grids()])
+                    cells[access.array][at[writing]] = True
+            if live.count == before:
+                return live
+        raise TooMany
+
+    @property
+    def count(self) -> int:
+        return sum(int(cells.sum()) for cells in self.cells.values())
+
+    def flat(self, access: Access) -> Index:
+        """The number of an access's cell in its array."""
+        flat: Index = Affine()
+        for form, size in zip(access.index, self.sizes[access.array], strict=True):
+            flat = plus(flat * size, form)
+        return flat
+
+    def written_by(self, instances: _Instances) -> Booleans:
+        """Which of an operation's instances write a live cell, where their guard holds."""
+        target = instances.touch.leaf.op.target
+        cells, flat = self.cells[target.array], self.flat(target)
+        return np.concatenate(
+            [cells[g.value(flat).ravel().clip(0, len(cells) - 1)] for g in instances.grids()]
+        )
 
 
 @dataclass(frozen=True)
@@ -102,6 +164,9 @@ class _Instances:
         step = max(1, _CHUNK * size // self.points)
         return [(first, min(first + step, size)) for first in range(0, size, step)]
 
+    def grids(self) -> Iterator[_Grid]:
+        return (self.grid(*chunk) for chunk in self.chunks())
+
     def grid(self, first: int, last: int) -> _Grid:
         axes: dict[int, Integers] = {}
         for n, (d, size) in enumerate(self.running):
@@ -115,7 +180,7 @@ class _Instances:
         guard = self.touch.leaf.op.guard
         if not guard:
             return np.ones(self.points, np.bool_)
-        return np.concatenate([self.grid(*chunk).held(guard).ravel() for chunk in self.chunks()])
+        return np.concatenate([grid.held(guard).ravel() for grid in self.grids()])
 
     def cell(self, sizes: Sequence[int], unordered: Sequence[int]) -> Index:
         """The number of the cell: by the dimensions that count, and the iterators without an order."""
@@ -212,12 +277,10 @@ class _Pair:
             last = first if self.before else first + 1
         else:
             written = np.zeros(cells, np.bool_)
-            for chunk in given.chunks():
-                grid = given.grid(*chunk)
+            for grid in given.grids():
                 written[grid.value(target)[grid.held(guard)]] = True
         begin = 0
-        for chunk in wanted.chunks():
-            grid = wanted.grid(*chunk)
+        for grid in wanted.grids():
             held = grid.held(wanted.touch.leaf.op.guard).ravel()
             at = grid.value(source).ravel()
             at[~held] = 0

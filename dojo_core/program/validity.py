@@ -17,7 +17,7 @@ from typing import Any
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import carried, coverage, shared_depth, unset
-from dojo_core.program.definedness import TooMany, first_unset
+from dojo_core.program.definedness import Live, TooMany, first_unset
 from dojo_core.program.dependence import (
     Order,
     System,
@@ -103,22 +103,26 @@ def _definition_fault(program: Program) -> Fault | None:
             *reads,
             *[_exit_read(array, buffer) for array in buffer.arrays if array in program.outputs],
         ):
-            fault = _unset_fault(read, found, buffer)
+            fault = _unset_fault(program, read, found, buffer)
             if fault is not None and fault.code != "undecided":
                 return fault
             doubt = doubt or fault
     return doubt
 
 
-def _unset_fault(read: Touch, found: Sequence[Touch], buffer: Buffer) -> Fault | None:
-    """What is wrong with a read that no write comes before, at exit of an output; None: nothing."""
+def _unset_fault(program: Program, read: Touch, found: Sequence[Touch], buffer: Buffer) -> Fault | None:
+    """What is wrong with a read, that at exit of an output too, that no write comes before; None: nothing, or
+    nothing that an output depends on, as in padding."""
     leaf, array = read.leaf, read.access.array
     if coverage(read, found, earlier=bool(leaf.path)) is not None:
         return None
     writes = tuple(t.leaf.path for t in found if t.access.array == array and t.kind != "r")
     nodes = (leaf.path,) if leaf.path else writes
     try:
-        values = first_unset(read, found, [dim.size for dim in buffer.dims])
+        sizes = [dim.size for dim in buffer.dims]
+        values = first_unset(read, found, sizes)
+        if values is not None and leaf.path:
+            values = first_unset(read, found, sizes, Live.of(program))
     except TooMany:
         told = f"each read of {read.access} finds a write" if leaf.path else f"all of {array} is written"
         sentence = f"It could not be shown that {told}: there is too much of it to go through."
