@@ -121,7 +121,7 @@ def _unset_fault(program: Program, read: Touch, found: Sequence[Touch], buffer: 
     try:
         sizes = [dim.size for dim in buffer.dims]
         values = first_unset(read, found, sizes)
-        if values is not None and leaf.path:
+        if values is not None and leaf.path and leaf.op.target.array not in program.outputs:
             values = first_unset(read, found, sizes, Live.of(program))
     except TooMany:
         told = f"each read of {read.access} finds a write" if leaf.path else f"all of {array} is written"
