@@ -20,7 +20,9 @@ def program_fault(
     """
     if on is not None and "g" in target(on).marks and program.tables:
         return NO_TABLES
-    fault = storage_fault(program) or definition_fault(program)
+    fault = storage_fault(program)
+    if fault is None and program_doubt(program) is None:  # what is not known to be wrong is let in
+        fault = definition_fault(program)
     if fault is None and on is not None:
         fault = mark_fault(program, target(on), policy)
     if fault is None:
@@ -33,6 +35,12 @@ def program_fault(
     if fault.witness is not None:
         told.append(str(fault.witness))
     return "\n".join(told)
+
+
+def program_doubt(program: Program) -> str | None:
+    """What could not be shown of a program that has no fault, as a sentence: it is played on all the same."""
+    doubt = definition_fault(program)
+    return doubt.sentence if doubt is not None and doubt.code == "undecided" else None
 
 
 def text_fault(error: TextError) -> str:

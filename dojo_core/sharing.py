@@ -19,6 +19,7 @@ from dojo_core.line import read_line
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
+from dojo_core.targets.target import target
 
 MARK = "1."
 LONGEST_LINK = 2048  # characters after ?g=
@@ -126,6 +127,7 @@ def open_line(text: str, title: str = "") -> Opened:
         else:
             found = kernels.get(line.kernel)
             program = found.program(found.shape(line.shape) if line.shape else found.shapes[0])
+            program = target(line.target).start(program)
         game = Game.new(program, line.kernel, line.shape, line.target, line.policy, title[:80] or None)
     except TextError:
         raise
@@ -154,8 +156,8 @@ def open_text(text: str, name: str = "") -> Opened:
     return Opened(Game.new(program, title=program.name))
 
 
-def _judge(start: Program, target: str = "cpu", policy: str = "reassoc") -> None:
+def _judge(start: Program, on: str = "cpu", policy: str = "reassoc") -> None:
     """Raises BadLink for a program that cannot be played on."""
-    fault = program_fault(start, target, policy)
+    fault = program_fault(start, on, policy)
     if fault is not None:
         raise BadLink(fault)

@@ -975,6 +975,26 @@ def test_no_move_leaves_an_array_without_a_buffer(monkeypatch, later):
     assert len([m for m, _ in blocked_moves(program, WIDE) if m.name == "forget"]) == 4
 
 
+class Silences(Forgets):
+    """A third: it leaves out all that writes an array."""
+
+    def plan(self, context, arguments):
+        body = tuple(n for n in context.program.body if arguments[0] not in n.arrays)
+        return context.program.edit(body=body)
+
+
+def test_no_move_leaves_an_output_without_a_write(monkeypatch):
+    monkeypatch.setitem(REGISTRY, "forget", Silences(False))
+    program = program_of(
+        "8 y[{0}] = x[{0}]\n8 t[{0}] = 0\n8 z[{0}] = x[{0}]", heap(x="8", y="8", z="8", t="8")
+    )
+    assert why(program, Move("forget", ("t",)), WIDE).legal
+    verdict = why(program, Move("forget", ("z",)), WIDE)
+    assert verdict.refusal.code == "never-written"
+    assert verdict.refusal.sentence == "z is an output, and nothing would write it."
+    assert [str(m) for m in legal_moves(program, WIDE) if m.name == "forget"] == ["forget t"]
+
+
 class Invents(Forgets):
     """Another one: it names an array that there is not."""
 

@@ -24,7 +24,7 @@ from dojo_core.program.expressions import TextError
 from dojo_core.program.interpret import interpret
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.tree import Node, Op, Program, Scope, splice, walk
-from dojo_core.program.validity import storage_fault
+from dojo_core.program.validity import definition_fault, storage_fault
 from dojo_core.targets.instructions import INSTRUCTIONS
 from dojo_core.targets.target import Target
 from tests import oracle, snitch
@@ -62,7 +62,7 @@ class Rules:
 class Finding:
     """Something that must not be. ``move`` played on ``text`` shows it; empty: the text alone does."""
 
-    kind: str  # meaning, storage, marks, text, inverse, listing, crash, code
+    kind: str  # meaning, storage, marks, text, door, inverse, listing, crash, code
     rules: Rules
     text: str
     move: str
@@ -150,6 +150,9 @@ def judge(
             return found("text", str(error))
         if again != result or again.text != result.text:
             return found("text", f"reads back as\n{again.text}")
+        unset = definition_fault(again)
+        if unset is not None and definition_fault(program) is None:
+            return found("door", unset.sentence)
         if parse_move(str(move)) != move:
             return found("text", "the move's text is another move")
         back = inverse(program, move, rules.target, rules.policy)

@@ -22,7 +22,7 @@ from dojo_core.cli.positions import (
     text_kind,
 )
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file
-from dojo_core.faults import program_fault
+from dojo_core.faults import program_doubt, program_fault
 from dojo_core.game import Game
 from dojo_core.line import read_line
 from dojo_core.moves import blocked_moves, legal_moves
@@ -262,6 +262,9 @@ def check(
         style="green",
         soft_wrap=True,
     )
+    doubt = program_doubt(program)
+    if doubt is not None:
+        out.print(escape(doubt), style="yellow", soft_wrap=True)
     if program.text != text:
         out.print("Its canonical text differs from the file's; dojo show prints it.", style="dim")
 

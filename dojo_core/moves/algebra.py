@@ -201,7 +201,8 @@ def _pair(program: Program, name: str) -> tuple[Leaf, Leaf] | None:
         return None
     invert, product = found
     one = (
-        invert.op.target.array == name != product.op.target.array
+        invert.op.target.array == name
+        and product.op.target.array != name
         and invert.op.function == "/"
         and invert.op.operands[0] == Number(1)
         and product.op.function == "*"

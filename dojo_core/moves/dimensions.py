@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
-from itertools import product
 
 from dojo_core.moves.core import (
     Argument,
@@ -27,11 +25,10 @@ from dojo_core.moves.storage import (
 )
 from dojo_core.program.affine import Affine
 from dojo_core.program.flow import touches_of
-from dojo_core.program.integers import Constraint, solve
+from dojo_core.program.integers import divided
 from dojo_core.program.tables import Indirect, affine, plus
 from dojo_core.program.tree import (
     Access,
-    Comparison,
     Dim,
     Op,
     Program,
@@ -94,7 +91,7 @@ class SplitDim(BufferMove):
                 if access.array not in buffer.arrays:
                     continue
                 form = access.index[k]
-                if isinstance(form, Indirect) or not _parts(form, factor, sizes, leaf.op.guard):
+                if isinstance(form, Indirect) or not divided(form, factor, sizes, leaf.op.guard):
                     return structural(
                         "not-decomposed",
                         f"The index {access.index[k]} of {access} is not {factor}*u + v "
@@ -106,7 +103,7 @@ class SplitDim(BufferMove):
             form = affine(access.index[k])  # by condition 2
             sizes = tuple(scope.size for scope in above)
             # A prefetch may leave the array: then any two parts do.
-            parts = _parts(form, factor, sizes, op.guard) or (Affine((), 0), form)
+            parts = divided(form, factor, sizes, op.guard) or (Affine((), 0), form)
             return Access(access.array, (*access.index[:k], *parts, *access.index[k + 1 :]))
 
         def edit() -> Program:
@@ -122,43 +119,6 @@ class SplitDim(BufferMove):
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         return Move("merge_dims", arguments[:2])
-
-
-@lru_cache(maxsize=1_000)
-def _parts(
-    form: Affine, factor: int, sizes: tuple[int, ...], guard: tuple[Comparison, ...]
-) -> tuple[Affine, Affine] | None:
-    """(u, v) with form = factor*u + v and 0 <= v < factor wherever the guard holds; None: there are none.
-
-    Over two or more iterations a coefficient of v lies between -factor and factor, so each term has two
-    ways to be divided and the constant one; a scope of one iteration leaves its term whole.
-    """
-    ways: list[tuple[tuple[int, int], ...]] = []
-    for depth, coefficient in form.terms:
-        quotient, rest = divmod(coefficient, factor)
-        if not rest:
-            ways.append(((quotient, 0),))
-        elif sizes[depth] == 1:
-            ways.append(((0, coefficient),))
-        else:
-            ways.append(((quotient, rest), (quotient + 1, rest - factor)))
-    for chosen in product(*ways):
-        u = Affine.make(
-            ((d, q) for (d, _), (q, _) in zip(form.terms, chosen, strict=True)), form.const // factor
-        )
-        v = Affine.make(
-            ((d, r) for (d, _), (_, r) in zip(form.terms, chosen, strict=True)), form.const % factor
-        )
-        low, high = v.bounds(sizes)
-        if low >= 0 and high < factor:
-            return u, v
-        if guard:
-            box = [(0, size - 1) for size in sizes]
-            held = [Constraint.of(c) for c in guard]
-            outside = (Constraint.at_least(-v - 1), Constraint.at_least(v - factor))
-            if not any(solve(box, [*held, side]).possible for side in outside):
-                return u, v
-    return None
 
 
 @register

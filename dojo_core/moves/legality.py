@@ -34,9 +34,9 @@ def outcome(context: Context, move: Move) -> Program | Refusal:
     if isinstance(planned, Edit):
         planned = planned.make()
     change = Difference(planned, context.program)
-    homeless = _homeless(change)
-    if homeless is not None or settled:
-        return homeless or planned
+    abandoned = _abandoned(change)
+    if abandoned is not None or settled:
+        return abandoned or planned
     fault = storage_fault(planned, change) or mark_fault(planned, context.target, context.policy, change)
     if fault is not None:
         return _refused(fault, context.program, planned)
@@ -57,7 +57,7 @@ def is_legal(context: Context, move: Move) -> bool:
         planned = planned.make()
     change = Difference(planned, context.program)
     return (
-        _homeless(change) is None
+        _abandoned(change) is None
         and keeps_storage(planned, change)
         and mark_fault(planned, context.target, context.policy, change) is None
         and _unreadable(change) is None
@@ -111,9 +111,10 @@ def _refused(fault: Fault, before: Program, after: Program) -> Refusal:
     return Refusal(fault.code, fault.sentence, nodes, fault.witness, (), not semantic, fault)
 
 
-def _homeless(change: Difference) -> Refusal | None:
-    """The refusal of a result in which an input, an output or an array in use has no buffer, whatever a
-    transformation has planned. The other judges, the generators and the text form rely on it."""
+def _abandoned(change: Difference) -> Refusal | None:
+    """The refusal of a result in which an input, an output or an array in use has no buffer, or nothing uses
+    an output, whatever a transformation has planned. The other judges, the generators and the text form rely
+    on it."""
     before, after = change.before, change.after
     if after.buffers is before.buffers:  # only new nodes may name what has none
         home, used = before.buffer_of, (*change.made.first_accessed, *change.made.prefetched)
@@ -122,10 +123,16 @@ def _homeless(change: Difference) -> Refusal | None:
         home = after.buffer_of
         used = (*after.inputs, *after.outputs, *whole.first_accessed, *whole.prefetched)
     lost = next((array for array in used if array not in home), None)
-    if lost is None:
-        return None
-    kind = "an input" if lost in after.inputs else "an output" if lost in after.outputs else "still in use"
-    return structural("no-buffer", f"{lost} would have no buffer, and it is {kind}.")
+    if lost is not None:
+        owned = (
+            "an input" if lost in after.inputs else "an output" if lost in after.outputs else "still in use"
+        )
+        return structural("no-buffer", f"{lost} would have no buffer, and it is {owned}.")
+    left = {*change.gone.first_accessed}.difference(change.made.first_accessed).intersection(after.outputs)
+    forgotten = left.difference(after.summary.first_accessed) if left else left
+    if forgotten:
+        return structural("never-written", f"{min(forgotten)} is an output, and nothing would write it.")
+    return None
 
 
 def _unreadable(change: Difference) -> Refusal | None:

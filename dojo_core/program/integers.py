@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from math import gcd
 
 from dojo_core.program.affine import Affine
@@ -123,6 +124,43 @@ def _merged(
         else:
             rest.append(c)
     return ranges, [of(d) for d in first], rest
+
+
+@lru_cache(maxsize=1_000)
+def divided(
+    form: Affine, factor: int, sizes: tuple[int, ...], guard: tuple[Comparison, ...]
+) -> tuple[Affine, Affine] | None:
+    """(u, v) with form = factor*u + v and 0 <= v < factor wherever the guard holds; None: there are none.
+
+    Over two or more iterations a coefficient of v lies between -factor and factor, so each term has two
+    ways to be divided and the constant one; a scope of one iteration leaves its term whole.
+    """
+    ways: list[tuple[tuple[int, int], ...]] = []
+    for depth, coefficient in form.terms:
+        quotient, rest = divmod(coefficient, factor)
+        if not rest:
+            ways.append(((quotient, 0),))
+        elif sizes[depth] == 1:
+            ways.append(((0, coefficient),))
+        else:
+            ways.append(((quotient, rest), (quotient + 1, rest - factor)))
+    for chosen in product(*ways):
+        u = Affine.make(
+            ((d, q) for (d, _), (q, _) in zip(form.terms, chosen, strict=True)), form.const // factor
+        )
+        v = Affine.make(
+            ((d, r) for (d, _), (_, r) in zip(form.terms, chosen, strict=True)), form.const % factor
+        )
+        low, high = v.bounds(sizes)
+        if low >= 0 and high < factor:
+            return u, v
+        if guard:
+            box = [(0, size - 1) for size in sizes]
+            held = [Constraint.of(c) for c in guard]
+            outside = (Constraint.at_least(-v - 1), Constraint.at_least(v - factor))
+            if not any(solve(box, [*held, side]).possible for side in outside):
+                return u, v
+    return None
 
 
 @lru_cache(maxsize=8_000)  # a position of a large kernel asks for some thousand

@@ -16,6 +16,7 @@ from typing import Any
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import carried, coverage, shared_depth, unset
+from dojo_core.program.definedness import Live, TooMany, first_unset
 from dojo_core.program.dependence import (
     Order,
     System,
@@ -35,7 +36,8 @@ from dojo_core.program.tree import Access, Birth, Buffer, Dim, Leaf, Node, Op, P
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a program is not valid. ``code`` is one of race, clobber, lifetime, undefined, unwritten."""
+    """Why a program is not valid. ``code`` is one of race, clobber, lifetime, undefined, unwritten; or it is
+    ``undecided``: not known to be."""
 
     code: str
     buffer: str
@@ -80,34 +82,60 @@ def _unordered(node: Node) -> bool:
 
 
 def definition_fault(program: Program) -> Fault | None:
-    """A read before any write, or an output with an element never written, where decidable."""
+    """A read before any write, or an output with an element never written.
+
+    Where that could not be shown, nor that it is not so, a fault with the code ``undecided``; such a program
+    may well be sound, and is told apart from those that are not.
+    """
+    kept: list[Fault | None] = program.__dict__.setdefault("_definition", [])
+    if not kept:
+        kept.append(_definition_fault(program))
+    return kept[0]
+
+
+def _definition_fault(program: Program) -> Fault | None:
+    doubt: Fault | None = None
     for buffer in program.buffers:
         found = _touching(program, buffer)
-        for touch in found:
-            if touch.access.array in program.inputs or touch.kind == "w":
-                continue
-            if coverage(touch, found, earlier=True) is None:
-                return Fault(
-                    "undefined",
-                    buffer.name,
-                    touch.access.array,
-                    f"{touch.access} is read where no earlier write has surely set it. "
-                    f"Set it before, or name {touch.access.array} as an input.",
-                    (touch.leaf.path,),
-                )
-        for array in buffer.arrays:
-            if array in program.outputs:
-                touch = _exit_read(array, buffer)
-                if coverage(touch, found) is None:
-                    return Fault(
-                        "unwritten",
-                        buffer.name,
-                        array,
-                        f"Some element of the output {array} is never written. "
-                        "Let the scopes around its writes run over all of it.",
-                        tuple(t.leaf.path for t in found if t.access.array == array and t.kind != "r"),
-                    )
-    return None
+        reads = [t for t in found if t.kind != "w" and t.access.array not in program.inputs]
+        for read in (
+            *reads,
+            *[_exit_read(array, buffer) for array in buffer.arrays if array in program.outputs],
+        ):
+            fault = _unset_fault(program, read, found, buffer)
+            if fault is not None and fault.code != "undecided":
+                return fault
+            doubt = doubt or fault
+    return doubt
+
+
+def _unset_fault(program: Program, read: Touch, found: Sequence[Touch], buffer: Buffer) -> Fault | None:
+    """What is wrong with a read, that at exit of an output too, that no write comes before; None: nothing, or
+    nothing that an output depends on, as in padding."""
+    leaf, array = read.leaf, read.access.array
+    if coverage(read, found, earlier=bool(leaf.path)) is not None:
+        return None
+    writes = tuple(t.leaf.path for t in found if t.access.array == array and t.kind != "r")
+    nodes = (leaf.path,) if leaf.path else writes
+    try:
+        sizes = [dim.size for dim in buffer.dims]
+        values = first_unset(read, found, sizes)
+        if values is not None and leaf.path and leaf.op.target.array not in program.outputs:
+            values = first_unset(read, found, sizes, Live.of(program))
+    except TooMany:
+        told = f"each read of {read.access} finds a write" if leaf.path else f"all of {array} is written"
+        sentence = f"It could not be shown that {told}: there is too much of it to go through."
+        return Fault("undecided", buffer.name, array, sentence, nodes)
+    if values is None:
+        return None
+    cell = cell_text(read.access, values)
+    if not leaf.path:
+        remedy = "Let the scopes around its writes run over all of it."
+        sentence = f"{cell} of the output {array} is never written. {remedy}"
+        return Fault("unwritten", buffer.name, array, sentence, nodes)
+    remedy = f"Set it before, or name {array} as an input."
+    sentence = f"{read.access} is read where no earlier write has set it. {remedy}"
+    return Fault("undefined", buffer.name, array, sentence, nodes, Witness(((leaf, values),), cell))
 
 
 def owner_path(program: Program, buffer: Buffer) -> Path:

@@ -1,0 +1,394 @@
+"""Does each instance of a read find a write before it? Decided by going through the cells, in NumPy.
+
+``coverage`` proves most of it at once, for any sizes; what it leaves open is settled here, exactly, where the
+instances are few enough. Iterators that neither an index nor a guard uses stand at their first value, and a
+dimension that every access indexes by an iterator of its own, over all of it, stands for one of its cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dojo_core.program.affine import Affine
+from dojo_core.program.coverage import shared_depth
+from dojo_core.program.dependence import System, Touch, touches
+from dojo_core.program.integers import divided
+from dojo_core.program.tables import Index, Indirect, affine, plus
+from dojo_core.program.tree import Access, Comparison, Program, Scope
+
+POINTS = 2**24  # instances of an access, and cells, that are gone through: some tenths of a second
+ORDERED = 2**22  # where it matters too when a cell was written first
+_CHUNK = 2**20
+_MANY = 2**16  # before they are gone through, the corners are tried
+_FEW = 2**12  # cells that are gone through as they are
+_NEVER = 2**62
+_PASSES = 64  # backwards over the program, to see what its outputs depend on
+
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+
+class TooMany(Exception):
+    """There are more instances than are gone through."""
+
+
+def first_unset(
+    read: Touch, found: Sequence[Touch], sizes: Sequence[int], live: Live | None = None
+) -> tuple[int, ...] | None:
+    """The iterators of the first instance of a read whose cell no write has touched before; None: there is
+    none. ``found``: the accesses to its buffer, ``sizes`` that one's dimensions. Raises TooMany.
+
+    Iterations of marked scopes, but unrolled ones, have no order: a write in another one does not count.
+    With ``live``, only instances count that write a live cell.
+    """
+    writes = [t for t in found if t.kind != "r" and t.access.array == read.access.array]
+    if math.prod(sizes) > _FEW and live is None:
+        cut = _cut(read, writes, sizes)
+        if cut is not None:
+            return cut.values(first_unset(cut.read, cut.writes, cut.sizes))
+    pairs = [_Pair.of(write, read) for write in writes]
+    pairs = [pair for pair in pairs if pair.depth or pair.before]
+    whole = _whole_dims(read, pairs) if live is None else {}
+    apart = {d for pair in pairs for d in pair.unordered}
+    if live is not None:
+        apart |= {d for form in read.leaf.op.target.index for d in form.depths}
+    wanted = _Instances.of(read, apart, whole)
+    if wanted.points > _MANY and live is None:
+        corner = _unset_corner(read, pairs)
+        if corner is not None:
+            return corner
+    if wanted.points > POINTS:
+        raise TooMany
+    served = ~wanted.held()
+    if live is not None:
+        served |= ~live.written_by(wanted)
+    for pair in pairs:
+        if served.all():
+            break
+        pair.serve(wanted, served, sizes, whole)
+    if served.all():
+        return None
+    return wanted.values(int(served.argmin()), len(read.leaf.scopes))
+
+
+@dataclass(frozen=True)
+class Live:
+    """Of each array, by the number of its cells: may an output depend on it? Of others, such as those of
+    padding, no value matters."""
+
+    cells: Mapping[str, Booleans]
+    sizes: Mapping[str, Sequence[int]]
+
+    @staticmethod
+    def of(program: Program) -> Live:
+        """Whatever the order of operations, so rather too many. Raises TooMany."""
+        sizes = {array: [d.size for d in buffer.dims] for array, buffer in program.buffer_of.items()}
+        if sum(map(math.prod, sizes.values())) > POINTS:
+            raise TooMany
+        cells = {a: np.full(math.prod(shape), a in program.outputs, np.bool_) for a, shape in sizes.items()}
+        live = Live(cells, sizes)
+        operations = []
+        for leaf in reversed(program.leaves):
+            used = {d for access in leaf.op.reads for form in access.index for d in form.depths}
+            each = _Instances.of(touches(leaf)[-1], used, {})
+            if each.points > ORDERED:
+                raise TooMany
+            operations.append((each, each.held()))
+        for _ in range(_PASSES):
+            before = live.count
+            for each, held in operations:
+                writing = held & live.written_by(each)
+                for access in each.touch.leaf.op.reads:
+                    at = np.concatenate([g.value(live.flat(access)).ravel() for g in each.grids()])
+                    cells[access.array][at[writing]] = True
+            if live.count == before:
+                return live
+        raise TooMany
+
+    @property
+    def count(self) -> int:
+        return sum(int(cells.sum()) for cells in self.cells.values())
+
+    def flat(self, access: Access) -> Index:
+        """The number of an access's cell in its array."""
+        flat: Index = Affine()
+        for form, size in zip(access.index, self.sizes[access.array], strict=True):
+            flat = plus(flat * size, form)
+        return flat
+
+    def written_by(self, instances: _Instances) -> Booleans:
+        """Which of an operation's instances write a live cell, where their guard holds."""
+        target = instances.touch.leaf.op.target
+        cells, flat = self.cells[target.array], self.flat(target)
+        return np.concatenate(
+            [cells[g.value(flat).ravel().clip(0, len(cells) - 1)] for g in instances.grids()]
+        )
+
+
+@dataclass(frozen=True)
+class _Instances:
+    """The instances of an access that matter, in order: ``running`` iterators (depth, size), others at 0."""
+
+    touch: Touch
+    running: tuple[tuple[int, int], ...]
+    whole: Mapping[int, int]  # dimensions that one cell stands for, each with its iterator
+
+    @staticmethod
+    def of(touch: Touch, apart: set[int], whole: Mapping[int, int]) -> _Instances:
+        used = {d for form in touch.access.index for d in form.depths} | apart
+        used |= {d for c in touch.leaf.op.guard for d in c.form.depths}
+        scopes = touch.leaf.scopes
+        running = [(d, scopes[d].size) for d in sorted(used - {*whole.values()}) if scopes[d].size > 1]
+        return _Instances(touch, tuple(running), whole)
+
+    @property
+    def points(self) -> int:
+        return math.prod(size for _, size in self.running)
+
+    def values(self, number: int, depth: int) -> tuple[int, ...]:
+        """All iterators of an instance."""
+        at = np.unravel_index(number, tuple(size for _, size in self.running)) if self.running else ()
+        known = {d: int(value) for (d, _), value in zip(self.running, at, strict=True)}
+        return tuple(known.get(d, 0) for d in range(depth))
+
+    def chunks(self) -> list[tuple[int, int]]:
+        """The first running iterator in pieces, so that what is computed at once stays small."""
+        if not self.running:
+            return [(0, 1)]
+        size = self.running[0][1]
+        step = max(1, _CHUNK * size // self.points)
+        return [(first, min(first + step, size)) for first in range(0, size, step)]
+
+    def grids(self) -> Iterator[_Grid]:
+        return (self.grid(*chunk) for chunk in self.chunks())
+
+    def grid(self, first: int, last: int) -> _Grid:
+        axes: dict[int, Integers] = {}
+        for n, (d, size) in enumerate(self.running):
+            line = np.arange(first, last) if n == 0 else np.arange(size)
+            axes[d] = line.reshape([-1 if n == m else 1 for m in range(len(self.running))])
+        shape = tuple(size for _, size in self.running[1:])
+        return _Grid(axes, (last - first, *shape) if self.running else (1,))
+
+    def held(self) -> Booleans:
+        """Of each instance whether its guard holds."""
+        guard = self.touch.leaf.op.guard
+        if not guard:
+            return np.ones(self.points, np.bool_)
+        return np.concatenate([grid.held(guard).ravel() for grid in self.grids()])
+
+    def cell(self, sizes: Sequence[int], unordered: Sequence[int]) -> Index:
+        """The number of the cell: by the dimensions that count, and the iterators without an order."""
+        flat: Index = Affine()
+        for k, size in enumerate(sizes):
+            if k not in self.whole:
+                flat = plus(flat * size, self.touch.access.index[k])
+        for d in unordered:
+            flat = plus(flat * self.touch.leaf.scopes[d].size, Affine.iterator(d))
+        return flat
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Values of iterators, each along an axis of its own."""
+
+    axes: Mapping[int, Integers]
+    shape: tuple[int, ...]
+
+    def value(self, form: Index) -> Integers:
+        """An index for each instance; iterators that do not run are 0."""
+        if isinstance(form, Indirect):
+            total = self.value(form.rest)
+            for lookup, coefficient in form.lookups:
+                place = self.value(lookup.table.flat(lookup.at))
+                values = np.array(lookup.table.values, np.int64)
+                total = total + coefficient * values[place.clip(0, len(values) - 1)]
+            return total
+        value = np.full(self.shape, form.const, np.int64)
+        for d, coefficient in form.terms:
+            if d in self.axes:
+                value += coefficient * self.axes[d]
+        return value
+
+    def held(self, guard: Sequence[Comparison]) -> Booleans:
+        held = np.ones(self.shape, np.bool_)
+        for comparison in guard:
+            value = self.value(comparison.form)
+            if comparison.relation == "<":
+                held &= value < comparison.bound
+            elif comparison.relation == ">=":
+                held &= value >= comparison.bound
+            else:
+                held &= value == comparison.bound
+        return held
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A write and a read, and what decides which of their instances comes first."""
+
+    write: Touch
+    depth: int  # scopes that hold both
+    before: bool  # does the write come first where these are at the same iteration?
+    ordered: tuple[int, ...]  # of these scopes
+    unordered: tuple[int, ...]
+
+    @staticmethod
+    def of(write: Touch, read: Touch) -> _Pair:
+        depth = shared_depth(write, read)
+        ordered = tuple(d for d in range(depth) if write.leaf.scopes[d].mark in ("", "u"))
+        rest = tuple(d for d in range(depth) if d not in ordered)
+        before = not read.leaf.path or write.leaf.path < read.leaf.path
+        return _Pair(write, depth, before, ordered, rest)
+
+    def serve(
+        self, wanted: _Instances, served: Booleans, sizes: Sequence[int], whole: Mapping[int, int]
+    ) -> None:
+        """Mark the instances of the read whose cell this write has touched before."""
+        mine = {k: d for k, d in ((k, _alone(self.write, k)) for k in whole) if d is not None}
+        given = _Instances.of(self.write, set(self.unordered), mine)
+        running = {d for d, _ in (*wanted.running, *given.running)}
+        order = Affine()
+        for d in self.ordered:
+            if d in running:
+                order = order * self.write.leaf.scopes[d].size + Affine.iterator(d)
+        if not (self.before or order.terms):
+            return
+        scopes = self.write.leaf.scopes
+        cells = math.prod(size for k, size in enumerate(sizes) if k not in whole)
+        cells *= math.prod(scopes[d].size for d in self.unordered)
+        if max(given.points, wanted.points, cells) > (ORDERED if order.terms else POINTS):
+            raise TooMany
+        target = given.cell(sizes, self.unordered)
+        source = wanted.cell(sizes, self.unordered)
+        guard = self.write.leaf.op.guard
+        if order.terms:
+            first = np.full(cells, _NEVER, np.int64)
+            for chunk in reversed(given.chunks()):  # so that the first write stays
+                grid = given.grid(*chunk)
+                held = grid.held(guard).ravel()
+                at = grid.value(target).ravel()[held][::-1]
+                first[at] = grid.value(order).ravel()[held][::-1]
+            last = first if self.before else first + 1
+        else:
+            written = np.zeros(cells, np.bool_)
+            for grid in given.grids():
+                written[grid.value(target)[grid.held(guard)]] = True
+        begin = 0
+        for grid in wanted.grids():
+            held = grid.held(wanted.touch.leaf.op.guard).ravel()
+            at = grid.value(source).ravel()
+            at[~held] = 0
+            if order.terms:
+                seen = last[at] <= grid.value(order).ravel()
+            else:
+                seen = written[at]
+            served[begin : begin + len(at)] |= seen
+            begin += len(at)
+
+
+def _alone(touch: Touch, k: int) -> int | None:
+    """The iterator that is index ``k`` of an access by itself, and is used nowhere else in it."""
+    form = touch.access.index[k]
+    if isinstance(form, Indirect) or form.const or len(form.terms) != 1 or form.terms[0][1] != 1:
+        return None
+    ((d, _),) = form.terms
+    others = (*touch.access.index[:k], *touch.access.index[k + 1 :], *[c.form for c in touch.leaf.op.guard])
+    return None if any(other.uses(d) for other in others) else d
+
+
+def _whole_dims(read: Touch, pairs: Sequence[_Pair]) -> dict[int, int]:
+    """Dimensions whose cells fare alike, each with the read's iterator: every access runs over all that are
+    read by an iterator of its own, and where that is of a scope that holds both, it is the same."""
+    whole: dict[int, int] = {}
+    for k in range(len(read.access.index)):
+        mine = _alone(read, k)
+        if mine is None:
+            continue
+        size = read.leaf.scopes[mine].size
+        for pair in pairs:
+            theirs = _alone(pair.write, k)
+            if theirs is None or pair.write.leaf.scopes[theirs].size < size:
+                break
+            if min(mine, theirs) < pair.depth and mine != theirs:
+                break
+        else:
+            whole[k] = mine
+    return whole
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """The same question with one dimension cut in two: where tiles leave gaps that others fill, each tile may
+    fare alike."""
+
+    read: Touch
+    writes: Sequence[Touch]
+    sizes: Sequence[int]
+    depth: int  # the iterator that was the read's index there, now two of them: this one and the last
+    factor: int
+
+    def values(self, cut: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        """The iterators of an instance as they were."""
+        if cut is None:
+            return None
+        *values, inner = cut
+        values[self.depth] = values[self.depth] * self.factor + inner
+        return tuple(values)
+
+
+def _cut(read: Touch, writes: Sequence[Touch], sizes: Sequence[int]) -> _Cut | None:
+    """A dimension that the read goes through by an iterator of its own, and that a stride of the writes cuts
+    evenly for all of them. None where there is none."""
+    shared = max((shared_depth(write, read) for write in writes), default=0)
+    for k, size in enumerate(sizes):
+        d = _alone(read, k)
+        forms = [affine(write.access.index[k]) for write in writes]
+        if d is None or d < shared or read.leaf.scopes[d].size != size:
+            continue
+        strides = {abs(c) for form in forms for _, c in form.terms}
+        for factor in sorted((s for s in strides if 1 < s < size and size % s == 0), reverse=True):
+            parts = [
+                divided(form, factor, tuple([s.size for s in write.leaf.scopes]), write.leaf.op.guard)
+                for form, write in zip(forms, writes, strict=True)
+            ]
+            if None in parts:
+                continue
+            leaf = read.leaf
+            scopes = [*leaf.scopes, Scope(factor, ())]
+            scopes[d] = Scope(size // factor, (), scopes[d].mark)
+            halves = (Affine.iterator(d), Affine.iterator(len(leaf.scopes)))
+            again = [_with_index(w, k, part) for w, part in zip(writes, parts, strict=True) if part]
+            asked = _with_index(read._replace(leaf=leaf._replace(scopes=tuple(scopes))), k, halves)
+            return _Cut(asked, again, (*sizes[:k], size // factor, factor, *sizes[k + 1 :]), d, factor)
+    return None
+
+
+def _with_index(touch: Touch, k: int, halves: tuple[Affine, Affine]) -> Touch:
+    index = touch.access.index
+    return touch._replace(access=Access(touch.access.array, (*index[:k], *halves, *index[k + 1 :])))
+
+
+def _unset_corner(read: Touch, pairs: Sequence[_Pair]) -> tuple[int, ...] | None:
+    """The first or the last instance of an unguarded read, where surely no write touches its cell at all."""
+    scopes = read.leaf.scopes
+    if read.leaf.op.guard or read.access.indirect:
+        return None
+    for values in (tuple(s.size - 1 for s in scopes), (0,) * len(scopes)):
+        cell = [Affine((), form.value(values)) for form in read.access.index]
+        if not any(_may_touch(pair.write, cell) for pair in pairs):
+            return values
+    return None
+
+
+def _may_touch(write: Touch, cell: Sequence[Affine]) -> bool:
+    system = System()
+    iterators = system.instance(write.leaf)
+    for form, place in zip(write.access.index, cell, strict=True):
+        system.equal(form, iterators, place, ())
+    return system.solve() is not None

@@ -1,0 +1,150 @@
+"""A position that was reached by play comes through every door: saved, shared, exported, read as a text."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from agents.cli import app
+from dojo_core import kernels, parse
+from dojo_core.bench.job import resolve
+from dojo_core.cli.exporting import _from_file
+from dojo_core.cli.positions import played, start_of
+from dojo_core.faults import program_fault
+from dojo_core.game import Game
+from dojo_core.measure.catalogue import Catalogue, Wanted
+from dojo_core.moves.legality import all_candidates, context, is_legal
+from dojo_core.program.validity import definition_fault
+from dojo_core.service import Service
+from dojo_core.service.comparing import Comparisons
+from dojo_core.service.shelf import Shelf
+from dojo_core.service.wiring import KernelLibrary, RecordStore
+from dojo_core.sharing import link, open_link, open_text
+from dojo_core.targets.target import target as target_named
+from tests.programs import random_plain
+from tests.stand_ins import Bench
+from tests.test_shelf import record
+
+COPY = "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = x[{0}]\n"
+# What cuts and splits leave to be covered together by several writes comes of these most.
+CUTTING = (
+    "split_scope",
+    "cut_scope",
+    "pad_scope",
+    "uncut_scope",
+    "fission_scope",
+    "split_dim",
+    "merge_scopes",
+)
+
+
+def walk(game: Game, rng: random.Random, moves: int) -> Game:
+    """Play random legal moves, those that cut scopes more often than others."""
+    for _ in range(moves):
+        here = context(game.current.program, game.target, game.policy)
+        candidates = list(all_candidates(here, rng.choice((None, CUTTING))))
+        rng.shuffle(candidates)
+        move = next((m for m in candidates[:200] if is_legal(here, m)), None)
+        if move is not None:
+            game.play(str(move))
+    return game
+
+
+@cache
+def games() -> tuple[Game, ...]:
+    return tuple(_games())
+
+
+def _games() -> Iterator[Game]:
+    own = Game.new(parse(COPY))
+    for move in ("split_scope y@0 2", "cut_scope y@1 1"):
+        own.play(move)
+    yield own
+    for name, shape in (
+        ("softmax", "4x8"),
+        ("matmul", "2x4x3"),
+        ("layernorm", "2x4"),
+        ("conv", "1x2x2x4x4x3"),
+    ):
+        found = kernels.get(name)
+        policy = "algebraic" if name == "softmax" else "reassoc"
+        game = Game.new(found.program(found.shape(shape)), name, shape, policy=policy)
+        yield walk(game, random.Random(name), 10)
+    for seed in range(12):
+        rng = random.Random(f"doors {seed}")
+        program = None
+        while program is None or definition_fault(program) is not None:
+            program = random_plain(rng)
+        yield walk(Game.new(parse(program.text)), rng, 10)
+
+
+def test_every_position_is_sound_as_a_text():
+    """By itself, with no word of the moves behind it."""
+    texts = [position.program.text for game in games() for position in game.positions.values()]
+    assert len(texts) > 100
+    for text in texts:
+        assert parse(text).text == text
+        assert program_fault(parse(text)) is None, text
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Iterator[Shelf]:
+    catalogue = Catalogue(tmp_path / "r.sqlite")
+    service = Service(RecordStore(catalogue), KernelLibrary(), Bench)
+    yield Shelf(catalogue, service, Comparisons(tmp_path / "comparisons"))
+    service.close()
+    catalogue.close()
+
+
+def test_it_comes_through_every_door(shelf: Shelf, tmp_path: Path):
+    for number, game in enumerate(games()):
+        at = game.current.program
+        assert Game.from_text(game.to_text()).current.program == at, "saved and loaded"
+        assert open_text(game.to_text()).game.current.program == at, "a file of a game"
+        shared = link(game)
+        if shared is not None:
+            opened = open_link(shared)
+            assert not opened.gone and opened.game.current.program == at, "a link"
+        assert open_text(at.text).game.start == at, "a file of a program"
+        taken_in = shelf._service._games.from_text(at.text, game.policy)
+        assert taken_in.start == at, "a text of one's own in the app"
+        assert shelf._service._games.from_text(game.to_text(), "reassoc").current.program == at
+        text, saved = tmp_path / f"{number}.txt", tmp_path / f"{number}.dojo"
+        text.write_text(at.text)
+        saved.write_text(game.to_text())
+        assert start_of(str(text), None)[0] == at, "a text that a command plays on"
+        assert _from_file(str(text), None, None, None).program == at, "exported"
+        assert _from_file(str(saved), None, None, None).program == at
+        if game.kernel is not None:
+            assert played(game.kernel, line=saved).current.program == at
+        for file in (text, saved):
+            told = CliRunner().invoke(app, ["check", str(file)])
+            assert told.exit_code == 0 and "valid" in told.output, told.output
+        wanted = {"kind": "program", "name": "n", "text": at.text, "policy": game.policy}
+        assert resolve(game, wanted).entry.program == at, "compared"
+        assert resolve(game, {"kind": "game", "name": "n", "text": game.to_text()}).entry.program == at
+        moves = "\n".join(str(position.move) for position in game.line()[1:])
+        for line, kernel in ((moves, game.kernel), ("", "of another version")):
+            told = replace(
+                record(1e-6),
+                program_hash=at.hash, program_text=at.text, start_hash=game.start.hash, policy=game.policy,
+                kernel=kernel or game.start.name, shape=game.shape, line=line, time=float(number),
+            )  # fmt: skip
+            shelf.catalogue.add_all([told])
+            newest = max(row.id for row in shelf.catalogue.rows(Wanted(), "time", 0, 1_000))
+            assert shelf.replayed(newest).game.current.program == at, "a record, with its moves and without"
+
+
+@pytest.mark.parametrize("target", ["snitch", "cuda"])
+def test_a_link_of_a_game_on_another_target_begins_where_it_began(target: str):
+    found = kernels.get("relu")
+    start = target_named(target).start(found.program((4, 8)))
+    game = walk(Game.new(start, "relu", "4x8", target), random.Random(target), 4)
+    opened = open_link(link(game))
+    assert opened.game.start == game.start and opened.game.current.program == game.current.program
