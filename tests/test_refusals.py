@@ -19,6 +19,7 @@ from dojo_core.moves.core import Edit, Parameter, Transformation
 from dojo_core.moves.examples import WIDE
 from dojo_core.moves.places import Place
 from dojo_core.moves.reference import FAMILIES
+from dojo_core.program.expressions import RESERVED
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.tree import Access
@@ -276,6 +277,7 @@ COPIES = [
     Case(1, "stage_read x y@0 w", RATIO, RATIOS, "name-taken"),
     Case(1, "stage_read x y@0 b", "x f32 [8] heap\ny f32 [8] heap\nb f32 [8] heap -> t, u", CHAIN, "name-taken"),
     Case(1, "stage_read x t@0 u", SHARED, CHAIN, "name-taken"),
+    *[Case(1, f"stage_read x y@0 {word}", RATIO, RATIOS, "name-taken") for word in sorted(RESERVED)],
     Case(0, "stage_read q y@0 p", XTY, APART, "no-such-place"),
     Case(0, "stage_read x q@0 p", XTY, APART, "no-such-place"),
     Case(2, "stage_read x y@0 p", XTY, APART, "not-read"),

@@ -4,6 +4,7 @@
 import pytest
 
 from dojo_core import TextError, parse
+from dojo_core.program.expressions import RESERVED
 from tests.fuzz import fuzz
 
 SOFTMAX = """\
@@ -188,6 +189,15 @@ def test_limits_and_structure_at_the_door(text, message):
     with pytest.raises(TextError) as caught:
         parse(text)
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize("word", sorted(RESERVED))
+def test_a_word_of_the_text_form_names_no_array(word):
+    # One among others in a buffer would read, until a move gives it a buffer of its own.
+    with pytest.raises(TextError, match=f"an array named {word}"):
+        parse(
+            f"kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\nb f32 [8] heap -> {word}, t\n8 y[{{0}}] = x[{{0}}]\n"
+        )
 
 
 def test_a_terabyte_is_refused_without_taking_memory():

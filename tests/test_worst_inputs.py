@@ -211,6 +211,26 @@ def test_each_slab_has_a_pattern_and_other_seeds_begin_with_others():
     assert again.tobytes() == pools[1].inputs["x"].tobytes()
 
 
+def scaled(program, order: str, shape: str, index: str):
+    """The results times an input ``g``."""
+    rows = program.buffer_of["y"].dims[0].size
+    text = program.text.replace("in x\n", f"in {order}\n").replace(
+        "\nu f32", f"\ng f32 [{shape}] heap\nu f32"
+    )
+    return parse(f"{text}{rows} y[{{0}}] = y[{{0}}]*g[{index}]\n")
+
+
+@pytest.mark.parametrize(
+    ("order", "shape", "index"), [("g, x", "1", "0"), ("g, x", "", ""), ("x, g", "", "")]
+)
+def test_one_row_has_a_pattern_whatever_inputs_stand_before_it(measurer, order, shape, index):
+    start, wrong = (
+        scaled(program, order, shape, index) for program in (deviation(1, 512), about_the_first(1, 512))
+    )
+    trials = measurer.measure(Workload(start, None, "algebraic"), [start, wrong], Effort.QUICK)
+    assert [trial.status for trial in trials] == ["ok", "wrong_result"]
+
+
 def test_patterns_are_those_of_moves_that_the_start_has_operations_for():
     softmax, add = (kernels.get(n).program((4, 8)) for n in ("softmax", "add"))
     assert "rising" in worst_inputs(softmax, "algebraic") and worst_inputs(softmax, "reassoc") == ()

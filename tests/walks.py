@@ -20,7 +20,7 @@ from dojo_core.moves.examples import POLICY, example
 from dojo_core.moves.legality import all_candidates, context, is_legal, outcome
 from dojo_core.moves.places import Place, fresh_name
 from dojo_core.program.difference import on_heap
-from dojo_core.program.expressions import TextError
+from dojo_core.program.expressions import RESERVED, TextError
 from dojo_core.program.interpret import interpret
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.tree import Node, Op, Program, Scope, splice, walk
@@ -229,7 +229,8 @@ def off_the_grid(program: Program, target: Target, rng: random.Random) -> Iterat
                     arguments.append(rng.choice((*target.locations, "heap", "shared", "ssr")))
             elif kind == "name":
                 taken = transformation.name in TAKING or rng.random() < 0.1
-                arguments.append(rng.choice(buffers + arrays) if taken else fresh_name(program, "n"))
+                words = buffers + arrays + sorted(RESERVED)
+                arguments.append(rng.choice(words) if taken else fresh_name(program, "n"))
             elif kind == "instruction":
                 arguments.append(rng.choice((*INSTRUCTIONS, "fly")))
             elif kind == "mode":

@@ -2,7 +2,7 @@
 
 A rewrite is worst where an outlier, a zero or a large mean stands at a special place of what a sum goes over:
 a channel of all images, say, not a row. So inputs are drawn slab by slab, a slab being the elements that the
-start program's sums bring together, one pattern each (``patterns.py``). The first floating-point input has
+start program's sums bring together, one pattern each (``patterns.py``). The largest floating-point input has
 patterns throughout, others in every second slab but the first, so that they do not drown each other.
 
 A sum of such elements is off by more than one rounding in any order, the start's own too, which may be lucky.
@@ -93,7 +93,7 @@ def make_worst_pool(
     inputs: dict[str, Array] = {}
     given: dict[str, Array] = {}
     moved: dict[str, Array] = {}
-    first, step = 0, 1  # of the slabs that have patterns
+    largest = max((p for p in parameters if _takes_patterns(program, p)), key=_elements, default=None)
     for p in (p for p in parameters if p.role == "in"):
         inputs[p.name] = draw(p.dtype, p.shape, rng, program.domain_of(p.name))
         if p.dtype not in EPSILON:
@@ -101,12 +101,12 @@ def make_worst_pool(
             continue
         values = to_double(inputs[p.name], p.dtype)
         rows = _rows(values, p.shape, slabs.get(p.name, ()))
-        if p.shape and program.domain_of(p.name) is None:
+        if _takes_patterns(program, p):
+            first, step = (0, 1) if p is largest else (1, 2)  # of the slabs that have patterns
             # Other seeds begin elsewhere, so that a program of few slabs meets all patterns in time.
             for number in range(first, len(rows), step):
                 pattern = PATTERNS[patterns[(seed + number // step) % len(patterns)]]
                 rows[number] = pattern.fill(rows.shape[1], p.dtype, rng)
-            first, step = 1, 2
             inputs[p.name] = from_double(_as_stored(rows, p.shape, slabs.get(p.name, ())), p.dtype)
             values = to_double(inputs[p.name], p.dtype)
             rows = _rows(values, p.shape, slabs.get(p.name, ()))
@@ -131,6 +131,15 @@ def make_worst_pool(
     return Pool(inputs, contiguous, sensitivity, {}, inexact)
 
 
+def _takes_patterns(program: Program, p: Parameter) -> bool:
+    floats = p.role == "in" and p.dtype in EPSILON
+    return floats and p.shape != () and program.domain_of(p.name) is None
+
+
+def _elements(p: Parameter) -> int:
+    return math.prod(p.shape)
+
+
 def _axes(shape: tuple[int, ...], kept: tuple[int, ...]) -> tuple[int, ...]:
     return (*kept, *(d for d in range(len(shape)) if d not in kept))
 
@@ -144,7 +153,8 @@ def _rows(values: Doubles, shape: tuple[int, ...], kept: tuple[int, ...]) -> Dou
 def _as_stored(rows: Doubles, shape: tuple[int, ...], kept: tuple[int, ...]) -> Doubles:
     axes = _axes(shape, kept)
     order = np.argsort(axes)
-    return np.ascontiguousarray(rows.reshape([shape[d] for d in axes]).transpose(order))
+    # not np.ascontiguousarray, which makes a row of one number of a number
+    return np.array(rows.reshape([shape[d] for d in axes]).transpose(order), order="C")
 
 
 def _growth(rows: Doubles) -> Doubles:

@@ -23,6 +23,7 @@ from dojo_core.program.tree import Access, Comparison, Dim, Leaf, Number, Operan
 DIGITS = 40  # of a whole number: a longer one is written as 1e50
 LINE = 16384  # characters
 DEEP = 200  # expressions in one another
+RESERVED = frozenset(("kernel", "in", "out", "inf", "nan"))  # where an array's name may stand, they mean this
 
 
 class TextError(ValueError):

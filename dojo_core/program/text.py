@@ -15,7 +15,7 @@ from lark import Token, Tree
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import dtype_fault
-from dojo_core.program.expressions import DIGITS, Call, LineReader, TextError
+from dojo_core.program.expressions import DIGITS, RESERVED, Call, LineReader, TextError
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.tables import TABLE_DTYPES, Table, bounded
 from dojo_core.program.tree import (
@@ -234,6 +234,8 @@ class _Reader(LineReader):
         if name in taken:
             self.fail_at(name, f"a second buffer named {name}", "Give each buffer a name of its own.")
         for array in arrays:
+            if array in RESERVED:
+                self.fail_at(name, f"an array named {array}", f"The word {array} is taken: rename the array.")
             if array in self.tables:
                 self.fail_at(name, f"{array} is a table", "Give the array another name.")
             if array in self.dims or arrays.count(array) > 1:
