@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.timing import Timing
+from dojo_core.files import naming
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.places import data_directory
 from dojo_core.program.tree import Program
@@ -141,7 +142,7 @@ class RunLog:
         self._write(self.result)
 
     def _write(self, entry: Mapping[str, Any]) -> None:
-        with self._lock:
+        with self._lock, naming(self.path):
             self._file.write(json.dumps(entry).encode() + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from agents.agent import Event, Thought
 from agents.jobs.spec import JobSpec
+from dojo_core.files import naming
 
 VERSION = 1
 LONGEST_LINE = 4 << 20  # bytes; what is longer was not written by us
@@ -213,7 +214,7 @@ class Writer:
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Add a line at once. Its order is as told; measurements are safe in the run's log already."""
-        with self._lock:
+        with self._lock, naming(self.path):
             self._file.write(json.dumps(line).encode() + b"\n")
             self._file.flush()
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from agents.jobs.host import JobRefused
 from agents.jobs.processes import Gone, Processes
+from dojo_core.files import write_text
 
 AT_ONCE = 2  # learning keeps a core busy by itself
 MOST_BUDGET = 100_000
@@ -190,7 +191,7 @@ class Trainings:
         folder = self._place(spec.id)
         try:
             folder.mkdir()
-            (folder / PLAN).write_text(json.dumps(asdict(spec), indent=1) + "\n", encoding="utf-8")
+            write_text(folder / PLAN, json.dumps(asdict(spec), indent=1) + "\n")
             self._spawn(spec.id, folder)
         except OSError as fault:
             raise JobRefused(f"The run could not be started: {fault.strerror or fault}.") from fault

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dojo_core.files import naming, write_text
 import json
 import os
 import shutil
@@ -19,8 +20,9 @@ def write(folder: Path, tensors: Mapping[str, Tensor], data: Mapping[str, Any]) 
     new, old = folder.with_name(folder.name + ".new"), folder.with_name(folder.name + ".old")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, new / "tensors.safetensors")
-    (new / "state.json").write_text(json.dumps(data) + "\n")
+    with naming(new):
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, new / "tensors.safetensors")
+    write_text(new / "state.json", json.dumps(data) + "\n")
     for path in (new / "tensors.safetensors", new / "state.json", new):
         handle = os.open(path, os.O_RDONLY)
         os.fsync(handle)

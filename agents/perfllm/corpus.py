@@ -18,6 +18,7 @@ from pathlib import Path
 from agents.search.neighbours import step_of_any_kind
 from agents.trail import Trail
 from dojo_core import kernels
+from dojo_core.files import naming
 from dojo_core.game import Game
 from dojo_core.moves.core import REGISTRY
 from dojo_core.moves.door import legal_moves
@@ -159,7 +160,7 @@ def write(path: Path, found: Iterator[Walk]) -> int:
     """Write walks as JSON lines, gzipped; how many there were."""
     part = path.with_suffix(".part")
     written = 0
-    with gzip.open(part, "wt", compresslevel=4) as file:
+    with naming(part), gzip.open(part, "wt", compresslevel=4) as file:
         for each in found:
             file.write(json.dumps(asdict(each)) + "\n")
             written += 1

@@ -26,6 +26,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from agents.perfllm import settings
 from agents.perfllm.lines import PAD, lines_of, values, vocabulary
+from dojo_core.files import naming, write_text
 
 WEIGHTS = Path(settings.WEIGHTS)
 ROWS = (
@@ -238,8 +239,9 @@ def save(model: IRModel, folder: Path) -> None:
     """Configuration, vocabulary and weights (half precision), as transformers keeps a model."""
     folder.mkdir(parents=True, exist_ok=True)
     disable_progress_bar()
-    model.half().save_pretrained(folder)
-    (folder / "vocabulary.json").write_text(json.dumps(vocabulary()) + "\n")
+    with naming(folder):
+        model.half().save_pretrained(folder)
+    write_text(folder / "vocabulary.json", json.dumps(vocabulary()) + "\n")
 
 
 def load(folder: Path = WEIGHTS) -> IRModel:

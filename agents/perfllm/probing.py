@@ -22,6 +22,7 @@ from agents.perfllm.corpus import HELD_OUT, KINDS, STRUCTURE, Walk, walks
 from agents.perfllm.encoders import Encoder
 from agents.perfllm.pretraining import legal_target
 from dojo_core import kernels
+from dojo_core.files import naming
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.measurer import Measurer
 from dojo_core.program.text import parse
@@ -91,7 +92,7 @@ def measure(path: Path, count: int, seed: int, length: int = 12) -> Iterator[tup
     when all are in it."""
     iterations = STRUCTURE.index("iterations")
     new = path.with_suffix(".new")
-    with new.open("w") as file, Measurer() as measurer:
+    with naming(new), new.open("w") as file, Measurer() as measurer:
         for walk in walks(seed, count, length, kernels.names()):
             if max(row[iterations] for row in walk.structure) > MOST_ITERATIONS:
                 continue

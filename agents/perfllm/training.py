@@ -30,6 +30,7 @@ from agents.run_log import LoggedTiming, RunKey, RunLog
 from agents.timing import Timing
 from agents.trail import Trail
 from agents.tuning import game_of
+from dojo_core.files import naming
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Measurement
 from dojo_core.measure.places import data_directory
@@ -271,8 +272,9 @@ class Training:
     # ------------------------------------------------------------------ what is told
 
     def _told(self, entry: Entry) -> Entry:
-        self._events.write(json.dumps(entry).encode() + b"\n")
-        self._events.flush()
+        with naming(self.folder / "events.jsonl"):
+            self._events.write(json.dumps(entry).encode() + b"\n")
+            self._events.flush()
         return entry
 
     def _name(self, task: int) -> str:

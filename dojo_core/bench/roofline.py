@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dojo_core.bench.baselines import Process, Silent, pinned_environment
+from dojo_core.files import write_text
 from dojo_core.kernels.kernel import minimal_bytes
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.limits import sets_of_inputs
@@ -65,7 +66,7 @@ def roofline(start: Program, kernel: str | None, shape: str, flops: float) -> Ro
         return None
     place.parent.mkdir(parents=True, exist_ok=True)
     part = place.with_suffix(".part")
-    part.write_text(json.dumps(asdict(found)))
+    write_text(part, json.dumps(asdict(found)))
     part.replace(place)
     return found
 
@@ -81,7 +82,7 @@ def _measured(start: Program, kernel: str | None, shape: str, flops: float) -> R
         "dtypes": {a: start.buffer_of[a].dtype for a in arrays},
     }
     with tempfile.TemporaryDirectory(prefix="dojo-roofline-") as folder:
-        (Path(folder) / "job.json").write_text(json.dumps(job))
+        write_text(Path(folder) / "job.json", json.dumps(job))
         named = [kernel or "-", shape if kernel else "1", str(sets), folder]
         command = [sys.executable, "-m", "dojo_core.bench.limits", *named]
         with measuring():

@@ -17,7 +17,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from dojo_core.faults import text_fault
+from dojo_core.files import naming, trouble_text, write_text
 from dojo_core.game import GameFull
+from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.measurement import seconds_text as seconds_text
 from dojo_core.moves import IllegalMove, MoveSyntax, NoSuchPlace
 from dojo_core.program.expressions import TextError
@@ -25,8 +27,15 @@ from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.target import UnknownTarget
 
 
+STANDARD_OUTPUT = "standard output"
+
+
 class Output(Console):
     """Standard output. A reader that leaves early, such as ``head``, is no error."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        with naming(STANDARD_OUTPUT):
+            super().print(*objects, **options)
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -56,7 +65,8 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*arguments: Any, **options: Any) -> Any:
         try:
             answer = command(*arguments, **options)
-            sys.stdout.flush()  # a reader that has left is noticed here, not as Python ends
+            with naming(STANDARD_OUTPUT):
+                sys.stdout.flush()  # a reader that has left is noticed here, not as Python ends
             return answer
         except (
             Failure,
@@ -67,6 +77,7 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             NotGeneratable,
             GameFull,
             UnknownTarget,
+            DatabaseFault,
         ) as error:
             told = text_fault(error) if isinstance(error, TextError) else str(error)
             err.print(escape(told), style="red", soft_wrap=True)
@@ -75,8 +86,9 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             _throw_away_the_rest()
             raise typer.Exit(0) from None
         except OSError as error:  # a folder that is full, or not ours; no compiler
-            told = f"{error.filename}: {error.strerror}." if error.strerror else str(error)
-            err.print(escape(told), style="red", soft_wrap=True)
+            if error.filename == STANDARD_OUTPUT:
+                _throw_away_the_rest()
+            err.print(escape(trouble_text(error)), style="red", soft_wrap=True)
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
             err.print("Stopped. What was finished is kept.", style="yellow")
@@ -115,7 +127,7 @@ def check_writable(path: Path) -> None:
 
 def write_file(path: Path, text: str) -> None:
     try:
-        path.write_text(text)
+        write_text(path, text)
     except OSError as error:
         raise Failure(f"{path} cannot be written: {error.strerror}.") from None
 

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from dojo_core.export.choice import NotExported
 from dojo_core.export.library import Library
+from dojo_core.files import write_text
 
 MANIFEST = ".dojo-export.json"
 _SHOWN = 3  # names of files in a sentence
@@ -44,7 +45,7 @@ def write(library: Library, folder: Path) -> None:
     _save(folder, old_and_new)
     for path, text in library.files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
+        write_text(folder / path, text)
     for path in before.keys() - library.files.keys():
         (folder / path).unlink(missing_ok=True)
         parent = (folder / path).parent
@@ -84,7 +85,7 @@ def _some(paths: list[str]) -> str:
 
 def _save(folder: Path, files: dict[str, list[str]]) -> None:
     text = json.dumps({"written by": "dojo export", "files": dict(sorted(files.items()))}, indent=1)
-    (folder / MANIFEST).write_text(text + "\n")
+    write_text(folder / MANIFEST, text + "\n")
 
 
 def _manifest(folder: Path) -> dict[str, list[str]] | None:

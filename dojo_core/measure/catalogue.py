@@ -202,7 +202,4 @@ class Catalogue(Records):
         return " AND ".join(conditions), values
 
     def _all(self, query: str, values: dict[str, Any]) -> list[Any]:
-        with self._lock:
-            return self._connection.execute(
-                query, {"here": json.dumps(sorted(self.here)), **values}
-            ).fetchall()
+        return self._ask(query, {"here": json.dumps(sorted(self.here)), **values})

@@ -10,6 +10,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from dojo_core.files import write_text
 from dojo_core.measure.places import data_directory
 
 FAULTS = ("wrong_result", "unwritten", "out_of_bounds", "crash")  # of ours: no legal program does that
@@ -50,7 +51,7 @@ def keep(evidence: Evidence) -> Path:
     file = folder / evidence.name
     if not file.exists():
         draft = file.with_suffix(".draft")
-        draft.write_text(json.dumps(asdict(evidence), indent=1), encoding="utf-8")
+        write_text(draft, json.dumps(asdict(evidence), indent=1))
         draft.rename(file)
         for old in sorted(folder.glob("*.json"), key=lambda f: f.stat().st_mtime)[:-KEPT]:
             old.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dojo_core.files import naming, write_text
 from dojo_core.measure.limits import POOL_BYTES, POOL_CACHE_BYTES, USUAL_SEED
 from dojo_core.measure.pool import Array, Pool, make_pool
 from dojo_core.program.text import parse
@@ -49,9 +50,10 @@ def _save(pool: Pool, folder: Path) -> None:
     for part in ("inputs", "references", "sensitivity"):
         arrays: dict[str, Array] = getattr(pool, part)
         for number, array in enumerate(arrays.values()):
-            np.save(draft / f"{part}-{number}.npy", array, allow_pickle=False)
+            with naming(draft):
+                np.save(draft / f"{part}-{number}.npy", array, allow_pickle=False)
         index[part] = list(arrays)
-    (draft / "index.json").write_text(json.dumps(index))
+    write_text(draft / "index.json", json.dumps(index))
     try:
         draft.rename(folder)
     except OSError:  # another process was quicker

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from dojo_core.bench.summary import summary
+from dojo_core.files import write_text
 from dojo_core.measure.machine import this_machine
 
 log = logging.getLogger(__name__)
@@ -237,7 +238,7 @@ class Comparisons:
 
     def _keep(self, made: Comparison) -> None:
         path = self.folder / f"{made.id}.json"
-        path.with_suffix(".new").write_text(json.dumps(made.document, indent=1) + "\n")
+        write_text(path.with_suffix(".new"), json.dumps(made.document, indent=1) + "\n")
         os.replace(path.with_suffix(".new"), path)
         for old in self.kept()[KEPT:]:
             old.unlink(missing_ok=True)

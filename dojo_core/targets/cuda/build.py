@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
+from dojo_core.files import write_text
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
 from dojo_core.measure.places import cache_directory
@@ -123,7 +124,7 @@ def feedback(
         wide = _wide(disassemble, folder, code) if disassemble else {}
         reports = tuple(_report(code, symbol, log, wide.get(symbol)) for symbol in code.kernels)
         result = Feedback(architecture, chosen.name, reports)
-        (folder / "report.json").write_text(json.dumps(asdict(result)))
+        write_text(folder / "report.json", json.dumps(asdict(result)))
         os.replace(folder / "report.json", kept)
     return result
 
@@ -193,7 +194,7 @@ def _compile(
     more: Sequence[str] = (),
 ) -> tuple[int | None, str]:
     """Compile to ``folder/kernels.cubin``: (the compiler's status, its log with ptxas' report)."""
-    (folder / "kernels.cu").write_text(code.text)
+    write_text(folder / "kernels.cu", code.text)
     fuse = [*more, "--fmad=false"] if code.strict else more
     if chosen.nvcc:
         flags = ["-std=c++17", f"-arch={architecture}", "-cubin", "-Xptxas", "-v", *fuse]
