@@ -1,7 +1,8 @@
-"""JSON that somebody else wrote: read within limits of size, depth and numbers, or told what is wrong with it.
+"""JSON that somebody else wrote: read within limits of size, depth and numbers, or told what is wrong with
+it.
 
-``json.loads`` alone ends in a RecursionError for 100,000 brackets, takes a number of any length, NaN, two values
-for one key, and half of a surrogate pair, which no file and no database takes.
+``json.loads`` alone ends in a RecursionError for 100,000 brackets, takes a number of any length, NaN, two
+values for one key, and half of a surrogate pair, which no file and no database takes.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -70,7 +72,13 @@ def _told(error: json.JSONDecodeError) -> str:
 
 
 def _size_text(size: int) -> str:
-    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB" if size >= 1 << 10 else f"{size} bytes"
+    return (
+        f"{size >> 20} MiB"
+        if size >= 1 << 20
+        else f"{size >> 10} KiB"
+        if size >= 1 << 10
+        else f"{size} bytes"
+    )
 
 
 def _check_depth(text: str) -> None:
@@ -133,9 +141,9 @@ def _refused(name: str) -> NoReturn:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) < len(pairs):
-        seen: set[str] = set()
-        key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise NotJson(f"{ascii(key)[:40]} stands twice in an object")
+        counts = Counter(key for key, _ in pairs)
+        twice = counts.most_common(1)[0][0]
+        raise NotJson(f"{ascii(twice)[:40]} stands twice in an object")
     return entries
 
 

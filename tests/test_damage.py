@@ -104,7 +104,9 @@ def test_a_file_is_cut(path: Path, share: float) -> None:
     assert len(aside(path)) == 1
 
 
-@pytest.mark.parametrize("data", [b"nothing of the kind", b"\x00" * 10_000, b"SQLite format 3\x00" + b"\xff" * 5000])
+@pytest.mark.parametrize(
+    "data", [b"nothing of the kind", b"\x00" * 10_000, b"SQLite format 3\x00" + b"\xff" * 5000]
+)
 def test_a_file_that_is_no_database(path: Path, data: bytes) -> None:
     path.write_bytes(data)
     with Records(path) as records:
@@ -240,7 +242,9 @@ def test_anothers_damaged_database_is_left_as_it_is(path: Path, tmp_path: Path) 
 # ---------------------------------------------------------------------------- back-ups
 
 
-def test_a_backup_is_made_once_a_day_and_the_last_few_are_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backup_is_made_once_a_day_and_the_last_few_are_kept(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Records(path) as records:
         records.keep_backup()
         [first] = backups.of(path)

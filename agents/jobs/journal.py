@@ -195,6 +195,7 @@ class Writer:
 
     def __init__(self, path: Path, spec: JobSpec | None = None) -> None:
         """``spec`` begins a new journal; without it, an old one goes on after its last whole line."""
+        self.path = path
         self._lock = threading.Lock()
         self._file: BinaryIO = path.open("w+b" if spec is not None else "r+b")
         try:

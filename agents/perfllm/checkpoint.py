@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dojo_core.files import naming, write_text
 import json
 import os
 import shutil
@@ -14,6 +13,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from dojo_core.files import naming, write_text
+
 
 def write(folder: Path, tensors: Mapping[str, Tensor], data: Mapping[str, Any]) -> None:
     """Put a checkpoint in place of the one before. A kill at any moment leaves one of the two."""
@@ -21,7 +22,9 @@ def write(folder: Path, tensors: Mapping[str, Tensor], data: Mapping[str, Any]) 
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
     with naming(new):
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, new / "tensors.safetensors")
+        save_file(
+            {name: tensor.contiguous() for name, tensor in tensors.items()}, new / "tensors.safetensors"
+        )
     write_text(new / "state.json", json.dumps(data) + "\n")
     for path in (new / "tensors.safetensors", new / "state.json", new):
         handle = os.open(path, os.O_RDONLY)

@@ -109,7 +109,9 @@ def restore_records(
     if not existing:
         raise Failure(f"There is no back-up in {database.parent / backups.FOLDER}: one is made a day.")
     if backup is None:
-        table = columns("", "made", "games", "measurements", "size", right=("", "games", "measurements", "size"))
+        table = columns(
+            "", "made", "games", "measurements", "size", right=("", "games", "measurements", "size")
+        )
         for number, each in enumerate(existing, 1):
             games, measurements = contents(each.path)
             table.add_row(str(number), each.when, games, measurements, f"{each.bytes / 1e6:.1f} MB")
@@ -140,7 +142,11 @@ def import_records(
                 raise Failure(f"There is no file {file}.")
             taken = _taken(records, file)
             new, known = counted(taken.new, "measurement"), counted(taken.known, "measurement")
-            left = f" {counted(taken.refused, 'row')} left out: no measurement has such values." if taken.refused else ""
+            left = (
+                f" {counted(taken.refused, 'row')} left out: no measurement has such values."
+                if taken.refused
+                else ""
+            )
             out.print(f"{escape(str(file))}: {new} new, {known} known already.{left}", soft_wrap=True)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from dojo_core.cli.terminal import Failure, err
+from dojo_core.cli.terminal import err
 
 if TYPE_CHECKING:
     from dojo_core.measure.records import Records
@@ -16,14 +16,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened() -> Iterator[Records]:
-    """Backed up, where the last back-up is a day old. Raises Failure where they cannot be opened."""
+    """Backed up, where the last back-up is a day old. Raises DatabaseFault where they cannot be opened."""
     from dojo_core.measure.records import Records
 
-    try:
-        records = Records()
-    except ValueError as error:  # a newer Dojo's
-        raise Failure(f"The records cannot be opened: {error}") from None
-    with records:
+    with Records() as records:
         records.keep_backup()
         told = ""
         try:
@@ -36,5 +32,9 @@ def opened() -> Iterator[Records]:
 def _tell(records: Records, told: str) -> str:
     """Say what had to be mended since."""
     if records.notice != told:
-        err.print(f"{escape(records.notice)} (dojo records-restore lists the back-ups.)", style="yellow", soft_wrap=True)
+        err.print(
+            f"{escape(records.notice)} (dojo records-restore lists the back-ups.)",
+            style="yellow",
+            soft_wrap=True,
+        )
     return records.notice

@@ -26,7 +26,6 @@ from dojo_core.program.expressions import TextError
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.target import UnknownTarget
 
-
 STANDARD_OUTPUT = "standard output"
 
 

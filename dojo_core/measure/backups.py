@@ -1,7 +1,8 @@
-"""The last few copies of a database, checked, in the folder ``backups`` beside it: made by SQLite's own means.
+"""The last few copies of a database, checked, in the folder ``backups`` beside it: made by SQLite's own
+means.
 
-One is made when the records are opened and the newest is older than a day, by the first process that comes, and
-not while anything is measured. Old ones go.
+One is made when the records are opened and the newest is older than a day, by the first process that comes,
+and not while anything is measured. Old ones go.
 """
 
 from __future__ import annotations
@@ -64,8 +65,9 @@ def due(database: Path) -> bool:
 
 
 def make(database: Path, seconds: float = SECONDS) -> Backup | None:
-    """A checked copy of a database, now; None where something is being measured, where there is no space for it,
-    where it would take too long, or where it cannot be written. Raises sqlite3.DatabaseError for a damaged one."""
+    """A checked copy of a database, now; None where something is being measured, where there is no space for
+    it, where it would take too long, or where it cannot be written. Raises sqlite3.DatabaseError for a
+    damaged one."""
     folder = database.parent / FOLDER
     path = folder / f"{database.stem}-{time.strftime('%Y%m%d-%H%M%S')}{database.suffix}"
     part = path.with_suffix(".part")
@@ -128,7 +130,8 @@ def _copy(database: Path, into: Path, end: float) -> None:
 def restore(database: Path, backup: Backup) -> Path:
     """Put a back-up in a database's place; gives the name under which what was there is kept.
 
-    Processes that have it open go on with the back-up. Raises OSError, and ValueError where the back-up is damaged.
+    Processes that have it open go on with the back-up. Raises OSError, and ValueError where the back-up is
+    damaged.
     """
     from dojo_core.measure.database import exclusively, set_aside
 

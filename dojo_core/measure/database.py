@@ -1,9 +1,9 @@
 """One SQLite file that several processes share, and what becomes of it when it is damaged.
 
-Whoever notices damage sets the file aside, with a date in its name, rescues what can be read of it into a new one
-(rescue.py), adds what only the newest back-up has (backups.py), and puts that in its place; others notice that
-the file at their path is another, and open it. ``notice`` says so. What only a person can mend (a full disk, a file
-that may not be written) is a DatabaseFault with a sentence.
+Whoever notices damage sets the file aside, with a date in its name, rescues what can be read of it into a
+new one (rescue.py), adds what only the newest back-up has (backups.py), and puts that in its place; others
+notice that the file at their path is another, and open it. ``notice`` says so. What only a person can mend
+(a full disk, a file that may not be written) is a DatabaseFault with a sentence.
 """
 
 from __future__ import annotations
@@ -32,11 +32,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 D = TypeVar("D", bound="Database")
 
+_notices: dict[Path, str] = {}
 _WITH_IT = ("-wal", "-shm")  # files that belong to a database, by what follows its name
 
 
 class DatabaseFault(RuntimeError):
     """A database cannot be used; the message says why, and what to do."""
+
+
+class NewerVersion(DatabaseFault, ValueError):
+    """It was written by a newer Dojo."""
 
 
 class Mended(DatabaseFault):
@@ -59,23 +64,27 @@ def twice(change: Callable[Concatenate[D, P], T]) -> Callable[Concatenate[D, P],
 class Database:
     """A database at a path, its threads taking turns. Subclasses say what is in it. Close it when done.
 
-    ``what`` names it in messages: "records". With ``mends`` False a damaged one is left as it is (it is somebody
-    else's). Raises DatabaseFault.
+    ``what`` names it in messages: "records". With ``mends`` False a damaged one is left as it is (it is
+    somebody else's). Raises DatabaseFault.
     """
 
     what = "database"
 
     def __init__(self, path: Path, mends: bool = True) -> None:
         self.path = path
-        self.notice = ""  # what had to be mended, as sentences
         self._mends = mends
         self._lock = threading.RLock()
         self._open()
 
+    @property
+    def notice(self) -> str:
+        """What this process had to mend at this path last, as sentences; empty where there was nothing."""
+        return _notices.get(self.path, "")
+
     # ------------------------------------------------------------------ what subclasses say
 
     def _make(self, connection: sqlite3.Connection) -> None:
-        """Make or renew the tables, within a transaction. Raises ValueError for those of a newer version."""
+        """Make or renew the tables, within a transaction. Raises NewerVersion."""
         raise NotImplementedError
 
     def _tables(self) -> Mapping[str, Sequence[str]]:
@@ -96,7 +105,9 @@ class Database:
                     return self._connection.execute(query, values).fetchall()
                 except sqlite3.DatabaseError as error:
                     self._handle(error)
-            raise DatabaseFault(f"The {self.what} {self.path} are damaged again and again: is the disk sound?")
+            raise DatabaseFault(
+                f"The {self.what} {self.path} are damaged again and again: is the disk sound?"
+            )
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -114,8 +125,8 @@ class Database:
             self._connection.close()
 
     def keep_backup(self) -> None:
-        """Make a back-up where the newest is older than a day and there is something to lose. Damage that shows
-        then is mended."""
+        """Make a back-up where the newest is older than a day and there is something to lose. Damage that
+        shows then is mended."""
         if not backups.due(self.path):
             return
         if not any(self._ask(f"SELECT 1 FROM {table} LIMIT 1") for table in self._tables()):
@@ -166,7 +177,7 @@ class Database:
     # ------------------------------------------------------------------ what went wrong
 
     def _handle(self, error: sqlite3.DatabaseError) -> None:
-        """Mend what is damaged. Raises DatabaseFault for what a person has to mend, ``error`` if it is ours."""
+        """Mend what is damaged. Raises DatabaseFault for what a person must mend, ``error`` if it is ours."""
         damage = self._damage(error)
         self._connection.close()
         with exclusively(self.path):
@@ -202,10 +213,11 @@ class Database:
         except sqlite3.DatabaseError as error:
             told = rescue.sentence(error, self.what, self.path) or str(error)
             raise DatabaseFault(f"The {self.what} {self.path} are damaged ({damage}). {told}") from error
-        self.notice = " ".join((
+        notice = " ".join((
             f"The {self.what} {self.path} were damaged ({damage}): the file is kept as {aside.name}.", *counts
         ))  # fmt: skip
-        log.warning("%s", self.notice)
+        log.warning("%s", notice)
+        _notices[self.path] = notice
         self._connect()
 
     def _rescue_into(self, sound: Path, folder: Path) -> list[str]:
@@ -260,7 +272,9 @@ def _place(path: Path) -> tuple[int, int] | None:
 def exclusively(path: Path) -> Iterator[None]:
     """No other process opens, mends or replaces the database at a path meanwhile."""
     try:
-        descriptor = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(
+            path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
     except OSError:  # a folder that may not be written: nobody replaces anything there
         yield
         return
@@ -274,8 +288,8 @@ def exclusively(path: Path) -> Iterator[None]:
 def set_aside(path: Path, why: str, sound: Path) -> Path:
     """Keep a database under a name with ``why`` and the date in it, and put a sound one in its place.
 
-    At every moment there is a file at the path. Whoever has the old one open keeps that one, and SQLite, which
-    compares the files, leaves the new one's log alone.
+    At every moment there is a file at the path. Whoever has the old one open keeps that one, and SQLite,
+    which compares the files, leaves the new one's log alone.
     """
     stamp = time.strftime("%Y%m%d-%H%M%S")
     number = 0

@@ -1,7 +1,7 @@
 """Records to take along: measurements as JSON lines, one a line, and two databases made one.
 
-Records of other machines keep their fingerprint, so their times are never ranked with this machine's. What comes
-from outside is read within limits, and kept as a whole or not at all.
+Records of other machines keep their fingerprint, so their times are never ranked with this machine's. What
+comes from outside is read within limits, and kept as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def to_line(record: Record) -> str:
 
 
 def from_line(text: str | bytes, number: int = 1) -> Record:
-    """A record from its line. Raises NoRecord for what is none, or has values that no measurement can have."""
+    """A record from its line. Raises NoRecord for what is none, or has values that no measurement has."""
     try:
         told = read_object(text, LONGEST)
     except NotJson as error:
         raise NoRecord(number, str(error)) from None
-    if told.get("dojo record") != VERSION:
+    if type(told.get("dojo record")) is not int or told["dojo record"] != VERSION:
         raise NoRecord(number, f'it does not begin with "dojo record": {VERSION}')
     values: dict[str, Any] = {}
     for name, kinds in _FIELDS.items():
@@ -100,8 +100,9 @@ def _is_sample(each: object) -> bool:
 
 
 def file_lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file, packed by gzip or not, each with its end. Raises NoRecord where it is damaged, where a
-    line is too long, and where it unpacks to more than records do; keeps no more than a line of it."""
+    """The lines of a file, packed by gzip or not, each with its end. Raises NoRecord where it is damaged,
+    where a line is too long, and where it unpacks to more than records do; keeps no more than a line of
+    it."""
     packed = file.read(len(PACKED)) == PACKED
     file.seek(0)
     lines: BinaryIO = gzip.GzipFile(fileobj=file) if packed else file  # type: ignore[assignment]
@@ -113,10 +114,12 @@ def file_lines(file: BinaryIO) -> Iterator[bytes]:
             if len(line) > LONGEST + 1:
                 raise NoRecord(number, f"it is longer than {LONGEST >> 20} MiB")
             if packed and taken > UNPACKED + RATIO * file.tell():
-                raise NoRecord(number, f"the file unpacks to more than {RATIO} times its size, as records never do")
+                raise NoRecord(
+                    number, f"the file unpacks to more than {RATIO} times its size, as records never do"
+                )
             yield line
     except (EOFError, OSError, zlib.error) as error:
-        if not packed or isinstance(error, OSError) and error.errno is not None:
+        if not packed or (isinstance(error, OSError) and error.errno is not None):
             raise
         raise NoRecord(number + 1, "the packed file is damaged or cut off there") from None
 
@@ -204,8 +207,8 @@ def _check_program(record: Record, number: int) -> None:
 
 
 def merge(records: Records, other: Path) -> Taken:
-    """Keep the measurements of another database of records; that one only gets the newest form. Its rows that no
-    measurement can be are left out, and counted."""
+    """Keep the measurements of another database of records; that one only gets the newest form. Its rows
+    that no measurement can be are left out, and counted."""
     refused = 0
 
     def plausible() -> Iterator[Record]:

@@ -36,7 +36,12 @@ def implausible(record: Record, now: float | None = None) -> str:
 
     ``now``: seconds since the epoch, this machine's clock where none is given.
     """
-    return _words(record) or _identity(record) or _times(record) or _date(record, time.time() if now is None else now)
+    return (
+        _words(record)
+        or _identity(record)
+        or _times(record)
+        or _date(record, time.time() if now is None else now)
+    )
 
 
 def _words(record: Record) -> str:

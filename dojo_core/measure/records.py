@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import cast
 
-from dojo_core.measure.database import Database, twice
+from dojo_core.measure.database import Database, NewerVersion, twice
 from dojo_core.measure.places import data_directory
 from dojo_core.measure.rescue import Row
 from dojo_core.program.dependence import POLICIES
@@ -140,9 +140,8 @@ _GAME_COLUMNS = tuple(f.name for f in fields(SavedGame))
 class Records(Database):
     """The database. Safe to share between threads. Close it, or use it in a ``with`` statement.
 
-    A damaged one is set aside and rescued, and ``notice`` tells of it (database.py); not with ``mends`` False.
-    Raises ValueError for a database of a newer version than this one knows, DatabaseFault for one that cannot be
-    used.
+    A damaged one is set aside and rescued, and ``notice`` tells of it (database.py); not with ``mends``
+    False. Raises DatabaseFault for one that cannot be used, NewerVersion among them.
     """
 
     what = "records"
@@ -153,7 +152,7 @@ class Records(Database):
     def _make(self, connection: sqlite3.Connection) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
-            raise ValueError(
+            raise NewerVersion(
                 f"{self.path} was written by a newer Dojo (its records have version {version}): "
                 "update the Dojo, or set DOJO_HOME to another folder."
             )

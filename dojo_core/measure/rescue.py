@@ -1,8 +1,8 @@
 """What can be read of a damaged SQLite file, and what is wrong with it, in words.
 
-Rows are asked for by their numbers, past those that SQLite cannot read; where it cannot read on, all pages of the
-file are looked through for rows, whatever led to them (https://www.sqlite.org/fileformat2.html). Pages that the
-file lists as free are left out: what they hold was deleted.
+Rows are asked for by their numbers, past those that SQLite cannot read; where it cannot read on, all pages
+of the file are looked through for rows, whatever led to them (https://www.sqlite.org/fileformat2.html).
+Pages that the file lists as free are left out: what they hold was deleted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TROUBLES = {
     8: "may not be written: change their permissions or owner, or set DOJO_HOME to another folder",
     10: "cannot be read or written: the disk reports a fault",
     13: "cannot be written: there is no space left on the disk. Free some",
-    14: "cannot be opened: look at the permissions of the file and of its folder, or set DOJO_HOME to another",
+    14: "cannot be opened: may this user write the file and its folder? DOJO_HOME names another",
     23: "may not be read: change their permissions",
 }
 
@@ -191,7 +191,7 @@ def _keep(
 
 
 class _Asked:
-    """The rows of a table that SQLite can read, past those that it cannot; ``whole`` afterwards: were it all?"""
+    """The rows of a table that SQLite can read, without those it cannot; ``whole`` afterwards: was it all?"""
 
     def __init__(self, path: Path, table: _Table) -> None:
         self.path, self.table, self.whole = path, table, True
@@ -213,7 +213,10 @@ class _Asked:
             return
         kinds = dict(zip(self.table.columns, self.table.kinds, strict=True))
         reader = _Table(name, tuple(columns), tuple(kinds[c] for c in columns), "", len(columns))
-        query = f"SELECT rowid, {', '.join(columns)} FROM {name} NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
+        query = (
+            f"SELECT rowid, {', '.join(columns)} FROM {name} NOT INDEXED "
+            "WHERE rowid > ? ORDER BY rowid LIMIT ?"
+        )
         last, chunk = -_FARTHEST, _CHUNK
         while True:
             try:
@@ -268,7 +271,9 @@ class _Asked:
 
 
 def _loose_rows(path: Path, tables: dict[str, _Table]) -> dict[str, list[Row]]:
-    """All rows in the pages of a file that may be one of these tables', wherever they stand; the newest first."""
+    """All rows in the pages of a file that may be one of these tables', wherever they stand; the newest
+    first.
+    """
     pages = _Pages(path.read_bytes())
     found: dict[str, list[Row]] = {name: [] for name in tables}
     for number in range(1, pages.count + 1):
