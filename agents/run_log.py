@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.timing import Timing
+from dojo_core.bounded_json import read_object
 from dojo_core.files import naming
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.places import data_directory
@@ -95,29 +96,38 @@ class RunLog:
         kept = 0
         for number, line in enumerate(self._file):
             try:
-                entry = json.loads(line) if line.endswith(b"\n") else None
-            except ValueError:
-                entry = None
-            if not isinstance(entry, dict) or (number == 0 and entry.get("dojo run") != VERSION):
+                entry = read_object(line, nonfinite=True) if line.endswith(b"\n") else {}
+                if not entry or (number == 0 and entry.get("dojo run") != VERSION):
+                    break
+                self._take(entry)
+            except (
+                ValueError,
+                KeyError,
+                TypeError,
+                AttributeError,
+            ):  # not ours: on from before it
                 break
-            if "hash" in entry:
-                found = Measurement(
-                    entry["hash"],
-                    "",
-                    entry["status"],
-                    entry["message"],
-                    tuple(entry["samples"]),
-                    entry["seconds"],
-                    entry["median"],
-                    entry["verified"],
-                    known=True,
-                )
-                self.known[Effort[entry["effort"].upper()], found.program_hash] = found
-                self.spent = float(entry["elapsed"])
-            elif "done" in entry:
-                self.result = entry
             kept += len(line)
         return kept
+
+    def _take(self, entry: dict[str, Any]) -> None:
+        if "hash" in entry:
+            found = Measurement(
+                str(entry["hash"]),
+                "",
+                str(entry["status"]),
+                str(entry["message"]),
+                tuple(float(nanoseconds) for nanoseconds in entry["samples"]),
+                _number(entry["seconds"]),
+                _number(entry["median"]),
+                bool(entry["verified"]),
+                known=True,
+            )
+            elapsed = float(entry["elapsed"])
+            self.known[Effort[entry["effort"].upper()], found.program_hash] = found
+            self.spent = elapsed
+        elif "done" in entry:
+            self.result = entry
 
     def add(self, found: Measurement, effort: Effort, elapsed: float, line: str) -> None:
         """Keep a measurement. When this returns, it survives the process."""
@@ -155,6 +165,10 @@ class RunLog:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None else float(value)
 
 
 class LoggedTiming:

@@ -53,7 +53,7 @@ def read_json(text: str | bytes, largest: int = LARGEST, nonfinite: bool = False
         raise NotJson(f"it is no JSON ({_told(error)})") from None
     except (ValueError, RecursionError):
         raise NotJson("it is no JSON") from None
-    if _HALF_PAIR.search(text) or not _encodes(text):
+    if _HALF_PAIR.search(text) or not encodes(text):
         _check_strings(value)
     return value
 
@@ -95,7 +95,8 @@ def _check_depth(text: str) -> None:
             depth -= 1
 
 
-def _encodes(text: str) -> bool:
+def encodes(text: str) -> bool:
+    """Is it without halves of surrogate pairs, so that it can be written, kept and sent?"""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -106,7 +107,7 @@ def _encodes(text: str) -> bool:
 def _check_strings(value: Any) -> None:
     """Raise NotJson for half of a surrogate pair. The depth is bounded by now."""
     if isinstance(value, str):
-        if not _encodes(value):
+        if not encodes(value):
             raise NotJson("a string in it has half of a surrogate pair")
     elif isinstance(value, list):
         for each in value:

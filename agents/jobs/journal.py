@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from agents.agent import Event, Thought
 from agents.jobs.spec import JobSpec
+from dojo_core.bounded_json import read_object
 from dojo_core.files import naming
 
 VERSION = 1
@@ -125,8 +126,8 @@ class Journal:
         with path.open("rb") as file:
             line = file.readline(LONGEST_LINE)
             try:
-                head = json.loads(line) if line.endswith(b"\n") else None
-                if isinstance(head, dict) and head.get("dojo job") == VERSION:
+                head = read_object(line) if line.endswith(b"\n") else {}
+                if head.get("dojo job") == VERSION:
                     spec = JobSpec.from_json(head)
             except ValueError:
                 spec = None
@@ -163,7 +164,7 @@ class Journal:
     def _take(self, line: bytes) -> None:
         """A line that says nothing we know is passed over."""
         try:
-            data = json.loads(line)
+            data = read_object(line, nonfinite=True)
             if "event" in data:
                 self.entries.append(read_entry(data))
             elif "state" in data:

@@ -13,7 +13,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from dojo_core.bounded_json import read_object
 from dojo_core.files import naming, write_text
+
+LARGEST_STATE = 1 << 30  # bytes of the plain data
 
 
 def write(folder: Path, tensors: Mapping[str, Tensor], data: Mapping[str, Any]) -> None:
@@ -45,7 +48,7 @@ def read(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
             return None
         old.rename(folder)
     try:
-        data = json.loads((folder / "state.json").read_text())
+        data = read_object((folder / "state.json").read_bytes(), LARGEST_STATE, nonfinite=True)
         tensors = load_file(folder / "tensors.safetensors")
     except Exception as error:
         raise ValueError(

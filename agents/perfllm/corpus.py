@@ -18,6 +18,7 @@ from pathlib import Path
 from agents.search.neighbours import step_of_any_kind
 from agents.trail import Trail
 from dojo_core import kernels
+from dojo_core.bounded_json import read_object
 from dojo_core.files import naming
 from dojo_core.game import Game
 from dojo_core.moves.core import REGISTRY
@@ -171,7 +172,7 @@ def write(path: Path, found: Iterator[Walk]) -> int:
 def read(path: Path) -> list[Walk]:
     """The walks of a file."""
     with gzip.open(path, "rt") as file:
-        told = [json.loads(line) for line in file]
+        told = [read_object(line) for line in file]
     return [
         Walk(
             each["kernel"], each["shape"], each["policy"], tuple(each["texts"]), tuple(each["moves"]),

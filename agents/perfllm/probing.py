@@ -22,6 +22,7 @@ from agents.perfllm.corpus import HELD_OUT, KINDS, STRUCTURE, Walk, walks
 from agents.perfllm.encoders import Encoder
 from agents.perfllm.pretraining import legal_target
 from dojo_core import kernels
+from dojo_core.bounded_json import read_object
 from dojo_core.files import naming
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.measurer import Measurer
@@ -111,7 +112,7 @@ def measure(path: Path, count: int, seed: int, length: int = 12) -> Iterator[tup
 
 def times_of(path: Path) -> Labelled:
     """Measured positions, with the logarithm of their seconds."""
-    told = [json.loads(line) for line in path.read_text().splitlines()]
+    told = [read_object(line) for line in path.read_text().splitlines()]
     return Labelled(
         tuple(t["text"] for t in told), tuple(t["kernel"] for t in told),
         torch.tensor([[math.log(t["seconds"])] for t in told]),

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 
 VERSION = 1
+LARGEST_MESSAGE = 64 << 20  # characters
 
 
 class OtherVersion(RuntimeError):
@@ -93,7 +95,10 @@ class Answer:
 
 
 def _read(text: str, kind: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(text)
+    try:
+        told = read_object(text, LARGEST_MESSAGE, nonfinite=True)
+    except NotJson as error:
+        raise OtherVersion(f"A message cannot be read: {error}.") from None
     if told.get(kind) != VERSION:
         raise OtherVersion("The tuning and this worker are of different versions: update the older one.")
     return told

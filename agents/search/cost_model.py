@@ -23,6 +23,7 @@ from agents.agent import Proposals
 from agents.search.features import FEATURES, features
 from agents.search.neighbours import Neighbour
 from agents.trail import Trail
+from dojo_core.bounded_json import read_object
 from dojo_core.files import write_text
 from dojo_core.measure.places import data_directory
 from dojo_core.program.tree import Program
@@ -129,7 +130,7 @@ def load(path: Path) -> CostModel:
         return CostModel()
     wrong = ValueError(f"{path} is no cost model of this Dojo: dojo cost-model makes a new one.")
     try:
-        told = json.loads(path.read_text())
+        told = read_object(path.read_bytes())
         weights: Mapping[str, float] = told["weights"]
         if told["dojo cost model"] != VERSION or set(weights) != set(FEATURES):
             raise wrong

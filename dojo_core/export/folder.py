@@ -8,6 +8,7 @@ import json
 import zipfile
 from pathlib import Path, PurePosixPath
 
+from dojo_core.bounded_json import read_object
 from dojo_core.export.choice import NotExported
 from dojo_core.export.library import Library
 from dojo_core.files import write_text
@@ -91,7 +92,7 @@ def _save(folder: Path, files: dict[str, list[str]]) -> None:
 def _manifest(folder: Path) -> dict[str, list[str]] | None:
     """What an export wrote there, path to digests; None where none did. A damaged list counts as none."""
     try:
-        files = json.loads((folder / MANIFEST).read_text())["files"]
+        files = read_object((folder / MANIFEST).read_bytes())["files"]
         found = {str(path): [str(digest) for digest in known] for path, known in files.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from dojo_core.bench.summary import summary
+from dojo_core.bounded_json import read_object
 from dojo_core.files import write_text
 from dojo_core.measure.machine import this_machine
 
@@ -174,8 +175,8 @@ class Comparisons:
             known = self._latest.get(path.name)
             if known is not None and known[0] == changed:
                 return known[1]
-            told = json.loads(path.read_text())
-            document: dict[str, Any] | None = told if isinstance(told, dict) and told.get("reports") else None
+            told = read_object(path.read_bytes(), nonfinite=True)
+            document = told if told.get("reports") else None
         except (OSError, ValueError):
             return None
         self._latest[path.name] = (changed, document)

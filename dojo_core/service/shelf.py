@@ -6,7 +6,6 @@ claim becomes a record by being replayed through the legality checks and measure
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
@@ -19,6 +18,7 @@ from itertools import islice, product
 
 from dojo_core import kernels
 from dojo_core.bench.baselines import BASELINES
+from dojo_core.bounded_json import read_object
 from dojo_core.export import Choice, NotExported, library, of_game, zipped
 from dojo_core.faults import program_fault, text_fault
 from dojo_core.game import Entry, Game, GameFull
@@ -486,7 +486,7 @@ def _summary(details: str) -> str:
     """The line about a machine or a GPU from its JSON; empty where it is of another form."""
     for kind in (Machine, Gpu):
         try:
-            told = json.loads(details)
+            told = read_object(details)
             return kind(**told).summary[:120]
         except (ValueError, TypeError, AttributeError, IndexError):
             continue

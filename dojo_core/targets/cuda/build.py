@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
+from dojo_core.bounded_json import read_object
 from dojo_core.files import write_text
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
@@ -113,7 +114,7 @@ def feedback(
     ).hexdigest()[:24]
     kept = cache_directory() / "objects" / f"{key}.json"
     if kept.exists():
-        held = json.loads(kept.read_text())
+        held = read_object(kept.read_bytes())
         return Feedback(held["architecture"], held["tool"], tuple(KernelReport(**k) for k in held["kernels"]))
     kept.parent.mkdir(mode=0o700, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix="build-") as name:
