@@ -163,7 +163,7 @@ def test_events_of_a_page_hold_nothing_that_cannot_be_kept() -> None:
 def test_an_error_of_writing_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"No space left on device: '/dev/full'"):
         write_text(Path("/dev/full"), "x")
-    with pytest.raises(OSError, match="some.npy") as cut, naming("some.npy"):
+    with pytest.raises(OSError, match=r"some\.npy") as cut, naming("some.npy"):
         raise OSError("16 requested and 8 written")
     assert trouble_text(cut.value) == "some.npy: 16 requested and 8 written."
     with pytest.raises(FileNotFoundError) as missing, naming("another"):

@@ -69,6 +69,14 @@ class _Store:
 
     def __init__(self, path: Path, identity: str, size: int) -> None:
         self._identity, self._size = hashlib.sha256(identity.encode()).hexdigest()[:16], size
+        try:
+            self._open(path)
+        except sqlite3.DatabaseError:  # damaged, it is made anew
+            for end in ("", "-wal", "-shm"):
+                Path(f"{path}{end}").unlink(missing_ok=True)
+            self._open(path)
+
+    def _open(self, path: Path) -> None:
         self._file = sqlite3.connect(path, timeout=30, isolation_level=None)
         self._file.execute("PRAGMA journal_mode=WAL")
         self._file.execute("PRAGMA synchronous=OFF")

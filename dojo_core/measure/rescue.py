@@ -231,14 +231,18 @@ class _Asked:
                     return
                 last, chunk = after, _CHUNK
                 continue
+            before = last
             for number, *values in found:
+                if number <= last:  # pages that lead back to where it was
+                    self.whole = False
+                    continue
                 last = number
                 row = reader.row(values)
                 if row is None:
                     self.whole = False
                 else:
                     yield row
-            if not found:
+            if last == before:
                 return
             chunk = min(_CHUNK, 2 * chunk)
 
