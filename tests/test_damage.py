@@ -7,11 +7,15 @@ import random
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 from dojo_core.cli import app
@@ -348,3 +352,36 @@ def test_the_schools_database_is_mended_too(tmp_path: Path) -> None:
     assert progress.place("ann") == ("lesson-1", "step")
     progress.close()
     assert issubclass(Progress, Database)
+
+
+def _html(node: Any) -> Iterator[str]:
+    if getattr(node, "type", "") == "html":
+        yield node.proto.body
+    for child in getattr(node, "children", {}).values():
+        yield from _html(child)
+
+
+@pytest.mark.parametrize("place", ["rubbish", "a folder"])
+def test_the_app_tells_of_it_in_a_sentence(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    if place == "rubbish":
+        (tmp_path / "records.sqlite").write_bytes(b"rubbish" * 1000)
+    else:
+        (tmp_path / "records.sqlite").mkdir()
+
+    def script() -> None:
+        from pages import shell
+
+        shell.run()
+
+    st.cache_resource.clear()
+    try:
+        page = AppTest.from_function(script, default_timeout=120).run()
+    finally:
+        st.cache_resource.clear()
+    assert not page.exception
+    told = " ".join(_html(page._tree))
+    assert ("were damaged" if place == "rubbish" else "is a folder") in told
+    assert ("dojo records-restore" in told) == (place == "rubbish")

@@ -141,7 +141,7 @@ def restore(database: Path, backup: Backup) -> Path:
         try:
             with closing(sqlite3.connect(copy)) as connection:
                 told = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             told = str(error)
         if told != "ok":
             raise ValueError(f"The back-up {backup.path.name} is damaged ({told}): take another.")

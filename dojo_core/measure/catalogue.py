@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from dojo_core.measure.database import twice
 from dojo_core.measure.records import CLAIM, Record, Records, _record
 
 # What a row is, in words, and how the database says it. ``here``: this machine's fingerprints, as JSON.
@@ -170,6 +171,7 @@ class Catalogue(Records):
         rows = self._all(query, {"start": start_hash})
         return str(rows[0][0]) if rows else ""
 
+    @twice
     def take_out(self, ids: Sequence[int]) -> TakenOut:
         """Delete the rows of these measurements, with all measurements of the same row."""
         taken: list[tuple[Any, ...]] = []
@@ -182,6 +184,7 @@ class Catalogue(Records):
                 connection.execute(f"DELETE FROM measurements WHERE id IN ({inside})", (number,))
         return TakenOut(tuple(taken))
 
+    @twice
     def put_back(self, taken: TakenOut) -> None:
         """Undo ``take_out``. What was measured anew meanwhile stays."""
         with self._transaction() as connection:

@@ -103,7 +103,7 @@ class Database:
                 self._follow()
                 try:
                     return self._connection.execute(query, values).fetchall()
-                except sqlite3.DatabaseError as error:
+                except rescue.UNREADABLE as error:
                     self._handle(error)
             raise DatabaseFault(
                 f"The {self.what} {self.path} are damaged again and again: is the disk sound?"
@@ -116,7 +116,7 @@ class Database:
             try:
                 with _whole(self._connection):
                     yield self._connection
-            except sqlite3.DatabaseError as error:
+            except rescue.UNREADABLE as error:
                 self._handle(error)
                 raise Mended(f"{self.notice} The last change was not kept: please make it again.") from error
 
@@ -133,7 +133,7 @@ class Database:
             return
         try:
             backups.make(self.path)
-        except sqlite3.DatabaseError as error:
+        except rescue.UNREADABLE as error:
             with self._lock:
                 self._handle(error)
 
@@ -143,7 +143,7 @@ class Database:
         with exclusively(self.path):
             try:
                 self._connect()
-            except sqlite3.DatabaseError as error:
+            except rescue.UNREADABLE as error:
                 self._mend(self._damage(error, opening=True))
 
     def _connect(self) -> None:
@@ -176,7 +176,7 @@ class Database:
 
     # ------------------------------------------------------------------ what went wrong
 
-    def _handle(self, error: sqlite3.DatabaseError) -> None:
+    def _handle(self, error: Exception) -> None:
         """Mend what is damaged. Raises DatabaseFault for what a person must mend, ``error`` if it is ours."""
         damage = self._damage(error)
         self._connection.close()
@@ -186,7 +186,7 @@ class Database:
             else:
                 self._mend(damage)
 
-    def _damage(self, error: sqlite3.DatabaseError, opening: bool = False) -> str:
+    def _damage(self, error: Exception, opening: bool = False) -> str:
         """What is damaged. Raises DatabaseFault for another trouble, ``error`` for a fault of ours."""
         damage = rescue.damage_of(error, opening)
         if damage:
@@ -210,7 +210,7 @@ class Database:
                 f"The {self.what} {self.path} are damaged ({damage}), and cannot be rescued: "
                 f"{error.strerror or error}. They were left as they are."
             ) from error
-        except sqlite3.DatabaseError as error:
+        except rescue.UNREADABLE as error:
             told = rescue.sentence(error, self.what, self.path) or str(error)
             raise DatabaseFault(f"The {self.what} {self.path} are damaged ({damage}). {told}") from error
         notice = " ".join((
@@ -231,7 +231,7 @@ class Database:
             for backup in reversed(backups.of(self.path)):
                 try:
                     more = rescue.fill(backup.path, connection, tuple(self._tables()), self._rescued)
-                except sqlite3.DatabaseError:
+                except rescue.UNREADABLE:
                     continue  # damaged too: the one before it
                 if any(more.values()):
                     told.append(f"From the back-up of {backup.when}: {_counted(more)}.")
@@ -270,7 +270,7 @@ def _place(path: Path) -> tuple[int, int] | None:
 
 @contextmanager
 def exclusively(path: Path) -> Iterator[None]:
-    """No other process opens, mends or replaces the database at a path meanwhile."""
+    """No other process opens, mends or replaces the database at a path meanwhile, unless it hangs in it."""
     try:
         descriptor = os.open(
             path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
@@ -279,7 +279,16 @@ def exclusively(path: Path) -> Iterator[None]:
         yield
         return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        end = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:  # its holder was stopped: opening takes no such time
+                    log.warning("another process holds %s: on without it", path)
+                    break
+                time.sleep(0.01)
         yield
     finally:
         os.close(descriptor)

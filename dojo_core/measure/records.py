@@ -19,7 +19,7 @@ from typing import cast
 
 from dojo_core.measure.database import Database, NewerVersion, twice
 from dojo_core.measure.places import data_directory
-from dojo_core.measure.rescue import Row
+from dojo_core.measure.rescue import UNREADABLE, Row
 from dojo_core.program.dependence import POLICIES
 
 SCHEMA_VERSION = 2
@@ -358,6 +358,7 @@ class Records(Database):
         )
         return int(rows[0][0]), int(rows[0][1])
 
+    @twice
     def prune_games(self, before: float) -> int:
         """Delete the games without a move that nobody touched since (seconds since the epoch); how many."""
         with self._transaction() as connection:
@@ -365,6 +366,7 @@ class Records(Database):
                 f"DELETE FROM games WHERE updated < ? AND NOT {_HAS_MOVES}", (before,)
             ).rowcount
 
+    @twice
     def delete_game(self, game_id: str) -> None:
         with self._transaction() as connection:
             connection.execute("DELETE FROM games WHERE id = ?", (game_id,))
@@ -378,7 +380,7 @@ def contents(path: Path) -> tuple[str, str]:
                 connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]
                 for table in ("games", "measurements")
             )
-    except sqlite3.Error:
+    except UNREADABLE:
         return "damaged", "damaged"
     return f"{games:,}", f"{measurements:,}"
 

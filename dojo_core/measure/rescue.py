@@ -7,6 +7,7 @@ Pages that the file lists as free are left out: what they hold was deleted.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import struct
@@ -19,6 +20,8 @@ from typing import cast
 Row = dict[str, object]  # by the names of the columns
 
 MAGIC = b"SQLite format 3\x00"
+# What reading a damaged file raises: Python's sqlite3 cannot make a message of a name that is no text.
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 _CHUNK = 500  # rows asked for at once
 _FARTHEST = 2**40  # no table has a row with this number
 _LARGEST_ROW = 64 << 20  # bytes
@@ -35,9 +38,11 @@ _TROUBLES = {
 }
 
 
-def damage_of(error: sqlite3.DatabaseError, opening: bool = False) -> str:
+def damage_of(error: Exception, opening: bool = False) -> str:
     """What an error says is damaged; empty where it tells of something else. ``opening``: a missing table or
     column is damage too."""
+    if isinstance(error, UnicodeDecodeError):
+        return "a name in it is no text"
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:  # not SQLite's: visible_damage's, or Python's, of a text that is none
         return str(error) if type(error) is sqlite3.DatabaseError or "decode to UTF-8" in str(error) else ""
@@ -46,7 +51,7 @@ def damage_of(error: sqlite3.DatabaseError, opening: bool = False) -> str:
     return str(error) if opening and code == 1 else ""
 
 
-def sentence(error: sqlite3.DatabaseError, what: str, path: Path) -> str:
+def sentence(error: Exception, what: str, path: Path) -> str:
     """A trouble that a person can mend; empty where the error tells of none."""
     if path.is_dir():
         return f"{path} is a folder: the {what} are to be a file there. Move it away."
@@ -60,14 +65,15 @@ def visible_damage(path: Path, backed_up: bool) -> str:
     ``backed_up``: is there a back-up? Then an empty file is not a new one.
     """
     try:
-        size = path.stat().st_size
         with path.open("rb") as file:
             head = file.read(100)
+            log = Path(f"{path}-wal")
+            if log.exists() and log.stat().st_size:
+                return ""  # the last pages may still be there
+            # Only now: the log is gone when another process has put all its pages into the file.
+            size = os.fstat(file.fileno()).st_size
     except OSError:
         return ""
-    log = Path(f"{path}-wal")
-    if log.exists() and log.stat().st_size:
-        return ""  # the last pages may still be there
     if not size:
         return "the file is empty" if backed_up else ""
     if head.startswith(MAGIC) and len(head) == 100:
@@ -95,7 +101,7 @@ def rescue(
     of a table becomes."""
     known = {table: _Table.of(into, table) for table in tables}
     counts = dict.fromkeys(tables, 0)
-    with suppress(sqlite3.Error), closing(sqlite3.connect(damaged)) as connection:
+    with suppress(*UNREADABLE), closing(sqlite3.connect(damaged)) as connection:
         # What the log has goes into the file, for who reads its pages.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     whole = True
@@ -201,7 +207,7 @@ class _Asked:
             with closing(sqlite3.connect(self.path)) as connection:
                 connection.text_factory = bytes
                 yield from self._rows(connection)
-        except sqlite3.DatabaseError:
+        except UNREADABLE:
             self.whole = False
 
     def _rows(self, connection: sqlite3.Connection) -> Iterator[Row]:
@@ -221,7 +227,7 @@ class _Asked:
         while True:
             try:
                 found = connection.execute(query, (last, chunk)).fetchall()
-            except sqlite3.DatabaseError:
+            except UNREADABLE:
                 self.whole = False
                 if chunk > 1:
                     chunk = 1
@@ -251,7 +257,7 @@ class _Asked:
 
         def readable(number: int) -> bool:
             query = f"SELECT * FROM {self.table.name} NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT 1"
-            with suppress(sqlite3.DatabaseError):
+            with suppress(*UNREADABLE):
                 return bool(connection.execute(query, (number,)).fetchall())
             return False
 
