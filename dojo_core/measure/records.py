@@ -170,8 +170,9 @@ class Records(Database):
 
     def _rescued(self, table: str, row: Row) -> Row | None:
         if table == "measurements" and not row.get("key"):
+            later = {f.name: f.default for f in fields(Record)}  # what rows of older versions do not have
             try:
-                row["key"] = key_of(_record(cast(sqlite3.Row, row)))
+                row["key"] = key_of(_record(cast(sqlite3.Row, later | row)))
             except (KeyError, TypeError):
                 return None
         return row
