@@ -17,6 +17,7 @@ from agents.plots import Table, write_page, write_picture
 from agents.run_log import RunBusy
 from agents.timing import no_clock
 from agents.tuning import Tuning
+from dojo_core.bounded_json import read_object
 from dojo_core.cli.positions import PolicyOption, ShapeOption, TargetOption, kernels_and_shapes, played
 from dojo_core.cli.records import opened
 from dojo_core.cli.simulated import tell_cycles
@@ -71,8 +72,8 @@ def compare(
         raise Failure(str(missing)) from None
     if again is not None:
         try:
-            curves = from_json(json.loads(read_file(again)))
-        except (ValueError, KeyError, TypeError):
+            curves = from_json(read_object(read_file(again), nonfinite=True))
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             raise Failure(f"{again} is no comparison: dojo compare writes compare.json.") from None
     elif not names:
         raise Failure("Name the kernels to compare on (see: dojo kernels).")

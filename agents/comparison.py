@@ -143,14 +143,30 @@ def as_json(curves: Sequence[Curve], found: Sequence[Summary], reference: str) -
 
 
 def from_json(told: dict[str, Any]) -> list[Curve]:
-    """The curves of a file written before."""
+    """The curves of a file written before. Raises ValueError, KeyError or TypeError where it holds none."""
     return [
         Curve(
-            **{
-                **curve,
-                "points": tuple(Point(**point) for point in curve["points"]),
-                "line": tuple(curve.get("line", ())),
-            }
+            str(curve["kernel"]),
+            str(curve["agent"]),
+            int(curve["seed"]),
+            _seconds(curve["start"]),
+            tuple(
+                Point(int(point["evaluation"]), float(point["elapsed"]), _positive(point["best"]))
+                for point in curve["points"]
+            ),
+            _seconds(curve["final"]),
+            tuple(map(str, curve.get("line", ()))),
         )
         for curve in told["curves"]
     ]
+
+
+def _seconds(value: float | None) -> float | None:
+    return None if value is None else _positive(value)
+
+
+def _positive(value: float) -> float:
+    seconds = float(value)
+    if not seconds > 0:
+        raise ValueError("no time")
+    return seconds

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from agents.comparison import Curve, Point
+from dojo_core.bounded_json import read_object
 from dojo_core.measure.measurement import Effort
 
 MOST_RUNS = 200
@@ -25,13 +25,13 @@ def logged(folder: Path, start_hash: str, machine: str) -> list[Curve]:
 def _curve(file: Path, start_hash: str, machine: str) -> Curve | None:
     try:
         with file.open(encoding="utf-8") as lines:
-            head = json.loads(next(lines, "null"))
-            if not isinstance(head, dict) or (head.get("start"), head.get("machine")) != (
+            head = read_object(next(lines, "{}"))
+            if (head.get("start"), head.get("machine")) != (
                 start_hash,
                 machine,
             ):
                 return None
-            return _read(head, [json.loads(line) for line in lines if line.endswith("\n")])
+            return _read(head, [read_object(line, nonfinite=True) for line in lines if line.endswith("\n")])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

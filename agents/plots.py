@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.comparison import Curve
+from dojo_core.files import naming, write_text
 
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#e377c2", "#7f7f7f")
 POINTS = 60  # of a line against seconds
@@ -155,10 +156,11 @@ def write_page(path: Path, curves: Sequence[Curve], title: str, tables: Sequence
     figure.update_layout(title=title, height=120 + 320 * rows, template="plotly_white")
     drawn = figure.to_html(full_html=False, include_plotlyjs=True)
     shown = "".join(map(_table, tables))
-    path.write_text(
+    page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
         f"<style>{STYLE}</style></head><body>{drawn}{shown}</body></html>\n"
     )
+    write_text(path, page)
 
 
 def _table(table: Table) -> str:
@@ -190,7 +192,8 @@ def write_picture(path: Path, curves: Sequence[Curve], title: str) -> None:
     if found:
         axes[0][0].legend(fontsize="small")
     figure.suptitle(title)
-    figure.savefig(path, dpi=110)
+    with naming(path):
+        figure.savefig(path, dpi=110)
 
 
 def _colours(found: Sequence[Panel]) -> dict[str, str]:

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from agents.timing import Timing
+from dojo_core.bounded_json import NotJson, read_object
+from dojo_core.files import naming
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.places import data_directory
@@ -76,10 +78,9 @@ def _entry(line: bytes) -> dict[str, Any] | None:
     if mark and end != f"{zlib.crc32(text):08x}".encode() + b'"}\n':
         return None
     try:
-        entry = json.loads(line) if line.endswith(b"\n") else None
-    except (ValueError, RecursionError):
+        return read_object(line, nonfinite=True) if line.endswith(b"\n") else None
+    except NotJson:
         return None
-    return entry if isinstance(entry, dict) else None
 
 
 def _measured(entry: Mapping[str, Any]) -> tuple[Effort, Measurement, float]:
@@ -135,12 +136,12 @@ class RunLog:
         kept = 0
         for number, line in enumerate(self._file):
             entry = _entry(line)
-            if not isinstance(entry, dict) or (number == 0 and entry.get("dojo run") != VERSION):
+            if not entry or (number == 0 and entry.get("dojo run") != VERSION):
                 break
             if "hash" in entry:
                 try:
                     effort, found, elapsed = _measured(entry)
-                except (KeyError, TypeError, ValueError):
+                except (KeyError, TypeError, ValueError, AttributeError):  # not ours
                     break
                 self.known[effort, found.program_hash] = found
                 self.spent = elapsed
@@ -148,6 +149,25 @@ class RunLog:
                 self.result = entry
             kept += len(line)
         return kept
+
+    def _take(self, entry: dict[str, Any]) -> None:
+        if "hash" in entry:
+            found = Measurement(
+                str(entry["hash"]),
+                "",
+                str(entry["status"]),
+                str(entry["message"]),
+                tuple(float(nanoseconds) for nanoseconds in entry["samples"]),
+                _number(entry["seconds"]),
+                _number(entry["median"]),
+                bool(entry["verified"]),
+                known=True,
+            )
+            elapsed = float(entry["elapsed"])
+            self.known[Effort[entry["effort"].upper()], found.program_hash] = found
+            self.spent = elapsed
+        elif "done" in entry:
+            self.result = entry
 
     def add(self, found: Measurement, effort: Effort, elapsed: float, line: str) -> None:
         """Keep a measurement. When this returns, it survives the process."""
@@ -174,7 +194,7 @@ class RunLog:
         self._write(self.result)
 
     def _write(self, entry: Mapping[str, Any]) -> None:
-        with self._lock:
+        with self._lock, naming(self.path):
             self._file.write(_line(entry))
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -187,6 +207,10 @@ class RunLog:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None else float(value)
 
 
 class LoggedTiming:

@@ -432,8 +432,11 @@ class Game:
         self.positions = {p.id: p for p in self.positions.values()}
 
 
+# Possessive, so that a line of many spaces is looked at once.
 _MOVE_LINE = re.compile(
-    r"\s*(\d{1,6})(?: after (\d{1,6}))?(?: as (\d{1,6}))?: ([^;]+?)\s*(?:;\s*([\d. ]*))?\Z", re.ASCII
+    r"\s*+(\d{1,6})(?: after (\d{1,6}))?(?: as (\d{1,6}))?: \s*+((?>[^\s;](?:[^;]*[^\s;])?))\s*+"
+    r"(?:;\s*+([\d. ]*+))?\Z",
+    re.ASCII,
 )
 _FACTS = ("title", "kernel", "shape", "target", "policy", "cursor")
 

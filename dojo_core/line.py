@@ -52,7 +52,8 @@ LINES_FOLDER = Path(__file__).resolve().parent.parent / "lines"
 
 _SAME_MOVES = {"hip": "cuda"}  # targets with the moves of another, whose lines apply
 
-_MOVE = re.compile(r"(?:(\d{1,6}):)?\s*([^;]+?)\s*(?:;\s*([\d. ]*))?\Z", re.ASCII)
+# Possessive, so that a line of many spaces is looked at once.
+_MOVE = re.compile(r"(?:(\d{1,6}):)?\s*+((?>[^\s;](?:[^;]*[^\s;])?))\s*+(?:;\s*+([\d. ]*+))?\Z", re.ASCII)
 _FACTS = {
     "kernel": (r"\w+", "kernel softmax"),
     "shape": (r"\d{1,9}(x\d{1,9}){0,15}", "shape 24576x512"),

@@ -19,6 +19,8 @@ from typing import Any
 
 import streamlit as st
 
+from dojo_core.files import trouble_text
+from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.exclusive import waiting
 from dojo_core.measure.machine import this_machine
 from dojo_core.service import Player
@@ -33,6 +35,7 @@ log = logging.getLogger("dojo.pages")
 
 FAULT = "The page could not be drawn: a fault of the app, noted in its log. Your game is saved: reload."
 FIRST = "play"
+TROUBLES = (DatabaseFault, OSError)  # that a person can mend: a full disk, a folder that may not be written
 POLL = 1.0  # seconds, while something is being measured
 
 
@@ -69,6 +72,8 @@ def _drawn(name: str) -> Callable[[], None]:
     def run() -> None:
         try:
             import_module(f"pages.{name}").page()
+        except TROUBLES as trouble:
+            _tell_trouble(trouble)
         except Exception:
             log.exception("the page %s failed", name)
             st.error(FAULT)
@@ -100,13 +105,35 @@ def run() -> None:
     # Each page has a place of its own: of the page before, which stays until this one is drawn, none shows.
     others = f'[data-testid="stLayoutWrapper"]:has(> [class*="st-key-page-"]:not(.st-key-page-{current}))'
     st.html(f"<style>{tokens()}{_STYLE}{others} {{ display: none; }}</style>")
-    _bar(current, drawn)
+    try:
+        _bar(current, drawn)
+        _tell_what_was_mended()
+    except TROUBLES as trouble:  # there is no service: records of a newer Dojo, no place to write
+        _tell_trouble(trouble)
+        return
     places = {entry.name: st.container(key=f"page-{entry.name}") for entry in entries}
     # Not chosen.run(): what a page draws under its own hash, the browser drops as soon as a message names
     # another page, as the answer to a late timer of the page before does; the next timer's answer then finds
     # no place ("Bad delta path"), and the page is dead.
     with places[current]:
         _drawn(current)()
+
+
+def _tell_trouble(trouble: Exception) -> None:
+    log.warning("%s", trouble)
+    notice(trouble_text(trouble) if isinstance(trouble, OSError) else str(trouble), "error")
+
+
+def _tell_what_was_mended() -> None:
+    """Records that were damaged are told of on every page, until that is closed."""
+    mended = the_shelf().catalogue.notice
+    if mended and st.session_state.get("mended_closed") != mended:
+        told, close = st.columns([11, 1], vertical_alignment="center")
+        with told:
+            notice(f"{mended} dojo records-restore lists the back-ups.", "error")
+        if close.button("Close", key="mended_close"):
+            st.session_state["mended_closed"] = mended
+            st.rerun()
 
 
 def go(name: str) -> None:

@@ -1,25 +1,54 @@
 """Broken texts for as long as asked: ``python -m tests.fuzz SECONDS [SEED]``, or ``make fuzz SECONDS=600``.
 
-Texts of programs, moves, lines, recipes and games are damaged and read. Only the documented exceptions may
-come out, quickly; what is read must print to a text that reads back as the same. Prints the seed, the texts
-tried, how many were read, the slowest, and every finding; ends with 1 where there is one.
+Texts of programs, moves, lines, recipes and games are damaged and read, and so are links, lessons, records
+(as lines, packed, and as databases), journals, logs of runs, benches, comparisons, cost models, messages to
+workers, evidence and the events of a page. Only the documented exceptions may come out, quickly; what is
+read must print to a text that reads back as the same. Prints the seed, the texts tried, how many were read,
+the slowest, and every finding; ends with 1 where there is one.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
+import io
+import json
+import logging
 import random
+import shutil
 import sys
+import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
+from agents import comparison, curves
+from agents.jobs.journal import Journal
+from agents.jobs.recording import RECORDINGS
+from agents.run_log import RunKey, RunLog
+from agents.scale.wire import Answer, OtherVersion, Request
+from agents.search import cost_model
 from dojo_core import IllegalMove, MoveSyntax, TextError, kernels, parse
+from dojo_core.bounded_json import NotJson, read_json, read_object
 from dojo_core.game import Game
 from dojo_core.line import LINES_FOLDER, read_line, recorded_lines
+from dojo_core.measure import evidence
+from dojo_core.measure.exchange import NoRecord, file_lines, from_line, take_in, to_line
+from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.records import Records, SavedGame
 from dojo_core.moves import REGISTRY, parse_move
 from dojo_core.program.text import with_births
 from dojo_core.recipes import RECIPES, read_recipe
+from dojo_core.school.lesson import read_lesson
+from dojo_core.school.prose import Terms
+from dojo_core.service.events import sound
+from dojo_core.sharing import _COMMON, MARK, BadLink, line_text, open_link, open_text
+from dojo_core.story.times import read_times
 from tests.programs import random_program
+from tests.test_exchange import measured
 
 SLOW = 2.0  # seconds of processor time for one text
 WORDS = [
@@ -29,7 +58,8 @@ WORDS = [
     "<=", ",", "[", "]", "(", ")", ":N", ":p", ":v", ":u", ":q", "=", "+=", "max=", "-=", "#", ";", "\t",
     "\r", "\x00", "\x1b", "\u200b", "é", "𝟙", "١", "$x", "x", "y", "let", "moves:", "start:", "dojo game 1",
     "9" * 5000, "-" * 5000, "{0}+" * 2000, "recipe", "@", "table", "domain", "idx[", "u8", "#1@2", "\n",
-    "\n\n",
+    "\n\n", '"', "null", "true", "NaN", "1e999", "9" * 400, '"\\ud800"', "\ud800", "[" * 5000, '{"a":' * 5000,
+    "]" * 100, "`", "**", "[a](", "```", "![", " " * 5000,
 ]  # fmt: skip
 
 
@@ -54,6 +84,150 @@ def _game(text: str) -> None:
     assert Game.from_text(game.to_text()).to_text() == game.to_text(), "the saved text is another game"
 
 
+def _link(text: str) -> None:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=_COMMON)
+    packed = packer.compress(text.encode(errors="replace")) + packer.flush()
+    open_link(MARK + base64.urlsafe_b64encode(packed).decode().rstrip("="))
+
+
+def _record(text: str) -> None:
+    record = from_line(text)
+    assert from_line(to_line(record)) == record, "the record's line is another record"
+
+
+@contextmanager
+def _file(text: str | bytes, name: str = "text.jsonl") -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode(errors="surrogatepass"))
+        yield path
+
+
+def _records_file(text: str) -> None:
+    """Whole or not at all, packed or not."""
+    data = text.encode(errors="surrogatepass")
+    packed = gzip.compress(data, 1)
+    with tempfile.TemporaryDirectory() as folder, Records(Path(folder) / "records.sqlite") as records:
+        for file in (data, packed, packed[: len(packed) // 2]):
+            before = len(records.measurements())
+            try:
+                taken = take_in(records, file_lines(io.BytesIO(file)))
+            except NoRecord:
+                assert len(records.measurements()) == before, "half of a file was taken in"
+            else:
+                assert len(records.measurements()) == before + taken.new
+
+
+def _in_file(read: Callable[[Path], object]) -> Callable[[str], None]:
+    def reader(text: str) -> None:
+        with _file(text) as path:
+            read(path)
+
+    return reader
+
+
+def _run_log(path: Path) -> None:
+    with RunLog(path, RUN) as log:
+        assert all(isinstance(m.status, str) for m in log.known.values())
+    curves.logged(path.parent, "start", "machine")
+
+
+def _events(text: str) -> None:
+    for event in sound(json.loads(text)):
+        json.dumps(event, ensure_ascii=False).encode()
+
+
+def _database(text: str) -> None:
+    """A sound database, of which ``text`` says what is overwritten: it opens, and works."""
+    seed = random.Random(ascii(text))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "records.sqlite"
+        shutil.copyfile(_sound_database(), path)
+        data = bytearray(path.read_bytes())
+        for _ in range(seed.choice((1, 1, 2, 5, 20))):
+            at, size = seed.randrange(len(data)), seed.choice((1, 8, 100, 4096))
+            data[at : at + size] = seed.randbytes(size) if seed.random() < 0.7 else bytes(size)
+        path.write_bytes(data[: seed.randrange(len(data))] if seed.random() < 0.2 else data)
+        with Records(path) as records:
+            records.games(limit=1000)
+            records.measurements()
+            records.save_game(SavedGame("new", "me", "softmax", "t", "text"))
+            records.add(measured(9))
+            game = records.game("new")
+            assert game is not None and game.text == "text", "a game is lost after the rescue"
+
+
+_DATABASES: list[Path] = []
+
+
+def _sound_database() -> Path:
+    if not _DATABASES:
+        path = Path(tempfile.mkdtemp(prefix="fuzz-")) / "records.sqlite"
+        with Records(path) as records:
+            for n in range(30):
+                records.save_game(SavedGame(f"game-{n}", "me", "softmax", "t", f"text {n} " * 40 * n))
+            records.add_all(measured(time=1.7e9 + n) for n in range(300))
+        _DATABASES.append(path)
+    return _DATABASES[0]
+
+
+RUN = RunKey("softmax", "4x8", "reassoc", "cpu", "start", (), "annealing-lines", 0, 10, None, "machine")
+
+
+def outside(games: list[str]) -> list[Reader]:
+    """The doors of what other processes and other people write, each with sound texts."""
+    start = kernels.get("softmax").program((4, 8))
+    several = [to_line(replace(measured(rows), time=1.7e9 + rows)) for rows in range(4, 9)]
+    timed = Measurement(start.hash, "c", "ok", "", (5e8,), 0.5, 0.5, True)
+    with tempfile.TemporaryDirectory() as folder:
+        with RunLog(Path(folder) / "log", RUN) as log:
+            log.add(timed, Effort.NORMAL, 1.0, "join_scopes m@0")
+            log.done(best=0.5)
+        logged = (Path(folder) / "log").read_text()
+    journal = "\n".join((RECORDINGS / "softmax-agent.jsonl").read_text().splitlines()[:6]) + "\n"
+    wrong = evidence.Evidence(
+        status="wrong_result", message="", kernel="softmax", policy="reassoc", target="cpu", start=start.text,
+        program=start.text, line="", code="", seed=1, machine="{}", time=1.7e9,
+    )  # fmt: skip
+    request = Request(Workload(start, "softmax"), (start,), {start.hash: ""}, Effort.QUICK, "me", None).text()
+    answer = Answer("machine", (timed,), several[:1]).text()
+    curve = comparison.Curve(
+        "softmax", "a", 1, 0.5, (comparison.Point(1, 0.1, 0.5),), 0.5, ("join_scopes m@0",)
+    )
+    events = [
+        {"seq": 1, "kind": "apply", "move": "join_scopes m@0", "at": 0, "ids": [1, 2], "x": None, "y": 0.5}
+    ]
+    lessons = [file.read_text() for file in sorted(Path("lessons").glob("*.md")) if file.stem != "glossary"]
+    small = Game.from_text(games[0])
+    times = {"machine": "m", "date": "2026-01-01", "rounds": 3, "seconds": [0.5, None, 0.25]}
+    model = {"dojo cost model": cost_model.VERSION, "weights": dict.fromkeys(cost_model.FEATURES, 0.5)}
+    terms = Terms({name: name for name in ("cache line", "vector", "loop")})
+    text_errors = (TextError, BadLink, IllegalMove, MoveSyntax)
+    return [
+        Reader("link", [line_text(small)], _link, text_errors),
+        Reader("file to open", games[:1], lambda text: open_text(text), text_errors),
+        Reader("lesson", lessons[:4], lambda text: read_lesson(text, Path("x.md"), terms), (TextError,)),
+        Reader("json", [*several, json.dumps(asdict(wrong))], read_json, (NotJson,)),
+        Reader("record", several, _record, (NoRecord,)),
+        Reader("file of records", ["\n".join(several) + "\n"], _records_file, ()),
+        Reader("journal", [journal], _in_file(Journal), (ValueError,)),
+        Reader("log of a run", [logged], _in_file(_run_log), ()),
+        Reader("evidence", [json.dumps(asdict(wrong))], _in_file(evidence.load), (ValueError,)),
+        Reader("cost model", [json.dumps(model)], _in_file(cost_model.load), (ValueError,)),
+        Reader("request", [request], Request.read, (OtherVersion,)),
+        Reader("answer", [answer], Answer.read, (OtherVersion,)),
+        Reader("times", [json.dumps(times)], read_times, (TextError,)),
+        Reader(
+            "comparison",
+            [json.dumps({"curves": [asdict(curve)]})],
+            lambda text: comparison.from_json(read_object(text, nonfinite=True)),
+            (ValueError, KeyError, TypeError, AttributeError, OverflowError),
+        ),
+        Reader("events", [json.dumps(events)], _events, (ValueError, RecursionError)),
+        Reader("database", ["a", "b"], _database, ()),
+    ]
+
+
 def readers(rng: random.Random) -> list[Reader]:
     """The doors, each with sound texts."""
     starts = [kernels.get(name) for name in kernels.names()]
@@ -76,6 +250,7 @@ def readers(rng: random.Random) -> list[Reader]:
         Reader("line", lines, lambda text: read_line(text).steps()),
         Reader("recipe", recipes, read_recipe),
         Reader("game", [small.to_text(), *games[:1]], _game, (TextError, IllegalMove, MoveSyntax)),
+        *outside([small.to_text()]),
     ]
 
 
@@ -125,13 +300,14 @@ def attempt(reader: Reader, text: str) -> tuple[bool, float, str]:
 
 def fuzz(seconds: float, seed: int, most: int | None = None) -> list[str]:
     """Findings, after printing what was done."""
+    logging.disable()  # of each damaged database a warning
     rng = random.Random(seed)
     doors = readers(rng)
     tried, accepted, slowest = 0, 0, 0.0
     findings: dict[str, str] = {}
     end = time.monotonic() + seconds
     while time.monotonic() < end and (most is None or tried < most):
-        reader = rng.choices(doors, (6, 3, 2, 1, 1))[0]
+        reader = rng.choices(doors, (6, 3, 2, 1, 1) + (1,) * (len(doors) - 5))[0]
         text = damaged(rng.choice(reader.texts), rng.choice(rng.choice(doors).texts), rng)
         read, took, told = attempt(reader, text)
         tried, accepted, slowest = tried + 1, accepted + read, max(slowest, took)

@@ -332,7 +332,11 @@ def test_an_option_that_does_not_exist_says_how_it_is_used():
 def test_records_that_cannot_be_opened_are_a_sentence(home, monkeypatch):
     home.mkdir()
     (home / "records.sqlite").write_text("these are no records\n" * 100)
-    assert "The records cannot be opened" in said(dojo("time", "own.txt", code=1).stderr)
+    assert "file is not a database" in said(dojo("best", "softmax", code=1).stderr)
+    assert len(list(home.glob("records.damaged-*.sqlite"))) == 1
+    (home / "records.sqlite").unlink()
+    (home / "records.sqlite").mkdir()
+    assert "records.sqlite is a folder" in said(dojo("time", "own.txt", code=1).stderr)
     monkeypatch.setenv("DOJO_HOME", "/dev/null/home")
     assert "/dev/null/home" in dojo("time", "own.txt", code=1).stderr
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import zipfile
@@ -59,7 +60,7 @@ def record(best: float, *moves: str, **changes: object) -> Record:
         seconds=best,
         samples=(Sample(best * 1e9),),
         player="ann",
-        time=100.0,
+        time=1.7e9,
     )
     return replace(told, **changes)  # type: ignore[arg-type]
 
@@ -168,9 +169,14 @@ def test_a_game_comes_in_with_its_claim_and_goes_out_again(shelf: Shelf) -> None
     ("data", "why"),
     [
         (b"\xff\xfe\x00", "is no text"),
-        (b"\x1f\x8b\x08\x00", "is packed: unpack it first"),
+        (b"\x1f\x8b\x08\x00", "f.dojo: Line 1 is no record of the Dojo: the packed file is damaged"),
+        (gzip.compress(b"\n" * 50_000_000), "lines before it are empty"),
+        (b"{" * 100_000, "nested deeper than 64"),
+        (b'{"dojo record": ' + b"9" * 400 + b"}", "a number of 400 characters"),
+        (b'{"kernel": "\\ud800"}', "half of a surrogate pair"),
+        (b"{" + b" " * (17 << 20), "larger than 16 MB"),
         (b"x" * 600_000, "larger than 512 KB"),
-        (b"{}", "0 new records, 0 known already. Line 1 is no record"),
+        (b"{}", "Line 1 is no record of the Dojo: it does not begin.*Nothing of the file"),
         (b"dojo game 1\ntitle: t\n", "names no kernel|no moves|start"),
         (b"<script>alert(1)</script>", "line 1"),
     ],

@@ -18,6 +18,8 @@ from typing import Any, BinaryIO
 
 from agents.agent import Event, Thought
 from agents.jobs.spec import JobSpec
+from dojo_core.bounded_json import read_object
+from dojo_core.files import naming
 
 VERSION = 1
 LONGEST_LINE = 4 << 20  # bytes; what is longer was not written by us
@@ -124,8 +126,8 @@ class Journal:
         with path.open("rb") as file:
             line = file.readline(LONGEST_LINE)
             try:
-                head = json.loads(line) if line.endswith(b"\n") else None
-                if isinstance(head, dict) and head.get("dojo job") == VERSION:
+                head = read_object(line) if line.endswith(b"\n") else {}
+                if head.get("dojo job") == VERSION:
                     spec = JobSpec.from_json(head)
             except ValueError:
                 spec = None
@@ -162,7 +164,7 @@ class Journal:
     def _take(self, line: bytes) -> None:
         """A line that says nothing we know is passed over."""
         try:
-            data = json.loads(line)
+            data = read_object(line, nonfinite=True)
             if "event" in data:
                 self.entries.append(read_entry(data))
             elif "state" in data:
@@ -194,6 +196,7 @@ class Writer:
 
     def __init__(self, path: Path, spec: JobSpec | None = None) -> None:
         """``spec`` begins a new journal; without it, an old one goes on after its last whole line."""
+        self.path = path
         self._lock = threading.Lock()
         self._file: BinaryIO = path.open("w+b" if spec is not None else "r+b")
         try:
@@ -213,7 +216,7 @@ class Writer:
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Add a line at once. Its order is as told; measurements are safe in the run's log already."""
-        with self._lock:
+        with self._lock, naming(self.path):
             self._file.write(json.dumps(line).encode() + b"\n")
             self._file.flush()
 

@@ -18,6 +18,8 @@ from typing import Any
 
 from agents.jobs.host import JobRefused
 from agents.jobs.processes import Gone, Processes
+from dojo_core.bounded_json import read_object
+from dojo_core.files import write_text
 
 AT_ONCE = 2  # learning keeps a core busy by itself
 MOST_BUDGET = 100_000
@@ -59,7 +61,7 @@ class TrainingSpec:
     def read(path: Path) -> TrainingSpec:
         """Raises ValueError or OSError."""
         try:
-            return TrainingSpec(**json.loads(path.read_text(encoding="utf-8")))
+            return TrainingSpec(**read_object(path.read_bytes()))
         except TypeError as fault:
             raise ValueError(str(fault)) from None
 
@@ -86,9 +88,7 @@ class Followed:
                             break
                         self._at += len(line)
                         with contextlib.suppress(ValueError):
-                            found = json.loads(line)
-                            if isinstance(found, dict):
-                                self.lines.append(found)
+                            self.lines.append(read_object(line, nonfinite=True))
             return list(self.lines)
 
 
@@ -190,7 +190,7 @@ class Trainings:
         folder = self._place(spec.id)
         try:
             folder.mkdir()
-            (folder / PLAN).write_text(json.dumps(asdict(spec), indent=1) + "\n", encoding="utf-8")
+            write_text(folder / PLAN, json.dumps(asdict(spec), indent=1) + "\n")
             self._spawn(spec.id, folder)
         except OSError as fault:
             raise JobRefused(f"The run could not be started: {fault.strerror or fault}.") from fault

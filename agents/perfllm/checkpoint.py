@@ -13,14 +13,22 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from dojo_core.bounded_json import read_object
+from dojo_core.files import naming, write_text
+
+LARGEST_STATE = 1 << 30  # bytes of the plain data
+
 
 def write(folder: Path, tensors: Mapping[str, Tensor], data: Mapping[str, Any]) -> None:
     """Put a checkpoint in place of the one before. A kill at any moment leaves one of the two."""
     new, old = folder.with_name(folder.name + ".new"), folder.with_name(folder.name + ".old")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, new / "tensors.safetensors")
-    (new / "state.json").write_text(json.dumps(data) + "\n")
+    with naming(new):
+        save_file(
+            {name: tensor.contiguous() for name, tensor in tensors.items()}, new / "tensors.safetensors"
+        )
+    write_text(new / "state.json", json.dumps(data) + "\n")
     for path in (new / "tensors.safetensors", new / "state.json", new):
         handle = os.open(path, os.O_RDONLY)
         os.fsync(handle)
@@ -40,7 +48,7 @@ def read(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
             return None
         old.rename(folder)
     try:
-        data = json.loads((folder / "state.json").read_text())
+        data = read_object((folder / "state.json").read_bytes(), LARGEST_STATE, nonfinite=True)
         tensors = load_file(folder / "tensors.safetensors")
     except Exception as error:
         raise ValueError(

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from agents.perfllm.settings import EncoderSettings, Settings
 from agents.run_log import RunBusy
 from agents.timing import CountTiming, MachineTiming, Timing, no_clock
+from dojo_core.bounded_json import read_object
 from dojo_core.cli.positions import LineOption, PolicyOption, ShapeOption, TargetOption, played
 from dojo_core.cli.records import opened
 from dojo_core.cli.simulated import tell_cycles
@@ -197,7 +198,7 @@ def _followed(training: Any, as_json: bool) -> list[dict[str, Any]]:
         for line in (training.folder / "events.jsonl").open():
             if as_json:
                 out.print(line.rstrip(), soft_wrap=True, markup=False)
-            if (entry := json.loads(line))["event"] == "final":
+            if (entry := read_object(line, nonfinite=True)).get("event") == "final":
                 finals.append(entry)
         return finals
     with Progress(*shown, console=err, disable=as_json) as bar:

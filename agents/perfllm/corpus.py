@@ -20,6 +20,8 @@ from pathlib import Path
 from agents.search.neighbours import step_of_any_kind
 from agents.trail import Trail
 from dojo_core import kernels
+from dojo_core.bounded_json import read_object
+from dojo_core.files import naming
 from dojo_core.game import Game
 from dojo_core.moves.core import REGISTRY
 from dojo_core.moves.door import legal_moves
@@ -163,7 +165,7 @@ def write(path: Path, found: Iterator[Walk]) -> int:
     """Write walks as JSON lines, gzipped; how many there were."""
     part = path.with_suffix(".part")
     written = 0
-    with gzip.open(part, "wt", compresslevel=4) as file:
+    with naming(part), gzip.open(part, "wt", compresslevel=4) as file:
         for each in found:
             file.write(json.dumps(asdict(each)) + "\n")
             written += 1
@@ -189,7 +191,7 @@ def kept(path: Path, made: Callable[[], Iterator[Walk]]) -> list[Walk]:
 def read(path: Path) -> list[Walk]:
     """The walks of a file. Raises what gzip and JSON do where it is damaged."""
     with gzip.open(path, "rt") as file:
-        told = [json.loads(line) for line in file]
+        told = [read_object(line) for line in file]
     return [
         Walk(
             each["kernel"], each["shape"], each["policy"], tuple(each["texts"]), tuple(each["moves"]),

@@ -26,6 +26,8 @@ from transformers.utils.logging import disable_progress_bar
 
 from agents.perfllm import settings
 from agents.perfllm.lines import PAD, lines_of, values, vocabulary
+from dojo_core.bounded_json import read_json
+from dojo_core.files import naming, write_text
 
 WEIGHTS = Path(settings.WEIGHTS)
 ROWS = (
@@ -238,8 +240,9 @@ def save(model: IRModel, folder: Path) -> None:
     """Configuration, vocabulary and weights (half precision), as transformers keeps a model."""
     folder.mkdir(parents=True, exist_ok=True)
     disable_progress_bar()
-    model.half().save_pretrained(folder)
-    (folder / "vocabulary.json").write_text(json.dumps(vocabulary()) + "\n")
+    with naming(folder):
+        model.half().save_pretrained(folder)
+    write_text(folder / "vocabulary.json", json.dumps(vocabulary()) + "\n")
 
 
 def load(folder: Path = WEIGHTS) -> IRModel:
@@ -247,7 +250,7 @@ def load(folder: Path = WEIGHTS) -> IRModel:
     if not (folder / "model.safetensors").exists():
         raise ValueError(f"There are no weights in {folder}: run dojo train-encoder --out {folder}.")
     told = folder / "vocabulary.json"
-    if not told.exists() or tuple(json.loads(told.read_text())) != vocabulary():
+    if not told.exists() or read_json(told.read_bytes()) != list(vocabulary()):
         raise ValueError(f"The weights in {folder} are for another vocabulary: run dojo train-encoder.")
     with safe_open(folder / "model.safetensors", "pt") as file:
         kept = set(file.keys())

@@ -28,6 +28,7 @@ from agents.perfllm import checkpoint
 from agents.perfllm.corpus import KINDS, STRUCTURE, Walk
 from agents.perfllm.ir_encoder import IRConfig, IRModel
 from agents.perfllm.lines import MASK, PAD, array_tokens, lines_of, vocabulary
+from dojo_core.files import naming
 
 Line = tuple[int, ...]
 # What each loss counts: tokens and moves have hundreds and dozens of answers, their losses are larger.
@@ -300,7 +301,7 @@ def log_to(path: Path) -> Callable[[dict[str, float]], None]:
     """Append what is told to a file, as JSON lines."""
 
     def told(entry: dict[str, float]) -> None:
-        with path.open("a") as file:
+        with naming(path), path.open("a") as file:
             file.write(json.dumps(entry) + "\n")
 
     return told

@@ -22,6 +22,8 @@ from agents.perfllm.corpus import HELD_OUT, KINDS, STRUCTURE, Walk, walks
 from agents.perfllm.encoders import Encoder
 from agents.perfllm.pretraining import legal_target
 from dojo_core import kernels
+from dojo_core.bounded_json import read_object
+from dojo_core.files import naming
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.measurer import Measurer
 from dojo_core.program.text import parse
@@ -91,7 +93,7 @@ def measure(path: Path, count: int, seed: int, length: int = 12) -> Iterator[tup
     when all are in it."""
     iterations = STRUCTURE.index("iterations")
     new = path.with_suffix(".new")
-    with new.open("w") as file, Measurer() as measurer:
+    with naming(new), new.open("w") as file, Measurer() as measurer:
         for walk in walks(seed, count, length, kernels.names()):
             if max(row[iterations] for row in walk.structure) > MOST_ITERATIONS:
                 continue
@@ -110,7 +112,7 @@ def measure(path: Path, count: int, seed: int, length: int = 12) -> Iterator[tup
 
 def times_of(path: Path) -> Labelled:
     """Measured positions, with the logarithm of their seconds."""
-    told = [json.loads(line) for line in path.read_text().splitlines()]
+    told = [read_object(line) for line in path.read_text().splitlines()]
     return Labelled(
         tuple(t["text"] for t in told), tuple(t["kernel"] for t in told),
         torch.tensor([[math.log(t["seconds"])] for t in told]),

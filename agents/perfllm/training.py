@@ -30,6 +30,8 @@ from agents.run_log import LoggedTiming, RunKey, RunLog
 from agents.timing import Timing
 from agents.trail import Trail
 from agents.tuning import game_of
+from dojo_core.bounded_json import read_object
+from dojo_core.files import naming
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Measurement
 from dojo_core.measure.places import data_directory
@@ -271,8 +273,9 @@ class Training:
     # ------------------------------------------------------------------ what is told
 
     def _told(self, entry: Entry) -> Entry:
-        self._events.write(json.dumps(entry).encode() + b"\n")
-        self._events.flush()
+        with naming(self.folder / "events.jsonl"):
+            self._events.write(json.dumps(entry).encode() + b"\n")
+            self._events.flush()
         return entry
 
     def _name(self, task: int) -> str:
@@ -427,10 +430,11 @@ def trained(folder: Path, games: Sequence[Game]) -> Player:
         raise ValueError(f"{folder} holds no checkpoint of a training run: dojo train names its folder.")
     tensors, data = saved
     with events.open() as lines:
-        told = json.loads(next(lines))
+        head = next(lines, "")
     try:
+        told = read_object(head, nonfinite=True)
         settings = Settings(**told["settings"] | {"encoder": EncoderSettings(**told["settings"]["encoder"])})
-    except TypeError:
+    except (TypeError, KeyError, ValueError):
         raise ValueError(f"{folder} was trained with settings of another version: train anew.") from None
     embed = encoder(settings.encoder)
     if embed.identity != data["encoder"]:

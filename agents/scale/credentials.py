@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dojo_core.files import naming
 from dojo_core.measure.places import data_directory
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def made(path: Path) -> Path:
         content = f"{fresh.tls_client_key}{fresh.tls_client_cert}"
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
+        with naming(temporary), os.fdopen(descriptor, "w") as file:
             file.write(content)
         os.replace(temporary, path)
     return path

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
+from dojo_core.bounded_json import read_object
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 
+T = TypeVar("T")
+
 VERSION = 2
+LARGEST_MESSAGE = 64 << 20  # characters
 
 
 class OtherVersion(RuntimeError):
     """The two ends do not understand each other; ``str()`` is a sentence for a person."""
+
+
+def _readable(read: Callable[[str], T]) -> Callable[[str], T]:
+    """What is no message, or one of another form, is of another version."""
+
+    @wraps(read)
+    def checked(text: str) -> T:
+        try:
+            return read(text)
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+            raise OtherVersion(f"A message cannot be read ({error}): is it of another version?") from None
+
+    return checked
 
 
 @dataclass(frozen=True)
@@ -46,6 +64,7 @@ class Request:
         return json.dumps(told)
 
     @staticmethod
+    @_readable
     def read(text: str) -> Request:
         """Raises OtherVersion."""
         told = _read(text, "dojo request")
@@ -84,6 +103,7 @@ class Answer:
         return json.dumps(told)
 
     @staticmethod
+    @_readable
     def read(text: str) -> Answer:
         """Raises OtherVersion."""
         told = _read(text, "dojo answer")
@@ -97,7 +117,7 @@ class Answer:
 
 
 def _read(text: str, kind: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(text)
+    told = read_object(text, LARGEST_MESSAGE, nonfinite=True)
     if told.get(kind) != VERSION:
         raise OtherVersion("The tuning and this worker are of different versions: update the older one.")
     return told

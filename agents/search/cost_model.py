@@ -23,6 +23,8 @@ from agents.agent import Proposals
 from agents.search.features import FEATURES, features
 from agents.search.neighbours import Neighbour
 from agents.trail import Trail
+from dojo_core.bounded_json import read_object
+from dojo_core.files import write_text
 from dojo_core.measure.places import data_directory
 from dojo_core.program.tree import Program
 
@@ -119,7 +121,7 @@ def model_file() -> Path:
 
 def save(model: CostModel, path: Path) -> None:
     told = {"dojo cost model": VERSION, "weights": dict(zip(FEATURES, model.weights, strict=True))}
-    path.write_text(json.dumps(told, indent=1) + "\n")
+    write_text(path, json.dumps(told, indent=1) + "\n")
 
 
 def load(path: Path) -> CostModel:
@@ -128,7 +130,7 @@ def load(path: Path) -> CostModel:
         return CostModel()
     wrong = ValueError(f"{path} is no cost model of this Dojo: dojo cost-model makes a new one.")
     try:
-        told = json.loads(path.read_text())
+        told = read_object(path.read_bytes())
         weights: Mapping[str, float] = told["weights"]
         if told["dojo cost model"] != VERSION or set(weights) != set(FEATURES):
             raise wrong

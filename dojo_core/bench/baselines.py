@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dojo_core import kernels
+from dojo_core.files import naming, write_text
 from dojo_core.kernels.kernel import Shape
 from dojo_core.measure.pool import EPSILON, STORED, Array, from_double, to_double
 from dojo_core.program.dtypes import extremes
@@ -115,9 +116,10 @@ def write_job(folder: Path, kernel: str, shape: Shape, seed: int = 0) -> None:
     told = {
         "inputs": list(program.inputs), "outputs": list(program.outputs), "shapes": shapes, "dtypes": dtypes,
     }  # fmt: skip
-    (folder / "job.json").write_text(json.dumps(told))
+    write_text(folder / "job.json", json.dumps(told))
     for name, array in inputs.items():
-        np.save(folder / f"in.{name}.npy", array)
+        with naming(folder):
+            np.save(folder / f"in.{name}.npy", array)
     for name in program.outputs:
         np.save(folder / f"out.{name}.npy", np.asarray(outputs[name], np.float32).reshape(shapes[name]))
 

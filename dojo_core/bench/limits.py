@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from dojo_core.files import write_text
 from dojo_core.kernels.kernel import Shape
 from dojo_core.measure.load import Gauge
 from dojo_core.measure.machine import compiler, compiler_flags
@@ -205,7 +206,7 @@ class Machine:
         import mmap
 
         source, library = folder / "limits.c", folder / "limits.so"
-        source.write_text(code)
+        write_text(source, code)
         flags = [*compiler_flags(), "-std=gnu11", "-fPIC", "-shared", "-w"]
         subprocess.run([compiler(), *flags, str(source), "-o", str(library)], check=True, timeout=120)
         self._library = ctypes.CDLL(str(library))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from html import escape
 from typing import Any
 
 from dojo_core.bench import charts
 from dojo_core.bench.charts import seconds_text
 from dojo_core.bench.summary import summary, title
+from dojo_core.bounded_json import read_object
 from dojo_core.measure.conditions import Conditions
 
 _STYLE = """
@@ -275,7 +275,7 @@ def _settings(document: dict[str, Any]) -> str:
     reports = document["reports"]
     pairs = [(name, words) for name, words in document["versions"].items()]
     if reports:
-        machine = json.loads(reports[0]["machine"])
+        machine = read_object(reports[0]["machine"])
         pairs += [(key.replace("_", " "), str(value)) for key, value in machine.items() if value != ""]
         for report in reports:
             busy = Conditions(report.get("load"))

@@ -22,6 +22,7 @@ from typing import Any
 
 from dojo_core.bench.baselines import Process, Silent, pinned_environment
 from dojo_core.bench.limits import Pattern, pattern
+from dojo_core.files import write_text
 from dojo_core.kernels.kernel import minimal_bytes
 from dojo_core.measure.conditions import stands
 from dojo_core.measure.exclusive import measuring
@@ -223,7 +224,7 @@ def _measured(kernel: Question) -> dict[str, Any]:
         "dtypes": {a: start.buffer_of[a].dtype for a in arrays},
     }
     with tempfile.TemporaryDirectory(prefix="dojo-roofline-") as folder:
-        (Path(folder) / "job.json").write_text(json.dumps(job))
+        write_text(Path(folder) / "job.json", json.dumps(job))
         with measuring():
             process = Process(command(kernel, folder), pinned_environment())
             try:

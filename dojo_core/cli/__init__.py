@@ -10,7 +10,7 @@ import typer
 
 from dojo_core.cli.benching import bench
 from dojo_core.cli.exporting import export
-from dojo_core.cli.keeping import best, export_records, import_records
+from dojo_core.cli.keeping import best, export_records, import_records, restore_records
 from dojo_core.cli.looking import check, explain, moves, show, show_kernels
 from dojo_core.cli.measuring import time_moves
 from dojo_core.cli.playing import play, show_recipes
@@ -42,6 +42,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "best": best,
     "records-export": export_records,
     "records-import": import_records,
+    "records-restore": restore_records,
     "reproduce": measures(reproduce),
     "app": run_app,
     "demo": demo,

@@ -16,6 +16,7 @@ import typer
 from rich.markup import escape
 
 from dojo_core import kernels
+from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.cli.positions import ShapeOption, TargetOption, kernels_and_shapes, played
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import (
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from dojo_core.bench import Entry
 
 FORMAT = 2  # of the JSON
-LARGEST_BENCH = 256 * 1024 * 1024  # characters of it
+LARGEST_BENCH = 64 * 1024 * 1024  # characters of it
 
 
 def bench(
@@ -105,7 +106,7 @@ def bench(
                 _report_table(report)
             _summary_table(document)
             _write(document, json_file, html_file)
-        except (KeyError, TypeError, AttributeError) as fault:
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as fault:
             raise Failure(
                 f"{stored} is damaged ({fault}): measure it again with dojo bench --json."
             ) from None
@@ -345,10 +346,10 @@ def _watched(
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(read_file(path, LARGEST_BENCH))
-    except ValueError:
+        found = read_object(read_file(path, LARGEST_BENCH), LARGEST_BENCH, nonfinite=True)
+    except NotJson:
         raise Failure(f"{path} is no JSON. Give a file that dojo bench --json wrote.") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if found.get("format") != FORMAT:
         raise Failure(f"{path} is no bench of this version: measure it again with dojo bench --json.")
     return found
 

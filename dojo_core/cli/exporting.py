@@ -35,6 +35,7 @@ from dojo_core.export import (
 )
 from dojo_core.export.choice import Measure
 from dojo_core.faults import program_fault
+from dojo_core.files import naming
 from dojo_core.game import Game
 from dojo_core.line import line_for, read_line
 from dojo_core.measure.measurer import Effort, Measurer, Workload
@@ -93,7 +94,8 @@ def export(
             chosen = [_choice(name, at, source, policy, settings, records, measured) for name, at in named]
             made = library(chosen, name)
             if to.suffix == ".zip":
-                to.write_bytes(zipped(made))
+                with naming(to):
+                    to.write_bytes(zipped(made))
             else:
                 write(made, to)
         except (NotExported, ValueError) as refusal:

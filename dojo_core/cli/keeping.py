@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import sqlite3
-import zlib
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal, TextIO, cast
+from typing import Annotated, TextIO, cast
 
 import typer
 from rich.markup import escape
@@ -16,9 +14,13 @@ from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, T
 from dojo_core.cli.records import opened
 from dojo_core.cli.simulated import tell_cycles
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, seconds_text, write_file
+from dojo_core.files import naming
+from dojo_core.measure import backups
 from dojo_core.measure.conditions import BUSY_MEANS
-from dojo_core.measure.exchange import LONGEST, NoRecord, Taken, exported, merge, take_in
-from dojo_core.measure.records import Records
+from dojo_core.measure.exchange import NoRecord, Taken, exported, file_lines, merge, take_in
+from dojo_core.measure.places import data_directory
+from dojo_core.measure.records import Records, contents
+from dojo_core.measure.rescue import MAGIC
 from dojo_core.moves import IllegalMove, MoveSyntax
 from dojo_core.targets.cuda.measurer import gpu_fault
 from dojo_core.targets.origins import origin
@@ -91,11 +93,46 @@ def export_records(
     Example: [bold]dojo records-export mine.jsonl.gz softmax --best 10[/bold]
     """
     count = 0
-    with opened() as records, _open(file, "wt") as written:
+    with opened() as records, naming(file), _open(file) as written:
         for line in exported(records, kernels or (), best):
             written.write(line + "\n")
             count += 1
     err.print(f"Wrote {counted(count, 'measurement')} to {escape(str(file))}.", style="dim", soft_wrap=True)
+
+
+def restore_records(
+    backup: Annotated[
+        str | None, typer.Argument(help="A back-up's number in the list, 1 the newest; none lists them.")
+    ] = None,
+) -> None:
+    """Go back to a back-up of measurements and games; what there is now is kept under another name.
+
+    The Dojo makes one a day, checked, and keeps the last few. An app that is open goes on with the back-up.
+    Example: [bold]dojo records-restore 1[/bold]
+    """
+    database = data_directory() / "records.sqlite"
+    existing = backups.of(database)[::-1]
+    if not existing:
+        raise Failure(f"There is no back-up in {database.parent / backups.FOLDER}: one is made a day.")
+    if backup is None:
+        table = columns(
+            "", "made", "games", "measurements", "size", right=("", "games", "measurements", "size")
+        )
+        for number, each in enumerate(existing, 1):
+            games, measurements = contents(each.path)
+            table.add_row(str(number), each.when, games, measurements, f"{each.bytes / 1e6:.1f} MB")
+        print_table(table)
+        err.print("dojo records-restore NUMBER goes back to one.", style="dim")
+        return
+    if not backup.isdecimal() or not 1 <= int(backup[:9]) <= len(existing):
+        raise Failure(f"There is no back-up {backup[:40]!r}: give a number from 1 to {len(existing)}.")
+    chosen = existing[int(backup) - 1]
+    try:
+        aside = backups.restore(database, chosen)
+    except ValueError as error:
+        raise Failure(str(error)) from None
+    kept = f" What there was is kept as {aside.name}." if aside.exists() else ""
+    out.print(f"The records are those of {chosen.when} again.{kept}", soft_wrap=True)
 
 
 def import_records(
@@ -111,31 +148,34 @@ def import_records(
                 raise Failure(f"There is no file {file}.")
             taken = _taken(records, file)
             new, known = counted(taken.new, "measurement"), counted(taken.known, "measurement")
-            out.print(f"{escape(str(file))}: {new} new, {known} known already.", soft_wrap=True)
+            left = (
+                f" {counted(taken.refused, 'row')} left out: no measurement has such values."
+                if taken.refused
+                else ""
+            )
+            out.print(f"{escape(str(file))}: {new} new, {known} known already.{left}", soft_wrap=True)
 
 
-def _open(file: Path, mode: Literal["rt", "wt"]) -> TextIO:
-    """A text file, packed where its name says so. Raises Failure."""
+def _open(file: Path) -> TextIO:
+    """A text file to write, packed where its name says so. Raises Failure."""
     try:
         if file.suffix == ".gz":
-            return cast(TextIO, gzip.open(file, mode, encoding="utf-8"))
-        return cast(TextIO, file.open(mode, encoding="utf-8"))
+            return cast(TextIO, gzip.open(file, "wt", encoding="utf-8"))
+        return file.open("w", encoding="utf-8")
     except OSError as error:
         raise Failure(f"{file} cannot be opened: {error.strerror or error}.") from None
 
 
 def _taken(records: Records, file: Path) -> Taken:
     try:
-        if file.suffix == ".sqlite":
-            if file.resolve() == records.path.resolve():
-                raise Failure("These are the records in use already.")
-            return merge(records, file)
-        with _open(file, "rt") as lines:
-            # a line without end, which packs into little, is not read whole
-            return take_in(records, iter(lambda: lines.readline(LONGEST + 2), ""))
+        with file.open("rb") as opened_file:
+            if opened_file.read(len(MAGIC)) == MAGIC:
+                if file.resolve() == records.path.resolve():
+                    raise Failure("These are the records in use already.")
+                return merge(records, file)
+            opened_file.seek(0)
+            return take_in(records, file_lines(opened_file))
     except NoRecord as error:
         raise Failure(f"{file}: {error}") from None
-    except UnicodeDecodeError:
-        raise Failure(f"{file} is no text: JSON lines, or a database whose name ends in .sqlite.") from None
-    except (ValueError, OSError, EOFError, zlib.error, sqlite3.DatabaseError) as error:
-        raise Failure(f"{file} cannot be read as records: {error}.") from None
+    except ValueError as error:
+        raise Failure(f"{file} cannot be read as records: {error}") from None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dojo_core.cli.terminal import Failure
+from rich.markup import escape
+
+from dojo_core.cli.terminal import err
 
 if TYPE_CHECKING:
     from dojo_core.measure.records import Records
@@ -15,12 +16,25 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened() -> Iterator[Records]:
-    """Raises Failure where they cannot be opened."""
+    """Backed up, where the last back-up is a day old. Raises DatabaseFault where they cannot be opened."""
     from dojo_core.measure.records import Records
 
-    try:
-        records = Records()
-    except (ValueError, sqlite3.DatabaseError) as error:  # a newer Dojo's; or no database at all
-        raise Failure(f"The records cannot be opened: {error} (DOJO_HOME names another folder.)") from None
-    with records:
-        yield records
+    with Records() as records:
+        records.keep_backup()
+        told = ""
+        try:
+            told = _tell(records, told)
+            yield records
+        finally:
+            _tell(records, told)
+
+
+def _tell(records: Records, told: str) -> str:
+    """Say what had to be mended since."""
+    if records.notice != told:
+        err.print(
+            f"{escape(records.notice)} (dojo records-restore lists the back-ups.)",
+            style="yellow",
+            soft_wrap=True,
+        )
+    return records.notice

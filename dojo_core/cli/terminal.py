@@ -17,8 +17,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from dojo_core.faults import text_fault
+from dojo_core.files import naming, trouble_text, write_text
 from dojo_core.game import GameFull
 from dojo_core.measure.conditions import BUSY_MEANS
+from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.load import machine_now
 from dojo_core.measure.measurement import Measurement
 from dojo_core.measure.measurement import seconds_text as seconds_text
@@ -27,9 +29,15 @@ from dojo_core.program.expressions import TextError
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.target import UnknownTarget
 
+STANDARD_OUTPUT = "standard output"
+
 
 class Output(Console):
     """Standard output. A reader that leaves early, such as ``head``, is no error."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        with naming(STANDARD_OUTPUT):
+            super().print(*objects, **options)
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -59,7 +67,8 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*arguments: Any, **options: Any) -> Any:
         try:
             answer = command(*arguments, **options)
-            sys.stdout.flush()  # a reader that has left is noticed here, not as Python ends
+            with naming(STANDARD_OUTPUT):
+                sys.stdout.flush()  # a reader that has left is noticed here, not as Python ends
             return answer
         except (
             Failure,
@@ -70,6 +79,7 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             NotGeneratable,
             GameFull,
             UnknownTarget,
+            DatabaseFault,
         ) as error:
             told = text_fault(error) if isinstance(error, TextError) else str(error)
             err.print(escape(told), style="red", soft_wrap=True)
@@ -78,8 +88,9 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             _throw_away_the_rest()
             raise typer.Exit(0) from None
         except OSError as error:  # a folder that is full, or not ours; no compiler
-            told = f"{error.filename}: {error.strerror}." if error.strerror else str(error)
-            err.print(escape(told), style="red", soft_wrap=True)
+            if error.filename == STANDARD_OUTPUT:
+                _throw_away_the_rest()
+            err.print(escape(trouble_text(error)), style="red", soft_wrap=True)
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
             err.print("Stopped. What was finished is kept.", style="yellow")
@@ -118,7 +129,7 @@ def check_writable(path: Path) -> None:
 
 def write_file(path: Path, text: str) -> None:
     try:
-        path.write_text(text)
+        write_text(path, text)
     except OSError as error:
         raise Failure(f"{path} cannot be written: {error.strerror}.") from None
 

@@ -8,8 +8,10 @@ import json
 import zipfile
 from pathlib import Path, PurePosixPath
 
+from dojo_core.bounded_json import read_object
 from dojo_core.export.choice import NotExported
 from dojo_core.export.library import Library
+from dojo_core.files import write_text
 
 MANIFEST = ".dojo-export.json"
 _SHOWN = 3  # names of files in a sentence
@@ -44,7 +46,7 @@ def write(library: Library, folder: Path) -> None:
     _save(folder, old_and_new)
     for path, text in library.files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
+        write_text(folder / path, text)
     for path in before.keys() - library.files.keys():
         (folder / path).unlink(missing_ok=True)
         parent = (folder / path).parent
@@ -84,13 +86,13 @@ def _some(paths: list[str]) -> str:
 
 def _save(folder: Path, files: dict[str, list[str]]) -> None:
     text = json.dumps({"written by": "dojo export", "files": dict(sorted(files.items()))}, indent=1)
-    (folder / MANIFEST).write_text(text + "\n")
+    write_text(folder / MANIFEST, text + "\n")
 
 
 def _manifest(folder: Path) -> dict[str, list[str]] | None:
     """What an export wrote there, path to digests; None where none did. A damaged list counts as none."""
     try:
-        files = json.loads((folder / MANIFEST).read_text())["files"]
+        files = read_object((folder / MANIFEST).read_bytes())["files"]
         found = {str(path): [str(digest) for digest in known] for path, known in files.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

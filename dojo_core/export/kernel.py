@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import textwrap
 from collections.abc import Iterable
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
+from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.export.choice import Choice, NotExported
 from dojo_core.export.excerpt import needed
 from dojo_core.export.names import argument
@@ -249,7 +249,6 @@ def provenance(record: Record | None) -> list[str]:
 
 def _facts(machine: str) -> dict[str, Any]:
     try:
-        facts = json.loads(machine)
-    except json.JSONDecodeError:
+        return read_object(machine)
+    except NotJson:
         return {}
-    return facts if isinstance(facts, dict) else {}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.database import twice
 from dojo_core.measure.records import CLAIM, RANK, Record, Records, _record, first_named
 
 # What a row is, in words, and how the database says it. ``here``: this machine's fingerprints, as JSON.
@@ -190,6 +191,7 @@ class Catalogue(Records):
         rows = self._all(query, {"start": start_hash})
         return str(rows[0][0]) if rows else ""
 
+    @twice
     def take_out(self, ids: Sequence[int]) -> TakenOut:
         """Delete the rows of these measurements, with all measurements of the same row."""
         taken: list[tuple[Any, ...]] = []
@@ -202,6 +204,7 @@ class Catalogue(Records):
                 connection.execute(f"DELETE FROM measurements WHERE id IN ({inside})", (number,))
         return TakenOut(tuple(taken))
 
+    @twice
     def put_back(self, taken: TakenOut) -> None:
         """Undo ``take_out``. What was measured anew meanwhile stays."""
         with self._transaction() as connection:
@@ -222,7 +225,4 @@ class Catalogue(Records):
         return " AND ".join(conditions), values
 
     def _all(self, query: str, values: dict[str, Any]) -> list[Any]:
-        with self._lock:
-            return self._connection.execute(
-                query, {"here": json.dumps(sorted(self.here)), **values}
-            ).fetchall()
+        return self._ask(query, {"here": json.dumps(sorted(self.here)), **values})

@@ -10,6 +10,8 @@ import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from dojo_core.bounded_json import read_object
+from dojo_core.files import write_text
 from dojo_core.measure.places import data_directory
 
 FAULTS = ("wrong_result", "unwritten", "out_of_bounds", "crash")  # of ours: no legal program does that
@@ -50,7 +52,7 @@ def keep(evidence: Evidence) -> Path:
     file = folder / evidence.name
     if not file.exists():
         draft = file.with_suffix(".draft")
-        draft.write_text(json.dumps(asdict(evidence), indent=1), encoding="utf-8")
+        write_text(draft, json.dumps(asdict(evidence), indent=1))
         draft.rename(file)
         for old in sorted(folder.glob("*.json"), key=lambda f: f.stat().st_mtime)[:-KEPT]:
             old.unlink(missing_ok=True)
@@ -62,7 +64,7 @@ def load(file: Path) -> Evidence:
     if file.stat().st_size > LONGEST:
         raise ValueError(f"{file} is larger than {LONGEST // 2**20} MiB: it is no evidence of the Dojo's.")
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
+        told = read_object(file.read_bytes(), LONGEST)
         found = Evidence(**{field.name: told[field.name] for field in fields(Evidence)})
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{file} holds no wrong result that the Dojo kept.") from error

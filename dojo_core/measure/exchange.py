@@ -1,26 +1,39 @@
 """Records to take along: measurements as JSON lines, one a line, and two databases made one.
 
-Records of other machines keep their fingerprint, so their times are never ranked with this machine's.
+Records of other machines keep their fingerprint, so their times are never ranked with this machine's. What
+comes from outside is read within limits, and kept as a whole or not at all.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
+import tempfile
 import time
+import zlib
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from itertools import islice
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, BinaryIO
 
+from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.measure.conditions import worth
-from dojo_core.measure.measurement import STATUSES
+from dojo_core.measure.plausible import implausible
 from dojo_core.measure.records import Record, Records, Sample
+from dojo_core.program.expressions import TextError
+from dojo_core.program.text import parse
 
 VERSION = 1
 BATCH = 500  # records of one transaction
-LONGEST = 1 << 20  # characters of a line
+LONGEST = 1 << 20  # bytes of a line
+PACKED = b"\x1f\x8b"  # how a file of gzip begins
+UNPACKED = 32 << 20  # bytes that a packed file may come to,
+RATIO = 64  # and this for each of its own: records that are much alike shrink to a thirtieth
+MOST_EMPTY = 10_000  # lines of a file without a record
+PARSED = 200  # different programs of a file that are parsed; of the others the hash alone is checked
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "str": (str,), "bool": (bool,), "float": (float, int), "float | None": (float, int, NoneType),
@@ -33,13 +46,18 @@ _LATER = {"load": None, "exclusive": True}  # what lines of an older Dojo do not
 class NoRecord(ValueError):
     """A line is no record of the Dojo; the message says which and why."""
 
+    def __init__(self, number: int, why: str) -> None:
+        super().__init__(f"Line {number} is no record of the Dojo: {why}. Nothing of the file was taken in.")
+
 
 @dataclass(frozen=True)
 class Taken:
-    """What an import came to: measurements that were new, and those that were there already."""
+    """What an import came to: measurements that were new, and those that were there already; ``refused``:
+    rows of a database that no measurement can be."""
 
     new: int
     known: int
+    refused: int = 0
 
 
 def to_line(record: Record) -> str:
@@ -51,54 +69,63 @@ def to_line(record: Record) -> str:
     return json.dumps(told)
 
 
-def from_line(text: str, number: int = 1) -> Record:
-    """A record from its line. Raises NoRecord."""
-
-    def wrong(why: str) -> NoRecord:
-        return NoRecord(
-            f"Line {number} is no record of the Dojo: {why}. Nothing from this line on was taken in."
-        )
-
-    if len(text) > LONGEST:
-        raise wrong("it is longer than 1 MiB")
+def from_line(text: str | bytes, number: int = 1) -> Record:
+    """A record from its line. Raises NoRecord for what is none, or has values that no measurement has."""
     try:
-        told = json.loads(text)
-    except ValueError:
-        raise wrong("it is not JSON") from None
-    if not isinstance(told, dict) or told.get("dojo record") != VERSION:
-        raise wrong(f'it does not begin with "dojo record": {VERSION}')
+        told = read_object(text, LONGEST)
+    except NotJson as error:
+        raise NoRecord(number, str(error)) from None
+    if type(told.get("dojo record")) is not int or told["dojo record"] != VERSION:
+        raise NoRecord(number, f'it does not begin with "dojo record": {VERSION}')
     values: dict[str, Any] = {}
     for name, kinds in _FIELDS.items():
         value = told.get(name, _LATER.get(name))
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise wrong(f"{name} is {value!r:.40}")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise wrong(f"{name} is {value}")
+            raise NoRecord(number, f"{name} is {value!r:.40}")
         values[name] = float(value) if kinds[0] is float and isinstance(value, int) else value
     samples = told.get("samples")
-    if not isinstance(samples, list) or not all(_sample(each) for each in samples):
-        raise wrong("its samples are not lists of nanoseconds, switches and faults")
-    if values["status"] not in STATUSES or (values["seconds"] is not None and values["seconds"] <= 0):
-        raise wrong("its status or its time is none")
-    if values["verified"] and (values["status"] != "ok" or not samples):
-        raise wrong("it is verified without a time")
-    if values["load"] is not None and not 0 <= values["load"] <= 1:
-        raise wrong("its load is no share of the cores, from 0 to 1")
-    if values["time"] <= 0:
-        raise wrong("it has no date")
+    if not isinstance(samples, list) or not all(map(_is_sample, samples)):
+        raise NoRecord(number, "its samples are not lists of nanoseconds, switches and faults")
     values["samples"] = tuple(Sample(float(ns), switches, faults) for ns, switches, faults in samples)
-    return Record(**values)
+    record = Record(**values)
+    why = implausible(record)
+    if why:
+        raise NoRecord(number, why)
+    return record
 
 
-def _sample(each: object) -> bool:
+def _is_sample(each: object) -> bool:
     return (
         isinstance(each, list)
         and len(each) == 3
         and all(isinstance(n, (int, float)) and not isinstance(n, bool) for n in each)
         and all(isinstance(n, int) and n >= 0 for n in each[1:])
-        and math.isfinite(each[0])
-        and each[0] > 0
     )
+
+
+def file_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file, packed by gzip or not, each with its end. Raises NoRecord where it is damaged,
+    where a line is too long, and where it unpacks to more than records do; keeps no more than a line of
+    it."""
+    packed = file.read(len(PACKED)) == PACKED
+    file.seek(0)
+    lines: BinaryIO = gzip.GzipFile(fileobj=file) if packed else file  # type: ignore[assignment]
+    number = taken = 0
+    try:
+        while line := lines.readline(LONGEST + 2):
+            number += 1
+            taken += len(line)
+            if len(line) > LONGEST + 1:
+                raise NoRecord(number, f"it is longer than {LONGEST >> 20} MiB")
+            if packed and taken > UNPACKED + RATIO * file.tell():
+                raise NoRecord(
+                    number, f"the file unpacks to more than {RATIO} times its size, as records never do"
+                )
+            yield line
+    except (EOFError, OSError, zlib.error) as error:
+        if not packed or (isinstance(error, OSError) and error.errno is not None):
+            raise
+        raise NoRecord(number + 1, "the packed file is damaged or cut off there") from None
 
 
 def exported(records: Records, kernels: Collection[str] = (), best: int | None = None) -> Iterator[str]:
@@ -137,27 +164,69 @@ def _rank(record: Record) -> tuple[int, float]:
     return worth(record.conditions, time.time() - record.time), record.seconds or math.inf
 
 
-def take_in(records: Records, lines: Iterable[str]) -> Taken:
+def take_in(records: Records, lines: Iterable[str | bytes], claims: bool = False) -> Taken:
     """Keep the measurements of exported lines; what is there already is not kept twice.
 
-    Raises NoRecord at the first line that is none; what came before it has been kept.
+    ``claims``: as times that nobody here has verified. Raises NoRecord at the first line that is none; then
+    nothing is kept. They wait in a database of their own until all are read, not in memory.
     """
-    new = count = 0
-    batch: list[Record] = []
-    try:
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                batch.append(from_line(line, number))
-                count += 1
-            if len(batch) == BATCH:
-                new += records.add_all(batch)
-                batch = []
-    finally:
-        new += records.add_all(batch)
+    return _kept(records, _read(lines, claims))
+
+
+def _kept(records: Records, every: Iterable[Record]) -> Taken:
+    count = 0
+    with tempfile.TemporaryDirectory(prefix="import-", dir=records.path.parent) as folder:
+        incoming = Path(folder) / "incoming.sqlite"
+        with Records(incoming) as waiting:
+            for batch in _batches(every):
+                waiting.add_all(batch)
+                count += len(batch)
+        new = records.add_from(incoming)
     return Taken(new, count - new)
 
 
+def _batches(every: Iterable[Record]) -> Iterator[list[Record]]:
+    rest = iter(every)
+    while batch := list(islice(rest, BATCH)):
+        yield batch
+
+
+def _read(lines: Iterable[str | bytes], claims: bool) -> Iterator[Record]:
+    parsed: set[str] = set()
+    empty = 0
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            empty += 1
+            if empty > MOST_EMPTY:
+                raise NoRecord(number, f"{MOST_EMPTY:,} lines before it are empty")
+            continue
+        record = from_line(line, number)
+        if record.program_hash not in parsed and len(parsed) < PARSED:
+            _check_program(record, number)
+            parsed.add(record.program_hash)
+        yield replace(record, verified=False) if claims else record
+
+
+def _check_program(record: Record, number: int) -> None:
+    try:
+        parse(record.program_text)
+    except TextError as error:
+        raise NoRecord(number, f"its program cannot be read: {error.message}") from None
+
+
 def merge(records: Records, other: Path) -> Taken:
-    """Keep the measurements of another database of records; that one only gets the newest form."""
-    with Records(other) as source:
-        return take_in(records, exported(source))
+    """Keep the measurements of another database of records; that one only gets the newest form. Its rows
+    that no measurement can be are left out, and counted."""
+    refused = 0
+
+    def plausible() -> Iterator[Record]:
+        nonlocal refused
+        for record in _measurements(source):
+            if implausible(record):
+                refused += 1
+            else:
+                yield record
+
+    with Records(other, mends=False) as source:
+        taken = _kept(records, plausible())
+    return replace(taken, refused=refused)

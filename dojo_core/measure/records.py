@@ -11,16 +11,17 @@ import json
 import math
 import sqlite3
 import struct
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import cast
 
 from dojo_core.measure.conditions import Conditions, worth
-from dojo_core.measure.limits import BUSY_SECONDS
+from dojo_core.measure.database import Database, NewerVersion, twice
 from dojo_core.measure.places import data_directory
+from dojo_core.measure.rescue import UNREADABLE, Row
 from dojo_core.ownership import OWNED
 from dojo_core.program.dependence import POLICIES
 
@@ -179,60 +180,50 @@ _LATER_COLUMNS = ("load", "exclusive")  # than version 1
 _GAME_COLUMNS = tuple(f.name for f in fields(SavedGame))
 
 
-class Records:
+class Records(Database):
     """The database. Safe to share between threads. Close it, or use it in a ``with`` statement.
 
-    Raises ValueError for a database of a newer version than this one knows.
+    A damaged one is set aside and rescued, and ``notice`` tells of it (database.py); not with ``mends``
+    False. Raises DatabaseFault for one that cannot be used, NewerVersion among them.
     """
 
-    def __init__(self, path: Path | str | None = None) -> None:
-        self.path = Path(path) if path is not None else data_directory() / "records.sqlite"
-        self._lock = threading.RLock()
-        self._connection = sqlite3.connect(
-            self.path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
-        )
-        self._connection.row_factory = sqlite3.Row
-        self._connection.create_function("rank", 4, _rank)
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        # NORMAL: a commit is in the file's pages at once, so that it outlives the process; only a
-        # failure of power may cost the last ones, and a disk flush would disturb the next timing.
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        self._open_schema()
+    what = "records"
 
-    def _open_schema(self) -> None:
-        with self._transaction() as connection:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version > SCHEMA_VERSION:
-                raise ValueError(
-                    f"{self.path} was written by a newer Dojo (its records have version {version}): "
-                    "update the Dojo, or set DOJO_HOME to another folder."
-                )
-            if version == 0:
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
-                version = 1
+    def __init__(self, path: Path | str | None = None, mends: bool = True) -> None:
+        super().__init__(Path(path) if path is not None else data_directory() / "records.sqlite", mends)
+
+    def _make(self, connection: sqlite3.Connection) -> None:
+        connection.create_function("rank", 4, _rank)
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            raise NewerVersion(
+                f"{self.path} was written by a newer Dojo (its records have version {version}): "
+                "update the Dojo, or set DOJO_HOME to another folder."
+            )
+        if version <= 0:
+            for statement in _SCHEMA.split(";"):
+                connection.execute(statement)
+            version = 1
+        if version < SCHEMA_VERSION:
             for step in range(version, SCHEMA_VERSION):
                 _MIGRATIONS[step](connection)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            self._connection.execute("BEGIN IMMEDIATE")
+    def _tables(self) -> dict[str, tuple[str, ...]]:
+        limits = ("fingerprint", *(f.name for f in fields(Limit)))
+        return {"games": _GAME_COLUMNS, "measurements": (*_RECORD_COLUMNS, "key"), "limits": limits}
+
+    def _rescued(self, table: str, row: Row) -> Row | None:
+        if table == "measurements" and not row.get("key"):
+            later = {f.name: f.default for f in fields(Record)}  # what rows of older versions do not have
             try:
-                yield self._connection
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
-            self._connection.execute("COMMIT")
+                row["key"] = key_of(_record(cast(sqlite3.Row, later | row)))
+            except (KeyError, TypeError):
+                return None
+        return row
 
     def _rows(self, query: str, *values: object) -> list[sqlite3.Row]:
-        with self._lock:
-            return self._connection.execute(query, values).fetchall()
-
-    def close(self) -> None:
-        with self._lock:
-            self._connection.close()
+        return self._ask(query, values)
 
     def __enter__(self) -> Records:
         return self
@@ -250,7 +241,10 @@ class Records:
         """Keep several, all or none. What is there already, time and samples alike, is not kept twice; gives
         how many were new."""
         kept = [record if record.time else replace(record, time=time.time()) for record in records]
-        rows = [(*_row(record), key_of(record)) for record in kept]
+        return self._insert([(*_row(record), key_of(record)) for record in kept])
+
+    @twice
+    def _insert(self, rows: list[tuple[object, ...]]) -> int:
         columns, marks = ",".join((*_RECORD_COLUMNS, "key")), ",".join("?" * (len(_RECORD_COLUMNS) + 1))
         with self._transaction() as connection:
             before = connection.total_changes
@@ -258,6 +252,24 @@ class Records:
                 f"INSERT INTO measurements ({columns}) VALUES ({marks}) ON CONFLICT (key) DO NOTHING", rows
             )
             return connection.total_changes - before
+
+    @twice
+    def add_from(self, other: Path) -> int:
+        """Keep the measurements of another database of this version, all or none; gives how many were new."""
+        columns = ",".join((*_RECORD_COLUMNS, "key"))
+        with self._lock:
+            self._ask("ATTACH ? AS other", (str(other),))
+            try:
+                with self._transaction() as connection:
+                    before = connection.total_changes
+                    connection.execute(
+                        f"INSERT INTO measurements ({columns}) SELECT {columns} FROM other.measurements "
+                        "WHERE true ORDER BY id ON CONFLICT (key) DO NOTHING"
+                    )
+                    return connection.total_changes - before
+            finally:
+                with suppress(sqlite3.Error):  # a connection that was mended is another one
+                    self._connection.execute("DETACH other")
 
     def known(
         self,
@@ -395,6 +407,7 @@ class Records:
 
     # Games
 
+    @twice
     def save_game(self, game: SavedGame, before: str | None = None) -> SavedGame:
         """Keep a game, over an older state of the same id; gives it with its times set.
 
@@ -448,6 +461,7 @@ class Records:
         )
         return int(rows[0][0]), int(rows[0][1])
 
+    @twice
     def prune_games(self, before: float) -> int:
         """Delete the games without a move that nobody touched since (seconds since the epoch); how many."""
         with self._transaction() as connection:
@@ -455,9 +469,23 @@ class Records:
                 f"DELETE FROM games WHERE updated < ? AND NOT {_HAS_MOVES}", (before,)
             ).rowcount
 
+    @twice
     def delete_game(self, game_id: str) -> None:
         with self._transaction() as connection:
             connection.execute("DELETE FROM games WHERE id = ?", (game_id,))
+
+
+def contents(path: Path) -> tuple[str, str]:
+    """How many games and measurements a back-up has, as words."""
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            games, measurements = (
+                connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]
+                for table in ("games", "measurements")
+            )
+    except UNREADABLE:
+        return "damaged", "damaged"
+    return f"{games:,}", f"{measurements:,}"
 
 
 def key_of(record: Record) -> str:
@@ -517,10 +545,17 @@ def _rank(load: float | None, exclusive: int, taken: float, seconds: float | Non
 
 def _record(row: sqlite3.Row, columns: Iterable[str] = _RECORD_COLUMNS) -> Record:
     values = {name: row[name] for name in columns}
-    values["samples"] = tuple(Sample(*sample) for sample in json.loads(row["samples"]))
+    values["samples"] = _samples(row["samples"])
     values["verified"] = bool(row["verified"])
     values["exclusive"] = bool(values.get("exclusive", True))
     return Record(**values)
+
+
+def _samples(text: str) -> tuple[Sample, ...]:
+    try:
+        return tuple(Sample(*sample) for sample in json.loads(text))
+    except (ValueError, TypeError, RecursionError):  # bytes of the file changed
+        return ()
 
 
 def _game(row: sqlite3.Row) -> SavedGame:

@@ -331,6 +331,11 @@ class Leaf(NamedTuple):
     scopes: tuple[Scope, ...]
 
 
+def text_hash(text: str) -> str:
+    """The hash of the program whose canonical text this is: 24 hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
 @dataclass(frozen=True)
 class Program:
     """A kernel. Build one with ``parse`` or ``Program.make``, which put the buffers in canonical order."""
@@ -458,7 +463,7 @@ class Program:
     @derived
     def hash(self) -> str:
         """Stable content hash of the canonical text: the key of every cache and record."""
-        return hashlib.sha256(self.text.encode()).hexdigest()[:24]
+        return text_hash(self.text)
 
     def lean(self) -> Program:
         """This program with nothing derived but its hash: for those kept by the hundred."""

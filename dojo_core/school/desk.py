@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dojo_core.game import Game
+from dojo_core.measure.database import DatabaseFault
 from dojo_core.school.check import Unplayable, played
 from dojo_core.school.goals import Seen
 from dojo_core.school.lesson import TRY, Lesson, Step
@@ -177,7 +178,7 @@ class Desk:
                     return self.for_play(seat)
                 case kind if seat.view == "step":
                     self._at_step(seat, kind, at)
-        except Refused as refusal:
+        except (Refused, DatabaseFault) as refusal:
             seat.fault = str(refusal)
         return None
 

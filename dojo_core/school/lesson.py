@@ -30,7 +30,7 @@ TRY = "try "  # before a move of a solution that is refused, and is to be refuse
 LARGEST = 128 * 1024  # characters of a file
 MOST_STEPS = 40
 
-_FENCE = re.compile(r"```([a-z-]*)[ \t]*(.*?)\s*\Z")
+_FENCE = re.compile(r"```([a-z-]*)[ \t]*(.*)\Z")
 _ANSWER = re.compile(r"([-+]) (.+?)(?: :: (.+))?\Z")
 _LESSON_FACTS = ("kind", "about")
 _STEP_FACTS = ("policy", "gain", "measure")
@@ -186,7 +186,7 @@ def _sections(text: str) -> Iterator[_Raw]:
                 body.append(line)
             continue
         heading = re.match(r"(#{1,2}) (.+)", line)
-        opening = _FENCE.match(line)
+        opening = _FENCE.match(line.rstrip())
         if raw is None and line.strip() and (heading is None or heading[1] != "#"):
             raise TextError("the first line is no title", "Begin with: # What it teaches", number, 1, line)
         if (heading or opening) and raw is not None and any(each.strip() for each in prose):

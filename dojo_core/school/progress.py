@@ -6,11 +6,10 @@ A learner is a browser, known by a cookie; several processes may share the file.
 from __future__ import annotations
 
 import sqlite3
-import threading
 import time
 from pathlib import Path
 
-from dojo_core.measure.limits import BUSY_SECONDS
+from dojo_core.measure.database import Database
 from dojo_core.measure.places import data_directory
 
 _SCHEMA = """
@@ -29,25 +28,27 @@ CREATE TABLE IF NOT EXISTS places (
 """
 
 
-class Progress:
-    """Safe to share between threads. Close it when done."""
+class Progress(Database):
+    """Safe to share between threads. Close it when done. A damaged one is mended, as records are."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self.path = path if path is not None else data_directory() / "school.sqlite"
-        self._lock = threading.Lock()
-        self._connection = sqlite3.connect(
-            self.path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
-        )
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.executescript(_SCHEMA)
+    what = "records of progress"
 
-    def close(self) -> None:
-        with self._lock:
-            self._connection.close()
+    def __init__(self, path: Path | None = None, mends: bool = True) -> None:
+        super().__init__(path if path is not None else data_directory() / "school.sqlite", mends)
 
-    def _rows(self, query: str, *values: object) -> list[tuple[str, ...]]:
-        with self._lock:
-            return self._connection.execute(query, values).fetchall()
+    def _make(self, connection: sqlite3.Connection) -> None:
+        for statement in _SCHEMA.split(";"):
+            connection.execute(statement)
+
+    def _tables(self) -> dict[str, tuple[str, ...]]:
+        return {
+            "done": ("learner", "lesson", "step", "helped", "time"),
+            "games": ("learner", "lesson", "step", "game"),
+            "places": ("learner", "lesson", "step"),
+        }
+
+    def _rows(self, query: str, *values: object) -> list[sqlite3.Row]:
+        return self._ask(query, values)
 
     def done(self, learner: str) -> dict[tuple[str, str], bool]:
         """(lesson, step) of all that a learner has done; True where the solution was looked at."""

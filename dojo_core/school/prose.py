@@ -17,9 +17,10 @@ from dojo_core.program.expressions import TextError
 Span = list[str]
 Block = dict[str, Any]
 
+# What may stand between two signs excludes the sign that opens: no two attempts look at the same text.
 _INLINE = re.compile(
     r"`(?P<code>[^`]+)`|\*\*(?P<strong>[^*]+)\*\*|(?<![\w*])\*(?P<em>[^*\s][^*]*)\*(?![\w*])"
-    r"|\[(?P<words>[^\]]+)\]\((?P<address>[^)\s]+)\)"
+    r"|\[(?P<words>[^\[\]]+)\]\((?P<address>[^)\[\s]+)\)"
 )
 _PICTURE = re.compile(r"!\[(?P<alt>[^\]]*)\]\((?P<file>[^)\s]+)\)\Z")
 _TERM = re.compile(r"glossary\.md#([a-z0-9-]+)\Z")

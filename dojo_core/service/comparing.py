@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from dojo_core.bench.summary import summary
+from dojo_core.bounded_json import read_object
+from dojo_core.files import write_text
 from dojo_core.measure.machine import this_machine
 
 log = logging.getLogger(__name__)
@@ -173,8 +175,8 @@ class Comparisons:
             known = self._latest.get(path.name)
             if known is not None and known[0] == changed:
                 return known[1]
-            told = json.loads(path.read_text())
-            document: dict[str, Any] | None = told if isinstance(told, dict) and told.get("reports") else None
+            told = read_object(path.read_bytes(), nonfinite=True)
+            document = told if told.get("reports") else None
         except (OSError, ValueError):
             return None
         self._latest[path.name] = (changed, document)
@@ -237,7 +239,7 @@ class Comparisons:
 
     def _keep(self, made: Comparison) -> None:
         path = self.folder / f"{made.id}.json"
-        path.with_suffix(".new").write_text(json.dumps(made.document, indent=1) + "\n")
+        write_text(path.with_suffix(".new"), json.dumps(made.document, indent=1) + "\n")
         os.replace(path.with_suffix(".new"), path)
         for old in self.kept()[KEPT:]:
             old.unlink(missing_ok=True)

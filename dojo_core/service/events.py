@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from dojo_core.bounded_json import encodes
 from dojo_core.service.view import Json
 
 MOST_EVENTS = 200  # in one message
@@ -16,7 +17,7 @@ LARGEST = 2**53  # of an integer, as JavaScript has them
 
 def client_name(name: object) -> str:
     """The name that a page gives itself, cut to something small."""
-    return name[:40] if isinstance(name, str) else ""
+    return name[:40] if isinstance(name, str) and encodes(name) else ""
 
 
 def sound(events: object) -> Iterator[Json]:
@@ -32,7 +33,7 @@ def _is_sound(event: Json) -> bool:
     return (
         len(event) <= MOST_FIELDS
         and _whole(event.get("seq"))
-        and all(isinstance(name, str) and _plain(value) for name, value in event.items())
+        and all(isinstance(name, str) and encodes(name) and _plain(value) for name, value in event.items())
     )
 
 
@@ -55,6 +56,6 @@ def _scalar(value: object) -> bool:
         case float():
             return math.isfinite(value)
         case str():
-            return len(value) <= LONGEST
+            return len(value) <= LONGEST and encodes(value)
         case _:
             return False

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 from dojo_core.faults import program_fault
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, read_line
+from dojo_core.measure.database import DatabaseFault
 from dojo_core.ownership import may_claim, watching
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
@@ -190,9 +191,10 @@ class Games:
             raise
         except Exception as fault:
             log.exception("game %s is not saved", game.id)
+            why = f": {fault}" if isinstance(fault, DatabaseFault) else f" ({fault}): is the disk full?"
             raise Refused(
-                f"The game could not be saved ({fault}): is the disk full? Play goes on, and the next move "
-                "is saved together with this one."
+                f"The game could not be saved{why} Play goes on, and the next move is saved together with "
+                "this one."
             ) from fault
 
     def forget(self, game_id: str, owner: str) -> SavedText:

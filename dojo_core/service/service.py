@@ -15,6 +15,7 @@ from typing import Any
 from dojo_core.faults import shortened, text_fault
 from dojo_core.game import Game, GameFull
 from dojo_core.measure.conditions import UNKNOWN, Conditions
+from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.moves import IllegalMove, MoveSyntax, why
 from dojo_core.moves.notation import parse_move
@@ -269,7 +270,7 @@ class Service:
                     self._apply(player, client, event)
                 except TextError as fault:
                     self._tell(player, text_fault(fault), client)
-                except (Refused, IllegalMove, MoveSyntax, GameFull) as refusal:
+                except (Refused, IllegalMove, MoveSyntax, GameFull, DatabaseFault) as refusal:
                     if isinstance(refusal, IllegalMove):
                         player.refused = (" ".join(str(event.get("move", "")).split()), str(refusal))
                     self._tell(player, shortened(str(refusal)), client)

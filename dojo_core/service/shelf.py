@@ -6,7 +6,6 @@ claim becomes a record by being replayed through the legality checks and measure
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
@@ -14,6 +13,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from io import BytesIO
 from itertools import islice, product
 from typing import Any
 
@@ -21,12 +21,13 @@ from dojo_core import kernels
 from dojo_core.bench.baselines import BASELINES
 from dojo_core.bench.roofline import Question, known
 from dojo_core.bench.summary import settled
+from dojo_core.bounded_json import read_object
 from dojo_core.export import Choice, NotExported, library, of_game, zipped
 from dojo_core.faults import program_fault, text_fault
 from dojo_core.game import Entry, Game, GameFull
 from dojo_core.line import recorded_lines
 from dojo_core.measure.catalogue import Board, Catalogue, Row, TakenOut, Wanted
-from dojo_core.measure.exchange import NoRecord, Taken, from_line, to_line
+from dojo_core.measure.exchange import PACKED, NoRecord, Taken, file_lines, take_in, to_line
 from dojo_core.measure.machine import Machine, this_machine
 from dojo_core.measure.measurement import Workload, seconds_text
 from dojo_core.measure.records import Record, SavedGame
@@ -50,7 +51,6 @@ from dojo_core.targets.origins import origins
 
 log = logging.getLogger(__name__)
 
-PACKED = b"\x1f\x8b"  # how a file of gzip begins
 LARGEST_GAME = 512 * 1024  # bytes of a .dojo file
 LARGEST_RECORDS = 16 << 20  # bytes of a file of records
 RECORDS_OFFERED = 8  # of the fastest, to be compared
@@ -298,18 +298,12 @@ class Shelf:
 
     def take_in(self, name: str, data: bytes, owner: str) -> Imported:
         """A file from elsewhere: a game, a line, a program, or records as JSON lines. Raises Refused."""
-        if data.startswith(PACKED):
-            raise Refused(
-                f"{_short(name)} is packed: unpack it first, or import it with dojo records-import."
-            )
+        if data.startswith(PACKED) or data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+            return self._take_records(name, data)
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise Refused(f"{_short(name)} is no text: give a .dojo file, or JSON lines.") from None
-        if text.lstrip().startswith("{"):
-            if len(data) > LARGEST_RECORDS:
-                raise Refused(f"{_short(name)} is larger than 16 MB: import it with dojo records-import.")
-            return self._take_records(text)
         if len(data) > LARGEST_GAME:
             raise Refused(f"{_short(name)} is larger than 512 KB: no game is. Nothing was taken in.")
         try:
@@ -330,25 +324,17 @@ class Shelf:
         if value is not None and game is not None:
             self.catalogue.save_game(replace(game, text=f"{game.text}{CLAIM}{value:.4f}×\n"))
 
-    def _take_records(self, text: str) -> Imported:
-        """Measurements from elsewhere: none is verified before it was measured here."""
-        new = count = 0
-        kept: list[Record] = []
-        trouble = ""
-        for number, line in enumerate(text.splitlines(), 1):
-            if not line.strip():
-                continue
-            try:
-                record = from_line(line, number)
-            except NoRecord as fault:
-                trouble = f" {fault}"
-                break
-            count += 1
-            kept.append(replace(record, verified=False))
-        new = self.catalogue.add_all(kept)
-        told = f"{new} new record{'' if new == 1 else 's'}, {count - new} known already."
-        note = " Their times are claims until they are replayed and measured here." if new else ""
-        return Imported(told + note + trouble, taken=Taken(new, count - new))
+    def _take_records(self, name: str, data: bytes) -> Imported:
+        """Measurements from elsewhere: none is verified before it was measured here. Raises Refused."""
+        if len(data) > LARGEST_RECORDS:
+            raise Refused(f"{_short(name)} is larger than 16 MB: import it with dojo records-import.")
+        try:
+            taken = take_in(self.catalogue, file_lines(BytesIO(data)), claims=True)
+        except NoRecord as fault:
+            raise Refused(f"{_short(name)}: {fault}") from None
+        told = f"{taken.new} new record{'' if taken.new == 1 else 's'}, {taken.known} known already."
+        note = " Their times are claims until they are replayed and measured here." if taken.new else ""
+        return Imported(told + note, taken=taken)
 
     # ------------------------------------------------------------------ measuring claims
 
@@ -514,7 +500,7 @@ def _summary(details: str) -> str:
     """The line about a machine or a GPU from its JSON; empty where it is of another form."""
     for kind in (Machine, Gpu):
         try:
-            told = json.loads(details)
+            told = read_object(details)
             return kind(**told).summary[:120]
         except (ValueError, TypeError, AttributeError, IndexError):
             continue

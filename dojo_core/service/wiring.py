@@ -286,6 +286,7 @@ def open_service(lines: Path, advise: Advise | None = None, local: bool = False)
     home = data_directory()
     start_log(home)
     records = Records(home / "records.sqlite")
+    records.keep_backup()
     records.prune_games(time.time() - EMPTY_GAMES_SECONDS)
     store, library = RecordStore(records), KernelLibrary()
     return Service(

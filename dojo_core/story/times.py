@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
 
+from dojo_core.bounded_json import read_object
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.program.expressions import TextError
@@ -37,7 +37,7 @@ class Times:
 def read_times(text: str) -> Times:
     """Times as they were kept. Raises TextError."""
     try:
-        known: dict[str, Any] = json.loads(text)
+        known = read_object(text)
         seconds = tuple(None if s is None else float(s) for s in known["seconds"])
         return Times(str(known["machine"]), str(known["date"]), int(known["rounds"]), seconds)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -40,6 +40,7 @@ body:has([data-test-connection-state]:not([data-test-connection-state="CONNECTED
 def the_desk() -> Desk:
     """Made at the first visit: it reads every lesson."""
     progress = Progress()
+    progress.keep_backup()
     atexit.register(progress.close)
     desk = Desk(the_service(), open_school(), progress)
     desk.stamp = stamp()

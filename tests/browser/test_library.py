@@ -77,7 +77,9 @@ def test_what_is_imported_is_a_claim_and_a_broken_file_a_sentence(library: Any, 
     }
     long = ["x" * 5_000] * 400  # two megabytes
     files["d.dojo"] = "\n".join(["dojo game 1", *long])
-    others = [record(1e-6, "parallelize m@0", time=n, message=words) for n, words in enumerate(long, 1)]
+    others = [
+        record(1e-6, "parallelize m@0", time=1.7e9 + n, message=words) for n, words in enumerate(long, 1)
+    ]
     files["e.jsonl"] = "\n".join(map(to_line, others))
     for name, text in files.items():
         (tmp_path / name).write_text(text)

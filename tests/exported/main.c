@@ -1,9 +1,12 @@
-/* Links with an exported library and nothing else: results, statuses, levels, and two threads at once. */
+/* Links with an exported library and nothing else: results, statuses, levels, two threads at once, forks. */
+#define _DEFAULT_SOURCE
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "kept.h"
 
@@ -59,6 +62,25 @@ static void pair(void) {
     CHECK(strstr(kept_message(KEPT_OVERLAP), "overlaps") != NULL);
 }
 
+/* After a call a process forks: both sides call again, and so does a child of the child. */
+static void forks(int depth) {
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        alarm(60); /* it would wait for threads that it does not have */
+        softmax();
+        CHECK(kept_softmax_64x64(x, y[0], NULL) == KEPT_OK);
+        CHECK(memcmp(y[0], y[1], sizeof y[0]) == 0);
+        if (depth) forks(depth - 1);
+        _exit(0);
+    }
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    CHECK(kept_softmax_64x64(x, y[0], NULL) == KEPT_OK);
+    CHECK(memcmp(y[0], y[1], sizeof y[0]) == 0);
+}
+
 int main(void) {
     for (int i = 0; i < ROWS; ++i) {
         double sum = 0;
@@ -85,6 +107,9 @@ int main(void) {
     CHECK(tried > 0);
     CHECK(kept_use_level("abacus") == -1);
     CHECK(kept_use_level(NULL) == 0);
+    CHECK(kept_softmax_64x64(x, y[0], NULL) == KEPT_OK);
+    forks(1);
+    forks(0);
     printf("%s of %d levels\n", kept_level(), tried);
     return 0;
 }

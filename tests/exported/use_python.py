@@ -1,5 +1,6 @@
 """Run by a test with the exported package on the path and nothing of the Dojo: NumPy, then PyTorch."""
 
+import multiprocessing
 import sys
 
 import kept
@@ -65,6 +66,12 @@ refused(ValueError, "out takes y of softmax, float32 [64, 64], not", lambda: kep
 refused(ValueError, "must be dense", lambda: kept.softmax(x, out=np.empty((64, 128), np.float32)[:, ::2]))
 refused(ValueError, "pair has 2 outputs, and out has 1", lambda: kept.pair(x[:6, :32], lam, out=[halves]))
 
+# a process that forked after a call calls again, and gets the same
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    for result in pool.map_async(kept.softmax, [x, x, x]).get(timeout=60):
+        np.testing.assert_array_equal(result, out)
+np.testing.assert_array_equal(kept.softmax(x), out)
+
 # PyTorch
 tensor = torch.from_numpy(x)
 wanted = torch.softmax(tensor, -1)
@@ -106,3 +113,11 @@ refused(
     NotImplementedError, "kept::softmax has no gradient", lambda: torch_ops.softmax(learning).sum().backward()
 )
 print(best, "of", len(tried), "levels")
+
+# the workers of a DataLoader are forked after a call
+rows = torch.utils.data.DataLoader(
+    [tensor] * 3, batch_size=None, num_workers=2, timeout=60,
+    multiprocessing_context="fork", collate_fn=torch_ops.softmax,
+)  # fmt: skip
+for result in rows:
+    torch.testing.assert_close(result, wanted)

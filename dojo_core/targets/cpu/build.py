@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from dojo_core.files import write_text
 from dojo_core.measure import leash, sealed
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import (
@@ -214,7 +215,7 @@ def compile_source(
 ) -> CompileError | None:
     """Compile ``source``, C unless the options say otherwise, to ``folder/output``. What the compiler said
     where that fails."""
-    (folder / "kernels.c").write_text(source)
+    write_text(folder / "kernels.c", source)
     command = [compiler(), "-std=gnu11", *compiler_flags(), *options, "kernels.c", "-o", output]
     status, text = run_leashed(command, folder, timeout)
     if status == 0:

@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
+from dojo_core.bounded_json import read_object
+from dojo_core.files import write_text
 from dojo_core.measure import sealed
 from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
 from dojo_core.measure.places import cache_directory
@@ -113,7 +115,7 @@ def feedback(
     kept = sealed.folder(cache_directory() / "objects") / f"{key}.json"
     contents = sealed.read(kept)
     if contents is not None:
-        held = json.loads(bytes(contents))
+        held = read_object(bytes(contents))
         return Feedback(held["architecture"], held["tool"], tuple(KernelReport(**k) for k in held["kernels"]))
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix="build-") as name:
         folder = Path(name)
@@ -192,7 +194,7 @@ def _compile(
     more: Sequence[str] = (),
 ) -> tuple[int | None, str]:
     """Compile to ``folder/kernels.cubin``: (the compiler's status, its log with ptxas' report)."""
-    (folder / "kernels.cu").write_text(code.text)
+    write_text(folder / "kernels.cu", code.text)
     fuse = [*more, "--fmad=false"] if code.strict else more
     if chosen.nvcc:
         flags = ["-std=c++17", f"-arch={architecture}", "-cubin", "-Xptxas", "-v", *fuse]

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from dojo_core.files import write_text
 from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
 from dojo_core.measure.places import cache_directory
 from dojo_core.targets.assembly import Assembly, linked
@@ -60,7 +61,7 @@ def _compiled(clang: str, code: GpuCode, architecture: str, timeout: float, more
     """The assembly's text. Raises ValueError with what the compiler said."""
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="hip-") as name:
         folder = Path(name)
-        (folder / "kernels.hip").write_text(code.text)
+        write_text(folder / "kernels.hip", code.text)
         device = [
             "-x",
             "hip",
