@@ -394,3 +394,44 @@ def test_a_gpus_maximum_is_the_same(dialect):
     got, fault = emulate(generate_gpu(program, "strict", dialect), {"x": zeros()})
     assert not fault
     np.testing.assert_array_equal(got["y"], interpret(program, {"x": zeros()})["y"])
+
+
+def folded(accumulate: str, first: int) -> str:
+    return f"""kernel folded
+in x
+out y
+x f32 [4] heap
+y f32 [] heap
+y[] = {first}
+4 y[] {accumulate} x[{{0}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "terms", "in_order", "in_halves"),
+    [
+        (folded("+=", 0), [np.inf, 1, -3e38, 2], np.inf, np.inf),
+        (folded("+=", 0), [-3e38, -3e38, np.inf, 1], np.nan, np.inf),
+        (folded("+=", 0), [3e38, 3e38, -3e38, -3e38], np.inf, 0),
+        (folded("*=", 1), [1e-30, 1e-30, 1e30, 1e30], 0, 1),
+        (folded("*=", 1), [1e-30, 1e-30, 1e30, np.inf], np.nan, np.inf),
+        (folded("*=", 1), [2, np.nan, 0, np.inf], np.nan, np.nan),
+    ],
+)
+def test_what_overflows_or_underflows_on_the_way_hangs_on_the_order_that_reassoc_frees(
+    text, terms, in_order, in_halves
+):
+    program = parse(text)
+    # every second term, then the others: 0 and 2, 1 and 3
+    moves = ["split_scope y#1@0 2", "interchange y#1@0", "split_reduction y#1@0 p"]
+    for policy, played, expected in (("strict", [], in_order), ("reassoc", moves, in_halves)):
+        for move in played:
+            program = apply(program, move, policy=policy)
+        got = run_program(program, {"x": np.array(terms, np.float32)}, policy)["y"]
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_a_double_goes_to_a_half_by_way_of_single_precision():
+    program = parse("kernel h\nin x\nout y\nx f64 [1] heap\ny f16 [1] heap\n1 y[{0}] = f16(x[{0}])\n")
+    inputs = {"x": np.array([1 + 2.0**-11 + 2.0**-40])}  # rounded once it would be 1 + 2**-10
+    assert run_program(program, inputs)["y"] == interpret(program, inputs)["y"] == 1

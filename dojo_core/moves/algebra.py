@@ -38,7 +38,7 @@ class UseReciprocal(Transformation):
         | 16 y[{0},{1}] = e[{0},{1}]*r[{0}]
 
     Promises the quotient with one rounding more, for a zero or an infinite c too. Promises nothing where 1/c
-    overflows or is denormal, in f32 for c below 2^-128 or above 2^126.
+    overflows or is denormal, in f32 for c of 2^-128 or less or above 2^126.
 
     Legal iff
       1. the policy is algebraic;

@@ -266,9 +266,10 @@ class ExpandMoment(_OnePass):
     term is negative, so nothing cancels, and no single element decides. The mean is taken in two steps, the
     second of which adds what the first is off by. A block that fits a cache is fetched from memory once.
 
-    Promises what a sum in another order does, for every u and wherever an outlier stands: as exact where the
-    mean is large against the deviation, infinite where squares overflow. Promises nothing for a block that
-    holds an infinity: its mean is no number.
+    Promises what a sum in another order does, for every u and wherever an outlier stands; infinite where
+    squares overflow. Where the mean is large against the deviation, one block is as exact as the two passes;
+    each of several is off by the rounding of its mean, for twice its distance from u. Promises nothing for a
+    block that holds an infinity, or whose mean overflows: its mean is no number.
 
     Legal iff
       1. the policy is algebraic;
@@ -356,8 +357,8 @@ class OnlineRescale(_OnePass):
     The sum about the running maximum is scaled each time that it grows, and at the end from the maximum
     found to m, whatever m is. The maximum begins at the lowest finite number, so elements may be -inf.
 
-    Promises what a sum in another order does, for every m and wherever the maximum stands, with two roundings
-    more for each time that it grows. Promises nothing for elements that are plus infinity.
+    Promises what a sum in another order does, for every m but minus infinity and wherever the maximum stands,
+    with two roundings more for each time that it grows. Promises nothing for elements that are plus infinity.
 
     Legal iff
       1. the policy is algebraic;
