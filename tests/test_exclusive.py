@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 from agents.cli import app
 from dojo_core.measure import exclusive
+from dojo_core.measure.alone import measured_alone
 from dojo_core.measure.conditions import Conditions
-from dojo_core.measure.exclusive import announcer, compiling, measured_alone, measuring, waiting
+from dojo_core.measure.exclusive import announcer, compiling, measuring, waiting
 from dojo_core.measure.measurement import Measurement
 from dojo_core.measure.records import Records
 

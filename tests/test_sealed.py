@@ -14,7 +14,7 @@ import pytest
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.measure import sealed
-from dojo_core.measure.exclusive import measured_alone
+from dojo_core.measure.alone import measured_alone
 from dojo_core.measure.limits import USUAL_SEED
 from dojo_core.measure.measurement import Workload
 from dojo_core.measure.measurer import Measurer

@@ -39,7 +39,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dojo_core.measure.holders import (
     BESIDE,
@@ -55,7 +55,6 @@ from dojo_core.measure.holders import (
     holders,
     unknown_holder,
 )
-from dojo_core.measure.measurement import Measurement
 
 log = logging.getLogger(__name__)
 
@@ -325,24 +324,6 @@ def measuring(cancelled: Callable[[], bool] | None = None, clock: str = CPU) -> 
     """Hold a clock alone: no compiler and no other measurement runs meanwhile, unless ``Claim.alone`` denies
     that in the end. ``clock``: the CPU's, or the name of a GPU's (letters, digits and hyphens)."""
     return _claimed(False, clock, cancelled)
-
-
-def measured_alone(
-    take: Callable[[], Measurement], cancelled: Callable[[], bool] | None = None, clock: str = CPU
-) -> Measurement | None:
-    """A measurement under the lock, whose conditions say whether that held; None where ``cancelled`` said so.
-
-    Taken once more where it was passed over or disturbed meanwhile.
-    """
-    for _ in range(2):
-        with measuring(cancelled, clock) as claim:
-            if not claim:
-                return None
-            outcome = take()
-            alone = claim.alone()
-        if alone or claim.beside:
-            break
-    return replace(outcome, conditions=replace(outcome.conditions, exclusive=alone))
 
 
 # ---------------------------------------------------------------------- what people are told

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from dojo_core.measure import evidence
+from dojo_core.measure.alone import measured_alone
 from dojo_core.measure.conditions import AGAIN_SECONDS, UNKNOWN, stands, worth
-from dojo_core.measure.exclusive import compiling, measured_alone, measuring
+from dojo_core.measure.exclusive import compiling, measuring
 from dojo_core.measure.judging import hastened
 from dojo_core.measure.limits import (
     BATCH_KERNELS,

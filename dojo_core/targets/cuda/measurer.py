@@ -19,7 +19,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from typing import Any
 
-from dojo_core.measure.exclusive import measured_alone, measuring
+from dojo_core.measure.alone import measured_alone
+from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.limits import PREPARE_SECONDS, USUAL_SEED
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import KEPT, SETTLED, Effort, Measurement, Origin, Workload
