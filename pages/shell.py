@@ -203,6 +203,13 @@ def tell_of_waiting(key: str) -> None:
         wait.measure_anyway()
 
 
+def _browser() -> str | None:
+    """What tells this browser from others; None behind a login, where the account does."""
+    if st.session_state.get("account"):
+        return None
+    return browser_mark(secret_in(st.context.cookies))
+
+
 def _bar(current: str, drawn: dict[str, Any]) -> None:
     st.session_state["pages"] = drawn
     service = the_service()
@@ -230,7 +237,7 @@ def _bar(current: str, drawn: dict[str, Any]) -> None:
                     for entry in existing()
                 ],
                 "current": current,
-                "browser": None if st.session_state.account else browser_mark(secret_in(st.context.cookies)),
+                "browser": _browser(),
                 "game": "" if game is None or current == "play" else game.title,
                 "game_id": "" if game is None else game.id,
                 "machine": this_machine().summary,

@@ -238,18 +238,20 @@ class ExpandMoment(_OnePass):
 
     Before::
 
-        d f32 [8, 16, 64] heap
-        8 16 64 d[{0},{1},{2}] = x[{0},{1},{2}] - u[{0}]
-        8 v[{0}] = 0
-        | 16 64 v[{0}] += d[{0},{1},{2}]*d[{0},{1},{2}]
-        8 y[{0}] = v[{0}]
+        x f32 [2, 4, 64] heap
+        d f32 [2, 4, 64] heap
+        2 4 64 d[{0},{1},{2}] = x[{0},{1},{2}] - u[{0}]
+        2 v[{0}] = 0
+        | 4 64 v[{0}] += d[{0},{1},{2}]*d[{0},{1},{2}]
+        2 y[{0}] = v[{0}]
 
     After ``expand_moment v#1@2 o``::
 
-        d f32 [8, 16, 64] heap
-        8 16 64 d[{0},{1},{2}] = x[{0},{1},{2}] - u[{0}]
-        8 v[{0}] = 0
-        | 16 o[{0},{1}] = 0
+        x f32 [2, 4, 64] heap
+        d f32 [2, 4, 64] heap
+        2 4 64 d[{0},{1},{2}] = x[{0},{1},{2}] - u[{0}]
+        2 v[{0}] = 0
+        | 4 o[{0},{1}] = 0
         | | 64 o[{0},{1}] += x[{0},{1},{2}]*0.015625
         | | ot[{0},{1}] = 0
         | | 64 oe[{0},{1},{2}] = x[{0},{1},{2}] - o[{0},{1}]
@@ -260,7 +262,7 @@ class ExpandMoment(_OnePass):
         | | ow[{0},{1}] = o[{0},{1}] - u[{0}]
         | | ow[{0},{1}] = ow[{0},{1}]*ow[{0},{1}]
         | | v[{0}] += ow[{0},{1}]*64
-        8 y[{0}] = v[{0}]
+        2 y[{0}] = v[{0}]
 
     The sum of (x-u)² over a block of n is that of (x-m)² plus n(m-u)², with m the block's mean and any u. No
     term is negative, so nothing cancels, and no single element decides. The mean is taken in two steps, the
