@@ -102,7 +102,7 @@ def compare(program, rng, most):
 @pytest.mark.parametrize("seed", range(12))
 def test_both_judges_agree_on_random_programs(seed):
     rng = random.Random(f"isl {seed}")
-    assert sum(compare(random_program(rng), rng, 60) for _ in range(4)) > 50
+    assert sum(compare(random_program(rng), rng, 60) for _ in range(4)) > 30
 
 
 @pytest.mark.parametrize("name", kernels.names())

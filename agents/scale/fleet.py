@@ -246,7 +246,7 @@ def _lost() -> tuple[type[BaseException], ...]:
 
 def _machines(info: Mapping[str, Any]) -> dict[str, int]:
     count: Counter[str] = Counter()
-    for worker in info["workers"].values():
+    for worker in info.get("workers", {}).values():  # nothing is told while the client connects anew
         count.update(name.removeprefix(MACHINE) for name in worker["resources"] if name.startswith(MACHINE))
     return dict(count)
 
