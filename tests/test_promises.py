@@ -435,3 +435,23 @@ def test_a_double_goes_to_a_half_by_way_of_single_precision():
     program = parse("kernel h\nin x\nout y\nx f64 [1] heap\ny f16 [1] heap\n1 y[{0}] = f16(x[{0}])\n")
     inputs = {"x": np.array([1 + 2.0**-11 + 2.0**-40])}  # rounded once it would be 1 + 2**-10
     assert run_program(program, inputs)["y"] == interpret(program, inputs)["y"] == 1
+
+
+@pytest.mark.parametrize("order", ["t[{0}]*x[{0},{1}]", "x[{0},{1}]*t[{0}]"])
+def test_a_factor_that_all_terms_have_is_multiplied_into_each(order):
+    program = parse(
+        f"""kernel factor
+in x, t
+out s
+x f64 [3, 4] heap
+t f64 [3] heap
+s f64 [3] heap
+3 s[{{0}}] = 0
+3 4 s[{{0}}] += {order}
+"""
+    )
+    x = np.array([[1, -1, -1, -1], [1e308, 1e308, 1e308, 1], [-1, -1, -1, -1]])
+    inputs = {"x": x, "t": np.array([np.inf, 1e-10, np.inf])}
+    expected = [np.nan, 3e298, -np.inf]
+    np.testing.assert_allclose(interpret(program, inputs)["s"], expected)
+    np.testing.assert_allclose(run_program(program, inputs)["s"], expected)

@@ -1045,3 +1045,10 @@ def test_marks_are_judged_anew_where_only_a_buffer_differs():
     assert all(a is b for a, b in zip(edited.body, program.body, strict=True)), "the scopes are the same"
     fault = mark_fault(edited, WIDE, "reassoc")
     assert fault is not None and fault.code == "vector-stride"
+
+
+def test_a_pad_beyond_the_limit_is_not_said_to_add_nothing():
+    program = program_of(APART, XTY)
+    for move in ("pad_scope t@0 999999999999 guard", "pad_dim t 0 2147483648"):
+        sentence = why(program, move).sentence
+        assert "is beyond the limit of 2147483647" in sentence and "adds none" not in sentence

@@ -7,7 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dojo_core.targets.cpu.limits import cpu
+from dojo_core.targets.cpu import vecmath
+from dojo_core.targets.cpu.limits import cpu, features
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, preamble
 from tests.compiled import aligned, load
 
@@ -191,3 +192,39 @@ def test_the_preamble_compiles_for_lesser_machines(sizes, machine, tmp_path):
     ]
     done = subprocess.run([*command, "-o", "/dev/null"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif("avx2" not in features(), reason="this machine has no AVX2")
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_wide_vectors_round_once_on_a_machine_of_narrower_ones(element, tmp_path, monkeypatch):
+    # As where C that was exported on a machine with AVX-512 is compiled on one with AVX2.
+    import subprocess
+
+    monkeypatch.setattr(vecmath, "features", frozenset)
+    lanes, kind = (16, np.float32) if element == "f32" else (8, np.float64)
+    one, wide = (
+        f"void {name}({element} *y, {element} *a, {element} *b, {element} *c)"
+        f" {{ for (int k = 0; k < 4096; k += {step}) {function}; }}\n"
+        for name, step, function in (
+            ("one", 1, f"y[k] = {element}_fma(a[k], b[k], c[k])"),
+            (
+                "wide",
+                lanes,
+                f"{element}x{lanes}_store(y + k, {element}x{lanes}_fma("
+                + ", ".join(f"{element}x{lanes}_load({x} + k)" for x in "abc")
+                + "))",
+            ),
+        )
+    )
+    (tmp_path / "wide.c").write_text(vecmath.preamble.__wrapped__((64, 32, 16)) + one + wide)
+    command = ["gcc", "-std=gnu11", "-O2", "-march=haswell", "-ffp-contract=off", "-w"]
+    subprocess.run(
+        [*command, "-fPIC", "-shared", "-o", tmp_path / "wide.so", tmp_path / "wide.c"], check=True
+    )
+    library = ctypes.CDLL(str(tmp_path / "wide.so"))
+    terms = [np.random.default_rng(n).standard_normal(4096).astype(kind) for n in range(3)]
+    results = [np.empty(4096, kind) for _ in range(2)]
+    for function, result in zip((library.one, library.wide), results, strict=True):
+        function(*(ctypes.c_void_p(array.ctypes.data) for array in (result, *terms)))
+    np.testing.assert_array_equal(*results)
+    assert (results[0] != terms[0] * terms[1] + terms[2]).any(), "one rounding, not two"

@@ -162,9 +162,10 @@ class PadDim(_LayoutMove):
         if refusal is not None:
             return refusal
         if size <= buffer.dims[k].size or size >= 2**31:
+            beyond = "adds none" if size < 2**31 else f"is beyond the limit of {2**31 - 1}"
             return structural(
                 "pad-size",
-                f"Dimension {k} of {buffer.name} has {buffer.dims[k].size} cells; {size} adds none.",
+                f"Dimension {k} of {buffer.name} has {buffer.dims[k].size} cells; {size} {beyond}.",
             )
         edit = Edit(lambda: _resized(program, buffer, k, size), roots_of(program, buffer))
         return edit if size <= 2 * buffer.dims[k].size else edit.make()

@@ -140,7 +140,8 @@ class PadScope(OnScope):
         assert isinstance(size, int)
         path, scope, _ = scope_at(program, place)
         if not scope.size < size <= LARGEST_SCOPE:  # 1
-            return structural("pad-size", f"{place} has {scope.size} iterations; {size} adds none.", path)
+            beyond = "adds none" if size <= scope.size else f"is beyond the limit of {LARGEST_SCOPE}"
+            return structural("pad-size", f"{place} has {scope.size} iterations; {size} {beyond}.", path)
         refusal = marked_refusal(scope, place, path)  # 2
         if refusal is not None:
             return refusal
@@ -232,7 +233,9 @@ class UnpadScope(OnScope):
         path, scope, _ = scope_at(program, place)
         if not 0 < size < scope.size:  # 1
             return structural(
-                "pad-size", f"{place} has {scope.size} iterations: {size} leaves out none.", path
+                "pad-size",
+                f"{place} has {scope.size} iterations: {size} leaves {'out none' if size else 'none'}.",
+                path,
             )
         refusal = marked_refusal(scope, place, path) or _harmless(program, path, scope, size)  # 2, 3
         if refusal is not None:

@@ -149,11 +149,23 @@ class _Logical:
             return False
         dtypes = [self.meaning.dtypes[a.array] for a in (op.target, *op.reads)]
         if dtypes[0] in FLOATS:
+            if self._is_factored(op, ranges):
+                return False
             begun = self._view(op.target, ranges)
             return not (np.signbit(begun) & (begun == 0)).any()  # what is added to -0 may leave it so
         # Sums that float64 holds exactly: those of bytes, up to 2**37 terms.
         largest = [max(-low, high) for low, high in map(extremes, dtypes[1:])]
         return dtypes[0] != "bool" and math.prod(largest) * self.terms <= _WHOLE
+
+    def _is_factored(self, op: Op, ranges: Sequence[tuple[int, int]]) -> bool:
+        """Does the sum go along one operand alone? numpy would sum that one before it multiplies, and an
+        infinite factor would be of no sign's opposite, a sum overflow that has no large term."""
+        for depth, (begin, end) in enumerate(ranges):
+            if end - begin > 1 and not any(form.uses(depth) for form in op.target.index):
+                first, second = (any(form.uses(depth) for form in read.index) for read in op.reads)
+                if first != second:
+                    return True
+        return False
 
     def _view(self, access: Access, ranges: Sequence[tuple[int, int]]) -> Array:
         """The cells of an access over all iterators, one axis each, without a copy (stride 0: one cell)."""

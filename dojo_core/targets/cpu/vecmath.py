@@ -302,7 +302,9 @@ def _vector_float(element: str, lanes: int) -> str:
         fused, test = f"return __builtin_ia32_vfmadd{p}512_mask(a, b, c, -1, 4);", "__AVX512F__"
     else:
         fused, test = f"return __builtin_ia32_vfmadd{p}{legacy}(a, b, c);", "__FMA__"
-    text += f"{head}fma({name} a, {name} b, {name} c) {{\n" + _x86(test, fused, "return a * b + c;") + "}\n"
+    # A machine whose vectors are narrower, or clang, which has no such builtin, rounds once all the same.
+    plain = f"\n#ifdef __FMA__\n    {_fused(element, lanes)}\n#else\n    return a * b + c;\n#endif"
+    text += f"{head}fma({name} a, {name} b, {name} c) {{\n" + _x86(test, fused, plain) + "}\n"
     text += (
         f"{head}select({integers} chosen, {name} a, {name} b) {{\n"
         f"    return ({name})((({integers})a & chosen) | (({integers})b & ~chosen));\n}}\n"
@@ -356,6 +358,22 @@ def _vector_float(element: str, lanes: int) -> str:
     filled = _fill(templates, name, element, integers, f"{name}_splat")
     text += filled if element == "f32" else _double(filled)
     return text + float_bounds(name, element) + wide_integers(element, lanes)
+
+
+def _fused(element: str, lanes: int) -> str:
+    """A multiply-add of vectors by those of their halves, or lane by lane."""
+    name, half = f"{element}x{lanes}", lanes // 2
+    if half * DTYPE_BYTES[element] < 16:
+        each = ", ".join(f"{element}_fma(a[{k}], b[{k}], c[{k}])" for k in range(lanes))
+        return f"return ({name}){{{each}}};"
+
+    def part(first: int) -> str:
+        chosen = ", ".join(str(first + k) for k in range(half))
+        parts = ", ".join(f"__builtin_shufflevector({x}, {x}, {chosen})" for x in "abc")
+        return f"{element}x{half}_fma({parts})"
+
+    whole = ", ".join(map(str, range(lanes)))
+    return f"return __builtin_shufflevector({part(0)}, {part(half)}, {whole});"
 
 
 def _ordered_extremes(name: str, integers: str, element: str, size: int) -> str:
