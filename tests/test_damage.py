@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -224,15 +226,30 @@ def test_a_full_disk_says_so_and_nothing_is_half_kept(path: Path) -> None:
         records.save_game(SavedGame("small", "ann", "softmax", "t", "x"))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_file_that_may_not_be_written(path: Path) -> None:
-    path.chmod(0o400)
-    path.parent.chmod(0o500)
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """As nobody, where this is root, who may write everywhere."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
     try:
-        with pytest.raises(DatabaseFault, match="may not be written"):
-            Records(path)
+        yield
     finally:
-        path.parent.chmod(0o700)
+        os.seteuid(0)
+
+
+def test_a_file_that_may_not_be_written(path: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        copy = Path(shutil.copy(path, folder))
+        copy.chmod(0o444)
+        folder.chmod(0o555)
+        try:
+            with without_rights(), pytest.raises(DatabaseFault, match="may not be written"):
+                Records(copy)
+        finally:
+            folder.chmod(0o700)
 
 
 def test_anothers_damaged_database_is_left_as_it_is(path: Path, tmp_path: Path) -> None:

@@ -161,3 +161,21 @@ def test_padding_may_be_read_where_no_output_depends_on_it():
     summed = PADDED.replace("54 y[{0}] = u[{0}]", "54 y[{0}] = 0\n| 56 y[{0}] += u[{1}]")
     fault = definition_fault(parse(summed))
     assert fault.code == "undefined" and fault.witness.instances[0][1] == (54,)
+
+
+def test_what_is_not_set_may_be_copied_where_the_copy_is_written_over():
+    text = """kernel k
+in x
+out y
+x f32 [4] heap
+y f32 [] heap
+t f32 [2, 6] heap
+2 6 t[{0},{1}] = 0 if {1} >= 2
+| 4 3 t[{0},{1}+{2}] += x[{1}]
+y[] = t[1,2]
+"""
+    staged = apply(parse(text), "stage_write t t@0 tt")
+    assert "2 6 tt[{0},{1}] = t[{0},{1}]" in staged.text
+    assert definition_fault(staged) is None
+    lost = parse(staged.text.replace("y[] = t[1,2]", "y[] = t[1,1]"))
+    assert definition_fault(lost).code == "undefined"

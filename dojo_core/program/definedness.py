@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,9 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import shared_depth
 from dojo_core.program.dependence import System, Touch, touches
 from dojo_core.program.integers import divided
+from dojo_core.program.interpret import interpret
 from dojo_core.program.tables import Index, Indirect, affine, plus
-from dojo_core.program.tree import Access, Comparison, Program, Scope
+from dojo_core.program.tree import Access, Comparison, Node, Number, Program, Scope
 
 POINTS = 2**24  # instances of an access, and cells, that are gone through: some tenths of a second
 ORDERED = 2**22  # where it matters too when a cell was written first
@@ -27,6 +28,7 @@ _CHUNK = 2**20
 _MANY = 2**16  # before they are gone through, the corners are tried
 _FEW = 2**12  # cells that are gone through as they are
 _NEVER = 2**62
+RUN = 2**16  # instances of operations that are run, one by one in the worst case
 _PASSES = 64  # backwards over the program, to see what its outputs depend on
 
 Integers = npt.NDArray[np.int64]
@@ -74,6 +76,27 @@ def first_unset(
     if served.all():
         return None
     return wanted.values(int(served.argmin()), len(read.leaf.scopes))
+
+
+def reaches_no_output(program: Program) -> bool:
+    """Does no output depend on a cell that nothing has set, also where such a cell is copied and the copy
+    then written over? Told by running the program: what is not set is NaN, every operation adds its operands,
+    so that a NaN stays one, and all else is 0. False where that would take too long."""
+    if sum(math.prod(s.size for s in leaf.scopes) for leaf in program.leaves) > RUN:
+        return False
+    buffers = tuple(replace(buffer, dtype="f64") for buffer in program.buffers)
+    adding = program.edit(body=tuple(map(_adding, program.body)), buffers=buffers)
+    inputs = {a: np.zeros([d.size for d in adding.buffer_of[a].dims]) for a in adding.inputs}
+    return not any(np.isnan(values).any() for values in interpret(adding, inputs).values())
+
+
+def _adding(node: Node) -> Node:
+    """The same accesses in the same order, with nothing computed but sums."""
+    if isinstance(node, Scope):
+        return replace(node, body=tuple(map(_adding, node.body)))
+    function = ("", "", "+", "fma")[len(node.reads)]
+    operands = node.reads or (Number(0),)
+    return replace(node, function=function, operands=operands, accumulate="+" if node.accumulate else "")
 
 
 @dataclass(frozen=True)

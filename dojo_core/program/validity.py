@@ -16,7 +16,7 @@ from typing import Any
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import carried, coverage, shared_depth, unset
-from dojo_core.program.definedness import Live, TooMany, first_unset
+from dojo_core.program.definedness import Live, TooMany, first_unset, reaches_no_output
 from dojo_core.program.dependence import (
     Order,
     System,
@@ -122,6 +122,8 @@ def _unset_fault(program: Program, read: Touch, found: Sequence[Touch], buffer: 
         values = first_unset(read, found, sizes)
         if values is not None and leaf.path and leaf.op.target.array not in program.outputs:
             values = first_unset(read, found, sizes, Live.of(program))
+            if values is not None and reaches_no_output(program):
+                values = None
     except TooMany:
         told = f"each read of {read.access} finds a write" if leaf.path else f"all of {array} is written"
         sentence = f"It could not be shown that {told}: there is too much of it to go through."
