@@ -258,8 +258,8 @@ INLINE {element} {element}_convert({integers} b) {{ return ({element})b; }}
 /* p * 2**n; the integer n is also t - 1.5*2**23. Two factors reach infinity and the denormals. */
 INLINE f32 f32_scale(f32 p, f32 n, f32 t) {
     i32 k = f32_bits(t) - 0x4b400000, h = k >> 1;
-    (void)n;
-    return p * f32_from_bits((h + 127) << 23) * f32_from_bits((k - h + 127) << 23);
+    (void)n; /* of a NaN the shifts are of any number: they wrap */
+    return p * f32_from_bits((i32)((u32)(h + 127) << 23)) * f32_from_bits((i32)((u32)(k - h + 127) << 23));
 }
 """
         templates += f"INLINE T T_residue(T x, T *t) {{{_RESIDUE_F32}}}\n"
