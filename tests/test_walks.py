@@ -20,6 +20,7 @@ from dojo_core.program.interpret import interpret
 from dojo_core.program.physical import interpret_physical
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import definition_fault, storage_fault
+from dojo_core.targets.cpu.codegen import generate
 from tests import compiled, oracle, sanitized
 from tests.ends import End, differences, sanitizers_complaint
 from tests.programs import SMALL, programs, storage_steps
@@ -388,3 +389,13 @@ def test_generated_code_agrees_after_walks():
 def test_generated_code_runs_under_sanitizers():
     ends = [End(*walked(seed, 14, 0)) for seed in range(120, 124)]
     assert sanitizers_complaint(ends, seed=1) == ""
+
+
+@pytest.mark.skipif(bool(sanitized.missing()), reason=f"needs {sanitized.missing()}")
+def test_functions_of_what_is_no_ordinary_number_run_under_sanitizers():
+    x = np.array([np.nan, np.inf, -np.inf, 0, -0.0, -1e-45, 3e38, -3e38], np.float32)
+    calls = []
+    for name in ("exp", "log", "tanh", "erf", "sigmoid", "rsqrt", "round"):
+        text = f"in x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{{0}}] = {name}(x[{{0}}])\n"
+        calls.append((generate(parse(f"kernel of_{name}\n{text}")), {"x": x}))
+    assert sanitized.complaint(calls) == ""
