@@ -65,7 +65,7 @@ C_TYPES: dict[str, str] = {
 _SIGNED = {8: "i64", 4: "i32", 2: "i16", 1: "i8"}
 
 HEAD = """\
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE static inline __attribute__((always_inline, unused))
 
 """
 
