@@ -9,7 +9,7 @@ import pytest
 from dojo_core import TextError, kernels, parse
 from dojo_core.export.narrow import widest_vector
 from dojo_core.game import Game
-from dojo_core.line import applies, line_for, lines_for, read_line, recorded_lines, with_births
+from dojo_core.line import LINES_FOLDER, applies, line_for, lines_for, read_line, recorded_lines, with_births
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.dtypes import INTEGERS
 from dojo_core.program.interpret import interpret
@@ -152,7 +152,7 @@ def test_the_maximum_of_its_end_is_the_rows_own():
 
 
 def test_recording_the_line_again_changes_nothing():
-    text = (Path(__file__).parents[1] / "lines" / "softmax.line").read_text()
+    text = (LINES_FOLDER / "softmax.line").read_text()
     game = played("64x64", block=2 * LANES, lanes=LANES)
     assert with_births(text, game) == text
 
