@@ -47,9 +47,10 @@ $(VENV)/.requirements: $(PINS) | $(BIN)/python
 	$(PIP) -r requirements.txt
 	@touch $@ $(VENV)/.play
 
-# What plays: of requirements.txt, which is more than that, the versions alone.
+# What plays: of requirements.txt, which is more than that, the versions alone. Not compiled to bytecode, a third
+# of the time, but where it is imported.
 $(VENV)/.play: $(PINS) pyproject.toml | $(VENV)/.project
-	$(PIP) --constraint requirements.txt dojo
+	$(PIP) --no-compile --constraint requirements.txt dojo
 	@touch $@
 
 $(VENV)/.build: $(PINS) | $(BIN)/python

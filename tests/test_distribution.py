@@ -123,8 +123,7 @@ def test_it_plays_teaches_exports_and_searches(installed: Installed) -> None:
     assert installed.run("dojo", "--version").startswith("dojo ")
     assert ":v y[" in installed.run("dojo", "play", "relu", "--line", "relu")
     assert "01-scopes" in installed.run("dojo", "lesson", "list")
-    assert installed.run("dojo", "lesson", "check") != ""
-    installed.run("dojo", "export", "relu", "--shape", "64x64", "--line", "relu", "--to", "fast")
+    installed.run("dojo", "export", "relu", "--shape", "64x64", "--to", "fast")
     assert (installed.place / "fast" / "pyproject.toml").is_file()
     tune = ("dojo", "tune", "relu", "--shape", "64x64", "--agent", "random-edges", "--budget", "2", "--json")
     assert [json.loads(line)["status"] for line in installed.run(*tune).splitlines()][:2] == ["ok", "ok"]
@@ -136,7 +135,7 @@ def test_it_measures_with_its_own_modules(installed: Installed) -> None:
     [cycles] = json.loads(
         installed.run("dojo", "time", "relu", "--shape", "4x64", "--target", "snitch", "--json")
     )
-    assert cycles["cycles"] > 0
+    assert cycles["run"]["cycles"] > 0
     told = installed.run("dojo", "bench", "relu", "--shape", "64x64", "--against", "hand", "--rounds", "1")
     assert "C by hand" in told  # whose script ships, and says that it has this shape not
 
@@ -188,7 +187,8 @@ from dojo_core.package_data import document
 from dojo_core.school.school import open_school
 print(len(shipped()), len(recorded_lines()), len(open_school().lessons), document("serving.md"))
 """
-    *counts, page = installed.run("python", "-c", script).split(maxsplit=3)
+    (installed.place / "drawing.py").write_text(script)
+    *counts, page = installed.run("python", "drawing.py").split(maxsplit=3)
     assert all(int(count) > 0 for count in counts)
     assert "secrets.toml" in Path(page.strip()).read_text()
 
