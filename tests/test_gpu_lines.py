@@ -38,7 +38,7 @@ BARRIERS = {
     "batchnorm_moments": 7,
 }  # fmt: skip
 
-# A mean taken in two steps: where the first is off, the second makes up for it, and itself adds next to nothing.
+# What a rounded mean is off by: it makes up for an error of the mean, and itself adds next to nothing.
 MADE_UP_FOR = {"batchnorm_moments": 2}
 
 

@@ -54,7 +54,7 @@ class ExpandMoment(OnePass):
 
     Promises what a sum in another order does, for every u, wherever an outlier stands and however large the
     mean is against the deviation; infinite where squares overflow. Promises nothing for a block that holds an
-    infinity, nor where its sum of x/n or a difference of two elements overflows.
+    infinity, or whose mean, or an element less that mean, overflows.
 
     Legal iff
       1. the policy is algebraic;
@@ -164,7 +164,7 @@ class SumSquaresAgain(TwoPasses):
     def parts(self, made: tuple[Leaf, ...]) -> Parts | None:
         match made:
             case (
-                _, Leaf(Op(operands=(Access() as x, _)), scopes=(_, *_) as scopes), _, _, _, _,
+                _, _, _, Leaf(Op(operands=(Access() as x, _)), scopes=(_, *_) as scopes), _, _,
                 Leaf(Op(operands=(_, Access() as shift))), _, _, _, Leaf(Op(target)),
             ):  # fmt: skip
                 return scopes, x, shift, target
