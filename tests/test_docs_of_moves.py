@@ -39,7 +39,7 @@ def test_conditions_are_told_of_what_a_move_names():
         "16 divides the size N of y@0, and 1 < 16 < N; y@0 is unmarked"
     )
     told = met(parse_move("expand_moment v#1@1 o"))
-    assert "v#1@1 and the scopes in it hold v#1 alone" in told and "o, ot, oe, of and ow are new" in told
+    assert "v#1@1 and the scopes in it hold v#1 alone" in told and "o, ot, oe and ow are new" in told
 
 
 @pytest.mark.parametrize("name", REGISTRY)

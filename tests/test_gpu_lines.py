@@ -35,10 +35,10 @@ OTHERS = {
 BARRIERS = {
     "reducemean": 1, "rmsnorm": 1, "layernorm": 2, "matmul": 2, "bmm": 2, "batchnorm": 2,
     "swiglu": 4, "conv": 2, "conv_channels": 2, "layernorm_long": 2, "batchnorm_narrow": 2,
-    "batchnorm_moments": 8,
+    "batchnorm_moments": 7,
 }  # fmt: skip
 
-# A mean taken in two steps: what the first is off by, the second makes up, and itself adds next to nothing.
+# What a rounded mean is off by: it makes up for an error of the mean, and itself adds next to nothing.
 MADE_UP_FOR = {"batchnorm_moments": 2}
 
 
@@ -101,7 +101,7 @@ def test_what_comes_before_a_loop_is_waited_for_once():
     assert met == {
         "reducemean": 1, "rmsnorm": 1, "layernorm": 2, "layernorm_long": 2, "batchnorm": 2,
         "batchnorm_narrow": 2, "matmul": 2 * 64, "bmm": 2 * 8, "swiglu": 4 * 16, "conv": 2 * 3,
-        "conv_channels": 2 * 16, "batchnorm_moments": 8,
+        "conv_channels": 2 * 16, "batchnorm_moments": 7,
     }  # fmt: skip
 
 

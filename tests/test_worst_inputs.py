@@ -1,5 +1,6 @@
 """Moments are right wherever an outlier stands, and a rewrite that is not does not pass: the worst inputs."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from dojo_core.moves.reference import algebraic_page, promise
 from dojo_core.moves.worst import worst_inputs
 from dojo_core.targets.cpu.code import Parameter
 from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.cpu.limits import cpu
 from tests.compiled import load, run, run_program
 
 
@@ -107,8 +109,12 @@ def test_what_was_verified_under_one_policy_is_verified_anew_under_another(measu
 N = 3000  # no power of two
 
 
-def slab(place: int | None = None, value: float = 0.0, mean: float = 0.0, size: float = 1.0) -> np.ndarray:
+def slab(
+    place: int | None = None, value: float = 0.0, mean: float = 0.0, size: float = 1.0, step: float = 0.0
+) -> np.ndarray:
+    """Normal numbers, the second half of them ``step`` higher, with ``value`` at ``place``."""
     x = np.random.default_rng(1).standard_normal(N) * size + mean
+    x[N // 2 :] += step
     if place is not None:
         x[place] = value
     return x.astype(np.float32)
@@ -124,9 +130,15 @@ HARD = {
     "zero before 255": slab(0, 0.0, 255, 0.5),
     "255": slab(mean=255, size=0.5),
     "80000": slab(mean=80000),
+    **{
+        f"halves about {mean:g}, {step} apart": slab(mean=mean, size=0.5, step=step)
+        for mean in (255, 1e4, 1e5)
+        for step in (1, 100)
+    },
     "1e15": slab(size=1e15),
     "1e20 first, whose square is infinite": slab(0, 1e20),
     "1e20": slab(size=1e20),
+    "1e30, where squares of roundings are infinite": slab(size=1e30),
     "3e38, whose sum is infinite": np.full(N, 3e38, np.float32),
     "a constant": np.full(N, 1234.567, np.float32),
     "a large constant": np.full(N, 1e9, np.float32),
@@ -137,9 +149,47 @@ HARD = {
 }
 
 
-@pytest.mark.parametrize(
-    "way", [("expand_moment v#1@1 o",), ("split_scope v#1@1 60", "expand_moment v#1@2 o")]
-)
+def squares(rows: int, columns: int):
+    """The sum of each row's squares about a number that is given, and not taken from the row."""
+    return parse(
+        f"""kernel squares
+in x, u
+out v
+x f32 [{rows}, {columns}] heap
+u f32 [{rows}] heap
+d f32 [{rows}, {columns}] heap
+v f32 [{rows}] heap
+{rows} {columns} d[{{0}},{{1}}] = x[{{0}},{{1}}] - u[{{0}}]
+{rows} v[{{0}}] = 0
+| {columns} v[{{0}}] += d[{{0}},{{1}}]*d[{{0}},{{1}}]
+"""
+    )
+
+
+BLOCKS = [("expand_moment v#1@1 o",), ("split_scope v#1@1 60", "expand_moment v#1@2 o")]
+
+
+@pytest.mark.parametrize("way", BLOCKS)
+@pytest.mark.parametrize("distance", [0, 3, -1e3])
+def test_squares_are_right_about_any_number(way, distance):
+    """However far from a row's mean, in its deviations, and however large both are against these."""
+    rows = {name: row for name, row in HARD.items() if np.isfinite(row).all() and np.ptp(row) > 0}
+    x = np.stack(list(rows.values()))
+    exact = x.astype(np.float64)
+    u = (exact.mean(axis=1) + distance * exact.std(axis=1)).astype(np.float32)
+    wanted = ((exact - u[:, None]) ** 2).sum(axis=1)
+    start = squares(len(x), N)
+    before, after = (
+        run_program(program, {"x": x, "u": u}, "algebraic")["v"] for program in (start, played(start, *way))
+    )
+    for name, a, b, value in zip(rows, before, after, wanted, strict=True):
+        if value > 3e38:
+            assert a == b == np.inf, name
+        elif value > 1e-30:  # else squares of denormals; small terms that follow a large one lose 3e-5
+            assert abs(b - value) <= max(4 * abs(a - value), 3e-5 * value), name
+
+
+@pytest.mark.parametrize("way", BLOCKS)
 def test_moments_are_those_of_the_start_wherever_an_outlier_stands(way):
     start = deviation(len(HARD), N)
     inputs = {"x": np.stack(list(HARD.values()))}
@@ -155,26 +205,61 @@ def test_moments_are_those_of_the_start_wherever_an_outlier_stands(way):
             assert a == b == 0, name
 
 
-CHANNELS = "8x4x60x80"
+LINES = [
+    ("batchnorm", "8x4x64x128"),
+    ("batchnorm_channels", "2x4x4x300"),
+    ("batchnorm_channels", "8x4x300x300"),
+    ("batchnorm_pipelined", "8x4x60x80"),
+]
+VECTORS = 4 * cpu().vector_widths["f32"][0]  # bytes
 
 
-@pytest.mark.parametrize("name", ["batchnorm_channels", "batchnorm_pipelined"])
-def test_one_first_pixel_does_not_spoil_a_channel(name):
+def images(shape: tuple[int, ...]) -> Iterator[tuple[str, np.ndarray]]:
+    """Where moments are hard: a large mean, the half of each image or of them all higher, an outlier."""
+    noise = np.random.default_rng(0).standard_normal(shape)
+    half, middle = shape[0] // 2, shape[2] // 2
+    yield "normal numbers", noise
+    for mean in (255, 1e4, 1e5):
+        x = 0.5 * noise + mean
+        yield f"about {mean:g}", x
+        for step in (1, 100):
+            higher = x.copy()
+            higher[:, :, middle:] += step
+            yield f"halves of images about {mean:g}, {step} apart", higher
+            higher = x.copy()
+            higher[half:] += step
+            yield f"halves of the images about {mean:g}, {step} apart", higher
+    first, last = (0, slice(None), 0, 0), (-1, slice(None), -1, -1)
+    black = 0.5 * noise + 255
+    black[:, :, 0, 0] = 0
+    yield "zeros before 255", black
+    for value in (1e2, 1e3, 1e4, 1e5):
+        for where, place in (("first", first), ("last", last), ("middle", (half, slice(None), middle, 7))):
+            x = noise.copy()
+            x[place] = value
+            yield f"{value:g} {where}", x
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [each for each in LINES if (recorded_lines()[each[0]].vectors or 0) <= VECTORS]
+)
+def test_lines_of_batch_norm_are_as_exact_as_their_start(name, shape):
     kernel = kernels.get("batchnorm")
-    shape = kernel.shape(CHANNELS)
-    game = Game.new(kernel.program(shape), "batchnorm", CHANNELS, policy="algebraic")
+    sizes = kernel.shape(shape)
+    game = Game.new(kernel.program(sizes), "batchnorm", shape, policy="algebraic")
     assert all(entry.applies for entry in recorded_lines()[name].play(game).entries)
-    code = generate(game.current.program, "algebraic")
-    library = load(code.text)
-    rng = np.random.default_rng(0)
-    noise = rng.standard_normal(shape)
-    gain, offset = rng.standard_normal((2, 4)).astype(np.float32)
-    for mean, size, first in [(0, 1, 1e2), (0, 1, 1e3), (0, 1, 1e4), (0, 1, 1e5), (255, 0.5, 0)]:
-        x = (noise * size + mean).astype(np.float32)
-        x[:, :, 0, 0] = first
-        wanted = kernel.reference({"x": x.astype(float), "g": gain, "b": offset}, shape)["y"]
-        got = run(code, {"x": x, "g": gain, "b": offset}, library)["y"].reshape(wanted.shape)
-        assert np.abs(got - wanted).max() <= 2e-6 * np.abs(wanted).max(), (mean, first)
+    codes = [generate(program, "algebraic") for program in (kernel.program(sizes), game.current.program)]
+    libraries = [load(code.text) for code in codes]
+    gain, offset = np.ones(4, np.float32), np.zeros(4, np.float32)
+    for case, drawn in images(sizes):
+        x = drawn.astype(np.float32)
+        away = x - x.mean(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
+        wanted = away / np.sqrt((away**2).mean(axis=(0, 2, 3), keepdims=True) + 1e-5)
+        before, after = (
+            np.abs(run(code, {"x": x, "g": gain, "b": offset}, library)["y"].reshape(sizes) - wanted).max()
+            for code, library in zip(codes, libraries, strict=True)
+        )
+        assert after <= max(4 * before, 1e-6 * np.abs(wanted).max()), case
 
 
 # ---------------------------------------------------------------------------- what is drawn
