@@ -26,6 +26,7 @@ import dojo_native
 import numpy as np
 
 from dojo_core.measure import sealed
+from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.judgement import Judgement, judgements
 from dojo_core.measure.limits import (
     STACK_BYTES,
@@ -236,7 +237,8 @@ class Worker:
             Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["role"]) for p in request["parameters"]
         )
         assert all(p.dtype in STORED for p in parameters)
-        drawn = judgements(request, parameters)
+        sets = [InputSet.read(each) for each in request["sets"]]
+        drawn = judgements(request["start"], parameters, request["seed"], sets, Path(request["cache"]))
         self.workload = Prepared(parameters, drawn, request["last_level"], request["second_level"])
         return {"status": "ok", "sets": len(self.workload.sets)}
 
