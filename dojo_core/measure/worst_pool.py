@@ -21,6 +21,8 @@ of it: how far the reference moves when it is rounded once counts like what the 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dojo_core.measure.input_sets import InputSet
@@ -112,20 +114,20 @@ class _Slabs:
     """An array's elements as rows, one for each index of the dimensions ``kept``, within a box."""
 
     def __init__(self, kept: Kept, box: tuple[slice, ...]) -> None:
-        self._box = box
+        self._box: tuple[Any, ...] = (..., *box)
         self._axes = (*kept, *(d for d in range(len(box)) if d not in kept))
         self._kept = len(kept)
 
     def of(self, values: Doubles) -> Doubles:
         """A copy."""
-        inside = values[(..., *self._box)].transpose(self._axes)
+        inside = values[self._box].transpose(self._axes)
         slabs = int(np.prod(inside.shape[: self._kept]))
         return np.array(inside.reshape(slabs, -1))
 
     def back(self, rows: Doubles, values: Doubles) -> Doubles:
         """The array with these rows in the place of its own."""
         changed = values.copy()
-        inside = changed[(..., *self._box)].transpose(self._axes)
+        inside = changed[self._box].transpose(self._axes)
         inside[...] = rows.reshape(inside.shape)
         return changed
 

@@ -115,8 +115,8 @@ def judge(
         for p, array in prepared.outputs(outputs):
             fault, _ = judgement.compared(p, array, 0.0)
             if fault is not None:
-                told = judgement.told(fault)
-                return Verdict(told["status"], told["message"], run)
+                fault = judgement.told(fault)
+                return Verdict(fault["status"], fault["message"], run)
     return Verdict("ok", "", run)
 
 
