@@ -1,5 +1,6 @@
 """Moments are right wherever an outlier stands, and a rewrite that is not does not pass: the worst inputs."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,9 @@ from dojo_core.moves.reference import algebraic_page, promise
 from dojo_core.moves.worst import input_sets, worst_inputs
 from dojo_core.targets.cpu.code import Parameter
 from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.gpu.check import Checker
+from dojo_core.targets.snitch.measurer import SnitchMeasurer
+from dojo_core.targets.snitch.simulate import judge
 from tests.compiled import load, run, run_program
 
 
@@ -94,6 +98,50 @@ def test_sums_about_the_first_element_do_not_pass_and_sums_of_blocks_do(measurer
     first, *others = measurer.measure(Workload(start, None, "algebraic"), programs, Effort.QUICK)
     assert first.status == "wrong_result" and "on which algebraic moves are worst" in first.message
     assert [(o.status, o.message) for o in others] == [("ok", "")] * len(others)
+
+
+# ---------------------------------------------------------------------------- every judge
+
+
+def in_dtype(program, dtype: str):
+    """The same in another dtype; without the root, which a Snitch core has not."""
+    text = program.text.replace("f32", dtype)
+    return parse(text.replace("rsqrt(v[{0}])", "v[{0}]") if dtype == "f64" else text)
+
+
+def on_blocks(program):
+    """A GPU's: a block for each row."""
+    return parse(re.sub(r"(?m)^(\d+) ", r"\1:g ", program.text))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 512), (16, 256)])
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_in_narrow_sums_another_order_passes_and_another_formula_does_not(measurer, dtype, rows, columns):
+    start, wrong = (in_dtype(p, dtype) for p in (deviation(rows, columns), about_the_first(rows, columns)))
+    ordered = played(start, "split_scope v#1@1 16", "split_reduction v#1@2 p", "split_scope u#1@1 8")
+    trials = measurer.measure(Workload(start, None, "algebraic"), [start, ordered, wrong], Effort.QUICK)
+    assert [trial.status for trial in trials] == ["ok", "ok", "wrong_result"]
+
+
+@pytest.mark.parametrize("shape", [(1, 512), (4, 64), (16, 256)])
+def test_the_model_of_snitch_judges_on_the_worst_inputs_too(shape):
+    start, wrong = (in_dtype(program, "f64") for program in (deviation(*shape), about_the_first(*shape)))
+    expanded = played(start, "expand_moment v#1@1 o")
+    verdicts = [judge(program, start, "algebraic") for program in (start, expanded, wrong)]
+    assert [v.status for v in verdicts] == ["ok", "ok", "wrong_result"]
+    assert "on which algebraic moves are worst" in verdicts[-1].message
+    found = SnitchMeasurer().measure(Workload(start, None, "algebraic", "snitch"), [expanded, wrong])
+    assert [m.status for m in found] == ["ok", "wrong_result"] and found[0].verified
+
+
+@pytest.mark.parametrize("target", ["cuda", "hip"])
+def test_the_emulator_judges_on_the_worst_inputs_too(target):
+    start, wrong = deviation(4, 64), about_the_first(4, 64)
+    with Checker(target) as checker:
+        workload = Workload(start, None, "algebraic", target)
+        same, other = (checker.check(workload, on_blocks(program)).verdict for program in (start, wrong))
+    assert (same.status, other.status) == ("ok", "wrong_result")
+    assert "on which algebraic moves are worst" in other.message
 
 
 def test_what_was_verified_under_one_policy_is_verified_anew_under_another(measurer):

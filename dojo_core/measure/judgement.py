@@ -62,7 +62,7 @@ class Judgement:
             told = f"{int(unwritten.sum())} of {got.size} elements of {p.name} are never written, "
             return {"status": "unwritten", "message": f"{told}among them {place}."}, error
         told = f"{int((~right).sum())} of {got.size} elements of {p.name} are wrong: {place} "
-        told += f"is {got.reshape(-1)[first]:.9g} and should be {want.reshape(-1)[first]:.9g}."
+        told += instead(p.dtype, got.reshape(-1)[first], want.reshape(-1)[first])
         return {"status": "wrong_result", "message": told}, error
 
     def told(self, fault: dict[str, Any]) -> dict[str, Any]:
@@ -70,6 +70,12 @@ class Judgement:
         if not self.worst:
             return fault
         return {**fault, "message": f"{fault['message']} {ON_THE_WORST}"}
+
+
+def instead(dtype: str, got: float, wanted: float) -> str:
+    """What an element is and should be, with all the digits that it has."""
+    digits = 17 if dtype == "f64" else 9
+    return f"is {got:.{digits}g} and should be {wanted:.{digits}g}."
 
 
 def numbers(stored: Array, dtype: str) -> Doubles:

@@ -198,12 +198,6 @@ def inexact_outputs(program: Program, outputs: Sequence[Parameter]) -> tuple[str
     return tuple(p.name for p in outputs if doubtful.intersection(arrays[p.name]))
 
 
-def rounds_each_term(program: Program) -> bool:
-    """Does it add up (or multiply) f16 or bf16? Then results depend on the order of the terms most of all."""
-    meaning = Meaning(program)
-    return any(meaning.rounds(leaf.op) for leaf in program.leaves)
-
-
 def distance(other: Doubles, expected: Doubles, p: Parameter, finite: bool) -> Doubles:
     """The largest distance of each row from where it was, between ``finite`` numbers or all."""
     shift = np.abs(other - expected)
@@ -213,6 +207,29 @@ def distance(other: Doubles, expected: Doubles, p: Parameter, finite: bool) -> D
         same = (other == expected) | (np.isnan(other) & np.isnan(expected))
         shift = np.where(same, 0.0, np.where(np.isnan(shift), np.inf, shift))
     return np.asarray(shift.reshape(-1, columns(p.shape)).max(axis=1))
+
+
+def narrow_orders(
+    program: Program,
+    given: Mapping[str, Array],
+    expected: Mapping[str, Doubles],
+    outputs: Sequence[Parameter],
+) -> dict[str, Doubles]:
+    """How far another order of the terms may move each row of an output, where f16 or bf16 are added up or
+    multiplied: what rounding them once does. Infinity where some order overflows, as f16 soon does."""
+    meaning = Meaning(program)
+    rounding = {meaning.dtypes[leaf.op.target.array] for leaf in program.leaves if meaning.rounds(leaf.op)}
+    if not rounding:
+        return {}
+    with np.errstate(all="ignore"):
+        once = references(program, given, each_write=False)
+        found = {p.name: distance(once[p.name], expected[p.name], p, False) for p in outputs}
+        if "f16" in rounding:
+            magnitudes = references(program, {k: np.abs(v) for k, v in given.items()}, each_write=False)
+            for p in outputs:
+                overflown = np.isfinite(expected[p.name]) & ~np.isfinite(magnitudes[p.name])
+                found[p.name][overflown.reshape(-1, columns(p.shape)).any(axis=1)] = np.inf
+    return found
 
 
 def _drowned(reference: Doubles) -> bool:
@@ -264,11 +281,7 @@ def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int, ta
         with np.errstate(all="ignore"):
             others = references(program, moved)
             sensitivity = {p.name: distance(others[p.name], expected[p.name], p, True) for p in short}
-    order: dict[str, Doubles] = {}
-    if rounds_each_term(program):
-        with np.errstate(all="ignore"):
-            once = references(program, given, each_write=False)
-            order = {p.name: distance(once[p.name], expected[p.name], p, False) for p in outputs}
+    order = narrow_orders(program, given, expected, outputs)
     contiguous = {p.name: np.ascontiguousarray(expected[p.name].reshape(p.shape)) for p in outputs}
     inexact = inexact_outputs(program, outputs)
     furthest = {p.name: np.asarray(reach(program, p.dtype)) for p in outputs}

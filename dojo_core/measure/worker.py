@@ -27,7 +27,7 @@ import numpy as np
 
 from dojo_core.measure import sealed
 from dojo_core.measure.input_sets import InputSet
-from dojo_core.measure.judgement import Judgement, judgements
+from dojo_core.measure.judgement import Judgement, instead, judgements
 from dojo_core.measure.limits import (
     STACK_BYTES,
     WORKER_FILE_BYTES,
@@ -194,7 +194,7 @@ class Prepared:
                     message = (
                         f"{found['wrong']} of {total} elements of {p.name} are wrong: {p.name}[{place}] "
                     )
-                    message += f"is {found['got']:.9g} and should be {found['wanted']:.9g}."
+                    message += instead(p.dtype, found["got"], found["wanted"])
                 return {"status": status, "message": message}, largest
         return None, largest
 

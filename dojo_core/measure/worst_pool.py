@@ -38,8 +38,8 @@ from dojo_core.measure.pool import (
     draw,
     from_double,
     inexact_outputs,
+    narrow_orders,
     references,
-    rounds_each_term,
     to_double,
 )
 from dojo_core.measure.slabs import Kept, kept_dimensions, read_box, takes_patterns
@@ -88,10 +88,7 @@ def make_worst_pool(program: Program, parameters: tuple[Parameter, ...], seed: i
         expected = references(program, given)
         others = references(program, moved)
         sensitivity = {p.name: distance(others[p.name], expected[p.name], p, True) for p in outputs}
-        order: dict[str, Doubles] = {}
-        if rounds_each_term(program):
-            once = references(program, given, each_write=False)
-            order = {p.name: distance(once[p.name], expected[p.name], p, False) for p in outputs}
+    order = narrow_orders(program, given, expected, outputs)
     contiguous = {p.name: np.ascontiguousarray(expected[p.name].reshape(p.shape)) for p in outputs}
     return Pool(inputs, contiguous, sensitivity, {}, inexact_outputs(program, outputs), order)
 

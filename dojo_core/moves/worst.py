@@ -43,7 +43,8 @@ def input_sets(program: Program, policy: str, tame: bool = False) -> tuple[Input
     """
     usual = InputSet(tame=tame)
     patterns = worst_inputs(program, policy)
-    leads = _leads(program) if patterns else []
+    rewritten = _rewritten(program)
+    leads = _leads(program, rewritten) if patterns else []
     if not leads:
         return (usual,)
     first, *others = leads
@@ -51,14 +52,15 @@ def input_sets(program: Program, policy: str, tame: bool = False) -> tuple[Input
     alone = [lead for k, lead in enumerate(others, 1) if not lead.beside and lead.name not in names[:k]]
     again = [lead for k, lead in enumerate(others, 1) if lead.name in names[:k]]
     groups = [[first], *([alone] if alone else []), *([lead] for lead in again)]
+    affordable = 0
+    if rewritten:
+        groups += [group for group in groups if min(lead.slabs for lead in group) == 1]  # one is too few
+        affordable = SMALL // sum(math.prod(scope.size for scope in leaf.scopes) for leaf in program.leaves)
     met = dict.fromkeys(leads, 0)  # patterns
-    operations = sum(math.prod(scope.size for scope in leaf.scopes) for leaf in program.leaves)
     drawn: list[InputSet] = []
-    while groups or len(drawn) < SMALL // max(operations, 1):
+    while groups or (len(drawn) < affordable and min(met.values()) < len(patterns)):
         group = groups.pop(0) if groups else [min(leads, key=lambda lead: met[lead])]
-        begin = met[group[0]]
-        if begin >= len(patterns):
-            break
+        begin = min(met[lead] for lead in group)
         order = (*patterns[begin:], *patterns[:begin])
         drawn.append(InputSet(order, tuple((lead.name, lead.kept) for lead in group)))
         for lead in group:
@@ -77,19 +79,20 @@ class _Lead:
     beside: bool
 
 
-def _leads(program: Program) -> list[_Lead]:
-    """Inputs behind an operation that may be rewritten, the largest first; where there is none, the largest
-    of floating point."""
+def _rewritten(program: Program) -> frozenset[str]:
+    """The inputs behind an operation that may be rewritten."""
     flows, sums = sources(program), summed(program)
-    found = frozenset[str]().union(*(behind(leaf.op, flows, sums) for leaf in program.leaves))
+    return frozenset[str]().union(*(behind(leaf.op, flows, sums) for leaf in program.leaves))
+
+
+def _leads(program: Program, rewritten: frozenset[str]) -> list[_Lead]:
+    """These inputs, the largest first; where there is none, the largest of floating point."""
     buffers = program.buffer_of
-    names = [
-        name for name in program.inputs if name in found or (not found and buffers[name].dtype in FLOATS)
-    ]
-    names.sort(key=lambda name: -buffers[name].cells)
+    wanted = rewritten or {name for name in program.inputs if buffers[name].dtype in FLOATS}
+    names = sorted((name for name in program.inputs if name in wanted), key=lambda name: -buffers[name].cells)
     kept = kept_dimensions(program)
     leads = []
-    for name in names if found else names[:1]:
+    for name in names if rewritten else names[:1]:
         for dims in kept[name]:
             slabs = math.prod(buffers[name].dims[d].size for d in dims)
             leads.append(_Lead(name, dims, slabs, slabs > 1 and takes_patterns(program, name)))
