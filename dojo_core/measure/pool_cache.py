@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 POOL_VERSION = 6  # of what is kept on disk
 USUAL = InputSet()
+WORTH_KEEPING = 0.05  # seconds
 HEADER_BYTES = 4096  # the most that stands before an array's numbers
 PARTS = ("inputs", "references", "sensitivity", "order", "reach")  # arrays by name
 
@@ -57,7 +58,10 @@ def cached_pool(
     if kept is not None:
         os.utime(folder)
         return kept
+    began = time.perf_counter()
     pool = _made(program, parameters, seed, chosen)
+    if chosen.worst and time.perf_counter() - began < WORTH_KEEPING:
+        return pool  # a small program has many such sets, as soon drawn as read
     if sum(a.nbytes for a in (*pool.inputs.values(), *pool.references.values())) <= POOL_BYTES:
         try:
             sealed.folder(folder.parent)

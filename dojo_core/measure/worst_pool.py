@@ -21,6 +21,7 @@ of it: how far the reference moves when it is rounded once counts like what the 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -117,13 +118,12 @@ class _Slabs:
 
     def of(self, values: Doubles) -> Doubles:
         """A copy."""
-        inside = values[self._box].transpose(self._axes)
-        slabs = int(np.prod(inside.shape[: self._kept]))
-        return np.array(inside.reshape(slabs, -1))
+        inside = np.array(values[self._box].transpose(self._axes), order="C")
+        return inside.reshape(math.prod(inside.shape[: self._kept]), -1)
 
     def back(self, rows: Doubles, values: Doubles) -> Doubles:
         """The array with these rows in the place of its own."""
-        changed = values.copy()
+        changed = np.empty_like(values) if rows.size == values.size else values.copy()
         inside = changed[self._box].transpose(self._axes)
         inside[...] = rows.reshape(inside.shape)
         return changed
