@@ -1,18 +1,24 @@
 """Moments are right wherever an outlier stands, and a rewrite that is not does not pass: the worst inputs."""
 
 import re
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from agents.scale.station import Station
+from agents.scale.wire import Answer, Request
 from dojo_core import apply, kernels, parse
+from dojo_core.cli import app
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.patterns import PATTERNS
+from dojo_core.measure.records import Records
 from dojo_core.measure.slabs import kept_dimensions
 from dojo_core.measure.worst_pool import make_worst_pool, worst_tolerance
 from dojo_core.moves import REGISTRY
@@ -142,6 +148,24 @@ def test_the_emulator_judges_on_the_worst_inputs_too(target):
         same, other = (checker.check(workload, on_blocks(program)).verdict for program in (start, wrong))
     assert (same.status, other.status) == ("ok", "wrong_result")
     assert "on which algebraic moves are worst" in other.message
+
+
+def test_a_measuring_station_judges_on_the_worst_inputs_too():
+    start, wrong = deviation(2, 512), about_the_first(2, 512)
+    workload = Workload(start, None, "algebraic")
+    request = Request(workload, (start, wrong), {}, Effort.QUICK)
+    with closing(Station()) as station:
+        found = Answer.read(station.answer(Request.read(request.text())).text())
+    assert [trial.status for trial in found.results] == ["ok", "wrong_result"]
+
+
+def test_what_is_wrong_on_the_worst_inputs_alone_is_reproduced(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    with Records() as records, Measurer(records) as measurer:
+        measurer.measure(Workload(deviation(2, 512), None, "algebraic"), [about_the_first(2, 512)])
+    (file,) = (tmp_path / "wrong").glob("*.json")
+    told = CliRunner().invoke(app, ["reproduce", str(file)])
+    assert told.exit_code == 1 and told.stdout.count("on which algebraic moves are worst") == 2
 
 
 def test_what_was_verified_under_one_policy_is_verified_anew_under_another(measurer):

@@ -52,10 +52,10 @@ class Judgement:
             right = (off <= allowed) | (got == want) | (np.isnan(got) & np.isnan(want)) | np.isinf(allowed)
             share = np.where(np.isfinite(off) & np.isfinite(allowed) & (allowed > 0), off / allowed, 0.0)
         error = float(np.where(right, share, 0.0).max(initial=0.0))
-        poison = (stored.reshape(-1, width).view(np.uint8).reshape(*right.shape, -1) == 0xFF).all(axis=-1)
-        unwritten = poison & ~right
         if right.all():
             return None, error
+        poison = (stored.reshape(-1, width).view(np.uint8).reshape(*right.shape, -1) == 0xFF).all(axis=-1)
+        unwritten = poison & ~right
         first = int(np.flatnonzero(unwritten if unwritten.any() else ~right)[0])
         place = f"{p.name}[{','.join(map(str, np.unravel_index(first, p.shape or (1,))))}]"
         if unwritten.any():
