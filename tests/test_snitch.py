@@ -162,7 +162,7 @@ def test_walks_on_a_snitch_compute_what_they_began_with(seed):
             found = legal_moves(program, TINY)
             own = [m for m in found if m.name in ("ssr", "frep", "unroll", "set_location")]
             program = apply(program, rng.choice(own if own and rng.random() < 0.6 else found), TINY)
-            verdict = judge(program, start, seeds=(seed,))
+            verdict = judge(program, start, seed=seed)
             if verdict.status == "refused":
                 assert "register" in verdict.message or "arrays" in verdict.message, verdict.message
                 continue

@@ -170,6 +170,7 @@ def kernel_files(made: Instance, library: str) -> dict[str, str]:
             ]
         if width in made.choice.others:
             told = [f"{made.name} for registers of {8 * width} bits: {made.choice.others[width]}."]
+        told += ["It was not verified by itself on the machine that exported it."]
         files[made.file(width)] = _file(made, made.codes[width], told, library)
     return files
 

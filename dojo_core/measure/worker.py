@@ -26,7 +26,8 @@ import dojo_native
 import numpy as np
 
 from dojo_core.measure import sealed
-from dojo_core.measure.judgement import Judgement, judgements
+from dojo_core.measure.input_sets import InputSet
+from dojo_core.measure.judgement import Judgement, instead, judgements
 from dojo_core.measure.limits import (
     STACK_BYTES,
     WORKER_FILE_BYTES,
@@ -193,7 +194,7 @@ class Prepared:
                     message = (
                         f"{found['wrong']} of {total} elements of {p.name} are wrong: {p.name}[{place}] "
                     )
-                    message += f"is {found['got']:.9g} and should be {found['wanted']:.9g}."
+                    message += instead(p.dtype, found["got"], found["wanted"])
                 return {"status": status, "message": message}, largest
         return None, largest
 
@@ -236,7 +237,8 @@ class Worker:
             Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["role"]) for p in request["parameters"]
         )
         assert all(p.dtype in STORED for p in parameters)
-        drawn = judgements(request, parameters)
+        sets = [InputSet.read(each) for each in request["sets"]]
+        drawn = judgements(request["start"], parameters, request["seed"], sets, Path(request["cache"]))
         self.workload = Prepared(parameters, drawn, request["last_level"], request["second_level"])
         return {"status": "ok", "sets": len(self.workload.sets)}
 
