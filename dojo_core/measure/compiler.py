@@ -72,7 +72,7 @@ class Compiler:
 
 
 def short_version(version: str) -> str:
-    """``gcc 12.2.0``, ``clang 14.0.6``: of what they say themselves, such as ``Debian clang version 14.0.6``."""
+    """``gcc 12.2.0`` or ``clang 14.0.6``, of what they say themselves: ``Debian clang version 14.0.6``."""
     name = "clang" if "clang" in version else version.partition(" ")[0]
     number = re.search(r"(?:version |\) )(\d[\d.]*)", version)
     return f"{name} {number[1] if number else version.rpartition(' ')[2]}"

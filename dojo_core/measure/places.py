@@ -1,7 +1,11 @@
-"""Where the Dojo keeps its files. ``$DOJO_HOME``, where set, holds data and caches both."""
+"""Where the Dojo keeps its files. ``$DOJO_HOME``, where set, holds data and caches both.
+
+A folder that cannot be made or written to is an OSError whose text says what to do.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -14,7 +18,14 @@ def _directory(variable: str, fallback: str, inside_home: str) -> Path:
     else:
         base = os.environ.get(variable)
         place = (Path(base) if base else Path.home() / fallback) / "dojo"
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, "you may not write there")
+    except OSError as fault:
+        raise OSError(
+            f"The Dojo cannot keep its files in {place} ({fault.strerror}): name another folder in DOJO_HOME."
+        ) from None
     return place
 
 
