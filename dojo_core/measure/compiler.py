@@ -97,8 +97,6 @@ def the_compiler() -> Compiler:
 def _flags(processor: tuple[str, ...], openmp: tuple[str, ...], clang: bool) -> tuple[str, ...]:
     """No ``-ffast-math``: its reassociation undoes the order of operations that the moves chose."""
     wide = ("-mprefer-vector-width=512",) if is_x86() else ()
-    # As gcc does by itself: a product and a sum are fused, but not where the policy is strict.
-    fused = ("-ffp-contract=fast-honor-pragmas",) if clang else ()
     # Where gcc 12 gathers by AVX2 under a condition, as for Haswell or Zen 3, its mask is 1 where all bits
     # should be set, and nothing is loaded. With its costs of Zen 2 and 3 it also loads a vector again for
     # each of several multiply-adds: a batched product took 1.3 times as long, a convolution 1.5 times.
@@ -106,7 +104,7 @@ def _flags(processor: tuple[str, ...], openmp: tuple[str, ...], clang: bool) -> 
     # addresses that straddle lines of the cache: a convolution took 1.38 times as long, SwiGLU 1.34 times.
     narrow = not clang and "avx2" in features() and "avx512f" not in features()
     tuned = ("-mtune=generic", "-fira-algorithm=priority") if narrow else ()
-    return ("-O2", *processor, *tuned, *wide, "-fno-math-errno", *fused, *openmp)
+    return ("-O2", *processor, *tuned, *wide, "-fno-math-errno", *openmp)
 
 
 def _of_gcc(path: str) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ from dojo_core.measure.places import cache_directory
 from dojo_core.system import end_group, is_x86
 from dojo_core.targets.assembly import Assembly, linked
 from dojo_core.targets.cpu.code import Code
+from dojo_core.targets.instructions import INSTRUCTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +194,7 @@ def _compile(
     if cancelled is not None and cancelled():
         return {key: CompileError(_CANCELLED, key, False) for key in keys}
     with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as folder:
-        kernels = (_unfused(_renamed(codes[key], _symbol(key))) for key in keys)
-        source = "\n".join([preamble, *kernels, ""])
+        source = _file(preamble, [_renamed(codes[key], _symbol(key)) for key in keys])
         error = compile_source(source, ["-fPIC", "-shared", "-w"], Path(folder), "batch.so", timeout)
         if error is None:
             # One file, one name per kernel: a hard link takes no space, and the names age one by one.
@@ -212,13 +212,19 @@ def _compile(
     return first | _compile(keys[half:], codes, preamble, objects, timeout, cancelled)
 
 
-def _unfused(text: str) -> str:
-    """A kernel as this compiler takes it: of clang a pragma asks what an attribute asks of gcc."""
+# gcc fuses a product and a sum by itself, and not in a function with an attribute; clang where these stand.
+_FUSED, _UNFUSED = "#pragma clang fp contract(fast)\n", "#pragma clang fp contract(off)\n"
+
+
+def _file(preamble: str, kernels: Sequence[str]) -> str:
+    """Kernels as a file of C for this compiler."""
     from dojo_core.targets.cpu.codegen import STRICT
 
-    if not (the_compiler().clang and text.startswith(STRICT)):
-        return text
-    return f"#pragma STDC FP_CONTRACT OFF\n{text}\n#pragma STDC FP_CONTRACT DEFAULT\n"
+    if the_compiler().clang:
+        named = [(i.builtin[n], i.clang[n]) for i in INSTRUCTIONS.values() for n in i.builtin]
+        preamble = "".join(f"#define {gcc} {clang}\n" for gcc, clang in named) + _FUSED + preamble
+        kernels = [f"{_UNFUSED}{k}\n{_FUSED}" if k.startswith(STRICT) else k for k in kernels]
+    return "\n".join([preamble, *kernels, ""])
 
 
 def compile_source(
@@ -317,12 +323,12 @@ def assembly(code: Code, *, preamble: str | None = None, timeout: float = COMPIL
     Raises ValueError with a sentence that holds the compiler's message.
     """
     prelude = _preamble() if preamble is None else preamble
-    text = _unfused(code.text)
-    first = (prelude + text[: text.index(code.text)]).count("\n") + 1  # lines before the kernel's own
+    source = _file(prelude, [code.text])
+    first = source[: source.index(code.text)].count("\n")  # lines before the kernel's own
     syntax = ["-masm=intel"] if is_x86() else []
     options = ["-S", "-g1", *syntax, "-fno-asynchronous-unwind-tables", "-w"]
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="assembly-") as folder, compiling():
-        error = compile_source(f"{prelude}\n{text}\n", options, Path(folder), "out.s", timeout)
+        error = compile_source(source, options, Path(folder), "out.s", timeout)
         if error is not None:
             raise ValueError(f"The generated C does not compile: {error.message}")
         listing = (Path(folder) / "out.s").read_text()
