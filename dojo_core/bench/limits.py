@@ -279,7 +279,7 @@ def main() -> None:
     from dojo_core.measure.machine import this_machine
 
     kernel, shape, sets, folder = sys.argv[1], sys.argv[2], max(1, int(sys.argv[3])), Path(sys.argv[4])
-    told = json.loads((folder / "job.json").read_text())
+    told = json.loads((folder / "job.json").read_text(encoding="utf-8"))
 
     def sizes(names: list[str]) -> list[int]:
         return [DTYPE_BYTES[told["dtypes"][name]] * math.prod(told["shapes"][name]) for name in names]

@@ -42,8 +42,6 @@ def run_app(
 
     Example: [bold]dojo app --port 8600[/bold]
     """
-    the_compiler()  # nothing of the app works without one: said here, not on a page
-    check_port(address, port)
     command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py")]
     command += ["--server.port", str(port), "--server.address", address]
     command += ["--server.headless", str(not browser).lower()]
@@ -55,6 +53,8 @@ def run_app(
         # Each tab has threads of its own: with a pool of memory each, none gives back what it had.
         "MALLOC_ARENA_MAX": "2",
     }
+    the_compiler()  # nothing of the app works without one: said here, not on a page
+    check_port(address, port)
     out.print(f"The Dojo is at http://{address}:{port} (Ctrl-C ends it)")
     sys.stdout.flush()
     os.chdir(ROOT)

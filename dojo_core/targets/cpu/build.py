@@ -331,7 +331,7 @@ def assembly(code: Code, *, preamble: str | None = None, timeout: float = COMPIL
         error = compile_source(source, options, Path(folder), "out.s", timeout)
         if error is not None:
             raise ValueError(f"The generated C does not compile: {error.message}")
-        listing = (Path(folder) / "out.s").read_text()
+        listing = (Path(folder) / "out.s").read_text(encoding="utf-8")
 
     comment = "#" if is_x86() else ";" if sys.platform == "darwin" else "//"
     return linked(listing, code.nodes, first, comment)
