@@ -1,8 +1,9 @@
-"""The Dojo where people are: ``python -m tests.places [PLACE...]``, from a checkout that is set up; minutes, as root.
+"""The Dojo where people are: ``python -m tests.places [PLACE...]``; minutes, as root on Linux.
 
-Each place is tried with a copy of the checkout without git: a line is played, a position timed, a library exported,
-and the app started, asked for its page, and a page of it run. ``--python`` names another Python that has what
-requirements.txt lists. Prints a row for each place; ends with 1 where one fails.
+Each place is tried with a copy of the checkout without git: a line is played, a position timed, a library
+exported, a page of the app run, and the app started twice: the second one says that its port is occupied.
+``--python`` names another Python that has what requirements.txt lists. Prints a row for each place; ends with 1
+where one fails.
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ def visited(place: Place, copy: Path, home: Path, python: str) -> list[str]:
     failed = []
     for name, words in commands.items():
         ran = subprocess.run(
-            [*lead, python, *words], cwd=copy, env=environment, capture_output=True, text=True, timeout=SECONDS,
-            encoding="utf-8", errors="replace",
+            [*lead, python, *words], cwd=copy, env=environment, capture_output=True, encoding="utf-8",
+            errors="replace", timeout=SECONDS, check=False,
         )  # fmt: skip
         said = ran.stdout + ran.stderr
         if place.fails and name != "page":
@@ -139,8 +140,8 @@ def _app_fault(lead: list[str], copy: Path, environment: dict[str, str], port: i
                         return [f"the app did not start:\n{log.read().decode(errors='replace')[-3000:]}"]
                     time.sleep(0.2)
             again = subprocess.run(
-                command, cwd=copy, env=environment, capture_output=True, text=True, timeout=SECONDS,
-                encoding="utf-8", errors="replace",
+                command, cwd=copy, env=environment, capture_output=True, encoding="utf-8", errors="replace",
+                timeout=SECONDS, check=False,
             )  # fmt: skip
             if f"Port {port} is occupied" not in again.stdout + again.stderr:
                 return [f"a second app does not say that its port is occupied:\n{again.stdout}{again.stderr}"]

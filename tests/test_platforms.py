@@ -234,3 +234,10 @@ def test_a_home_that_cannot_be_written_is_told_with_what_to_do(tmp_path, monkeyp
             directory()
     monkeypatch.setenv("DOJO_HOME", str(tmp_path / "elsewhere"))
     assert places.data_directory().is_dir()
+
+
+def test_a_terminal_of_few_letters_gets_a_question_mark_for_others():
+    script = "from dojo_core.cli import terminal as t; t.write_what_can_be_written(); t.out.print('▲ 8 µs')"
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    ran = subprocess.run([sys.executable, "-X", "utf8=0", "-c", script], cwd=ROOT, env=environment, stdout=-1)
+    assert ran.stdout == b"? 8 ?s\n"

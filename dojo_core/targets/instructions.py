@@ -16,9 +16,9 @@ class Instruction:
 
     ``text`` is what it computes, with ``LANES`` for their number: a nest of scopes, the outermost one over
     the lanes, around one operation. ``needs`` has, per number of lanes, the processor's features as Linux
-    names them, widest first. ``builtin`` is gcc's name of it, ``clang`` the other compiler's; its arguments are
-    the operation's target and its operands in the order of ``text``, each a vector of ``word``: what one lane
-    takes.
+    names them, widest first. ``builtin`` is gcc's name of it, ``clang`` the other compiler's; its arguments
+    are the operation's target and its operands in the order of ``text``, each a vector of ``word``: what one
+    lane takes.
     """
 
     name: str
