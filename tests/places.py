@@ -2,8 +2,8 @@
 
 Each place is tried with a copy of the checkout without git: a line is played, a position timed, a library
 exported, a page of the app run, and the app started twice: the second one says that its port is occupied.
-``--python`` names another Python that has what requirements.txt lists. Prints a row for each place; ends with 1
-where one fails.
+``--python`` names another Python that has what requirements.txt lists. Prints a row for each place; ends
+with 1 where one fails.
 """
 
 from __future__ import annotations
