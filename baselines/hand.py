@@ -7,6 +7,7 @@ packed beforehand. Only these shapes, only where there is AVX-512.
 from __future__ import annotations
 
 import ctypes
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -123,6 +124,8 @@ def prepare(job: Job) -> tuple[Variants, str]:
         raise Unsupported(f"There is no C by hand for {job.kernel} {shape}.")
     if "avx512f" not in _cpuinfo().split():
         raise Unsupported("The C by hand needs AVX-512, which this machine has not.")
+    if shutil.which(COMPILER) is None:
+        raise Unsupported("The C by hand needs gcc, which is not here.")
     base, ends = FUNCTIONS[job.kernel, shape]
     library = build(Path(tempfile.mkdtemp(prefix="dojo-hand-")))
     return {name: lambda end=end: prepared(job, library, base, end) for name, end in ends.items()}, version()
