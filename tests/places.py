@@ -28,10 +28,12 @@ SECONDS = 300.0  # a command, on a busy machine
 NOBODY = "nobody"
 # One page of the app without a browser: whatever goes wrong on it is printed.
 PAGE = """
+import os
 from streamlit.testing.v1 import AppTest
 page = AppTest.from_file("pages/site.py", default_timeout=120).run()
 told = [*page.exception, *page.error]
 assert not told, told
+os._exit(0)  # threads of the service's go on, as they do until a server ends
 """
 
 
