@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from dojo_core.measure.places import cache_directory
 from dojo_core.system import features, is_x86
 
 NAMES = ("gcc", "clang", "cc")  # the first that is there
@@ -148,7 +149,8 @@ def _openmp_of_clang() -> list[tuple[str, ...]]:
 
 def _fault_of(path: str, flags: tuple[str, ...]) -> str:
     """Why a program does not build or run with these flags; empty where it does."""
-    with tempfile.TemporaryDirectory(prefix="dojo-compiler-") as folder:
+    # Where kernels are loaded from too: a system may forbid to run what lies in its /tmp.
+    with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="compiler-") as folder:
         source, program = Path(folder) / "trial.c", Path(folder) / "trial"
         source.write_text(_TRIAL, encoding="utf-8")
         status, said = _run(path, "-std=gnu11", *flags, "-w", str(source), "-o", str(program))
