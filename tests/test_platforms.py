@@ -20,6 +20,7 @@ from dojo_core.line import recorded_lines
 from dojo_core.measure import places
 from dojo_core.measure.compiler import NoCompiler, short_version, the_compiler
 from dojo_core.measure.holders import activity
+from dojo_core.recipes import RECIPES, known_recipes
 from dojo_core.targets.assembly import linked
 from dojo_core.targets.cpu import vecmath
 from dojo_core.targets.cpu.codegen import generate
@@ -232,6 +233,7 @@ def test_a_home_that_cannot_be_written_is_told_with_what_to_do(tmp_path, monkeyp
     for directory in (places.data_directory, places.cache_directory):
         with pytest.raises(OSError, match=r"cannot keep its files in .*: name another folder in DOJO_HOME"):
             directory()
+    assert list(known_recipes()) == list(RECIPES), "what only reads goes on without one"
     monkeypatch.setenv("DOJO_HOME", str(tmp_path / "elsewhere"))
     assert places.data_directory().is_dir()
 
