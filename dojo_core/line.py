@@ -247,7 +247,10 @@ def lines_folder(target: str = "cpu") -> Path:
 
 def recorded_lines(target: str = "cpu") -> dict[str, RecordedLine]:
     """The lines for a target that come with the Dojo, by name."""
-    return {p.stem: read_line(p.read_text(), p.stem) for p in sorted(lines_folder(target).glob("*.line"))}
+    return {
+        p.stem: read_line(p.read_text(encoding="utf-8"), p.stem)
+        for p in sorted(lines_folder(target).glob("*.line"))
+    }
 
 
 def lines_for(

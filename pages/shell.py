@@ -20,6 +20,7 @@ from typing import Any
 import streamlit as st
 
 from dojo_core.files import trouble_text
+from dojo_core.measure.compiler import the_compiler
 from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.exclusive import waiting
 from dojo_core.measure.machine import this_machine
@@ -241,6 +242,7 @@ def _bar(current: str, drawn: dict[str, Any]) -> None:
                 "game": "" if game is None or current == "play" else game.title,
                 "game_id": "" if game is None else game.id,
                 "machine": this_machine().summary,
+                "advice": the_compiler().advice,
                 "queue": queue,
                 "sharing": sharing,
                 "going": st.session_state.get("going"),

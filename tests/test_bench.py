@@ -211,7 +211,7 @@ def test_the_stream_touches_every_byte(tmp_path):
     import ctypes
     import subprocess
 
-    from dojo_core.measure.machine import compiler, compiler_flags
+    from dojo_core.measure.compiler import the_compiler
 
     for number, sizes in enumerate((([4096, 4096], [4096]), ([8192, 65536], [32768]))):
         found = pattern("matmul", (1, 1, 1), *sizes, 1 << 20)
@@ -219,8 +219,8 @@ def test_the_stream_touches_every_byte(tmp_path):
         source.write_text(stream_code(found))
         subprocess.run(
             [
-                compiler(),
-                *compiler_flags(),
+                the_compiler().path,
+                *the_compiler().flags,
                 "-std=gnu11",
                 "-fPIC",
                 "-shared",

@@ -195,7 +195,7 @@ def _followed(training: Any, as_json: bool) -> list[dict[str, Any]]:
         TextColumn("{task.fields[best]}"), TextColumn("[dim]{task.fields[learning]}"),
     )  # fmt: skip
     if training.finished:
-        for line in (training.folder / "events.jsonl").open():
+        for line in (training.folder / "events.jsonl").open(encoding="utf-8"):
             if as_json:
                 out.print(line.rstrip(), soft_wrap=True, markup=False)
             if (entry := read_object(line, nonfinite=True)).get("event") == "final":

@@ -18,7 +18,7 @@ from dojo_core.cli.reproducing import reproduce
 from dojo_core.cli.schooling import lesson
 from dojo_core.cli.serving import demo, run_app
 from dojo_core.cli.telling import tell
-from dojo_core.cli.terminal import out, plain_errors
+from dojo_core.cli.terminal import out, plain_errors, write_what_can_be_written
 from dojo_core.cli.waiting import measures, tell_of_waiting
 
 app = typer.Typer(
@@ -62,6 +62,7 @@ def options(
     ] = False,
 ) -> None:
     """The Dojo: make kernels fast by playing transformations. Try: [bold]dojo show softmax[/bold]"""
+    write_what_can_be_written()
     tell_of_waiting()
 
 

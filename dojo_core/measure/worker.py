@@ -28,6 +28,7 @@ import numpy as np
 from dojo_core.measure import sealed
 from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.judgement import Judgement, instead, judgements
+from dojo_core.measure.leash import restrict
 from dojo_core.measure.limits import (
     STACK_BYTES,
     WORKER_FILE_BYTES,
@@ -361,13 +362,13 @@ def _allow(seconds: float) -> None:
     """Processor time for the next request; the system ends the process that uses more."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     limit = math.ceil(used.ru_utime + used.ru_stime + seconds)
-    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    restrict(resource.RLIMIT_CPU, limit, math.inf)
 
 
 def _limit(memory: int) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (WORKER_FILE_BYTES, WORKER_FILE_BYTES))
+    restrict(resource.RLIMIT_AS, memory)
+    restrict(resource.RLIMIT_CORE, 0)
+    restrict(resource.RLIMIT_FSIZE, WORKER_FILE_BYTES)
 
 
 def main() -> None:

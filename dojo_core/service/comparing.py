@@ -26,6 +26,7 @@ from dojo_core.bench.summary import summary
 from dojo_core.bounded_json import read_object
 from dojo_core.files import write_text
 from dojo_core.measure.machine import this_machine
+from dojo_core.system import end_group
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +142,7 @@ class Comparisons:
             again, found.stopping = bool(found.stopping), time.time()
             if found.process is not None and found.process.poll() is None:
                 sent = signal.SIGKILL if again else signal.SIGTERM
-                os.killpg(found.process.pid, sent)
+                end_group(found.process.pid, sent)
 
     def close(self) -> None:
         """End what runs."""

@@ -61,7 +61,7 @@ class Bar {
     }
     say(this.game, data.game);
     say(this.machine, data.machine);
-    this.machine.title = data.machine;
+    this.machine.title = [data.machine, data.advice].filter(Boolean).join("\n");
     say(this.queue, data.queue);
     this.share.disabled = !data.game_id;
     this.share.title = data.game_id ? "A link and a file of this game" : "Open a game first: then there is something to share";
