@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,6 +32,7 @@ from dojo_core.targets.gpu.check import Checker
 from dojo_core.targets.snitch.measurer import SnitchMeasurer
 from dojo_core.targets.snitch.simulate import judge
 from tests.compiled import load, run, run_program
+from tests.goldens import ROOT
 
 
 def deviation(rows: int, columns: int, moments: str = "", arrays: str = ""):
@@ -416,7 +416,7 @@ def test_large_means_may_be_off_by_what_a_sum_in_any_order_is():
     assert lone.max() < 1e-4 < many.min(), "of an outlier little, of a large mean much"
 
 
-def test_every_algebraic_move_says_what_it_promises_and_where_it_is_worst():
+def test_every_algebraic_move_says_what_it_promises_and_where_it_is_worst(golden):
     algebraic = {
         name
         for name, move in REGISTRY.items()
@@ -428,6 +428,4 @@ def test_every_algebraic_move_says_what_it_promises_and_where_it_is_worst():
         assert move.rewrites and move.worst_inputs and set(move.worst_inputs) <= set(PATTERNS), name
         assert promise(name), f"{name}: a paragraph of its docstring begins with Promises"
     assert set(PATTERNS) == {each for name in algebraic for each in REGISTRY[name].worst_inputs}
-    written = Path(__file__).parent.parent / "docs" / "algebraic.md"
-    remedy = "run: python -m dojo_core.moves.reference algebraic > docs/algebraic.md"
-    assert written.read_text() == algebraic_page(), remedy
+    golden(ROOT / "docs" / "algebraic.md", algebraic_page())
