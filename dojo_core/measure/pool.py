@@ -41,6 +41,8 @@ from dojo_core.program.arithmetic import Meaning, bf16_bits, bf16_value
 from dojo_core.program.dtypes import INTEGERS, dtypes_of, extremes, inexact_integers
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Domain, Program
+from dojo_core.program.unset import any_origin
+from dojo_core.program.validity import definition_fault
 from dojo_core.targets.cpu.code import Parameter
 
 Array = NDArray[np.generic]
@@ -179,6 +181,10 @@ def _numbers(stored: Array, dtype: str) -> Array:
     return to_double(stored, dtype) if dtype in EPSILON else stored
 
 
+class Undefined(ValueError):
+    """An output depends on what nothing has set, as is found now: at the door it was not decided."""
+
+
 def references(program: Program, inputs: Mapping[str, Array], each_write: bool = True) -> dict[str, Doubles]:
     """The outputs in float64: what the program means."""
     outputs = interpret(program, inputs, each_write)
@@ -206,7 +212,14 @@ def _drowned(reference: Doubles) -> bool:
 
 
 def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int) -> Pool:
-    """Draw inputs and compute their references. Takes seconds for large arrays."""
+    """Draw inputs and compute their references. Takes seconds for large arrays.
+
+    Raises Undefined.
+    """
+    doubt = definition_fault(program)
+    origin = any_origin(program) if doubt is not None and doubt.code == "undecided" else None
+    if origin is not None:
+        raise Undefined(origin.sentence)
     wanted = [p for p in parameters if p.role == "in"]
     outputs = [p for p in parameters if p.role == "out"]
     floats = [p.name for p in wanted if p.dtype in EPSILON]

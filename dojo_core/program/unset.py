@@ -35,21 +35,35 @@ class Origin(NamedTuple):
     """An element of an output, and a cell of an array that it depends on, which nothing has set."""
 
     output: Access
+    array: str
     cell: tuple[int, ...]
 
+    @property
+    def sentence(self) -> str:
+        cell = f"{self.array}[{','.join(map(str, self.cell))}]"
+        if str(self.output) == cell:
+            return f"{cell} of the output {self.array} is never written."
+        return f"The value of {self.output} comes from {cell}, which no earlier write has set."
 
-def unset_origin(program: Program, array: str) -> Origin | None:
+
+def any_origin(program: Program) -> Origin | None:
+    """Of all arrays, however long it takes: about as long as the interpreter takes to run the program."""
+    arrays = (array for buffer in program.buffers for array in buffer.arrays if array not in program.inputs)
+    return next((o for o in (unset_origin(program, a, bounded=False) for a in arrays) if o is not None), None)
+
+
+def unset_origin(program: Program, array: str, bounded: bool = True) -> Origin | None:
     """The first element of an output that depends on a cell of ``array`` that nothing has set, or None. Where
     the array is an output, an element that nothing writes is one.
 
-    Raises TooMany where it would take longer than some tenths of a second.
+    Raises TooMany where it would take longer than some tenths of a second and is ``bounded``.
     """
     reached = _reached(program, array)
     if reached.isdisjoint(program.outputs):
         return None
     whole = {a: [d.size for d in program.buffer_of[a].dims] for a in reached}
     body, sizes = _scaled_down(_reduced(program.body, reached), whole)
-    if sum(map(math.prod, sizes.values())) > POINTS or _effort(body, (), ()) > POINTS:
+    if bounded and max(sum(map(math.prod, sizes.values())), _effort(body, (), ())) > POINTS:
         raise TooMany
     origins = _Run(sizes, array).run(body)
     for output in program.outputs:
@@ -57,7 +71,7 @@ def unset_origin(program: Program, array: str) -> Origin | None:
             number = int(origins[output].argmax())
             origin = origins[array].size - int(origins[output][number])
             index = tuple(Affine((), n) for n in _cell(number, sizes[output]))
-            return Origin(Access(output, index), _cell(origin, sizes[array]))
+            return Origin(Access(output, index), array, _cell(origin, sizes[array]))
     return None
 
 

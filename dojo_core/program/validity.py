@@ -87,7 +87,7 @@ def definition_fault(program: Program) -> Fault | None:
     """A read before any write, or an output with an element never written.
 
     Where that could not be shown, nor that it is not so, a fault with the code ``undecided``; such a program
-    may well be sound, and is told apart from those that are not.
+    may well be sound, and is told apart from those that are not. Measuring decides it (``unset.any_origin``).
     """
     kept: list[Fault | None] = program.__dict__.setdefault("_definition", [])
     if not kept:
@@ -141,9 +141,7 @@ def _unset_fault(program: Program, read: Touch, found: Sequence[Touch], buffer: 
             try:
                 values = first_unset(read, found, sizes, origin.cell)
             except TooMany:
-                cell = f"{array}[{','.join(map(str, origin.cell))}]"
-                sentence = f"The value of {origin.output} comes from {cell}, which no earlier write has set."
-                return fault("undefined" if leaf.path else "unwritten", sentence=sentence)
+                return fault("undefined" if leaf.path else "unwritten", sentence=origin.sentence)
             if values is None:  # another read of the array does the harm
                 return None
     cell = cell_text(read.access, values)
