@@ -41,6 +41,8 @@ from dojo_core.program.arithmetic import Meaning, bf16_bits, bf16_value
 from dojo_core.program.dtypes import INTEGERS, dtypes_of, extremes, inexact_integers
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Domain, Program
+from dojo_core.program.unset import any_origin
+from dojo_core.program.validity import definition_fault
 from dojo_core.targets.cpu.code import Parameter
 
 Array = NDArray[np.generic]
@@ -179,6 +181,10 @@ def _numbers(stored: Array, dtype: str) -> Array:
     return to_double(stored, dtype) if dtype in EPSILON else stored
 
 
+class Undefined(ValueError):
+    """An output depends on what nothing has set, as is found now: at the door it was not decided."""
+
+
 def array_in(program: Program, buffer: str) -> str:
     """The input or output that a buffer holds, which may bear another name."""
     return next(a for a in (*program.inputs, *program.outputs) if program.buffer_of[a].name == buffer)
@@ -238,7 +244,12 @@ def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int, ta
     """Draw inputs and compute their references. Takes seconds for large arrays.
 
     ``tame``: adversarial rows are mild, without NaN, infinities and numbers of extreme size.
+    Raises Undefined.
     """
+    doubt = definition_fault(program)
+    origin = any_origin(program) if doubt is not None and doubt.code == "undecided" else None
+    if origin is not None:
+        raise Undefined(origin.sentence)
     wanted = [p for p in parameters if p.role == "in"]
     outputs = [p for p in parameters if p.role == "out"]
     floats = [p.name for p in wanted if p.dtype in EPSILON]

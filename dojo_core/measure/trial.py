@@ -266,7 +266,7 @@ class Trials:
             self._draw(self._worker, program, code, policy)
         except WorkerDied:
             self._worker = None
-        except WorkerFault:
+        except (WorkerFault, Unmeasurable):
             self.close()
 
     def _draw(self, worker: WorkerProcess, program: Program, code: Code, policy: str) -> None:
@@ -293,6 +293,8 @@ class Trials:
             },
             seconds,
         )
+        if prepared["status"] != "ok":
+            raise Unmeasurable(prepared["message"])
         self.input_sets = int(prepared["sets"])
         worker.drawn = key
 

@@ -35,7 +35,7 @@ from dojo_core.measure.limits import (
     sets_of_inputs,
 )
 from dojo_core.measure.load import Gauge
-from dojo_core.measure.pool import STORED, columns
+from dojo_core.measure.pool import STORED, Undefined, columns
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.code import Parameter
 
@@ -350,7 +350,7 @@ class Worker:
                 return {"status": "ok"}
             _allow(request["cpu_seconds"])
             return actions[request["do"]](request)
-        except NoRoom as fault:
+        except (NoRoom, Undefined) as fault:
             return {"status": "refused", "message": str(fault)}
         except sealed.Damaged as fault:
             return {"status": "damaged", "message": str(fault)}
