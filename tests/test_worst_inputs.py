@@ -142,6 +142,15 @@ def test_the_model_of_snitch_judges_on_the_worst_inputs_too(shape):
     assert [m.status for m in found] == ["ok", "wrong_result"] and found[0].verified
 
 
+def test_an_overflow_that_another_order_has_accuses_nobody():
+    """Of products beyond f64 a fused sum keeps the first infinity; partial sums may have both: NaN."""
+    start = kernels.get("matmul").program((24, 16, 8))
+    start = parse(start.text.replace("f32", "f64"))
+    parts = played(start, "split_scope c#1@2 4", "split_reduction c#1@3 pc")
+    for seed in range(6):
+        assert [judge(p, start, "algebraic", seed).status for p in (start, parts)] == ["ok", "ok"], seed
+
+
 @pytest.mark.parametrize("target", ["cuda", "hip"])
 def test_the_emulator_judges_on_the_worst_inputs_too(target):
     start, wrong = deviation(4, 64), about_the_first(4, 64)

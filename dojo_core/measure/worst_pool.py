@@ -16,15 +16,18 @@ m is what the start is off by in half of the rows, for their size, but eps at le
 gives infinity or NaN and the reference does not, the row is not judged.
 
 A sum of f16 or bf16 is rounded after every term, in the reference too, and so is off by what its order makes
-of it: how far the reference moves when it is rounded once counts like what the start program is off by.
+of it: how far the reference moves when it is rounded once counts like what the start program is off by. A row
+that overflows in some order is not judged.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.patterns import PATTERNS
@@ -91,15 +94,35 @@ def make_worst_pool(program: Program, parameters: tuple[Parameter, ...], seed: i
         others = references(program, moved)
         sensitivity = {p.name: distance(others[p.name], expected[p.name], p, True) for p in outputs}
     order = narrow_orders(program, given, expected, outputs)
-    if any(b.dtype == "f16" for b in program.buffers) and order:
-        # Some order of large terms overflows where their sum does not: nothing is to be learned there.
-        with np.errstate(all="ignore"):
-            sizes = references(program, {k: np.abs(v) for k, v in given.items()}, each_write=False)
-        for p in outputs:
-            overflown = np.isfinite(expected[p.name]) & ~np.isfinite(sizes[p.name])
-            order[p.name][overflown.reshape(-1, columns(p.shape)).any(axis=1)] = np.inf
+    for name, lost in _overflown(program, given, expected, outputs, bool(order)).items():
+        order[name] = np.where(lost, np.inf, order.get(name, 0.0))
     contiguous = {p.name: np.ascontiguousarray(expected[p.name].reshape(p.shape)) for p in outputs}
     return Pool(inputs, contiguous, sensitivity, {}, inexact_outputs(program, outputs), order)
+
+
+def _overflown(
+    program: Program,
+    given: Mapping[str, Array],
+    expected: Mapping[str, Doubles],
+    outputs: Sequence[Parameter],
+    narrow: bool,
+) -> dict[str, NDArray[np.bool_]]:
+    """Rows that overflow on the way, where the order of the terms decides which infinity comes of it, or NaN:
+    those that are not finite in f64 or from ``narrow`` sums (in f32 the reference goes further than the start
+    and tells them), and of f16 those in which the sum of the magnitudes overflows."""
+    lost: dict[str, NDArray[np.bool_]] = {
+        p.name: np.logical_not(np.isfinite(expected[p.name])) for p in outputs if narrow or p.dtype == "f64"
+    }
+    if narrow and any(b.dtype == "f16" for b in program.buffers):
+        with np.errstate(all="ignore"):
+            sizes = references(program, {k: np.abs(v) for k, v in given.items()}, each_write=False)
+        for name in lost:
+            lost[name] |= ~np.isfinite(sizes[name])
+    return {
+        p.name: np.asarray(lost[p.name].reshape(-1, columns(p.shape)).any(axis=1))
+        for p in outputs
+        if p.name in lost
+    }
 
 
 def _numbers(stored: Array, dtype: str) -> Doubles:
