@@ -2,7 +2,6 @@
 
 import ctypes
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,9 +19,9 @@ from dojo_core.targets.gpu.feedback import Feedback
 from dojo_core.targets.hip import build as hip
 from tests.compiled import random_inputs
 from tests.emulated import ORDERS, barriers_met, code_of, emulate
+from tests.goldens import FOLDER
 from tests.tiny import TINY
 
-GOLDEN = Path(__file__).parent / "golden" / "cuda"
 LINES = recorded_lines("cuda")
 # Of lines that are not the first of their kernel.
 OTHERS = {
@@ -53,11 +52,11 @@ def played(name: str, shape: str, target: str = "cuda") -> Game:
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_each_line_replays_to_its_golden_end(name):
+def test_each_line_replays_to_its_golden_end(golden, name):
     program = played(name, LINES[name].shape).current.program
     births = [node.birth for node, _, _ in walk(program.body)]
     assert len(set(births)) == len(births), "every node is known by its birth"
-    assert program.text == (GOLDEN / f"{name}.txt").read_text()
+    golden(FOLDER / "cuda" / f"{name}.txt", program.text)
     assert all(launch.mapped for launch in launches(program))
     assert len(code_of(program).barriers) == BARRIERS.get(name, 0)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from dojo_core.system import end_group
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -109,8 +110,7 @@ def _blamed(status: int) -> str:
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
+    end_group(child.pid)
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(5)
     if child.stdin is not None:

@@ -60,7 +60,7 @@ Value = Operand | Indirect | Call  # of an expression while it is read; Indirect
 
 @cache
 def _lark() -> Lark:
-    grammar = FilePath(__file__).with_name("grammar.lark").read_text()
+    grammar = FilePath(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
     return Lark(
         grammar, parser="lalr", start=["names", "buffer", "operation", "access"], propagate_positions=True
     )
