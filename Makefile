@@ -1,5 +1,6 @@
-# make setup   a virtual environment with everything pinned in requirements.txt, and the native module
-# make run     the app, on http://127.0.0.1:8501
+# make play    the app, on http://127.0.0.1:8501, without what learns, tests and measures elsewhere
+# make run     the app with all that it can do
+# make setup   a virtual environment with everything pinned in requirements.txt, and the native modules
 # make test    ruff, mypy and the tests
 # make prove SECONDS=600   random legal walks, each position judged by the exact oracle, for as long as asked
 # make mutate  switches off each legality condition by itself: the tests or the oracle must notice; docs/mutation.md
@@ -16,7 +17,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH_VENV := .venv-bench
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
-NATIVE := $(wildcard native/*.toml native/*.txt native/*.pyi native/src/*)
+PINS := requirements.txt requirements-cuda.txt
+BUILT := pyproject.toml CMakeLists.txt $(wildcard native/*.txt native/*.pyi native/src/*)
 
 SECONDS ?= 600
 SOAK ?= 5000
@@ -29,29 +31,39 @@ AGAINST ?= --against all
 READY ?= 240
 TVM_SECONDS ?= 60
 
-.PHONY: setup run test recordings prove perft fuzz bench benchmark mutate benchmark-app screens
+.PHONY: setup play run test recordings prove perft fuzz bench benchmark mutate benchmark-app screens
 .DELETE_ON_ERROR:
 
-setup: $(VENV)/.requirements $(VENV)/.native $(VENV)/.project
+setup: $(VENV)/.requirements $(VENV)/.project
 
 $(BIN)/python:
-	@command -v g++ >/dev/null && command -v gcc >/dev/null || \
+	@{ command -v g++ || command -v clang++; } >/dev/null && { command -v gcc || command -v clang; } >/dev/null || \
 	  { echo "The Dojo compiles C: install gcc and g++ first (Debian: apt-get install g++)."; exit 1; }
 	$(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo "Install Python's venv first (Debian: apt-get install python3-venv)."; exit 1; }
 
-# The stamps make a second start quick; each step runs again when what it installs has changed.
-$(VENV)/.requirements: requirements.txt | $(BIN)/python
+# The stamps make a second start quick; each step runs again when what it installs has changed. make run after
+# make play adds what is missing, and make play after make run finds all there.
+$(VENV)/.requirements: $(PINS) | $(BIN)/python
 	$(PIP) -r requirements.txt
+	@touch $@ $(VENV)/.play
+
+# What plays: of requirements.txt, which is more than that, the versions alone. Not compiled to bytecode, a third
+# of the time, but where it is imported.
+$(VENV)/.play: $(PINS) pyproject.toml | $(VENV)/.project
+	$(PIP) --no-compile --constraint requirements.txt dojo
 	@touch $@
 
-$(VENV)/.native: $(NATIVE) $(VENV)/.requirements
-	$(PIP) --no-build-isolation --no-deps --force-reinstall ./native
+$(VENV)/.build: $(PINS) | $(BIN)/python
+	$(PIP) --constraint requirements.txt cmake ninja pybind11 scikit-build-core
 	@touch $@
 
-$(VENV)/.project: pyproject.toml $(VENV)/.requirements
-	$(PIP) --no-build-isolation --no-deps --editable .
+$(VENV)/.project: $(BUILT) | $(VENV)/.build
+	$(PIP) --no-build-isolation --no-deps --config-settings=build-dir=build/native --editable .
 	@touch $@
+
+play: $(VENV)/.play
+	$(BIN)/dojo app
 
 run: setup
 	$(BIN)/dojo app

@@ -294,7 +294,7 @@ def test_nvcc_takes_it_without_a_warning(name, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(not nvrtc(), reason="NVRTC is missing: pip install -r requirements-gpu.txt")
+@pytest.mark.skipif(not nvrtc(), reason="NVRTC is missing: pip install 'dojo[gpu]'")
 @pytest.mark.parametrize("name", [*NAMES, *WRITTEN])
 def test_nvrtc_takes_it(name):
     assert build.compiled(

@@ -21,6 +21,7 @@ from agents.players import AGENTS
 from agents.run_log import RunBusy
 from agents.timing import CountTiming
 from agents.tuning import Tuning
+from dojo_core.extras import import_fault
 from dojo_core.game import Game
 from dojo_core.measure.leash import restrict
 from dojo_core.measure.limits import GIBI
@@ -75,7 +76,7 @@ def why_failed(fault: Exception, who: str, asked: tuple[type[Exception], ...] = 
     if isinstance(fault, (RunBusy, *asked)):
         return str(fault)
     if isinstance(fault, ModuleNotFoundError):
-        return f"{who} needs {fault.name}, which is not installed here: make setup installs it."
+        return import_fault(fault, who)
     traceback.print_exception(fault)
     if isinstance(fault, (OSError, MemoryError)):  # no compiler, a full disk, too little memory
         return str(fault) or f"{who} ran out of memory."

@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from dojo_core.launch import module_command
 from dojo_core.system import end_group
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class Gone(RuntimeError):
@@ -32,8 +30,7 @@ class Processes:
         """Run a module of ours; what it prints goes to the end of a file, and it inherits no other."""
         with told.open("ab") as file:
             child = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments],
-                cwd=ROOT,
+                module_command(module, *arguments),
                 stdin=subprocess.PIPE,
                 stdout=file,
                 stderr=file,

@@ -15,7 +15,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from datetime import datetime
-from importlib.util import find_spec
 from pathlib import Path
 
 from agents.agent import Budget
@@ -25,7 +24,9 @@ from agents.jobs.spec import JobSpec
 from agents.players import AGENTS
 from agents.tuning import Tuning
 from dojo_core import kernels
+from dojo_core.extras import absent, install_line
 from dojo_core.game import Game
+from dojo_core.launch import module_command
 from dojo_core.line import read_line
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Effort, Measurer, Workload
@@ -79,7 +80,7 @@ def by_agent(game: Game, measurer: Measurer, into: Path) -> Game:
 
 
 def dojo(*words: str) -> None:
-    subprocess.run([sys.executable, "-m", "agents.cli", *words], check=True)
+    subprocess.run(module_command("agents.cli", *words), check=True)
 
 
 def beside_pytorch(game: Path, into: Path) -> None:
@@ -127,8 +128,8 @@ def main(parts: Sequence[str]) -> None:
     unknown = [part for part in parts if part not in PARTS]
     if unknown:
         raise SystemExit(f"There is no part {unknown[0]!r}. The parts: {', '.join(PARTS)}.")
-    if find_spec("torch") is None:
-        raise SystemExit("The recordings need PyTorch, which is not installed here: make setup installs it.")
+    if absent("learn"):
+        raise SystemExit(f"The recordings need PyTorch. This line installs it: {install_line('learn')}")
     # Beside the old files, so that each is replaced in one step; with records of its own, so that a
     # player's stay as they are.
     with tempfile.TemporaryDirectory(dir=RECORDINGS, prefix="new-") as folder:

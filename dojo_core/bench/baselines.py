@@ -23,12 +23,11 @@ from dojo_core import kernels
 from dojo_core.files import naming, write_text
 from dojo_core.kernels.kernel import Shape
 from dojo_core.measure.pool import EPSILON, STORED, Array, from_double, to_double
-from dojo_core.package_data import data_path
+from dojo_core.package_data import checkout, data_path
 from dojo_core.program.dtypes import extremes
 from dojo_core.system import cores, end_group
 
 SCRIPTS = data_path("dojo_core", "bench", "others")
-ROOT = Path(__file__).resolve().parent.parent.parent
 PYTHON_VARIABLE = "DOJO_BENCH_PYTHON"
 PREPARE_SECONDS = 600.0  # to start, compile, prove its answer, choose among variants
 ROUND_SECONDS = 120.0  # one round's samples
@@ -81,9 +80,10 @@ BASELINES: dict[str, Baseline] = {
 
 
 def interpreter() -> str:
-    """The baselines' Python: ``$DOJO_BENCH_PYTHON``, else ``.venv-bench``'s where there is one, else ours."""
-    own = ROOT / ".venv-bench" / "bin" / "python"
-    return os.environ.get(PYTHON_VARIABLE) or (str(own) if own.exists() else sys.executable)
+    """The baselines' Python: ``$DOJO_BENCH_PYTHON``, else the checkout's ``.venv-bench``, else ours."""
+    root = checkout()
+    own = root and root / ".venv-bench" / "bin" / "python"
+    return os.environ.get(PYTHON_VARIABLE) or (str(own) if own and own.exists() else sys.executable)
 
 
 def pinned_environment(reuse: bool = True) -> dict[str, str]:
@@ -153,7 +153,6 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=self._log,
             env=dict(environment),
-            cwd=ROOT,
             start_new_session=True,
             bufsize=0,
         )

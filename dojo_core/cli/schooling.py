@@ -29,6 +29,7 @@ from dojo_core.line import read_line
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
+from dojo_core.package_data import document
 from dojo_core.program.expressions import TextError
 from dojo_core.school.check import check as faults_of
 from dojo_core.school.check import measure as timed
@@ -39,7 +40,8 @@ from dojo_core.school.mine import GAIN, HEAD, LONGEST, mine, puzzle_text, record
 from dojo_core.school.school import LESSONS_FOLDER, NO_LESSON, glossary_for, open_school
 
 lesson = typer.Typer(
-    no_args_is_help=True, help="Lessons and puzzles: see what there is, check your own (docs/lessons.md)."
+    no_args_is_help=True,
+    help=f"Lessons and puzzles: see what there is, check your own ({document('lessons.md')}).",
 )
 
 Files = Annotated[

@@ -14,9 +14,10 @@ from typing import Annotated
 import typer
 
 from dojo_core.cli.terminal import Failure, out
+from dojo_core.launch import module_command
 from dojo_core.measure.compiler import the_compiler
+from dojo_core.package_data import checkout, data_path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -38,11 +39,12 @@ def run_app(
     """Open the app in a browser.
 
     It listens to this machine alone. Another address needs a login (an auth section in
-    .streamlit/secrets.toml), or --insecure: whoever reaches the app then has programs compiled and run here.
+    ~/.streamlit/secrets.toml), or --insecure: whoever reaches the app then has programs run here.
 
     Example: [bold]dojo app --port 8600[/bold]
     """
-    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py")]
+    script = entry()
+    command = [sys.executable, "-P", "-m", "streamlit", "run", str(script)]
     command += ["--server.port", str(port), "--server.address", address]
     command += ["--server.headless", str(not browser).lower()]
     for name in hosts(address, host or []):
@@ -57,7 +59,7 @@ def run_app(
     check_port(address, port)
     out.print(f"The Dojo is at http://{address}:{port} (Ctrl-C ends it)")
     sys.stdout.flush()
-    os.chdir(ROOT)
+    os.chdir(script.parent)  # no settings of Streamlit's that lie in the user's folder
     os.execve(command[0], command, environment)  # in place of this process: whoever ends it ends the app
 
 
@@ -75,8 +77,14 @@ def demo(
     url = f"http://127.0.0.1:{port}/tour"
     out.print(f"The tour is at {url}")
     if browser:  # Streamlit opens its first page alone
-        subprocess.Popen([sys.executable, "-m", "dojo_core.cli.opening", url], start_new_session=True)
+        subprocess.Popen(module_command("dojo_core.cli.opening", url), start_new_session=True)
     run_app(port, "127.0.0.1", None, False, False)
+
+
+def entry() -> Path:
+    """The script that Streamlit runs, with its settings beside it: a checkout's, else the shipped one."""
+    root = checkout()
+    return root / "app.py" if root else data_path("pages", "entry", "app.py")
 
 
 def check_port(address: str, port: int, command: str = "app") -> None:

@@ -17,6 +17,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from dojo_core.extras import NotInstalled, import_fault
 from dojo_core.faults import text_fault
 from dojo_core.files import naming, trouble_text, write_text
 from dojo_core.game import GameFull
@@ -88,9 +89,13 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             GameFull,
             UnknownTarget,
             DatabaseFault,
+            NotInstalled,
         ) as error:
             told = text_fault(error) if isinstance(error, TextError) else str(error)
             err.print(escape(told), style="red", soft_wrap=True)
+            raise typer.Exit(1) from None
+        except ModuleNotFoundError as error:
+            err.print(escape(import_fault(error, "This command")), style="red", soft_wrap=True)
             raise typer.Exit(1) from None
         except BrokenPipeError:
             _throw_away_the_rest()

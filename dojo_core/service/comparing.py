@@ -13,7 +13,6 @@ import platform
 import secrets
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ from typing import Any
 from dojo_core.bench.summary import summary
 from dojo_core.bounded_json import read_object
 from dojo_core.files import write_text
+from dojo_core.launch import module_command
 from dojo_core.measure.machine import this_machine
 from dojo_core.system import end_group
 from dojo_core.version import version
@@ -96,7 +96,7 @@ class Comparisons:
     def __init__(self, folder: Path, command: Sequence[str] | None = None) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self._command = list(command or [sys.executable, "-m", "dojo_core.bench.job"])
+        self._command = list(command or module_command("dojo_core.bench.job"))
         self._known: dict[str, Comparison] = {}
         self._lock = threading.Lock()
         self._turn = threading.Lock()  # who holds it is being measured

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import secrets
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from typing import Any
 
+from dojo_core.launch import module_command
 from dojo_core.measure.alone import measured_alone
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.limits import PREPARE_SECONDS, USUAL_SEED
@@ -39,7 +39,7 @@ from dojo_core.targets.gpu.code import GpuCode
 from dojo_core.targets.gpu.codegen import generate
 
 RUN_SECONDS = 60.0  # one request: verification, with all elements compared on the host, and all samples
-WORKER = (sys.executable, "-m", "dojo_core.targets.cuda.worker")
+WORKER = tuple(module_command("dojo_core.targets.cuda.worker"))
 
 
 class NoGpu(Exception):
