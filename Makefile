@@ -3,6 +3,7 @@
 # make test    ruff, mypy and the tests
 # make prove SECONDS=600   random legal walks, each position judged by the exact oracle, for as long as asked
 # make mutate  switches off each legality condition by itself: the tests or the oracle must notice; docs/mutation.md
+# make perft   how many lines of one and of two legal moves each kernel has on each target, beside tests/golden/perft; GOLDENS=--update-goldens writes these anew
 # make fuzz SECONDS=600    damaged texts at every door that reads one
 # make bench   the 16 kernels against other libraries and the machine's limits: build/bench.html (forty minutes; idle machine)
 # make recordings  what the tour and Watch replay, measured anew; needs PyTorch
@@ -28,7 +29,7 @@ AGAINST ?= --against all
 READY ?= 240
 TVM_SECONDS ?= 60
 
-.PHONY: setup run test recordings prove fuzz bench benchmark mutate benchmark-app screens
+.PHONY: setup run test recordings prove perft fuzz bench benchmark mutate benchmark-app screens
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.requirements $(VENV)/.native $(VENV)/.project
@@ -94,6 +95,9 @@ screens: setup
 
 prove: setup
 	$(BIN)/python -m tests.prove $(SECONDS) $(SEED)
+
+perft: setup
+	$(BIN)/python -m pytest tests/perft.py $(GOLDENS)
 
 fuzz: setup
 	$(BIN)/python -m tests.fuzz $(SECONDS) $(SEED)

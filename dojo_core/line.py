@@ -40,6 +40,7 @@ from dojo_core import kernels
 from dojo_core.game import Entry, Game, Replay, Step, read_births
 from dojo_core.moves.core import IllegalMove
 from dojo_core.moves.notation import MoveSyntax, parse_move
+from dojo_core.package_data import data_path
 from dojo_core.parameters import Let, Value, read_let
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.expressions import TextError
@@ -48,7 +49,7 @@ from dojo_core.targets.cpu.limits import VECTOR_BYTES
 from dojo_core.targets.target import TARGETS, Target
 from dojo_core.targets.target import target as target_named
 
-LINES_FOLDER = Path(__file__).resolve().parent.parent / "lines"
+LINES_FOLDER = data_path("dojo_core", "lines")
 
 _SAME_MOVES = {"hip": "cuda"}  # targets with the moves of another, whose lines apply
 

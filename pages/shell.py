@@ -27,6 +27,7 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.service import Player
 from dojo_core.service.shelf import file_name
 from dojo_core.sharing import link
+from dojo_core.version import version
 from pages.bar import bar
 from pages.door import browser_mark, secret_in
 from pages.shared import the_player, the_service, the_shelf
@@ -238,6 +239,7 @@ def _bar(current: str, drawn: dict[str, Any]) -> None:
                     for entry in existing()
                 ],
                 "current": current,
+                "version": version(),
                 "browser": _browser(),
                 "game": "" if game is None or current == "play" else game.title,
                 "game_id": "" if game is None else game.id,

@@ -90,7 +90,7 @@ def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The scripts as baselines, and a job of softmax 8x16."""
     for name, text in SCRIPTS.items():
         path = tmp_path / f"{name}.py"
-        path.write_text(text.replace("BASELINES", repr(str(ROOT / "baselines"))))
+        path.write_text(text.replace("BASELINES", repr(str(baselines.SCRIPTS))))
         wait = 2.0 if name.startswith("hangs") else 60.0
         made = Baseline(name, f"{name} {{version}}", str(path), prepare=wait)
         monkeypatch.setitem(BASELINES, name, made)
@@ -167,7 +167,7 @@ def test_memory_is_reused_only_where_it_is_said():
     assert "MALLOC_TRIM_THRESHOLD_" in baselines.pinned_environment()
     assert "MALLOC_TRIM_THRESHOLD_" not in baselines.pinned_environment(reuse=False)
     assert not BASELINES["torch-default"].reuse and BASELINES["torch-default"].apart
-    assert all((ROOT / each.script).exists() for each in BASELINES.values())
+    assert all((baselines.SCRIPTS / each.script).exists() for each in BASELINES.values())
 
 
 def test_the_job_holds_what_the_kernel_means(scripts):
@@ -177,7 +177,7 @@ def test_the_job_holds_what_the_kernel_means(scripts):
 
 
 def test_outputs_are_judged_element_by_element():
-    spec = importlib.util.spec_from_file_location("protocol", ROOT / "baselines/protocol.py")
+    spec = importlib.util.spec_from_file_location("protocol", baselines.SCRIPTS / "protocol.py")
     protocol = importlib.util.module_from_spec(spec)
     sys.modules["protocol"] = protocol  # where its dataclasses look for their module
     spec.loader.exec_module(protocol)

@@ -30,11 +30,11 @@ from dojo_core.line import read_line
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Effort, Measurer, Workload
 from dojo_core.measure.records import Records
+from dojo_core.package_data import data_path
 
 NAME, AGENT = "softmax", "annealing-lines"
 EVALUATIONS = 40
 MODEL_SHAPE = "4096x512"
-ROOT = RECORDINGS.parent
 
 
 def source() -> str:
@@ -79,7 +79,7 @@ def by_agent(game: Game, measurer: Measurer, into: Path) -> Game:
 
 
 def dojo(*words: str) -> None:
-    subprocess.run([sys.executable, "-m", "agents.cli", *words], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-m", "agents.cli", *words], check=True)
 
 
 def beside_pytorch(game: Path, into: Path) -> None:
@@ -101,14 +101,14 @@ def beside_pytorch(game: Path, into: Path) -> None:
 
 
 def in_a_model(into: Path) -> None:
-    """What examples/softmax_in_a_model.py prints with the package that ``dojo export`` writes."""
+    """What agents/examples/softmax_in_a_model.py prints with the package that ``dojo export`` writes."""
     with tempfile.TemporaryDirectory() as folder:
         fast, packages = Path(folder) / "fast", Path(folder) / "packages"
         dojo("export", NAME, "--shape", MODEL_SHAPE, "--to", str(fast))
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps"]
         subprocess.run([*pip, "--target", str(packages), str(fast)], check=True)
         environment = {**os.environ, "PYTHONPATH": str(packages)}
-        example = ROOT / "examples" / "softmax_in_a_model.py"
+        example = data_path("agents", "examples", "softmax_in_a_model.py")
         ran = subprocess.run(
             [sys.executable, str(example)],
             env=environment,
@@ -129,11 +129,9 @@ def main(parts: Sequence[str]) -> None:
         raise SystemExit(f"There is no part {unknown[0]!r}. The parts: {', '.join(PARTS)}.")
     if find_spec("torch") is None:
         raise SystemExit("The recordings need PyTorch, which is not installed here: make setup installs it.")
-    # On the disk of the old files, so that each is replaced in one step; with records of its own, so that a
+    # Beside the old files, so that each is replaced in one step; with records of its own, so that a
     # player's stay as they are.
-    build = ROOT / "build"
-    build.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=build, prefix="recordings-") as folder:
+    with tempfile.TemporaryDirectory(dir=RECORDINGS, prefix="new-") as folder:
         into = Path(folder)
         game = into / f"{NAME}-agent.game"
         if "game" in parts:

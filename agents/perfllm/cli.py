@@ -240,7 +240,10 @@ def _told(finals: list[dict[str, Any]], tried: list[dict[str, Any]], counting: b
         table.add_row(name, *cells)
     print_table(table)
     if counting:
-        out.print("Operations were counted, not measured: these are no times.", style="dim")
+        out.print(
+            "Operations were counted, not measured: these are no times, and no program was run or verified.",
+            style="dim", soft_wrap=True,
+        )  # fmt: skip
 
 
 def train_encoder(

@@ -22,6 +22,7 @@ from dojo_core.bench.baselines import (
     BASELINES,
     PYTHON_VARIABLE,
     ROUND_SECONDS,
+    SCRIPTS,
     Process,
     Silent,
     interpreter,
@@ -422,7 +423,7 @@ def _start(row: Row, arguments: list[str], ready_within: float | None = None) ->
     baseline = BASELINES[row.entry]
     environment = {**pinned_environment(baseline.reuse), **baseline.environment}
     try:
-        process = Process([interpreter(), str(Path(baseline.script)), *arguments], environment)
+        process = Process([interpreter(), str(SCRIPTS / baseline.script), *arguments], environment)
     except OSError as fault:
         row.fail(
             "missing",

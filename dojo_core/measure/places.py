@@ -31,7 +31,7 @@ def _made(place: Path) -> Path:
     return place
 
 
-def data_path() -> Path:
+def data_home() -> Path:
     """Records, games, a user's own recipes and lessons: ``$DOJO_HOME``, else ``$XDG_DATA_HOME/dojo``, else
     ``~/.local/share/dojo``. For reading: it need not be there."""
     return _place("XDG_DATA_HOME", ".local/share", ".")
@@ -39,7 +39,7 @@ def data_path() -> Path:
 
 def data_directory() -> Path:
     """The same, made where it is not there."""
-    return _made(data_path())
+    return _made(data_home())
 
 
 def cache_directory() -> Path:

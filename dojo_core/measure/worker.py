@@ -26,7 +26,8 @@ import dojo_native
 import numpy as np
 
 from dojo_core.measure import sealed
-from dojo_core.measure.judgement import Judgement, judgements
+from dojo_core.measure.input_sets import InputSet
+from dojo_core.measure.judgement import Judgement, instead, judgements
 from dojo_core.measure.leash import restrict
 from dojo_core.measure.limits import (
     STACK_BYTES,
@@ -34,7 +35,7 @@ from dojo_core.measure.limits import (
     sets_of_inputs,
 )
 from dojo_core.measure.load import Gauge
-from dojo_core.measure.pool import STORED, columns
+from dojo_core.measure.pool import STORED, Undefined, columns
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.code import Parameter
 
@@ -194,7 +195,7 @@ class Prepared:
                     message = (
                         f"{found['wrong']} of {total} elements of {p.name} are wrong: {p.name}[{place}] "
                     )
-                    message += f"is {found['got']:.9g} and should be {found['wanted']:.9g}."
+                    message += instead(p.dtype, found["got"], found["wanted"])
                 return {"status": status, "message": message}, largest
         return None, largest
 
@@ -237,7 +238,8 @@ class Worker:
             Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["role"]) for p in request["parameters"]
         )
         assert all(p.dtype in STORED for p in parameters)
-        drawn = judgements(request, parameters)
+        sets = [InputSet.read(each) for each in request["sets"]]
+        drawn = judgements(request["start"], parameters, request["seed"], sets, Path(request["cache"]))
         self.workload = Prepared(parameters, drawn, request["last_level"], request["second_level"])
         return {"status": "ok", "sets": len(self.workload.sets)}
 
@@ -348,7 +350,7 @@ class Worker:
                 return {"status": "ok"}
             _allow(request["cpu_seconds"])
             return actions[request["do"]](request)
-        except NoRoom as fault:
+        except (NoRoom, Undefined) as fault:
             return {"status": "refused", "message": str(fault)}
         except sealed.Damaged as fault:
             return {"status": "damaged", "message": str(fault)}

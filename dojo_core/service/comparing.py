@@ -18,7 +18,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from dojo_core.bounded_json import read_object
 from dojo_core.files import write_text
 from dojo_core.measure.machine import this_machine
 from dojo_core.system import end_group
+from dojo_core.version import version
 
 log = logging.getLogger(__name__)
 
@@ -264,7 +264,7 @@ def _document(made: Comparison, event: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "versions": {"dojo": version("dojo"), "python": platform.python_version()},
+        "versions": {"dojo": version(), "python": platform.python_version()},
         "reports": [event["report"]],
         "skipped": [],
         "summary": summary([event["report"]]),

@@ -11,8 +11,6 @@ from tests.browser.playing import BOARD, apply, entries, here, open_softmax, row
 
 OWN_SERVER = True  # it is killed
 
-LINES = Path(__file__).resolve().parents[2] / "lines"
-
 
 def test_select_filter_play_take_back_branch_and_reload(page: Any) -> None:
     open_softmax(page)
