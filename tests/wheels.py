@@ -99,15 +99,26 @@ class Answer:
 
 
 def pins() -> dict[str, list[Requirement]]:
-    """By the name of the file: each requirements*.txt, and what pyproject.toml pins in its extras."""
+    """By the name of the file: each requirements*.txt, and what pyproject.toml pins in its extras.
+
+    Constraints (``-c FILE``) count as pins of the file that names them.
+    """
+    rows = {file.name: _rows(file) for file in sorted(ROOT.glob("requirements*.txt"))}
+    constraints = {name: [row.split()[1] for row in own if row[:2] == "-c"] for name, own in rows.items()}
     found: dict[str, list[Requirement]] = {}
-    for file in sorted(ROOT.glob("requirements*.txt")):
-        rows = [row.split(" #")[0].strip() for row in file.read_text(encoding="utf-8").splitlines()]
-        found[file.name] = [Requirement(row) for row in rows if row and row[0] not in "#-"]
+    for name in rows:
+        if not any(name in others for others in constraints.values()):
+            every = [row for file in (name, *constraints[name]) for row in rows[file]]
+            found[name] = [Requirement(row) for row in every if row[0] != "-"]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = [Requirement(row) for each in project.get("optional-dependencies", {}).values() for row in each]
     pinned = [requirement for requirement in extras if str(requirement.specifier).startswith("==")]
     return found | ({"extras of pyproject.toml": pinned} if pinned else {})
+
+
+def _rows(file: Path) -> list[str]:
+    rows = (re.sub(r"(^|\s)#.*", "", row).strip() for row in file.read_text(encoding="utf-8").splitlines())
+    return [row for row in rows if row]
 
 
 def asked(requirements: Iterable[Requirement], python: str, platform: Platform, complete: bool) -> Answer:
