@@ -1,6 +1,7 @@
 # make setup   a virtual environment with everything pinned in requirements.txt, and the native module
 # make run     the app, on http://127.0.0.1:8501
 # make test    ruff, mypy and the tests
+# make soak    the tests that make test plays a sample of: every lesson in the browser, every move of every line dropped
 # make prove SECONDS=600   random legal walks, each position judged by the exact oracle, for as long as asked
 # make mutate  switches off each legality condition by itself: the tests or the oracle must notice; docs/mutation.md
 # make fuzz SECONDS=600    damaged texts at every door that reads one
@@ -28,7 +29,7 @@ AGAINST ?= --against all
 READY ?= 240
 TVM_SECONDS ?= 60
 
-.PHONY: setup run test recordings prove fuzz bench benchmark mutate benchmark-app screens
+.PHONY: setup run test soak recordings prove fuzz bench benchmark mutate benchmark-app screens
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.requirements $(VENV)/.native $(VENV)/.project
@@ -60,6 +61,9 @@ test: setup
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest
+
+soak: setup
+	$(BIN)/python -m pytest -m soak
 
 # The app stays light: what it is compared with lies in an environment of its own.
 $(BENCH_VENV)/.requirements: requirements-bench.txt

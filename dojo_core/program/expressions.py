@@ -71,7 +71,7 @@ SHORT = 400  # characters of a line whose tree is remembered
 
 @lru_cache(maxsize=2_000)
 def _remembered(start: str, text: str) -> Tree[Token]:
-    """Most lines of a program stay as they are from one text to the next; a tree is only read, never changed."""
+    """Most lines stay as they are from one text to the next; a tree is only read, never changed."""
     return _lark().parse(text, start=start)
 
 
