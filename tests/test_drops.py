@@ -46,7 +46,7 @@ def without(game: Game, number: int):
     return other.drop(number, skip_invalid=True), other
 
 
-# Time goes with the square of a line's length: make soak drops each move, but of the longest lines (220 moves,
+# Time goes with the square of a line's length: make soak drops each move, of the longest lines (220 moves,
 # many of them of one recipe) each second or third.
 @pytest.mark.parametrize("most", [10, pytest.param(100, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", LINES)
