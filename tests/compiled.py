@@ -27,7 +27,7 @@ def load(text: str) -> ctypes.CDLL:
         source.write_text(PREAMBLE + text)
         command = ["gcc", *FLAGS, "-Wall", "-Wno-unused", "-Wno-maybe-uninitialized", "-Wno-uninitialized"]
         command += ["-fPIC", "-shared", "-o", str(library), str(source), "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=500)
         assert done.returncode == 0 and not done.stderr, done.stderr
         return ctypes.CDLL(str(library))
 
