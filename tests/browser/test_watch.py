@@ -9,7 +9,7 @@ from tests.browser.playing import Way, entries
 
 
 def start(page: Any, url: str, programs: int, two: bool) -> None:
-    """One search or two on a small softmax, scored without a clock: until they are stopped each has a core."""
+    """One search on a small softmax, or two, without a clock: each has a core until it is stopped."""
     page.goto(f"{url}/watch")
     page.get_by_label("Shape").fill("8x32")
     page.get_by_label("Shape").press("Enter")
