@@ -294,7 +294,7 @@ def line_for(
     """The first line of a kernel that applies at a shape; where none does, or without a shape, the first."""
     found = list(lines_for(kernel, shape, target, on).values())
     if shape is not None and len(found) > 1:
-        found.sort(key=lambda line: not applies(line, shape, on))
+        return next((line for line in found if applies(line, shape, on)), found[0])
     return next(iter(found), None)
 
 

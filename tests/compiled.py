@@ -34,7 +34,7 @@ def load(text: str) -> ctypes.CDLL:
             "-Wno-uninitialized",
         ]
         command += ["-fPIC", "-shared", "-o", str(library), str(source), "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=500)
         assert done.returncode == 0 and not done.stderr, done.stderr
         return ctypes.CDLL(str(library))
 

@@ -160,7 +160,7 @@ def test_a_baseline_ends_when_who_asked_is_gone(scripts):
     process = rounds._start(row, ["softmax", "8x16", "1", str(scripts)])
     assert process is not None and process._process.stdin is not None
     process._process.stdin.close()
-    assert process._process.wait(20) == 0
+    assert process._process.wait(300) == 0
 
 
 def test_memory_is_reused_only_where_it_is_said():

@@ -397,7 +397,7 @@ def test_ctrl_c_ends_everything_and_keeps_what_was_measured(home):
         wait_until(lambda: measured() >= 2)
         assert command.poll() is None, "it ended before it was stopped"
         os.killpg(command.pid, signal.SIGINT)
-        _, told = command.communicate(timeout=60)
+        _, told = command.communicate(timeout=300)
     finally:
         command.kill()
     assert command.returncode == 130
@@ -418,4 +418,4 @@ def test_a_reader_that_leaves_early_is_no_error():
         assert listing.stdout is not None and listing.stderr is not None
         listing.stdout.close()
         assert listing.stderr.read() == b""
-        assert listing.wait(30) == 0
+        assert listing.wait(300) == 0

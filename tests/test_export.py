@@ -103,7 +103,7 @@ def done(*command: object, cwd: Path, **added: str) -> str:
         env=environment() | added,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=500,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "warning" not in (ran.stdout + ran.stderr).lower(), ran.stdout + ran.stderr

@@ -66,6 +66,15 @@ def _lark() -> Lark:
     )
 
 
+SHORT = 400  # characters of a line whose tree is remembered
+
+
+@lru_cache(maxsize=2_000)
+def _remembered(start: str, text: str) -> Tree[Token]:
+    """Most lines stay as they are from one text to the next; a tree is only read, never changed."""
+    return _lark().parse(text, start=start)
+
+
 class LineReader:
     """Reads lines under scopes of ``sizes``, with arrays of ``dims`` and tables. Raises TextError."""
 
@@ -90,7 +99,8 @@ class LineReader:
         if len(line) > LINE:
             self.fail(f"a line of {len(line)} characters", f"A line has {LINE} at most.")
         try:
-            tree = _lark().parse(line[offset:], start=start)
+            text = line[offset:]
+            tree = _remembered(start, text) if len(text) < SHORT else _lark().parse(text, start=start)
             # Reading a tree recurses; a short line cannot be too deep for that.
             if len(line) > DEEP and _is_deep(tree):
                 self.fail("an expression of too many parts", ONE_FUNCTION)
