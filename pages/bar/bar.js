@@ -101,6 +101,7 @@ class Bar {
         element("button", { type: "button", text: "Download .dojo", onclick: () => save.click() }),
         element("button", { type: "button", text: "Close", onclick: () => this.dialog.close() })));
     this.dialog.addEventListener("close", () => { URL.revokeObjectURL(save.href); this.share.focus(); });
+    this.dialog.style.colorScheme = getComputedStyle(this.root).colorScheme; // outside of the page, which has its theme
     document.body.append(this.dialog);
     this.dialog.showModal();
     field.select();
