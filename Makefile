@@ -2,8 +2,10 @@
 # make run     the app with all that it can do
 # make setup   a virtual environment with everything pinned in requirements.txt, and the native modules
 # make test    ruff, mypy and the tests
+# make soak    the tests that make test plays a sample of: every lesson in the browser, every move of every line dropped
 # make prove SECONDS=600   random legal walks, each position judged by the exact oracle, for as long as asked
 # make mutate  switches off each legality condition by itself: the tests or the oracle must notice; docs/mutation.md
+# make perft   how many lines of one and of two legal moves each kernel has on each target, beside tests/golden/perft; GOLDENS=--update-goldens writes these anew
 # make fuzz SECONDS=600    damaged texts at every door that reads one
 # make bench   the 16 kernels against other libraries and the machine's limits: build/bench.html (forty minutes; idle machine)
 # make recordings  what the tour and Watch replay, measured anew; needs PyTorch
@@ -30,7 +32,7 @@ AGAINST ?= --against all
 READY ?= 240
 TVM_SECONDS ?= 60
 
-.PHONY: setup play run test recordings prove fuzz bench benchmark mutate benchmark-app screens
+.PHONY: setup play run test soak recordings prove perft fuzz bench benchmark mutate benchmark-app screens
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.requirements $(VENV)/.project
@@ -73,6 +75,9 @@ test: setup
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest
 
+soak: setup
+	$(BIN)/python -m pytest -m soak
+
 # The app stays light: what it is compared with lies in an environment of its own.
 $(BENCH_VENV)/.requirements: requirements-bench.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
@@ -106,6 +111,9 @@ screens: setup
 
 prove: setup
 	$(BIN)/python -m tests.prove $(SECONDS) $(SEED)
+
+perft: setup
+	$(BIN)/python -m pytest tests/perft.py $(GOLDENS)
 
 fuzz: setup
 	$(BIN)/python -m tests.fuzz $(SECONDS) $(SEED)

@@ -40,7 +40,9 @@ def program_fault(
 def program_doubt(program: Program) -> str | None:
     """What could not be shown of a program that has no fault, as a sentence: it is played on all the same."""
     doubt = definition_fault(program)
-    return doubt.sentence if doubt is not None and doubt.code == "undecided" else None
+    if doubt is None or doubt.code != "undecided":
+        return None
+    return f"{doubt.sentence} It is checked before it is measured."
 
 
 def text_fault(error: TextError) -> str:

@@ -247,7 +247,10 @@ def lines_folder(target: str = "cpu") -> Path:
 
 def recorded_lines(target: str = "cpu") -> dict[str, RecordedLine]:
     """The lines for a target that come with the Dojo, by name."""
-    return {p.stem: read_line(p.read_text(), p.stem) for p in sorted(lines_folder(target).glob("*.line"))}
+    return {
+        p.stem: read_line(p.read_text(encoding="utf-8"), p.stem)
+        for p in sorted(lines_folder(target).glob("*.line"))
+    }
 
 
 def lines_for(
@@ -291,7 +294,7 @@ def line_for(
     """The first line of a kernel that applies at a shape; where none does, or without a shape, the first."""
     found = list(lines_for(kernel, shape, target, on).values())
     if shape is not None and len(found) > 1:
-        found.sort(key=lambda line: not applies(line, shape, on))
+        return next((line for line in found if applies(line, shape, on)), found[0])
     return next(iter(found), None)
 
 

@@ -127,7 +127,10 @@ def test_what_could_not_be_shown_is_let_in_and_told(tmp_path):
     assert definition_fault(guarded(2**10)) is None and program_doubt(guarded(2**10)) is None
     large = guarded(2**30)
     assert program_fault(large) is None
-    told = "It could not be shown that all of y is written: there is too much of it to go through."
+    told = (
+        "It could not be shown that all of y is written: there is too much of it to go through. "
+        "It is checked before it is measured."
+    )
     assert program_doubt(large) == told
     file = tmp_path / "large.txt"
     file.write_text(large.text)

@@ -19,13 +19,16 @@ from dojo_core.cli.positions import played, start_of
 from dojo_core.faults import program_fault
 from dojo_core.game import Game
 from dojo_core.measure.catalogue import Catalogue, Wanted
+from dojo_core.measure.pool import Undefined, make_pool
 from dojo_core.moves.legality import all_candidates, context, is_legal
+from dojo_core.program import definedness, unset
 from dojo_core.program.validity import definition_fault
 from dojo_core.service import Service
 from dojo_core.service.comparing import Comparisons
 from dojo_core.service.shelf import Shelf
 from dojo_core.service.wiring import KernelLibrary, RecordStore
 from dojo_core.sharing import link, open_link, open_text
+from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.target import target as target_named
 from tests.programs import random_plain
 from tests.stand_ins import Bench
@@ -148,3 +151,59 @@ def test_a_link_of_a_game_on_another_target_begins_where_it_began(target: str):
     game = walk(Game.new(start, "relu", "4x8", target), random.Random(target), 4)
     opened = open_link(link(game))
     assert opened.game.start == game.start and opened.game.current.program == game.current.program
+
+
+# A recurrence of a million steps is not gone through: whether it is sound is open.
+LONG = (
+    "kernel long\nin x\nout y\nx f32 [] heap\ny f32 [] heap\nt f32 [1000000] heap\n"
+    "t[2] = x[]\n999997 t[{0}+3] = t[{0}+2]\n2 t[{0}+1] = t[{0}]\ny[] = t[9]\n"
+)
+DOUBT = (
+    "It could not be shown that each read of t[{0}] finds a write: there is too much of it to go through. "
+    "It is checked before it is measured."
+)
+
+
+def test_what_is_open_is_let_in_and_said_at_every_door(shelf: Shelf, tmp_path: Path):
+    file, saved = tmp_path / "long.txt", tmp_path / "long.dojo"
+    file.write_text(LONG)
+    saved.write_text(Game.new(parse(LONG)).to_text())
+    for command in (["check", file], ["show", file], ["moves", file]):
+        told = CliRunner().invoke(app, list(map(str, command)))
+        assert told.exit_code == 0 and DOUBT in told.output, told.output
+    service = shelf._service
+    player = service.player("doors")
+    for text, doubt in ((LONG, DOUBT), (saved.read_text(), DOUBT), (COPY, "")):
+        service.seat(player, service.take_in(service._games.from_text(text, "reassoc")))
+        assert service.board(player)["game"]["doubt"] == doubt
+
+
+def test_export_says_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    for name, text in (("long.txt", LONG), ("long.dojo", Game.new(parse(LONG)).to_text())):
+        (tmp_path / name).write_text(text)
+        _from_file(str(tmp_path / name), None, None, None)
+        assert DOUBT in capsys.readouterr().err
+
+
+HOLE = (
+    "kernel hole\nin x\nout y\nx f32 [64, 64] heap\ny f32 [64, 64] heap\nt f32 [64, 64] stack\n"
+    "64 32 t[{0},{1}*2] = x[{0},{1}]\n64 32 t[{0},{1}*2+1] = x[{0},{1}] if {1} >= 1\n"
+    "63 t[{0},1] = x[{0},1]\n64 64 y[{0},{1}] = t[{0},{1}]\n"
+)
+
+
+def test_measuring_decides_what_the_door_left_open(monkeypatch: pytest.MonkeyPatch):
+    """Also where the values that happen to stand there would pass."""
+    monkeypatch.setattr(definedness, "POINTS", 1)
+    monkeypatch.setattr(unset, "POINTS", 1)
+    for text, code in ((HOLE, "undecided"), (HOLE.replace("63 t", "64 t"), "undecided")):
+        assert definition_fault(parse(text)).code == code
+    drawn = generate(parse(HOLE)).parameters
+    with pytest.raises(
+        Undefined, match=r"The value of y\[63,1\] comes from t\[63,1\], which no earlier write"
+    ):
+        make_pool(parse(HOLE), drawn, 0)
+    assert make_pool(parse(HOLE.replace("63 t", "64 t")), drawn, 0).references["y"].shape == (64, 64)
+    unwritten = HOLE.replace("64 64 y", "63 64 y")
+    with pytest.raises(Undefined, match=r"y\[63,0\] of the output y is never written"):
+        make_pool(parse(unwritten.replace("63 t", "64 t")), drawn, 0)

@@ -172,13 +172,14 @@ def test_a_game_comes_in_with_its_claim_and_goes_out_again(shelf: Shelf) -> None
         (b"\x1f\x8b\x08\x00", "f.dojo: Line 1 is no record of the Dojo: the packed file is damaged"),
         (gzip.compress(b"\n" * 50_000_000), "lines before it are empty"),
         (b"{" * 100_000, "nested deeper than 64"),
+        (b"[" * 100_000, "f.dojo: Line 1 is no record of the Dojo: .*nested deeper than 64"),
         (b'{"dojo record": ' + b"9" * 400 + b"}", "a number of 400 characters"),
         (b'{"kernel": "\\ud800"}', "half of a surrogate pair"),
         (b"{" + b" " * (17 << 20), "larger than 16 MB"),
         (b"x" * 600_000, "larger than 512 KB"),
         (b"{}", "Line 1 is no record of the Dojo: it does not begin.*Nothing of the file"),
         (b"dojo game 1\ntitle: t\n", "names no kernel|no moves|start"),
-        (b"<script>alert(1)</script>", "line 1"),
+        (b"<script>alert(1)</script>", "f.dojo: line 1"),
     ],
 )
 def test_a_file_that_is_none_is_told_in_a_sentence(shelf: Shelf, data: bytes, why: str) -> None:

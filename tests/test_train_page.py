@@ -43,7 +43,7 @@ def test_a_finished_run_tells_its_best_and_offers_its_checkpoint(home: Path) -> 
 
         follow.page(run)
 
-    shown = AppTest.from_function(app, args=(finished(home),), default_timeout=60).run()
+    shown = AppTest.from_function(app, args=(finished(home),), default_timeout=500).run()
     assert not shown.exception
     metrics = {metric.label: metric.value for metric in shown.metric}
     assert metrics["Best"] == "200 ops" and metrics["Programs"] == "2 of 10" and metrics["ε"] == "0.25"
@@ -61,7 +61,7 @@ def test_without_torch_the_page_says_what_to_install(home: Path, monkeypatch: py
 
         page()
 
-    shown = AppTest.from_function(app, default_timeout=60).run()
+    shown = AppTest.from_function(app, default_timeout=500).run()
     assert not shown.exception
     assert "Training needs torch, which is not installed here: " in shown.warning[0].value
     assert extras.install_line("learn") in shown.warning[0].value

@@ -29,7 +29,7 @@ def spec(budget: int, **others) -> TrainingSpec:
 
 
 def until(runs: Trainings, run: str, condition: Callable[[TrainingView], bool]) -> TrainingView:
-    end = time.monotonic() + 120
+    end = time.monotonic() + 400
     while not condition(view := runs.view(run)):
         assert time.monotonic() < end, (view.state, view.message, view.events[-1:])
         time.sleep(0.05)

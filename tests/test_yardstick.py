@@ -8,7 +8,11 @@ import pytest
 
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.records import Records
+from dojo_core.school.desk import Desk, Seat
+from dojo_core.school.progress import Progress
+from dojo_core.school.school import open_school
 from dojo_core.service import Service, yardstick
+from dojo_core.service.games import watched
 from dojo_core.service.queue import Outcome
 from dojo_core.service.wiring import RecordStore
 from tests.stand_ins import Bench, Kernels, NoisyBench, Page
@@ -74,6 +78,34 @@ def test_the_time_that_speed_ups_stand_on_is_kept_with_the_game(tmp_path: Path, 
     start_timed(again, QUIET)
     assert again.feed["start"] == 0.177 and again.feed["yardstick"]["again"]["seconds"] == 0.052
     other.close()
+
+
+def test_a_copy_stands_on_the_same_time_and_so_does_who_watches(tmp_path: Path, page: Page) -> None:
+    """A fork, what Review goes through, and another browser's view: one game, one speed-up."""
+    assert page.player.table is not None
+    number, service = page.player.table.game.id, page.service
+    start_timed(page, QUIET)
+    watching = Page(service)
+    watching.player = service.player("another", number, "another browser")
+    if watching.player.table is page.player.table:  # alone on this machine every game is one's own
+        watching.player.table = watched(page.player.table)
+    assert watching.board["game"]["watching"]
+    assert watching.feed["start"] == 0.177 and watching.feed["yardstick"]["again"] is None
+    copies = [service.fork(number, "")]
+    progress = Progress(tmp_path / "school.sqlite")
+    desk = Desk(service, open_school([]), progress)
+    here = Seat("me", service.player(None))
+    desk.review(here, number)
+    assert here.player.table is not None
+    copies.append(here.player.table.game.id)
+    watching.send("fork")
+    assert watching.player.table is not None and not watching.board["game"]["watching"]
+    copies.append(watching.player.table.game.id)
+    for copy in copies:
+        opened = Page(service)
+        opened.player = service.player(f"of {copy}", copy)
+        assert opened.feed["start"] == 0.177, copy
+    progress.close()
 
 
 def test_a_note_is_read_back_and_nonsense_is_none() -> None:

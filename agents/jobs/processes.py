@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
 import threading
@@ -11,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dojo_core.launch import module_command
+from dojo_core.system import end_group
 
 
 class Gone(RuntimeError):
@@ -107,8 +107,7 @@ def _blamed(status: int) -> str:
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
+    end_group(child.pid)
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(5)
     if child.stdin is not None:

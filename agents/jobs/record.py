@@ -44,7 +44,7 @@ def source() -> str:
 
 def by_hand(measurer: Measurer, into: Path) -> Game:
     """The line's game, measured after each move and written down."""
-    line = read_line((RECORDINGS / f"{NAME}-by-hand.line").read_text(), NAME)
+    line = read_line((RECORDINGS / f"{NAME}-by-hand.line").read_text(encoding="utf-8"), NAME)
     program = kernels.get(NAME).program(tuple(map(int, line.shape.split("x"))))
     game = Game.new(program, NAME, line.shape, policy=line.policy, title=f"{NAME} {line.shape}")
     for entry in line.play(game).entries:
@@ -89,7 +89,7 @@ def beside_pytorch(game: Path, into: Path) -> None:
         file = Path(folder) / "bench.json"
         dojo("bench", NAME, "--line", str(game), "--start", "--against", "torch", "--rounds", "8",
              "--json", str(file))  # fmt: skip
-        [report] = json.loads(file.read_text())["reports"]
+        [report] = json.loads(file.read_text(encoding="utf-8"))["reports"]
     entries = []
     for entry in report["entries"]:
         if entry["status"] == "ok":
@@ -98,7 +98,7 @@ def beside_pytorch(game: Path, into: Path) -> None:
         raise SystemExit("PyTorch, or the agent's program, was not measured: see what the bench said above.")
     told = {"kernel": NAME, "shape": report["shape"], "rounds": report["rounds"], "source": source()}
     text = json.dumps({**told, "entries": entries}, indent=1)
-    (into / f"{NAME}-pytorch.json").write_text(text + "\n")
+    (into / f"{NAME}-pytorch.json").write_text(text + "\n", encoding="utf-8")
 
 
 def in_a_model(into: Path) -> None:

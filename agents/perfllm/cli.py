@@ -198,7 +198,7 @@ def _followed(training: Any, as_json: bool) -> list[dict[str, Any]]:
         TextColumn("{task.fields[best]}"), TextColumn("[dim]{task.fields[learning]}"),
     )  # fmt: skip
     if training.finished:
-        for line in (training.folder / "events.jsonl").open():
+        for line in (training.folder / "events.jsonl").open(encoding="utf-8"):
             if as_json:
                 out.print(line.rstrip(), soft_wrap=True, markup=False)
             if (entry := read_object(line, nonfinite=True)).get("event") == "final":
@@ -243,7 +243,10 @@ def _told(finals: list[dict[str, Any]], tried: list[dict[str, Any]], counting: b
         table.add_row(name, *cells)
     print_table(table)
     if counting:
-        out.print("Operations were counted, not measured: these are no times.", style="dim")
+        out.print(
+            "Operations were counted, not measured: these are no times, and no program was run or verified.",
+            style="dim", soft_wrap=True,
+        )  # fmt: skip
 
 
 def train_encoder(

@@ -27,6 +27,7 @@ from dojo_core.kernels.kernel import Shape
 from dojo_core.measure.pool import EPSILON, STORED, Array, from_double, to_double
 from dojo_core.package_data import checkout, data_path
 from dojo_core.program.dtypes import extremes
+from dojo_core.system import cores, end_group
 
 SCRIPTS = data_path("dojo_core", "bench", "others")
 PYTHON_VARIABLE = "DOJO_BENCH_PYTHON"
@@ -103,7 +104,7 @@ def how_to_get(module: str) -> str:
 
 def pinned_environment(reuse: bool = True) -> dict[str, str]:
     """Threads one a core, one OpenMP team; with ``reuse``, freed memory stays in the process."""
-    threads = str(len(os.sched_getaffinity(0)))
+    threads = str(len(cores()))
     kept = {
         "MALLOC_MMAP_MAX_": "0",
         "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
@@ -225,8 +226,7 @@ class Process:
 
     def close(self) -> None:
         """End it and whatever it started."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        end_group(self._process.pid)
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._log):
             if pipe is not None:

@@ -15,6 +15,7 @@ from dojo_core.cli.positions import (
     kernels_and_shapes,
     parameters,
     played,
+    tell_doubt,
     text_kind,
 )
 from dojo_core.cli.records import opened
@@ -179,13 +180,16 @@ def _from_file(wanted: str, shape: str | None, policy: str | None, settings: lis
         fault = program_fault(program, source=text)
         if fault is not None:
             raise Failure(fault)
+        tell_doubt(program)
         return of_game(Game.new(program, policy=policy or "reassoc"), f"the text {path.name}")
     if kind == "game":
         if settings or shape or policy:
             raise Failure(
                 "A game has its shape and policy in its text: leave --set, --shape and --policy out."
             )
-        return of_game(Game.from_text(text), f"the game {path.name}")
+        game = Game.from_text(text)
+        tell_doubt(game.start)
+        return of_game(game, f"the game {path.name}")
     named = read_line(text, path.stem).kernel
     if named is None:
         raise Failure(f"{path} names no kernel: add a line such as: kernel softmax")

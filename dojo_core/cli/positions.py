@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from dojo_core import kernels
 from dojo_core.cli.terminal import Failure, err, read_file
-from dojo_core.faults import program_fault
+from dojo_core.faults import program_doubt, program_fault
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, lines_folder, read_line, recorded_lines
 from dojo_core.package_data import document
@@ -116,7 +116,15 @@ def _own_program(path: Path) -> Program:
     fault = program_fault(program, on=None, source=text)
     if fault is not None:
         raise Failure(f"{path} cannot be played on. {fault}")
+    tell_doubt(program)
     return program
+
+
+def tell_doubt(start: Program) -> None:
+    """What could not be shown of a text of one's own, beside what is asked for."""
+    doubt = program_doubt(start)
+    if doubt is not None:
+        err.print(escape(doubt), style="yellow", soft_wrap=True)
 
 
 def played(
@@ -141,6 +149,7 @@ def played(
             kernel, _ = kernel_and_shape(kernel, None)
             if game.kernel not in (None, kernel):
                 raise Failure(f"{line} is a game of {game.kernel}, not of {kernel}.")
+            tell_doubt(game.start)
             return game
         recorded = read_line(text, line.stem)
         kernel, shape = kernel_and_shape(kernel, shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -19,6 +20,8 @@ def opened() -> Iterator[Records]:
     """Backed up, where the last back-up is a day old. Raises DatabaseFault where they cannot be opened."""
     from dojo_core.measure.records import Records
 
+    # what was mended is told below: without this the log would say it a second time, on the terminal
+    logging.getLogger("dojo_core.measure.database").addHandler(logging.NullHandler())
     with Records() as records:
         records.keep_backup()
         told = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -12,8 +13,9 @@ from typing import Annotated
 
 import typer
 
-from dojo_core.cli.terminal import out
+from dojo_core.cli.terminal import Failure, out
 from dojo_core.launch import module_command
+from dojo_core.measure.compiler import the_compiler
 from dojo_core.package_data import checkout, data_path
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -53,6 +55,8 @@ def run_app(
         # Each tab has threads of its own: with a pool of memory each, none gives back what it had.
         "MALLOC_ARENA_MAX": "2",
     }
+    the_compiler()  # nothing of the app works without one: said here, not on a page
+    check_port(address, port)
     out.print(f"The Dojo is at http://{address}:{port} (Ctrl-C ends it)")
     sys.stdout.flush()
     os.chdir(script.parent)  # no settings of Streamlit's that lie in the user's folder
@@ -69,6 +73,7 @@ def demo(
 
     Example: [bold]dojo demo[/bold]
     """
+    check_port("127.0.0.1", port, "demo")
     url = f"http://127.0.0.1:{port}/tour"
     out.print(f"The tour is at {url}")
     if browser:  # Streamlit opens its first page alone
@@ -80,6 +85,34 @@ def entry() -> Path:
     """The script that Streamlit runs, with its settings beside it: a checkout's, else the shipped one."""
     root = checkout()
     return root / "app.py" if root else data_path("pages", "entry", "app.py")
+
+
+def check_port(address: str, port: int, command: str = "app") -> None:
+    """Raise Failure where the app could not listen, with the next port where it could."""
+    fault = _port_fault(address, port)
+    if fault is None:
+        return
+    if fault.errno != errno.EADDRINUSE:
+        raise Failure(f"The app cannot listen at {address}:{port}: {fault.strerror}.")
+    free = (p for p in range(port + 1, 1 << 16) if _port_fault(address, p) is None)
+    there = next(free, None)
+    offered = f" Another one: dojo {command} --port {there}" if there is not None else ""
+    raise Failure(f"Port {port} is occupied, perhaps by the Dojo itself: http://{address}:{port}.{offered}")
+
+
+def _port_fault(address: str, port: int) -> OSError | None:
+    """Why nobody could listen there now."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+            listener.bind(place)
+            listener.listen(1)
+    except OSError as fault:
+        return fault
+    return None
 
 
 def hosts(address: str, named: list[str]) -> list[str]:

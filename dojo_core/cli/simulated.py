@@ -26,11 +26,11 @@ def tell_cycles(target: str | None) -> None:
 def time_simulated(game: Game, all_moves: bool, as_json: bool) -> None:
     """Print a position's cycles, and if asked those of each legal move. Exits with 1 where there is none."""
     program = game.current.program
-    rows: list[tuple[str, Verdict]] = [("this position", judge(program, game.start))]
+    rows: list[tuple[str, Verdict]] = [("this position", judge(program, game.start, game.policy))]
     if all_moves:
         for move in legal_moves(program, game.target, game.policy):
             after = apply(program, move, game.target, game.policy)
-            rows.append((str(move), judge(after, game.start)))
+            rows.append((str(move), judge(after, game.start, game.policy)))
     if as_json:
         out.print_json(
             data=[

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,13 @@ class Output(Console):
 
 def _throw_away_the_rest() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def write_what_can_be_written() -> None:
+    """Where a terminal's encoding has no ▲ or µ, as in LC_ALL=C, a ? stands for it; nothing ends by it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 out = Output(highlight=False)

@@ -18,6 +18,7 @@ from dojo_core.launch import module_command
 from dojo_core.measure.limits import OPENMP_STACK, START_SECONDS, WORKER_MEMORY_SHARE
 from dojo_core.measure.machine import Machine
 from dojo_core.measure.sealed import Damaged
+from dojo_core.system import end_group
 
 log = logging.getLogger(__name__)
 
@@ -144,8 +145,7 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the process and everything in its group."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        end_group(self.pid)
         self._process.wait()
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import shared_depth
-from dojo_core.program.dependence import System, Touch, touches
+from dojo_core.program.dependence import System, Touch
 from dojo_core.program.integers import divided
-from dojo_core.program.interpret import interpret
 from dojo_core.program.tables import Index, Indirect, affine, plus
-from dojo_core.program.tree import Access, Comparison, Node, Number, Program, Scope
+from dojo_core.program.tree import Access, Comparison, Scope
 
 POINTS = 2**24  # instances of an access, and cells, that are gone through: some tenths of a second
 ORDERED = 2**22  # where it matters too when a cell was written first
@@ -28,8 +27,6 @@ _CHUNK = 2**20
 _MANY = 2**16  # before they are gone through, the corners are tried
 _FEW = 2**12  # cells that are gone through as they are
 _NEVER = 2**62
-RUN = 2**16  # instances of operations that are run, one by one in the worst case
-_PASSES = 64  # backwards over the program, to see what its outputs depend on
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -40,35 +37,33 @@ class TooMany(Exception):
 
 
 def first_unset(
-    read: Touch, found: Sequence[Touch], sizes: Sequence[int], live: Live | None = None
+    read: Touch, found: Sequence[Touch], sizes: Sequence[int], cell: Sequence[int] | None = None
 ) -> tuple[int, ...] | None:
     """The iterators of the first instance of a read whose cell no write has touched before; None: there is
     none. ``found``: the accesses to its buffer, ``sizes`` that one's dimensions. Raises TooMany.
 
     Iterations of marked scopes, but unrolled ones, have no order: a write in another one does not count.
-    With ``live``, only instances count that write a live cell.
+    With ``cell``, only instances count that read that one.
     """
     writes = [t for t in found if t.kind != "r" and t.access.array == read.access.array]
-    if math.prod(sizes) > _FEW and live is None:
+    if math.prod(sizes) > _FEW and cell is None:
         cut = _cut(read, writes, sizes)
         if cut is not None:
             return cut.values(first_unset(cut.read, cut.writes, cut.sizes))
     pairs = [_Pair.of(write, read) for write in writes]
     pairs = [pair for pair in pairs if pair.depth or pair.before]
-    whole = _whole_dims(read, pairs) if live is None else {}
+    whole = _whole_dims(read, pairs) if cell is None else {}
     apart = {d for pair in pairs for d in pair.unordered}
-    if live is not None:
-        apart |= {d for form in read.leaf.op.target.index for d in form.depths}
     wanted = _Instances.of(read, apart, whole)
-    if wanted.points > _MANY and live is None:
+    if wanted.points > _MANY and cell is None:
         corner = _unset_corner(read, pairs)
         if corner is not None:
             return corner
     if wanted.points > POINTS:
         raise TooMany
     served = ~wanted.held()
-    if live is not None:
-        served |= ~live.written_by(wanted)
+    if cell is not None:
+        served |= ~wanted.reading(cell)
     for pair in pairs:
         if served.all():
             break
@@ -76,81 +71,6 @@ def first_unset(
     if served.all():
         return None
     return wanted.values(int(served.argmin()), len(read.leaf.scopes))
-
-
-def reaches_no_output(program: Program) -> bool:
-    """Does no output depend on a cell that nothing has set, also where such a cell is copied and the copy
-    then written over? Told by running the program: what is not set is NaN, every operation adds its operands,
-    so that a NaN stays one, and all else is 0. False where that would take too long."""
-    if sum(math.prod(s.size for s in leaf.scopes) for leaf in program.leaves) > RUN:
-        return False
-    buffers = tuple(replace(buffer, dtype="f64") for buffer in program.buffers)
-    adding = program.edit(body=tuple(map(_adding, program.body)), buffers=buffers)
-    inputs = {a: np.zeros([d.size for d in adding.buffer_of[a].dims]) for a in adding.inputs}
-    return not any(np.isnan(values).any() for values in interpret(adding, inputs).values())
-
-
-def _adding(node: Node) -> Node:
-    """The same accesses in the same order, with nothing computed but sums."""
-    if isinstance(node, Scope):
-        return replace(node, body=tuple(map(_adding, node.body)))
-    function = ("", "", "+", "fma")[len(node.reads)]
-    operands = node.reads or (Number(0),)
-    return replace(node, function=function, operands=operands, accumulate="+" if node.accumulate else "")
-
-
-@dataclass(frozen=True)
-class Live:
-    """Of each array, by the number of its cells: may an output depend on it? Of others, such as those of
-    padding, no value matters."""
-
-    cells: Mapping[str, Booleans]
-    sizes: Mapping[str, Sequence[int]]
-
-    @staticmethod
-    def of(program: Program) -> Live:
-        """Whatever the order of operations, so rather too many. Raises TooMany."""
-        sizes = {array: [d.size for d in buffer.dims] for array, buffer in program.buffer_of.items()}
-        if sum(map(math.prod, sizes.values())) > POINTS:
-            raise TooMany
-        cells = {a: np.full(math.prod(shape), a in program.outputs, np.bool_) for a, shape in sizes.items()}
-        live = Live(cells, sizes)
-        operations = []
-        for leaf in reversed(program.leaves):
-            used = {d for access in leaf.op.reads for form in access.index for d in form.depths}
-            each = _Instances.of(touches(leaf)[-1], used, {})
-            if each.points > ORDERED:
-                raise TooMany
-            operations.append((each, each.held()))
-        for _ in range(_PASSES):
-            before = live.count
-            for each, held in operations:
-                writing = held & live.written_by(each)
-                for access in each.touch.leaf.op.reads:
-                    at = np.concatenate([g.value(live.flat(access)).ravel() for g in each.grids()])
-                    cells[access.array][at[writing]] = True
-            if live.count == before:
-                return live
-        raise TooMany
-
-    @property
-    def count(self) -> int:
-        return sum(int(cells.sum()) for cells in self.cells.values())
-
-    def flat(self, access: Access) -> Index:
-        """The number of an access's cell in its array."""
-        flat: Index = Affine()
-        for form, size in zip(access.index, self.sizes[access.array], strict=True):
-            flat = plus(flat * size, form)
-        return flat
-
-    def written_by(self, instances: _Instances) -> Booleans:
-        """Which of an operation's instances write a live cell, where their guard holds."""
-        target = instances.touch.leaf.op.target
-        cells, flat = self.cells[target.array], self.flat(target)
-        return np.concatenate(
-            [cells[g.value(flat).ravel().clip(0, len(cells) - 1)] for g in instances.grids()]
-        )
 
 
 @dataclass(frozen=True)
@@ -187,16 +107,16 @@ class _Instances:
         step = max(1, _CHUNK * size // self.points)
         return [(first, min(first + step, size)) for first in range(0, size, step)]
 
-    def grids(self) -> Iterator[_Grid]:
+    def grids(self) -> Iterator[Grid]:
         return (self.grid(*chunk) for chunk in self.chunks())
 
-    def grid(self, first: int, last: int) -> _Grid:
+    def grid(self, first: int, last: int) -> Grid:
         axes: dict[int, Integers] = {}
         for n, (d, size) in enumerate(self.running):
             line = np.arange(first, last) if n == 0 else np.arange(size)
             axes[d] = line.reshape([-1 if n == m else 1 for m in range(len(self.running))])
         shape = tuple(size for _, size in self.running[1:])
-        return _Grid(axes, (last - first, *shape) if self.running else (1,))
+        return Grid(axes, (last - first, *shape) if self.running else (1,))
 
     def held(self) -> Booleans:
         """Of each instance whether its guard holds."""
@@ -204,6 +124,16 @@ class _Instances:
         if not guard:
             return np.ones(self.points, np.bool_)
         return np.concatenate([grid.held(guard).ravel() for grid in self.grids()])
+
+    def reading(self, cell: Sequence[int]) -> Booleans:
+        """Of each instance whether it touches that cell."""
+        one = [
+            np.all(
+                [g.value(f) == n for f, n in zip(self.touch.access.index, cell, strict=True)], axis=0
+            ).ravel()
+            for g in self.grids()
+        ]
+        return np.concatenate(one)
 
     def cell(self, sizes: Sequence[int], unordered: Sequence[int]) -> Index:
         """The number of the cell: by the dimensions that count, and the iterators without an order."""
@@ -216,8 +146,16 @@ class _Instances:
         return flat
 
 
+def flat(access: Access, sizes: Sequence[int]) -> Index:
+    """The number of an access's cell in an array of these sizes."""
+    number: Index = Affine()
+    for form, size in zip(access.index, sizes, strict=True):
+        number = plus(number * size, form)
+    return number
+
+
 @dataclass(frozen=True)
-class _Grid:
+class Grid:
     """Values of iterators, each along an axis of its own."""
 
     axes: Mapping[int, Integers]
@@ -273,7 +211,7 @@ class _Pair:
         self, wanted: _Instances, served: Booleans, sizes: Sequence[int], whole: Mapping[int, int]
     ) -> None:
         """Mark the instances of the read whose cell this write has touched before."""
-        mine = {k: d for k, d in ((k, _alone(self.write, k)) for k in whole) if d is not None}
+        mine = {k: d for k, d in ((k, alone(self.write, k)) for k in whole) if d is not None}
         given = _Instances.of(self.write, set(self.unordered), mine)
         running = {d for d, _ in (*wanted.running, *given.running)}
         order = Affine()
@@ -315,7 +253,7 @@ class _Pair:
             begin += len(at)
 
 
-def _alone(touch: Touch, k: int) -> int | None:
+def alone(touch: Touch, k: int) -> int | None:
     """The iterator that is index ``k`` of an access by itself, and is used nowhere else in it."""
     form = touch.access.index[k]
     if isinstance(form, Indirect) or form.const or len(form.terms) != 1 or form.terms[0][1] != 1:
@@ -330,12 +268,12 @@ def _whole_dims(read: Touch, pairs: Sequence[_Pair]) -> dict[int, int]:
     read by an iterator of its own, and where that is of a scope that holds both, it is the same."""
     whole: dict[int, int] = {}
     for k in range(len(read.access.index)):
-        mine = _alone(read, k)
+        mine = alone(read, k)
         if mine is None:
             continue
         size = read.leaf.scopes[mine].size
         for pair in pairs:
-            theirs = _alone(pair.write, k)
+            theirs = alone(pair.write, k)
             if theirs is None or pair.write.leaf.scopes[theirs].size < size:
                 break
             if min(mine, theirs) < pair.depth and mine != theirs:
@@ -370,7 +308,7 @@ def _cut(read: Touch, writes: Sequence[Touch], sizes: Sequence[int]) -> _Cut | N
     evenly for all of them. None where there is none."""
     shared = max((shared_depth(write, read) for write in writes), default=0)
     for k, size in enumerate(sizes):
-        d = _alone(read, k)
+        d = alone(read, k)
         forms = [affine(write.access.index[k]) for write in writes]
         if d is None or d < shared or read.leaf.scopes[d].size != size:
             continue

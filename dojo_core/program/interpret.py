@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,7 @@ class _Logical:
             self._op(node, ranges)
             return
         inner = (*sizes, node.size)
-        whole = _independent(node, sizes, self.ordered)
+        whole = independent(node, sizes, self.ordered)
         steps = [(0, node.size)] if whole else [(k, k + 1) for k in range(node.size)]
         for step in steps:
             for child in node.body:
@@ -402,8 +402,8 @@ def _overlapping(access: Access, ranges: Sequence[tuple[int, int]]) -> bool:
     return bool(pending)
 
 
-@cache
-def _independent(scope: Scope, above: tuple[int, ...], ordered: frozenset[str]) -> bool:
+@lru_cache(maxsize=4_000)
+def independent(scope: Scope, above: tuple[int, ...], ordered: frozenset[str]) -> bool:
     """May all iterations of a scope run in lockstep, child by child?
 
     A sufficient test: any two accesses to one array, one of them a write, are told apart by an index

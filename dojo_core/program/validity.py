@@ -10,13 +10,14 @@ goes buffer by buffer and looks only at the operations that touch it, so its ans
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.coverage import carried, coverage, shared_depth, unset
-from dojo_core.program.definedness import Live, TooMany, first_unset, reaches_no_output
+from dojo_core.program.definedness import TooMany, first_unset
 from dojo_core.program.dependence import (
     Order,
     System,
@@ -29,9 +30,10 @@ from dojo_core.program.dependence import (
     touches,
 )
 from dojo_core.program.difference import Difference, on_heap
-from dojo_core.program.flow import orders, precedes, touches_of
+from dojo_core.program.flow import once, orders, precedes, touches_of
 from dojo_core.program.gpu import UNORDERED, outside_phases
 from dojo_core.program.tree import Access, Birth, Buffer, Dim, Leaf, Node, Op, Path, Program, Scope
+from dojo_core.program.unset import unset_origin
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def definition_fault(program: Program) -> Fault | None:
     """A read before any write, or an output with an element never written.
 
     Where that could not be shown, nor that it is not so, a fault with the code ``undecided``; such a program
-    may well be sound, and is told apart from those that are not.
+    may well be sound, and is told apart from those that are not. Measuring decides it (``unset.any_origin``).
     """
     kept: list[Fault | None] = program.__dict__.setdefault("_definition", [])
     if not kept:
@@ -111,33 +113,53 @@ def _definition_fault(program: Program) -> Fault | None:
 
 def _unset_fault(program: Program, read: Touch, found: Sequence[Touch], buffer: Buffer) -> Fault | None:
     """What is wrong with a read, that at exit of an output too, that no write comes before; None: nothing, or
-    nothing that an output depends on, as in padding."""
+    nothing that an output depends on, as in padding or where a copy is written over."""
     leaf, array = read.leaf, read.access.array
     if coverage(read, found, earlier=bool(leaf.path)) is not None:
         return None
     writes = tuple(t.leaf.path for t in found if t.access.array == array and t.kind != "r")
-    nodes = (leaf.path,) if leaf.path else writes
-    try:
-        sizes = [dim.size for dim in buffer.dims]
+    fault = partial(Fault, buffer=buffer.name, array=array, nodes=(leaf.path,) if leaf.path else writes)
+    sizes = [dim.size for dim in buffer.dims]
+    values: tuple[int, ...] | None = None  # of an instance whose cell is not set, where that is decided
+    with suppress(TooMany):
         values = first_unset(read, found, sizes)
-        if values is not None and leaf.path and leaf.op.target.array not in program.outputs:
-            values = first_unset(read, found, sizes, Live.of(program))
-            if values is not None and reaches_no_output(program):
-                values = None
-    except TooMany:
-        told = f"each read of {read.access} finds a write" if leaf.path else f"all of {array} is written"
-        sentence = f"It could not be shown that {told}: there is too much of it to go through."
-        return Fault("undecided", buffer.name, array, sentence, nodes)
-    if values is None:
-        return None
+        if values is None:
+            return None
+    if values is None or leaf.path:
+        try:
+            origin = unset_origin(program, array)
+        except TooMany:
+            if values is None or not _stays(program, leaf):
+                told = (
+                    f"each read of {read.access} finds a write" if leaf.path else f"all of {array} is written"
+                )
+                sentence = f"It could not be shown that {told}: there is too much of it to go through."
+                return fault("undecided", sentence=sentence)
+        else:
+            if origin is None:
+                return None
+            try:
+                values = first_unset(read, found, sizes, origin.cell)
+            except TooMany:
+                return fault("undefined" if leaf.path else "unwritten", sentence=origin.sentence)
+            if values is None:  # another read of the array does the harm
+                return None
     cell = cell_text(read.access, values)
     if not leaf.path:
         remedy = "Let the scopes around its writes run over all of it."
-        sentence = f"{cell} of the output {array} is never written. {remedy}"
-        return Fault("unwritten", buffer.name, array, sentence, nodes)
+        return fault("unwritten", sentence=f"{cell} of the output {array} is never written. {remedy}")
     remedy = f"Set it before, or name {array} as an input."
     sentence = f"{read.access} is read where no earlier write has set it. {remedy}"
-    return Fault("undefined", buffer.name, array, sentence, nodes, Witness(((leaf, values),), cell))
+    return fault("undefined", sentence=sentence, witness=Witness(((leaf, values),), cell))
+
+
+def _stays(program: Program, leaf: Leaf) -> bool:
+    """Does all that an operation computes surely stay in an output, with nothing written over it?"""
+    target = leaf.op.target.array
+    others = (t for t in touches_of(program, target) if t.leaf.path != leaf.path)
+    if target not in program.outputs or any(other.kind == "w" for other in others):
+        return False
+    return bool(leaf.op.accumulate) or once(touches(leaf)[-1], 0)
 
 
 def owner_path(program: Program, buffer: Buffer) -> Path:

@@ -224,8 +224,8 @@ class Desk:
         game = self.game(seat)
         if game is None:
             return None
-        copy = Game.from_text(self.service.game_text(game.id))
-        return self.service.take_in(copy, seat.player.owner, once=True)
+        copy, original = self.service.copied(game.id)
+        return self.service.take_in(copy, seat.player.owner, once=True, of=original)
 
     # ------------------------------------------------------------------ what happened on the board
 
@@ -264,10 +264,10 @@ class Desk:
     def review(self, seat: Seat, game_id: str) -> None:
         """Go through a saved game. Raises Refused."""
         self.leave(seat)
-        game = Game.from_text(self.service.game_text(game_id))
+        game, original = self.service.copied(game_id)
         game.id = f"{SCHOOL_GAMES}{secrets.token_hex(6)}"
         game.goto(0)
-        self.service.take_in(game, seat.player.owner)
+        self.service.take_in(game, seat.player.owner, of=original)
         self.service.seat(seat.player, game.id, False)
         table = seat.player.table
         assert table is not None

@@ -234,7 +234,8 @@ def effect(before: Outcome | None, here: Outcome | None) -> str:
     if before is None or here is None:
         return "Its own time is not known."
     if faster(before, here):
-        return f"{here.seconds / before.seconds - 1:.0%} slower here."
+        longer = here.seconds / before.seconds
+        return f"{longer - 1:.0%} slower here." if longer < 2 else f"{ratio(longer)} as long here."
     return "About equal here."
 
 

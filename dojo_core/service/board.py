@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dojo_core.faults import program_doubt
 from dojo_core.game import Game
 from dojo_core.ownership import watching
 from dojo_core.service import library
@@ -78,6 +79,7 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
             "policy": game.policy, "target": game.target, "rules": _rules(game),
             "timed": timed(game.target), "unit": "cycles" if game.target in SIMULATED else "seconds",
             "by": table.by, "changes": table.changes,
+            "doubt": "" if game.kernel else program_doubt(game.start) or "",
             "watching": "" if table.source is None else watching(table.owner),
         },
         "position": {"id": here.id, "parent": here.parent, "hash": here.program.hash},

@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,8 @@ from dojo_core.bounded_json import read_object
 from dojo_core.files import write_text
 from dojo_core.launch import module_command
 from dojo_core.measure.machine import this_machine
+from dojo_core.system import end_group
+from dojo_core.version import version
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +142,7 @@ class Comparisons:
             again, found.stopping = bool(found.stopping), time.time()
             if found.process is not None and found.process.poll() is None:
                 sent = signal.SIGKILL if again else signal.SIGTERM
-                os.killpg(found.process.pid, sent)
+                end_group(found.process.pid, sent)
 
     def close(self) -> None:
         """End what runs."""
@@ -263,7 +264,7 @@ def _document(made: Comparison, event: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "versions": {"dojo": version("dojo"), "python": platform.python_version()},
+        "versions": {"dojo": version(), "python": platform.python_version()},
         "reports": [event["report"]],
         "skipped": [],
         "summary": summary([event["report"]]),

@@ -29,7 +29,7 @@ def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueu
     start, best = yardstick_of(table, found.get(0)), fastest(found)
     running = queue.running(table.key)
     results = move_results(player, table, analysis, queue, running)
-    again = yardstick.better(start, found.get(0))
+    again = yardstick.better(start, found.get(0)) if table.source is None else None
     return {
         "game": game.id,
         "position": game.cursor,
@@ -70,7 +70,12 @@ def speed_up(table: Table, queue: MeasuringQueue) -> float | None:
 
 
 def yardstick_of(table: Table, now: Outcome | None) -> Outcome | None:
-    """The start's time that a game's speed-ups stand on; ``now``: as it is known now. The table is locked."""
+    """The start's time that a game's speed-ups stand on; ``now``: as it is known now. The table is locked.
+
+    Where a game is watched, it is the owner's.
+    """
+    if table.source is not None and table.source.yardstick is not None:
+        return table.source.yardstick
     if now is not None and now.ok and (table.yardstick is None or len(table.game.positions) == 1):
         table.yardstick = now
     return table.yardstick

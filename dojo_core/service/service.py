@@ -144,36 +144,43 @@ class Service:
         """Begin a game on a kernel and save it; its id. Raises Refused."""
         return self.take_in(self._games.from_kernel(kernel, shape, policy), owner)
 
-    def take_in(self, game: Game, owner: str = "", once: bool = False) -> str:
+    def take_in(self, game: Game, owner: str = "", once: bool = False, of: Table | None = None) -> str:
         """Save a game of somebody else's making as the owner's; its id.
 
-        ``once``: where the owner has it already and has changed nothing in it, it is that one.
+        ``once``: where the owner has it already and has changed nothing in it, it is that one. ``of``: where
+        it is a copy of one that stands here, so that its speed-ups stand on the same time of the start.
         """
         if once and self._games.kept_already(game, owner):
             self.branch(game.id, game.cursor, [], owner, go=True)
             return game.id
         table = self._games.table(game, owner)
+        table.yardstick = None if of is None else feed.yardstick_of(of, None)
         with table.lock:
             self._games.save(table, self._notes(table))
         return game.id
+
+    def copied(self, game: str) -> tuple[Game, Table]:
+        """A saved game once more, as it is now, and the table that it was copied from. Raises Refused."""
+        table = self._games.saved(game)
+        with table.lock:
+            return Game.from_text(table.game.to_text()), table
 
     def play_on(self, player: Player) -> None:
         """Put a copy of the player's own on the board, of the game that stands there. Raises Refused."""
         table = player.table
         if table is not None:
             with table.lock:
-                text = table.game.to_text()
-            self.seat(player, self._fork(text, player.owner))
+                copy = Game.from_text(table.game.to_text())
+            self.seat(player, self._fork(copy, table, player.owner))
 
     def fork(self, game: str, owner: str) -> str:
         """A copy of a saved game under a new id; gives the id. Raises Refused."""
-        return self._fork(self.game_text(game), owner)
+        return self._fork(*self.copied(game), owner)
 
-    def _fork(self, text: str, owner: str) -> str:
-        copy = Game.from_text(text)
+    def _fork(self, copy: Game, table: Table, owner: str) -> str:
         copy.title = f"{copy.title.removesuffix(FORK)[: 80 - len(FORK)]}{FORK}"
         self._games.check_quota(owner, own=copy.kernel is None)
-        return self.take_in(copy, owner)
+        return self.take_in(copy, owner, of=table)
 
     def seat(self, player: Player, game: str, measuring: bool | None = None) -> None:
         """Put a player at the table of a saved game, measured or not (None: as it was). Raises Refused."""

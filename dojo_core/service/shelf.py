@@ -298,7 +298,7 @@ class Shelf:
 
     def take_in(self, name: str, data: bytes, owner: str) -> Imported:
         """A file from elsewhere: a game, a line, a program, or records as JSON lines. Raises Refused."""
-        if data.startswith(PACKED) or data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        if data.startswith(PACKED) or data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
             return self._take_records(name, data)
         try:
             text = data.decode("utf-8-sig")
@@ -308,10 +308,9 @@ class Shelf:
             raise Refused(f"{_short(name)} is larger than 512 KB: no game is. Nothing was taken in.")
         try:
             opened = open_text(text, name.rsplit(".", 1)[0][:80])
-        except TextError as fault:
-            raise Refused(text_fault(fault)) from None
-        except BadLink as fault:
-            raise Refused(str(fault)) from None
+        except (TextError, BadLink) as fault:
+            told = text_fault(fault) if isinstance(fault, TextError) else str(fault)
+            raise Refused(f"{_short(name)}: {told}") from None
         identifier = self._service.take_in(opened.game, owner, once=True)
         self._keep_claim(identifier, text)
         return Imported(f"{opened.game.title}: {opened.words}", game=identifier)

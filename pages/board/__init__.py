@@ -22,7 +22,7 @@ def _text(name: str) -> str:
 
 board = st.components.v2.component(
     "dojo_board",
-    css=_text("board.css"),
+    css=_text("board.css") + _text("narrow.css"),
     js="\n".join(_text(f"{name}.js") for name in _SCRIPTS),
 )
 

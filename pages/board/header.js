@@ -49,11 +49,12 @@ class Header {
     this.watched = el("div", { class: "watched", role: "status", hidden: true },
       el("span", {}, ""),
       el("button", { class: "small primary", type: "button", title: "Makes a copy of your own; this game stays as it is", onclick: act("fork") }, "Fork: play on from here"));
+    this.doubt = el("div", { class: "doubt", role: "status", hidden: true });
     this.root = el("header", { class: "top" },
       el("div", { class: "title-row" }, this.title, this.about, el("span", { class: "spring" }), b.fresh, b.save, b.review, b.keys),
       el("div", { class: "metric-row" }, this.metric.time.root, this.metric.gain.root, this.metric.best.root,
         this.metric.rate.root, this.queueBox, el("div", { class: "navs" }, b.hint, b.undo, b.first, b.back, b.forward, b.last, b.branch)),
-      this.watched, this.banner);
+      this.watched, this.doubt, this.banner);
   }
 
   update() {
@@ -69,6 +70,8 @@ class Header {
     show(this.watched, Boolean(watching));
     put(this.watched.firstChild, watching);
     if (watching) this.buttons.undo.disabled = true;
+    show(this.doubt, Boolean(game.doubt));
+    put(this.doubt, game.doubt);
     this.buttons.undo.title = watching || "Take the last move back; it stays in the history (U)";
     this.buttons.forward.disabled = this.buttons.last.disabled = at >= line.length - 1;
     this.buttons.branch.disabled = !history.branches;

@@ -208,7 +208,7 @@ class Chart {
       }
       if (limit !== null) {
         parts.push(svg("line", { x1: left, x2: width - right, y1: y(limit), y2: y(limit), class: "roofline" }));
-        parts.push(svg("text", { x: width - right, y: y(limit) + 13, class: "tick", "text-anchor": "end" }, `roofline ${ratio(limit)}`));
+        parts.push(svg("text", { x: left + 4, y: y(limit) + 13, class: "tick" }, `roofline ${ratio(limit)}`));
       }
       const step = Math.max(1, Math.ceil(line.length / Math.max(2, Math.floor(width / 50))));
       for (let ply = 0; ply < line.length; ply += step) {

@@ -94,7 +94,7 @@ def _table(found: list[Line], report: dict[str, Any]) -> None:
             "Speed  [interval]": st.column_config.TextColumn(
                 help="The reference's shortest run over this one's within each round; of these the median."
             ),
-            "Of the limit": st.column_config.NumberColumn(format="%.0f%%", help="Of the machine's limit."),
+            "Of the limit": st.column_config.NumberColumn(format="%.2g%%", help="Of the machine's limit."),
             "About": st.column_config.TextColumn(width="large"),
         },
     )  # fmt: skip

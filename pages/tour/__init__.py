@@ -126,7 +126,7 @@ def _agent() -> None:
 @cache
 def _compared() -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = json.loads((RECORDINGS / "softmax-pytorch.json").read_text())
+        found: dict[str, Any] = json.loads((RECORDINGS / "softmax-pytorch.json").read_text(encoding="utf-8"))
         return found
     except (OSError, ValueError):
         return None
