@@ -419,3 +419,13 @@ def test_a_reader_that_leaves_early_is_no_error():
         listing.stdout.close()
         assert listing.stderr.read() == b""
         assert listing.wait(300) == 0
+
+
+def test_the_app_keeps_a_home_that_is_named_from_where_it_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+    monkeypatch.setattr("os.execve", lambda program, words, environment: started.append(environment))
+    monkeypatch.setattr("dojo_core.cli.serving.check_port", lambda *where: None)
+    monkeypatch.setenv("DOJO_HOME", "my games")
+    expected = str(Path("my games").absolute())  # the app changes the folder
+    dojo("app", "--no-browser")
+    assert started[0]["DOJO_HOME"] == expected

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from agents.cli import app
 from agents.jobs.child import why_failed
 from dojo_core import extras
+from dojo_core.bench import baselines
 from dojo_core.extras import EXTRAS, install_line
 from tests.without_extras import with_extras_absent
 
@@ -72,6 +73,13 @@ def test_a_command_that_needs_an_extra_says_its_line(words: str, extra: str, sen
 def test_a_command_that_plays_needs_none(words: str) -> None:
     told = CliRunner().invoke(app, words.split())
     assert told.exit_code == 0, told.output
+
+
+def test_a_baseline_that_is_missing_says_its_line(base: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baselines, "checkout", lambda: None)
+    assert baselines.how_to_get("torch") == install_line("learn")
+    monkeypatch.setenv("DOJO_BENCH_PYTHON", "/opt/bench/bin/python")
+    assert baselines.how_to_get("tvm") == "/opt/bench/bin/python -m pip install apache-tvm"
 
 
 def test_a_run_of_the_app_that_misses_an_extra_says_its_line(base: None) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import selectors
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dojo_core import kernels
+from dojo_core.extras import EXTRAS, install_line
 from dojo_core.files import naming, write_text
 from dojo_core.kernels.kernel import Shape
 from dojo_core.measure.pool import EPSILON, STORED, Array, from_double, to_double
@@ -78,12 +80,26 @@ BASELINES: dict[str, Baseline] = {
     ),
 }  # fmt: skip
 
+PACKAGES = {"tvm": "apache-tvm"}  # of a module that its package is not named after
+
 
 def interpreter() -> str:
     """The baselines' Python: ``$DOJO_BENCH_PYTHON``, else the checkout's ``.venv-bench``, else ours."""
     root = checkout()
     own = root and root / ".venv-bench" / "bin" / "python"
     return os.environ.get(PYTHON_VARIABLE) or (str(own) if own and own.exists() else sys.executable)
+
+
+def how_to_get(module: str) -> str:
+    """What brings a module that the baselines' Python lacks."""
+    ours = interpreter() == sys.executable
+    extra = next((name for name, modules in EXTRAS.items() if ours and module in modules), None)
+    if extra is not None:
+        return install_line(extra)
+    package = {"tvm": "apache-tvm"}.get(module, module)
+    return (
+        "make bench installs it." if checkout() else f"{shlex.quote(interpreter())} -m pip install {package}"
+    )
 
 
 def pinned_environment(reuse: bool = True) -> dict[str, str]:

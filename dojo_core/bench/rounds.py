@@ -25,6 +25,7 @@ from dojo_core.bench.baselines import (
     SCRIPTS,
     Process,
     Silent,
+    how_to_get,
     interpreter,
     pinned_environment,
     write_job,
@@ -436,7 +437,7 @@ def _start(row: Row, arguments: list[str], ready_within: float | None = None) ->
     except Silent as silent:
         absent = re.search(r"No module named '(\w+)", str(silent))
         if absent:
-            row.fail("missing", f"{absent[1]} is not installed for {interpreter()}: make bench installs it.")
+            row.fail("missing", f"{absent[1]} is not installed for {interpreter()}: {how_to_get(absent[1])}")
         else:
             row.fail(silent.status, str(silent))
         return None

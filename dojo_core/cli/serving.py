@@ -19,6 +19,11 @@ from dojo_core.measure.compiler import the_compiler
 from dojo_core.package_data import checkout, data_path
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
+PLACES = (
+    "DOJO_HOME",
+    "DOJO_LESSONS",
+    "DOJO_LOCK_DIR",
+)  # from where the command is given, if they are relative
 
 
 def run_app(
@@ -49,8 +54,10 @@ def run_app(
     command += ["--server.headless", str(not browser).lower()]
     for name in hosts(address, host or []):
         command += ["--server.allowedHosts", name]
+    places = {name: os.environ[name] for name in PLACES if os.environ.get(name)}
     environment = {
         **os.environ,
+        **{name: os.path.abspath(os.path.expanduser(place)) for name, place in places.items()},
         "DOJO_INSECURE": "1" if insecure else "0",
         # Each tab has threads of its own: with a pool of memory each, none gives back what it had.
         "MALLOC_ARENA_MAX": "2",
