@@ -1,8 +1,8 @@
 """Every page and its main states as pictures, from the running app: ``python -m tests.screens FOLDER``.
 
-Each in light and dark, at 390, 1280 and 1920 pixels; what can be computed of its look (contrast, texts cut off,
-controls without names: audit.js) is printed beside its name. ``--only WORDS`` takes those whose names hold
-one of the words; ``--resume`` leaves out what is in the folder; ``--home`` keeps what was measured for
+Each in light and dark, at 390, 1280 and 1920 pixels; what can be computed of its look (contrast, texts cut
+off, controls without names: audit.js) is printed beside its name. ``--only WORDS`` takes those whose names
+hold one of the words; ``--resume`` leaves out what is in the folder; ``--home`` keeps what was measured for
 later. ``--tab`` goes through each page by the Tab key instead. ``--docs`` takes the pictures of the README
 and the documentation, and a short walk as an animation: from the first click to a fast program.
 """
