@@ -11,6 +11,7 @@ import numpy as np
 from dojo_core.measure.pool import draw
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Program
+from dojo_core.program.validity import settled
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.snitch.codegen import BYTES, generate
 from dojo_core.targets.snitch.listing import SnitchCode
@@ -89,6 +90,9 @@ def judge(program: Program, reference: Program | None = None, seeds: tuple[int, 
 
     Inputs hold no NaN: of a NaN and a number fmax and fmin give the number (RISC-V, volume I, 11.6).
     """
+    fault = settled(reference or program)
+    if fault is not None:
+        return Verdict("refused", fault)
     try:
         code = generate(program)
         run = None
