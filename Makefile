@@ -1,8 +1,11 @@
-# make setup   a virtual environment with everything pinned in requirements.txt, and the native module
-# make run     the app, on http://127.0.0.1:8501
+# make play    the app, on http://127.0.0.1:8501, without what learns, tests and measures elsewhere
+# make run     the app with all that it can do
+# make setup   a virtual environment with everything pinned in requirements.txt, and the native modules
 # make test    ruff, mypy and the tests
+# make soak    the tests that make test plays a sample of: every lesson in the browser, every move of every line dropped
 # make prove SECONDS=600   random legal walks, each position judged by the exact oracle, for as long as asked
 # make mutate  switches off each legality condition by itself: the tests or the oracle must notice; docs/mutation.md
+# make perft   how many lines of one and of two legal moves each kernel has on each target, beside tests/golden/perft; GOLDENS=--update-goldens writes these anew
 # make fuzz SECONDS=600    damaged texts at every door that reads one
 # make bench   the 16 kernels against other libraries and the machine's limits: build/bench.html (forty minutes; idle machine)
 # make recordings  what the tour and Watch replay, measured anew; needs PyTorch
@@ -15,7 +18,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH_VENV := .venv-bench
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
-NATIVE := $(wildcard native/*.toml native/*.txt native/*.pyi native/src/*)
+PINS := requirements.txt requirements-cuda.txt
+BUILT := pyproject.toml CMakeLists.txt $(wildcard native/*.txt native/*.pyi native/src/*)
 
 SECONDS ?= 600
 SOAK ?= 5000
@@ -28,29 +32,39 @@ AGAINST ?= --against all
 READY ?= 240
 TVM_SECONDS ?= 60
 
-.PHONY: setup run test recordings prove fuzz bench benchmark mutate benchmark-app screens
+.PHONY: setup play run test soak recordings prove perft fuzz bench benchmark mutate benchmark-app screens
 .DELETE_ON_ERROR:
 
-setup: $(VENV)/.requirements $(VENV)/.native $(VENV)/.project
+setup: $(VENV)/.requirements $(VENV)/.project
 
 $(BIN)/python:
-	@command -v g++ >/dev/null && command -v gcc >/dev/null || \
+	@{ command -v g++ || command -v clang++; } >/dev/null && { command -v gcc || command -v clang; } >/dev/null || \
 	  { echo "The Dojo compiles C: install gcc and g++ first (Debian: apt-get install g++)."; exit 1; }
 	$(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo "Install Python's venv first (Debian: apt-get install python3-venv)."; exit 1; }
 
-# The stamps make a second start quick; each step runs again when what it installs has changed.
-$(VENV)/.requirements: requirements.txt | $(BIN)/python
+# The stamps make a second start quick; each step runs again when what it installs has changed. make run after
+# make play adds what is missing, and make play after make run finds all there.
+$(VENV)/.requirements: $(PINS) | $(BIN)/python
 	$(PIP) -r requirements.txt
+	@touch $@ $(VENV)/.play
+
+# What plays: of requirements.txt, which is more than that, the versions alone. Not compiled to bytecode, a third
+# of the time, but where it is imported.
+$(VENV)/.play: $(PINS) pyproject.toml | $(VENV)/.project
+	$(PIP) --no-compile --constraint requirements.txt dojo
 	@touch $@
 
-$(VENV)/.native: $(NATIVE) $(VENV)/.requirements
-	$(PIP) --no-build-isolation --no-deps --force-reinstall ./native
+$(VENV)/.build: $(PINS) | $(BIN)/python
+	$(PIP) --constraint requirements.txt cmake ninja pybind11 scikit-build-core
 	@touch $@
 
-$(VENV)/.project: pyproject.toml $(VENV)/.requirements
-	$(PIP) --no-build-isolation --no-deps --editable .
+$(VENV)/.project: $(BUILT) | $(VENV)/.build
+	$(PIP) --no-build-isolation --no-deps --config-settings=build-dir=build/native --editable .
 	@touch $@
+
+play: $(VENV)/.play
+	$(BIN)/dojo app
 
 run: setup
 	$(BIN)/dojo app
@@ -60,6 +74,9 @@ test: setup
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest
+
+soak: setup
+	$(BIN)/python -m pytest -m soak
 
 # The app stays light: what it is compared with lies in an environment of its own.
 $(BENCH_VENV)/.requirements: requirements-bench.txt
@@ -94,6 +111,9 @@ screens: setup
 
 prove: setup
 	$(BIN)/python -m tests.prove $(SECONDS) $(SEED)
+
+perft: setup
+	$(BIN)/python -m pytest tests/perft.py $(GOLDENS)
 
 fuzz: setup
 	$(BIN)/python -m tests.fuzz $(SECONDS) $(SEED)

@@ -13,6 +13,7 @@ from agents.search.cost_model import CostModel, Ranking, listening, load, model_
 from agents.search.methods import annealing, sampling, uniform
 from agents.search.neighbours import Neighbour, edge, edit
 from agents.trail import Trail
+from dojo_core.extras import need
 
 
 def _of_pass(name: str) -> Strategy:
@@ -95,8 +96,10 @@ class NoAgent(ValueError):
 def agent_named(name: str) -> Agent:
     """An agent by its name; a search's with ``+model`` behind it is guided by this user's cost model.
 
-    Raises NoAgent.
+    Raises NoAgent, and NotInstalled.
     """
+    if name in VARIANTS:
+        need("learn", f"The agent {name}")
     if name in AGENTS:
         return AGENTS[name]
     search = SEARCHES.get(name.removesuffix(MODEL))

@@ -129,7 +129,8 @@ class TableTiming:
 
 
 class CountTiming:
-    """A time without a clock: nanoseconds by the operations that are executed, one each.
+    """A time without a clock: nanoseconds by the operations that are executed, one each. No program is run,
+    so none is verified: each counts as right, and who shows such counts says so.
 
     A vector counts as one operation, an unrolled one as three quarters, threads share; of a GPU's the first
     hundred blocks, and all threads of a block. The same for the same

@@ -1,9 +1,9 @@
 """A bench as the README's table: ``python -m benchmarks.table docs/bench/table3.json``.
 
 × is how many times as fast ours is as the best other implementation of the kernel, as the report tells it. A
-second table sets the recorded lines beside C by hand: that of ``baselines/hand.c``, timed in the same rounds,
-and that written for the project's design on another 2-core AVX-512 machine, of which only the ratio to
-PyTorch carries over.
+second table sets the recorded lines beside C by hand: that of ``dojo_core/bench/others/hand.c``, timed in the
+same rounds, and that written for the project's design on another 2-core AVX-512 machine, of which only the
+ratio to PyTorch carries over.
 """
 
 from __future__ import annotations

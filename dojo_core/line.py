@@ -40,6 +40,7 @@ from dojo_core import kernels
 from dojo_core.game import Entry, Game, Replay, Step, read_births
 from dojo_core.moves.core import IllegalMove
 from dojo_core.moves.notation import MoveSyntax, parse_move
+from dojo_core.package_data import data_path
 from dojo_core.parameters import Let, Value, read_let
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.expressions import TextError
@@ -48,7 +49,7 @@ from dojo_core.targets.cpu.limits import VECTOR_BYTES
 from dojo_core.targets.target import TARGETS, Target
 from dojo_core.targets.target import target as target_named
 
-LINES_FOLDER = Path(__file__).resolve().parent.parent / "lines"
+LINES_FOLDER = data_path("dojo_core", "lines")
 
 _SAME_MOVES = {"hip": "cuda"}  # targets with the moves of another, whose lines apply
 
@@ -246,7 +247,10 @@ def lines_folder(target: str = "cpu") -> Path:
 
 def recorded_lines(target: str = "cpu") -> dict[str, RecordedLine]:
     """The lines for a target that come with the Dojo, by name."""
-    return {p.stem: read_line(p.read_text(), p.stem) for p in sorted(lines_folder(target).glob("*.line"))}
+    return {
+        p.stem: read_line(p.read_text(encoding="utf-8"), p.stem)
+        for p in sorted(lines_folder(target).glob("*.line"))
+    }
 
 
 def lines_for(
@@ -290,7 +294,7 @@ def line_for(
     """The first line of a kernel that applies at a shape; where none does, or without a shape, the first."""
     found = list(lines_for(kernel, shape, target, on).values())
     if shape is not None and len(found) > 1:
-        found.sort(key=lambda line: not applies(line, shape, on))
+        return next((line for line in found if applies(line, shape, on)), found[0])
     return next(iter(found), None)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from dojo_core.game import MAX_MOVES, Game, GameFull
-from dojo_core.measure.places import data_directory
+from dojo_core.measure.places import data_home
 from dojo_core.moves.core import (
     REGISTRY,
     Argument,
@@ -447,7 +447,7 @@ def known_recipes(faults: Callable[[pathlib.Path, TextError], None] | None = Non
     ``faults`` hears of a file that is no recipe; without it TextError is raised.
     """
     found = dict(RECIPES)
-    for file in sorted((data_directory() / "recipes").glob("*.recipe")):
+    for file in sorted((data_home() / "recipes").glob("*.recipe")):
         try:
             with file.open(encoding="utf-8-sig", errors="replace") as text:
                 own = read_recipe(text.read(LARGEST + 1))

@@ -23,6 +23,8 @@ from starlette.responses import PlainTextResponse
 from streamlit import config
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
+from dojo_core.package_data import document
+
 INSECURE = "DOJO_INSECURE"  # set by ``dojo app --insecure``
 MOST_TABS = 100  # connections at once
 
@@ -129,8 +131,8 @@ def check_address() -> None:
         return
     raise SystemExit(
         f"The Dojo runs programs for whoever reaches it, and others can reach {address}. Set up a login "
-        "(an [auth] section in .streamlit/secrets.toml: docs/serving.md), or let everybody in with "
-        "dojo app --insecure."
+        f"(an [auth] section in ~/.streamlit/secrets.toml: {document('serving.md')}), or let everybody in "
+        "with dojo app --insecure."
     )
 
 

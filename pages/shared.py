@@ -1,13 +1,13 @@
 """What all pages share: the one service of the process."""
 
 import secrets
-from pathlib import Path
 
 import streamlit as st
 
 from agents.passes import pass_moves
 from dojo_core.faults import text_fault
 from dojo_core.game import Game
+from dojo_core.line import LINES_FOLDER
 from dojo_core.measure.catalogue import Catalogue
 from dojo_core.measure.places import data_directory
 from dojo_core.moves import Move
@@ -21,8 +21,6 @@ from dojo_core.service.wiring import open_service
 from dojo_core.sharing import BadLink, is_link, open_link
 from pages.door import is_private, secret_in
 
-LINES = Path(__file__).parent.parent / "lines"
-
 
 def advise(game: Game) -> tuple[Move, ...]:
     """What hints say where no measured move is faster."""
@@ -32,7 +30,7 @@ def advise(game: Game) -> tuple[Move, ...]:
 @st.cache_resource(show_spinner=False)
 def the_service() -> Service:
     """Made at the first visit."""
-    service = open_service(LINES, advise, is_private())
+    service = open_service(LINES_FOLDER, advise, is_private())
     settle()
     return service
 

@@ -20,12 +20,14 @@ from typing import Any
 import streamlit as st
 
 from dojo_core.files import trouble_text
+from dojo_core.measure.compiler import the_compiler
 from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.exclusive import waiting
 from dojo_core.measure.machine import this_machine
 from dojo_core.service import Player
 from dojo_core.service.shelf import file_name
 from dojo_core.sharing import link
+from dojo_core.version import version
 from pages.bar import bar
 from pages.door import browser_mark, secret_in
 from pages.shared import the_player, the_service, the_shelf
@@ -237,10 +239,12 @@ def _bar(current: str, drawn: dict[str, Any]) -> None:
                     for entry in existing()
                 ],
                 "current": current,
+                "version": version(),
                 "browser": _browser(),
                 "game": "" if game is None or current == "play" else game.title,
                 "game_id": "" if game is None else game.id,
                 "machine": this_machine().summary,
+                "advice": the_compiler().advice,
                 "queue": queue,
                 "sharing": sharing,
                 "going": st.session_state.get("going"),

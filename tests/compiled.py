@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from dojo_core.measure.machine import compiler_flags
+from dojo_core.measure.compiler import the_compiler
 from dojo_core.measure.pool import STORED, from_double, to_double
 from dojo_core.program.arithmetic import rounded
 from dojo_core.program.dtypes import FLOATS, INTEGERS, extremes
@@ -17,7 +17,7 @@ from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Code
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
 
-FLAGS = ["-std=gnu11", *compiler_flags()]
+FLAGS = ["-std=gnu11", *the_compiler().flags]
 
 
 def load(text: str) -> ctypes.CDLL:
@@ -25,9 +25,16 @@ def load(text: str) -> ctypes.CDLL:
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "kernel.c"), Path(folder, "kernel.so")
         source.write_text(PREAMBLE + text)
-        command = ["gcc", *FLAGS, "-Wall", "-Wno-unused", "-Wno-maybe-uninitialized", "-Wno-uninitialized"]
+        command = [
+            the_compiler().path,
+            *FLAGS,
+            "-Wall",
+            "-Wno-unused",
+            "-Wno-maybe-uninitialized",
+            "-Wno-uninitialized",
+        ]
         command += ["-fPIC", "-shared", "-o", str(library), str(source), "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=500)
         assert done.returncode == 0 and not done.stderr, done.stderr
         return ctypes.CDLL(str(library))
 

@@ -44,6 +44,7 @@ from dojo_core.program.text import with_births
 from dojo_core.recipes import RECIPES, read_recipe
 from dojo_core.school.lesson import read_lesson
 from dojo_core.school.prose import Terms
+from dojo_core.school.school import LESSONS_FOLDER
 from dojo_core.service.events import sound
 from dojo_core.sharing import _COMMON, MARK, BadLink, line_text, open_link, open_text
 from dojo_core.story.times import read_times
@@ -197,7 +198,7 @@ def outside(games: list[str]) -> list[Reader]:
     events = [
         {"seq": 1, "kind": "apply", "move": "join_scopes m@0", "at": 0, "ids": [1, 2], "x": None, "y": 0.5}
     ]
-    lessons = [file.read_text() for file in sorted(Path("lessons").glob("*.md")) if file.stem != "glossary"]
+    lessons = [file.read_text() for file in sorted(LESSONS_FOLDER.glob("*.md")) if file.stem != "glossary"]
     small = Game.from_text(games[0])
     times = {"machine": "m", "date": "2026-01-01", "rounds": 3, "seconds": [0.5, None, 0.25]}
     model = {"dojo cost model": cost_model.VERSION, "weights": dict.fromkeys(cost_model.FEATURES, 0.5)}

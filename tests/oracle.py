@@ -163,24 +163,54 @@ class _Run:
         for buffer in program.buffers:
             if buffer.location != "heap":
                 self.owned.setdefault(_owner(program, buffer), []).append(buffer.name)
+        self.stored = {array: _stored(buffer) for array, buffer in program.buffer_of.items()}
+        written = {program.buffer_of[leaf.op.target.array].name for leaf in program.leaves}
+        self.given: dict[str, Buffer] = {}  # inputs that nothing can change: a cell comes when it is read
         for array in program.inputs:
             buffer = program.buffer_of[array]
+            if buffer.name not in written and buffer.arrays == (array,) and buffer.location == "heap":
+                self.given[array] = buffer
+                continue
             for flat, index in enumerate(_cells(buffer)):
-                self.writes += 1
-                self.logical[array, index] = self.writes, terms.make("input", array, flat)
-                self.memory[buffer.name][_physical(buffer, index)] = _Address(self.writes)
+                self.fill(buffer, array, index, flat)
+
+    def fill(self, buffer: Buffer, array: str, index: Indices, flat: int) -> tuple[int, int]:
+        """A cell of an input, as the caller left it: its write and its term."""
+        self.writes += 1
+        defined = self.logical[array, index] = self.writes, self.terms.make("input", array, flat)
+        self.memory[buffer.name][self.stored[array].place(index)] = _Address(self.writes)
+        return defined
+
+    def defining(self, cell: Cell) -> tuple[int, int]:
+        """The write that defined a cell last, and its term."""
+        defined = self.logical.get(cell)
+        if defined is not None:
+            return defined
+        buffer = self.given.get(cell[0])
+        if buffer is None:
+            return 0, POISON
+        flat = 0
+        for at, dim in zip(cell[1], buffer.dims, strict=True):
+            if not 0 <= at < dim.size:
+                return 0, POISON
+            flat = flat * dim.size + at
+        return self.fill(buffer, cell[0], cell[1], flat)
 
     def outcome(self) -> Outcome:
         self.body(self.program.body, (), ())
         outputs: dict[str, tuple[int, ...]] = {}
         for array in self.program.inputs + self.program.outputs:
+            if array in self.given and array not in self.program.outputs:
+                continue
             buffer = self.program.buffer_of[array]
+            place, memory = self.stored[array].place, self.memory[buffer.name]
             found: list[int] = []
             for index in _cells(buffer):
-                write, term = self.logical.get((array, index), (0, POISON))
-                held = self.memory[buffer.name].get(_physical(buffer, index), _Address())
-                if write and held.write != write:
-                    self.blame("input" if array in self.program.inputs else "clobber", array, index)
+                write, term = self.defining((array, index))
+                if write:
+                    held = memory.get(place(index))
+                    if held is None or held.write != write:
+                        self.blame("input" if array in self.program.inputs else "clobber", array, index)
                 found.append(term)
             if array in self.program.outputs:
                 outputs[array] = tuple(found)
@@ -299,7 +329,7 @@ class _Run:
         for operand in op.operands:
             if isinstance(operand, Access):
                 cell = operand.array, _index(operand.index)(iterators)
-                write, term = self.logical.get(cell, (0, POISON))
+                write, term = self.defining(cell)
                 reads.append((cell, write))
                 values.append(term)
                 mixed.append(self.program.buffer_of[operand.array].dtype != kind)
@@ -315,7 +345,7 @@ class _Run:
             values = [self.terms.converted(factors, kind, any(mixed[:2])), values[2]]
             function, mixed = "+", mixed[2:]
         term = self.terms.converted(self.terms.call(function, values, self.policy), kind, any(mixed))
-        before, held = self.logical.get(target, (0, POISON))
+        before, held = self.defining(target)
         if op.accumulate:
             regroup = self.policy != "strict" or op.accumulate in ("max", "min") or kind[0] not in "fb"
             regroup |= kind == "bool"
@@ -334,28 +364,32 @@ class _Run:
     # ------------------------------------------------------------------ addresses
 
     def at(self, cell: Cell) -> tuple[str, Indices]:
-        buffer = self.program.buffer_of[cell[0]]
-        return buffer.name, _physical(buffer, cell[1])
+        stored = self.stored[cell[0]]
+        return stored.name, stored.place(cell[1])
 
     def touch(self, cell: Cell, write: int, writing: bool) -> None:
         """Read or write an address; ``write`` is the write that a read must find there (0: any)."""
-        buffer = self.program.buffer_of[cell[0]]
-        if any(not 0 <= i < d.size for i, d in zip(cell[1], buffer.dims, strict=True)):
-            self.blame("bounds", *cell)
-            return
-        place = _physical(buffer, cell[1])
-        if buffer.name in self.by_thread:
-            own = tuple(cell[1][k] for k in self.by_thread[buffer.name])
+        array, index = cell
+        stored = self.stored[array]
+        for at, size in zip(index, stored.sizes, strict=True):
+            if not 0 <= at < size:
+                self.blame("bounds", array, index)
+                return
+        if stored.name in self.by_thread:
+            own = tuple(index[k] for k in self.by_thread[stored.name])
             for thread in self.threads:
                 self.touch_at(cell, (*own, thread), write, writing)
         else:
-            self.touch_at(cell, place, write, writing)
+            self.touch_at(cell, stored.place(index), write, writing)
 
     def touch_at(self, cell: Cell, place: Indices, write: int, writing: bool) -> None:
-        memory = self.memory[self.program.buffer_of[cell[0]].name]
+        memory = self.memory[self.stored[cell[0]].name]
         address = memory.get(place)
         if address is None:
             address = memory[place] = _Address()
+        if not self.levels:
+            self.leave(address, cell, write, writing)
+            return
         while len(address.seen) < len(self.levels):
             address.seen.append(_Seen())
         for seen, (region, iteration) in zip(address.seen, self.levels, strict=False):
@@ -368,6 +402,9 @@ class _Run:
                 seen.writer = iteration
             else:
                 seen.reader = iteration if seen.reader in (-1, iteration) else -2
+        self.leave(address, cell, write, writing)
+
+    def leave(self, address: _Address, cell: Cell, write: int, writing: bool) -> None:
         if writing:
             address.write = write
         elif write and address.write != write:
@@ -462,14 +499,24 @@ def _cells(buffer: Buffer) -> Iterator[Indices]:
     return product(*(range(d.size) for d in buffer.dims))
 
 
-@lru_cache(maxsize=10_000)
 def _kept(buffer: Buffer) -> tuple[int, ...]:
     return tuple(k for k, d in enumerate(buffer.dims) if d.materialised)
 
 
-def _physical(buffer: Buffer, index: Indices) -> Indices:
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """Where an array's cells lie: its buffer, the sizes, the address of an index."""
+
+    name: str
+    sizes: tuple[int, ...]
+    place: Callable[[Indices], Indices]
+
+
+def _stored(buffer: Buffer) -> _Stored:
     kept = _kept(buffer)
-    return index if len(kept) == len(index) else tuple(index[k] for k in kept)
+    whole = len(kept) == len(buffer.dims)
+    place = (lambda index: index) if whole else (lambda index: tuple(index[k] for k in kept))
+    return _Stored(buffer.name, tuple(d.size for d in buffer.dims), place)
 
 
 def _look(values: tuple[int, ...], sizes: tuple[int, ...], *at: int) -> int:

@@ -60,7 +60,7 @@ class Bench:
             return
         self.batches.append((len(programs), careful))
         for program in programs:
-            self.gate.wait(10)
+            self.gate.wait(300)
             if self.broken:
                 raise RuntimeError(self.broken)
             if cancelled():
@@ -176,7 +176,7 @@ class Page:
 
     def until(self, condition: Callable[[], bool]) -> None:
         """Poll as a page does, which renews the lease."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + 300
         while not condition():
             assert time.monotonic() < end, "waited in vain"
             self.service.feed(self.player)

@@ -209,7 +209,7 @@ def test_a_run_is_paused_and_stopped_from_another_thread():
 
     thread = threading.Thread(target=follow)
     thread.start()
-    assert reached.wait(30)
+    assert reached.wait(300)
     thread.join(0.2)
     paused = len(seen)
     thread.join(0.2)
@@ -218,7 +218,7 @@ def test_a_run_is_paused_and_stopped_from_another_thread():
     while len(seen) < paused + 10:
         assert thread.is_alive()
     control.stop()
-    thread.join(30)
+    thread.join(300)
     assert not thread.is_alive() and seen[-1].best is not None
 
 

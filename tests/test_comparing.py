@@ -127,7 +127,7 @@ def comparisons(folder: Path, hold: bool = False) -> Comparisons:
 
 
 def until(made: Comparison, condition: Any) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 300
     while not condition(made):
         assert time.monotonic() < end, made
         time.sleep(0.01)

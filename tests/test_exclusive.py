@@ -109,7 +109,7 @@ class Process:
         os.kill(self.pid, signal.SIGCONT)
 
     def output(self) -> str:
-        return self._process.communicate(timeout=60)[0]
+        return self._process.communicate(timeout=300)[0]
 
     def end(self) -> None:
         self._process.kill()

@@ -13,7 +13,7 @@ from dojo_core.targets.gpu.check import gpu_code
 from dojo_core.targets.hip import build as hip
 from tests.test_cli import dojo
 
-MISSING = "%s is missing: pip install -r requirements-gpu.txt"
+MISSING = "%s is missing: pip install 'dojo[gpu]'"
 
 
 def softmax(target):
@@ -52,4 +52,4 @@ def test_what_is_missing_is_told_with_the_way_to_get_it(monkeypatch):
     monkeypatch.setattr(cuda, "compiler", lambda: cuda.Compiler("NVRTC"))
     monkeypatch.setattr(cuda, "disassembler", lambda: None)
     said = dojo("play", "softmax:64x512", "--line", "softmax", "--target", "cuda", "--asm", code=1).output
-    assert "There is no assembly to show. The disassembler" in said and "requirements-gpu.txt" in said
+    assert "There is no assembly to show. The disassembler" in said and "dojo[gpu]" in said

@@ -19,6 +19,8 @@ from dojo_core.bench.ours import Entry
 from dojo_core.cli import app
 from dojo_core.game import Game
 from dojo_core.measure.exclusive import measuring
+from dojo_core.measure.input_sets import InputSet
+from dojo_core.measure.judgement import row_errors
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
@@ -30,7 +32,7 @@ from dojo_core.targets.cpu.build import build
 from dojo_core.targets.cuda import measurer as on_gpu
 from dojo_core.targets.cuda.driver import CudaError, Device, LaunchLimits
 from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu
-from dojo_core.targets.cuda.session import Session, row_errors
+from dojo_core.targets.cuda.session import Session
 from dojo_core.targets.gpu.code import Launch
 from dojo_core.targets.gpu.feedback import NoFeedback
 from dojo_core.targets.origins import timed
@@ -128,7 +130,8 @@ def test_writes_where_none_belong_are_noticed(array, offset, message):
     prepare = {
         "do": "prepare", "start": game.start.text, "library": built.library, "symbol": built.symbol,
         "parameters": [asdict(p) for p in code.parameters],
-        "workspace": code.workspace_bytes, "seed": 3, "policy": "reassoc", "worst": (), "cache": "",
+        "workspace": code.workspace_bytes, "seed": 3, "policy": "reassoc", "cache": "",
+        "sets": [asdict(InputSet())],
     }  # fmt: skip
     assert session.answer(prepare)["status"] == "ok"
     request = {

@@ -2,7 +2,6 @@
 
 import ctypes
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,9 +19,9 @@ from dojo_core.targets.gpu.feedback import Feedback
 from dojo_core.targets.hip import build as hip
 from tests.compiled import random_inputs
 from tests.emulated import ORDERS, barriers_met, code_of, emulate
+from tests.goldens import FOLDER
 from tests.tiny import TINY
 
-GOLDEN = Path(__file__).parent / "golden" / "cuda"
 LINES = recorded_lines("cuda")
 # Of lines that are not the first of their kernel.
 OTHERS = {
@@ -35,10 +34,10 @@ OTHERS = {
 BARRIERS = {
     "reducemean": 1, "rmsnorm": 1, "layernorm": 2, "matmul": 2, "bmm": 2, "batchnorm": 2,
     "swiglu": 4, "conv": 2, "conv_channels": 2, "layernorm_long": 2, "batchnorm_narrow": 2,
-    "batchnorm_moments": 8,
+    "batchnorm_moments": 7,
 }  # fmt: skip
 
-# A mean taken in two steps: what the first is off by, the second makes up, and itself adds next to nothing.
+# What a rounded mean is off by: it makes up for an error of the mean, and itself adds next to nothing.
 MADE_UP_FOR = {"batchnorm_moments": 2}
 
 
@@ -53,11 +52,11 @@ def played(name: str, shape: str, target: str = "cuda") -> Game:
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_each_line_replays_to_its_golden_end(name):
+def test_each_line_replays_to_its_golden_end(golden, name):
     program = played(name, LINES[name].shape).current.program
     births = [node.birth for node, _, _ in walk(program.body)]
     assert len(set(births)) == len(births), "every node is known by its birth"
-    assert program.text == (GOLDEN / f"{name}.txt").read_text()
+    golden(FOLDER / "cuda" / f"{name}.txt", program.text)
     assert all(launch.mapped for launch in launches(program))
     assert len(code_of(program).barriers) == BARRIERS.get(name, 0)
 
@@ -101,7 +100,7 @@ def test_what_comes_before_a_loop_is_waited_for_once():
     assert met == {
         "reducemean": 1, "rmsnorm": 1, "layernorm": 2, "layernorm_long": 2, "batchnorm": 2,
         "batchnorm_narrow": 2, "matmul": 2 * 64, "bmm": 2 * 8, "swiglu": 4 * 16, "conv": 2 * 3,
-        "conv_channels": 2 * 16, "batchnorm_moments": 8,
+        "conv_channels": 2 * 16, "batchnorm_moments": 7,
     }  # fmt: skip
 
 

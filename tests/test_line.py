@@ -1,7 +1,6 @@
 """Recorded lines: the softmax line at three shapes, the numbers at its end, and what a bad line says."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from dojo_core import TextError, kernels, parse
 from dojo_core.export.narrow import widest_vector
 from dojo_core.game import Game
-from dojo_core.line import applies, line_for, lines_for, read_line, recorded_lines, with_births
+from dojo_core.line import LINES_FOLDER, applies, line_for, lines_for, read_line, recorded_lines, with_births
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.dtypes import INTEGERS
 from dojo_core.program.interpret import interpret
@@ -18,8 +17,8 @@ from dojo_core.targets.cpu.limits import cpu, vector_bytes, vector_widths
 from dojo_core.targets.instructions import INSTRUCTIONS
 from dojo_core.targets.target import Target
 from tests.compiled import random_inputs, run_program
+from tests.goldens import FOLDER
 
-GOLDEN = Path(__file__).parent / "golden"
 SMALLER = {  # full, they take gigabytes
     "batchnorm": "4x3x64x128",
     "batchnorm_channels": "2x4x4x300",
@@ -58,11 +57,11 @@ def played(shape: str, name: str = "softmax", **settings: int) -> Game:
 
 
 @pytest.mark.parametrize("name", recorded_lines())
-def test_each_line_replays_to_its_golden_end(wide_cpu, name):
+def test_each_line_replays_to_its_golden_end(wide_cpu, golden, name):
     game = played(recorded_lines()[name].shape, name)
     births = [node.birth for node, _, _ in walk(game.current.program.body)]
     assert len(set(births)) == len(births), "every node is known by its birth"
-    assert game.current.program.text == (GOLDEN / f"{name}.txt").read_text()
+    golden(FOLDER / f"{name}.txt", game.current.program.text)
 
 
 WIDE_VECTORS = {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
@@ -124,7 +123,7 @@ def test_each_end_computes_what_its_kernel_is(any_instruction, name):
 def test_it_replays_at_other_shapes(wide_cpu, shape, settings, inner):
     text = played(shape, **settings).current.program.text
     assert f"| | {inner} pm[" in text
-    assert text.count("\n") == (GOLDEN / "softmax.txt").read_text().count("\n")
+    assert text.count("\n") == (FOLDER / "softmax.txt").read_text().count("\n")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +151,7 @@ def test_the_maximum_of_its_end_is_the_rows_own():
 
 
 def test_recording_the_line_again_changes_nothing():
-    text = (Path(__file__).parents[1] / "lines" / "softmax.line").read_text()
+    text = (LINES_FOLDER / "softmax.line").read_text()
     game = played("64x64", block=2 * LANES, lanes=LANES)
     assert with_births(text, game) == text
 

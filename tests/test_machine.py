@@ -23,8 +23,10 @@ def test_a_machine_in_one_line() -> None:
         MACHINE.summary
         == "Intel Xeon Processor, 2 cores with AVX-512, 24 GB, gcc 12.2.0, -O2 -march=native …"
     )
-    alone = replace(MACHINE, cores=1, features="fma", flags="-O2 -march=native")
-    assert alone.summary == "Intel Xeon Processor, 1 core, 24 GB, gcc 12.2.0, -O2 -march=native"
+    alone = replace(MACHINE, cores=1, features="fma", flags="-O2 -march=native -fopenmp")
+    assert alone.summary == "Intel Xeon Processor, 1 core, 24 GB, gcc 12.2.0, -O2 -march=native …"
+    clang = replace(MACHINE, compiler="Debian clang version 14.0.6", flags="-O2 -mcpu=native")
+    assert clang.summary.endswith(", clang 14.0.6, -O2 -mcpu=native, no OpenMP: one thread")
 
 
 def test_the_details_are_complete() -> None:

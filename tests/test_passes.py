@@ -354,7 +354,7 @@ def test_heuristic_makes_vectors_or_threads_of_every_kernel(kernel):
 
 def test_of_a_sockets_cache_a_virtual_machine_counts_its_share(monkeypatch):
     monkeypatch.setattr(limits, "cache_bytes", lambda level: {1: 48 << 10, 2: 2 << 20, 3: 260 << 20}[level])
-    monkeypatch.setattr(limits.os, "sched_getaffinity", lambda process: {0, 1})
+    monkeypatch.setattr(limits, "cores", lambda: frozenset({0, 1}))
     assert limits.cpu.__wrapped__().shared_cache_bytes == 32 << 20
-    monkeypatch.setattr(limits.os, "sched_getaffinity", lambda process: set(range(56)))
+    monkeypatch.setattr(limits, "cores", lambda: frozenset(range(56)))
     assert limits.cpu.__wrapped__().shared_cache_bytes == 260 << 20

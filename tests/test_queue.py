@@ -26,7 +26,7 @@ def tasks(count: int, salt: int = 0, rank: int = 4) -> Wanted:
 
 
 def settle(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.005)

@@ -57,7 +57,7 @@ def connected(machines: Cluster, workers: int) -> Fleet:
 
 
 def until(there: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not there():
         assert time.monotonic() < end
         time.sleep(0.05)

@@ -245,7 +245,7 @@ def test_positions_stepped_over_are_not_explored(service: Service, monkeypatch: 
 
     def found(analysis: Analysis) -> list[Successor]:
         explored.append(analysis.program.hash)
-        gate.wait(10)
+        gate.wait(300)
         return find(analysis)
 
     monkeypatch.setattr(Analysis, "find_successors", found)

@@ -1,7 +1,5 @@
 """The recorded lines for Snitch: each replays to its golden end, is right, and comes near the peak."""
 
-from pathlib import Path
-
 import pytest
 
 from agents.passes import play_pass
@@ -13,8 +11,8 @@ from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import walk
 from dojo_core.targets.snitch.simulate import judge
 from tests.compiled import random_inputs
+from tests.goldens import FOLDER
 
-GOLDEN = Path(__file__).parent / "golden" / "snitch"
 LINES = recorded_lines("snitch")
 PEAK = {"add": 0.98, "relu": 0.98, "dot": 0.87, "sum": 0.87, "gemv": 0.95, "matmul": 0.88}
 
@@ -30,11 +28,11 @@ def played(name: str, shape: str = "", **settings: int) -> Game:
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_each_line_replays_to_its_golden_end(name):
+def test_each_line_replays_to_its_golden_end(golden, name):
     program = played(name).current.program
     births = [node.birth for node, _, _ in walk(program.body)]
     assert len(set(births)) == len(births), "every node is known by its birth"
-    assert program.text == (GOLDEN / f"{name}.txt").read_text()
+    golden(FOLDER / "snitch" / f"{name}.txt", program.text)
 
 
 @pytest.mark.parametrize("name", LINES)

@@ -8,8 +8,8 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from agents.jobs import trainings
 from agents.jobs.trainings import TrainingSpec
+from dojo_core import extras
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_a_finished_run_tells_its_best_and_offers_its_checkpoint(home: Path) -> 
 
         follow.page(run)
 
-    shown = AppTest.from_function(app, args=(finished(home),), default_timeout=60).run()
+    shown = AppTest.from_function(app, args=(finished(home),), default_timeout=500).run()
     assert not shown.exception
     metrics = {metric.label: metric.value for metric in shown.metric}
     assert metrics["Best"] == "200 ops" and metrics["Programs"] == "2 of 10" and metrics["ε"] == "0.25"
@@ -54,15 +54,15 @@ def test_a_finished_run_tells_its_best_and_offers_its_checkpoint(home: Path) -> 
 
 
 def test_without_torch_the_page_says_what_to_install(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainings, "find_spec", lambda name: None if name == "torch" else True)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "torch" else name)
 
     def app() -> None:
         from pages.train import page
 
         page()
 
-    shown = AppTest.from_function(app, default_timeout=60).run()
+    shown = AppTest.from_function(app, default_timeout=500).run()
     assert not shown.exception
-    assert "Training needs torch, which is not installed here." in shown.warning[0].value
-    assert "pip install torch" in shown.warning[0].value
+    assert "Training needs torch, which is not installed here: " in shown.warning[0].value
+    assert extras.install_line("learn") in shown.warning[0].value
     assert [button.disabled for button in shown.button if button.label == "Start"] == [True]

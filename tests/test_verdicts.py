@@ -165,12 +165,12 @@ def test_a_review_looks_up_what_stood_beside_the_moves() -> None:
     def known(hashes: Sequence[str]) -> list[Outcome | None]:
         return [times.get(each) for each in hashes]
 
-    review = Review(game, known).begin().wait(60)
+    review = Review(game, known).begin().wait(300)
     assert review.counts == {"investment": 1, "gain": 1} and review.compared == 2
     assert review.findings == [] and review.open is None
     # faster than all that was played, and never tried
     times[played(SPLIT, "unroll y@1").current.program.hash] = took(0.2)
-    review = Review(game, known).begin().wait(60)
+    review = Review(game, known).begin().wait(300)
     assert review.open is not None and (review.open.position, review.open.move) == (1, "unroll y@1")
     (lost,) = review.findings
     assert (lost.ply, lost.better, lost.ratio) == (2, "unroll y@1", 2.0)

@@ -6,6 +6,7 @@ that closes: a run does not outlive the app that started it. What it measured is
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import sys
@@ -20,7 +21,9 @@ from agents.players import AGENTS
 from agents.run_log import RunBusy
 from agents.timing import CountTiming
 from agents.tuning import Tuning
+from dojo_core.extras import import_fault
 from dojo_core.game import Game
+from dojo_core.measure.leash import restrict
 from dojo_core.measure.limits import GIBI
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Measurer
@@ -40,14 +43,11 @@ def limit(seconds: float | None) -> None:
     """
     machine = this_machine()
 
-    def soft(what: int, value: float) -> None:
-        resource.setrlimit(what, (int(value), resource.getrlimit(what)[1]))
-
-    soft(resource.RLIMIT_AS, max(LEAST_MEMORY, MEMORY_SHARE * machine.memory))
-    soft(resource.RLIMIT_FSIZE, FILE_BYTES)
-    soft(resource.RLIMIT_CORE, 0)
+    restrict(resource.RLIMIT_AS, max(LEAST_MEMORY, MEMORY_SHARE * machine.memory), math.inf)
+    restrict(resource.RLIMIT_FSIZE, FILE_BYTES, math.inf)
+    restrict(resource.RLIMIT_CORE, 0, math.inf)
     if seconds is not None:
-        soft(resource.RLIMIT_CPU, seconds * machine.cores + SLACK_SECONDS)
+        restrict(resource.RLIMIT_CPU, seconds * machine.cores + SLACK_SECONDS, math.inf)
 
 
 def listen(control: Control, writer: Writer) -> None:
@@ -76,7 +76,7 @@ def why_failed(fault: Exception, who: str, asked: tuple[type[Exception], ...] = 
     if isinstance(fault, (RunBusy, *asked)):
         return str(fault)
     if isinstance(fault, ModuleNotFoundError):
-        return f"{who} needs {fault.name}, which is not installed here: make setup installs it."
+        return import_fault(fault, who)
     traceback.print_exception(fault)
     if isinstance(fault, (OSError, MemoryError)):  # no compiler, a full disk, too little memory
         return str(fault) or f"{who} ran out of memory."

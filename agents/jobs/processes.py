@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from dojo_core.launch import module_command
+from dojo_core.system import end_group
 
 
 class Gone(RuntimeError):
@@ -31,8 +30,7 @@ class Processes:
         """Run a module of ours; what it prints goes to the end of a file, and it inherits no other."""
         with told.open("ab") as file:
             child = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments],
-                cwd=ROOT,
+                module_command(module, *arguments),
                 stdin=subprocess.PIPE,
                 stdout=file,
                 stderr=file,
@@ -109,8 +107,7 @@ def _blamed(status: int) -> str:
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
+    end_group(child.pid)
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(5)
     if child.stdin is not None:

@@ -15,7 +15,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from datetime import datetime
-from importlib.util import find_spec
 from pathlib import Path
 
 from agents.agent import Budget
@@ -25,16 +24,18 @@ from agents.jobs.spec import JobSpec
 from agents.players import AGENTS
 from agents.tuning import Tuning
 from dojo_core import kernels
+from dojo_core.extras import absent, install_line
 from dojo_core.game import Game
+from dojo_core.launch import module_command
 from dojo_core.line import read_line
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Effort, Measurer, Workload
 from dojo_core.measure.records import Records
+from dojo_core.package_data import data_path
 
 NAME, AGENT = "softmax", "annealing-lines"
 EVALUATIONS = 40
 MODEL_SHAPE = "4096x512"
-ROOT = RECORDINGS.parent
 
 
 def source() -> str:
@@ -43,7 +44,7 @@ def source() -> str:
 
 def by_hand(measurer: Measurer, into: Path) -> Game:
     """The line's game, measured after each move and written down."""
-    line = read_line((RECORDINGS / f"{NAME}-by-hand.line").read_text(), NAME)
+    line = read_line((RECORDINGS / f"{NAME}-by-hand.line").read_text(encoding="utf-8"), NAME)
     program = kernels.get(NAME).program(tuple(map(int, line.shape.split("x"))))
     game = Game.new(program, NAME, line.shape, policy=line.policy, title=f"{NAME} {line.shape}")
     for entry in line.play(game).entries:
@@ -79,7 +80,7 @@ def by_agent(game: Game, measurer: Measurer, into: Path) -> Game:
 
 
 def dojo(*words: str) -> None:
-    subprocess.run([sys.executable, "-m", "agents.cli", *words], cwd=ROOT, check=True)
+    subprocess.run(module_command("agents.cli", *words), check=True)
 
 
 def beside_pytorch(game: Path, into: Path) -> None:
@@ -88,7 +89,7 @@ def beside_pytorch(game: Path, into: Path) -> None:
         file = Path(folder) / "bench.json"
         dojo("bench", NAME, "--line", str(game), "--start", "--against", "torch", "--rounds", "8",
              "--json", str(file))  # fmt: skip
-        [report] = json.loads(file.read_text())["reports"]
+        [report] = json.loads(file.read_text(encoding="utf-8"))["reports"]
     entries = []
     for entry in report["entries"]:
         if entry["status"] == "ok":
@@ -97,18 +98,18 @@ def beside_pytorch(game: Path, into: Path) -> None:
         raise SystemExit("PyTorch, or the agent's program, was not measured: see what the bench said above.")
     told = {"kernel": NAME, "shape": report["shape"], "rounds": report["rounds"], "source": source()}
     text = json.dumps({**told, "entries": entries}, indent=1)
-    (into / f"{NAME}-pytorch.json").write_text(text + "\n")
+    (into / f"{NAME}-pytorch.json").write_text(text + "\n", encoding="utf-8")
 
 
 def in_a_model(into: Path) -> None:
-    """What examples/softmax_in_a_model.py prints with the package that ``dojo export`` writes."""
+    """What agents/examples/softmax_in_a_model.py prints with the package that ``dojo export`` writes."""
     with tempfile.TemporaryDirectory() as folder:
         fast, packages = Path(folder) / "fast", Path(folder) / "packages"
         dojo("export", NAME, "--shape", MODEL_SHAPE, "--to", str(fast))
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps"]
         subprocess.run([*pip, "--target", str(packages), str(fast)], check=True)
         environment = {**os.environ, "PYTHONPATH": str(packages)}
-        example = ROOT / "examples" / "softmax_in_a_model.py"
+        example = data_path("agents", "examples", "softmax_in_a_model.py")
         ran = subprocess.run(
             [sys.executable, str(example)],
             env=environment,
@@ -127,13 +128,11 @@ def main(parts: Sequence[str]) -> None:
     unknown = [part for part in parts if part not in PARTS]
     if unknown:
         raise SystemExit(f"There is no part {unknown[0]!r}. The parts: {', '.join(PARTS)}.")
-    if find_spec("torch") is None:
-        raise SystemExit("The recordings need PyTorch, which is not installed here: make setup installs it.")
-    # On the disk of the old files, so that each is replaced in one step; with records of its own, so that a
+    if absent("learn"):
+        raise SystemExit(f"The recordings need PyTorch. This line installs it: {install_line('learn')}")
+    # Beside the old files, so that each is replaced in one step; with records of its own, so that a
     # player's stay as they are.
-    build = ROOT / "build"
-    build.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=build, prefix="recordings-") as folder:
+    with tempfile.TemporaryDirectory(dir=RECORDINGS, prefix="new-") as folder:
         into = Path(folder)
         game = into / f"{NAME}-agent.game"
         if "game" in parts:

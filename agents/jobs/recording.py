@@ -9,8 +9,9 @@ from pathlib import Path
 from agents.jobs.journal import Entry, Journal
 from agents.jobs.spec import JobSpec
 from dojo_core.game import Game
+from dojo_core.package_data import data_path
 
-RECORDINGS = Path(__file__).resolve().parents[2] / "recordings"
+RECORDINGS = data_path("agents", "recordings")
 BY_HAND = "by hand"
 
 

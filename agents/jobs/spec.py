@@ -16,7 +16,7 @@ MOST_EVALUATIONS = 100_000
 MOST_SECONDS = 24 * 3600.0
 TIMINGS = {
     "machine": "measured time",
-    "count": "operations counted, without a clock",
+    "count": "operations counted, no program run or verified",
 }
 
 

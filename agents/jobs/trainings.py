@@ -12,25 +12,19 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from agents.jobs.host import JobRefused
 from agents.jobs.processes import Gone, Processes
 from dojo_core.bounded_json import read_object
+from dojo_core.extras import absent, sentence
 from dojo_core.files import write_text
 
 AT_ONCE = 2  # learning keeps a core busy by itself
 MOST_BUDGET = 100_000
-NEEDED = ("torch", "safetensors")
 PLAN, STATE, EVENTS, TRIED = "plan.json", "state.jsonl", "events.jsonl", "tried.jsonl"
 Event = Mapping[str, Any]
-
-
-def missing() -> list[str]:
-    """The packages that training needs and that are not installed."""
-    return [name for name in NEEDED if find_spec(name) is None]
 
 
 @dataclass(frozen=True)
@@ -182,8 +176,8 @@ class Trainings:
 
     def start(self, spec: TrainingSpec) -> str:
         """Begin a run; its id. Raises JobRefused."""
-        if missing():
-            raise JobRefused(f"Training needs {' and '.join(missing())}.")
+        if names := absent("learn"):
+            raise JobRefused(sentence("learn", "Training", names))
         if not 2 <= spec.budget <= MOST_BUDGET:
             raise JobRefused(f"Give a budget of 2 to {MOST_BUDGET} programs.")
         self._room()

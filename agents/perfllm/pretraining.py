@@ -301,7 +301,7 @@ def log_to(path: Path) -> Callable[[dict[str, float]], None]:
     """Append what is told to a file, as JSON lines."""
 
     def told(entry: dict[str, float]) -> None:
-        with naming(path), path.open("a") as file:
+        with naming(path), path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
 
     return told

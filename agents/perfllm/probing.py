@@ -93,7 +93,7 @@ def measure(path: Path, count: int, seed: int, length: int = 12) -> Iterator[tup
     when all are in it."""
     iterations = STRUCTURE.index("iterations")
     new = path.with_suffix(".new")
-    with naming(new), new.open("w") as file, Measurer() as measurer:
+    with naming(new), new.open("w", encoding="utf-8") as file, Measurer() as measurer:
         for walk in walks(seed, count, length, kernels.names()):
             if max(row[iterations] for row in walk.structure) > MOST_ITERATIONS:
                 continue
@@ -112,7 +112,7 @@ def measure(path: Path, count: int, seed: int, length: int = 12) -> Iterator[tup
 
 def times_of(path: Path) -> Labelled:
     """Measured positions, with the logarithm of their seconds."""
-    told = [read_object(line) for line in path.read_text().splitlines()]
+    told = [read_object(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return Labelled(
         tuple(t["text"] for t in told), tuple(t["kernel"] for t in told),
         torch.tensor([[math.log(t["seconds"])] for t in told]),

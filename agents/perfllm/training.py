@@ -429,7 +429,7 @@ def trained(folder: Path, games: Sequence[Game]) -> Player:
     if saved is None or not events.exists():
         raise ValueError(f"{folder} holds no checkpoint of a training run: dojo train names its folder.")
     tensors, data = saved
-    with events.open() as lines:
+    with events.open(encoding="utf-8") as lines:
         head = next(lines, "")
     try:
         told = read_object(head, nonfinite=True)

@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 from agents.scale import credentials
 from agents.scale.station import Station, open_station
+from dojo_core.extras import need
+from dojo_core.package_data import document
 
 if TYPE_CHECKING:
     from distributed.security import Security
@@ -175,12 +177,9 @@ def local_cluster(workers: int) -> Iterator[tuple[str, Security]]:
 @contextmanager
 def slurm_cluster(workers: int) -> Iterator[tuple[str, Security]]:
     """Jobs of Slurm, as dask's configuration describes them (``jobqueue: slurm:``). Raises Refused."""
-    try:
-        from dask_jobqueue import SLURMCluster
-    except ImportError:
-        raise Refused(
-            "Slurm needs dask-jobqueue, which is not installed: .venv/bin/pip install dask-jobqueue==0.9.0"
-        ) from None
+    need("slurm", "Measuring on jobs of Slurm")
+    from dask_jobqueue import SLURMCluster
+
     settle()
     key = credentials.security(credentials.made(credentials.default_key()))
     try:
@@ -191,7 +190,9 @@ def slurm_cluster(workers: int) -> Iterator[tuple[str, Security]]:
             scheduler_options={"dashboard_address": f"{LOOPBACK}:0"},
         )
     except (ValueError, TypeError) as error:
-        raise Refused(f"dask's configuration of Slurm is not complete: {error} (docs/scale.md)") from None
+        raise Refused(
+            f"dask's configuration of Slurm is not complete: {error} ({document('scale.md')})"
+        ) from None
     with cluster:
         cluster.scale(jobs=workers)
         yield cluster.scheduler_address, key

@@ -16,6 +16,7 @@ from agents.scale.fleet import Fleet, FleetLost
 from agents.scale.station import Station
 from agents.scale.wire import OtherVersion
 from dojo_core.cli.terminal import Failure, err
+from dojo_core.extras import need
 
 if TYPE_CHECKING:
     from distributed.security import Security
@@ -56,6 +57,7 @@ def scheduler(
     It listens on this machine alone, unless --host names another address.
     Example: [bold]dojo scheduler --host 192.168.1.5[/bold]
     """
+    need("scale", "A scheduler")
     file = credentials.made(key or credentials.default_key())
     with _plain():
         known = credentials.security(file)
@@ -83,6 +85,7 @@ def worker(
 
     Example: [bold]dojo worker tls://192.168.1.5:8786[/bold]
     """
+    need("scale", "A worker")
     with _plain():
         address = clusters.checked(address, insecure)
         known = _security(address, key)
@@ -106,6 +109,10 @@ def fleet(
     """The machines that a command's options ask for; None where it is this one alone."""
     if sum(each is not None for each in (address, workers, slurm)) > 1:
         raise Failure("Give one of --scheduler, --workers and --slurm.")
+    if (address, workers, slurm) == (None, None, None):
+        yield None
+        return
+    need("scale", "Measuring on other machines")
     with ExitStack() as stack, _plain():
         if address is not None:
             address = clusters.checked(address, insecure)
@@ -113,11 +120,8 @@ def fleet(
             clusters.settle()
         elif workers is not None:
             address, security = stack.enter_context(clusters.local_cluster(workers))
-        elif slurm is not None:
-            address, security = stack.enter_context(clusters.slurm_cluster(slurm))
         else:
-            yield None
-            return
+            address, security = stack.enter_context(clusters.slurm_cluster(slurm or 1))
         yield stack.enter_context(Fleet(address, security, told=told))
 
 

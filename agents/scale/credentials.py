@@ -48,7 +48,7 @@ def security(path: Path) -> Security:
     try:
         if path.stat().st_mode & 0o077:
             raise NoCredentials(f"Others can read {path}, which is a key: chmod 600 {path}")
-        content = path.read_text()
+        content = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise NoCredentials(
             f"There is no key file {path}: copy it from the machine where dojo scheduler made it."

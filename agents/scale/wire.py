@@ -16,7 +16,7 @@ from dojo_core.program.tree import Program
 
 T = TypeVar("T")
 
-VERSION = 2
+VERSION = 3
 LARGEST_MESSAGE = 64 << 20  # characters
 
 

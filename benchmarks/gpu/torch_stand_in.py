@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "baselines"))
+from dojo_core.bench.baselines import SCRIPTS
+
+sys.path.insert(0, str(SCRIPTS))
 import torch_cuda
 
 _asked = itertools.count()

@@ -23,9 +23,11 @@ from dojo_core import kernels
 from dojo_core.files import naming, write_text
 from dojo_core.kernels.kernel import Shape
 from dojo_core.measure.pool import EPSILON, STORED, Array, from_double, to_double
+from dojo_core.package_data import checkout, data_path
 from dojo_core.program.dtypes import extremes
+from dojo_core.system import cores, end_group
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+SCRIPTS = data_path("dojo_core", "bench", "others")
 PYTHON_VARIABLE = "DOJO_BENCH_PYTHON"
 PREPARE_SECONDS = 600.0  # to start, compile, prove its answer, choose among variants
 ROUND_SECONDS = 120.0  # one round's samples
@@ -34,7 +36,7 @@ STATUSES = ("ok", "missing", "unsupported", "wrong_result", "failed", "timeout")
 
 @dataclass(frozen=True)
 class Baseline:
-    """Something to compare with: its name in a table, what exactly it is, the script that runs it.
+    """Something to compare with: its name in a table, what exactly it is, its script in ``SCRIPTS``.
 
     ``reuse``: freed memory stays in the process, so that no run pays for fresh pages.
     ``apart``: shown, but not among those of which the best is compared. ``prepare`` seconds until it must be
@@ -51,41 +53,42 @@ class Baseline:
 
 
 BASELINES: dict[str, Baseline] = {
-    "torch": Baseline("PyTorch eager", "PyTorch {version} eager, memory reused", "baselines/torch_eager.py"),
+    "torch": Baseline("PyTorch eager", "PyTorch {version} eager, memory reused", "torch_eager.py"),
     "torch-default": Baseline(
         "PyTorch, default memory", "PyTorch {version} eager, results allocated in each run",
-        "baselines/torch_default.py", reuse=False, apart=True,
+        "torch_default.py", reuse=False, apart=True,
     ),
     "torch-compile": Baseline(
-        "torch.compile", "PyTorch {version}, torch.compile (Inductor)", "baselines/torch_compile.py"
+        "torch.compile", "PyTorch {version}, torch.compile (Inductor)", "torch_compile.py"
     ),
     "onnxruntime": Baseline(
-        "ONNX Runtime", "ONNX Runtime {version}, CPU, outputs bound", "baselines/onnx_runtime.py"
+        "ONNX Runtime", "ONNX Runtime {version}, CPU, outputs bound", "onnx_runtime.py"
     ),
-    "jax": Baseline("JAX", "JAX {version}, jit on the CPU (XLA)", "baselines/jax_cpu.py"),
+    "jax": Baseline("JAX", "JAX {version}, jit on the CPU (XLA)", "jax_cpu.py"),
     "tvm": Baseline(
-        "TVM, default", "Apache TVM {version}, Relax with its default schedules", "baselines/tvm_default.py",
+        "TVM, default", "Apache TVM {version}, Relax with its default schedules", "tvm_default.py",
         prepare=120.0,
     ),
     "tvm-tuned": Baseline(
-        "TVM, tuned", "Apache TVM {version}, MetaSchedule", "baselines/tvm_tuned.py", prepare=3600.0
+        "TVM, tuned", "Apache TVM {version}, MetaSchedule", "tvm_tuned.py", prepare=3600.0
     ),
-    "onednn": Baseline("oneDNN", "oneDNN {version}, its primitives", "baselines/onednn.py"),
+    "onednn": Baseline("oneDNN", "oneDNN {version}, its primitives", "onednn.py"),
     "hand": Baseline(
-        "C by hand", "C written by hand for these shapes, {version}", "baselines/hand.py", apart=True
+        "C by hand", "C written by hand for these shapes, {version}", "hand.py", apart=True
     ),
 }  # fmt: skip
 
 
 def interpreter() -> str:
-    """The baselines' Python: ``$DOJO_BENCH_PYTHON``, else ``.venv-bench``'s where there is one, else ours."""
-    own = ROOT / ".venv-bench" / "bin" / "python"
-    return os.environ.get(PYTHON_VARIABLE) or (str(own) if own.exists() else sys.executable)
+    """The baselines' Python: ``$DOJO_BENCH_PYTHON``, else the checkout's ``.venv-bench``, else ours."""
+    root = checkout()
+    own = root and root / ".venv-bench" / "bin" / "python"
+    return os.environ.get(PYTHON_VARIABLE) or (str(own) if own and own.exists() else sys.executable)
 
 
 def pinned_environment(reuse: bool = True) -> dict[str, str]:
     """Threads one a core, one OpenMP team; with ``reuse``, freed memory stays in the process."""
-    threads = str(len(os.sched_getaffinity(0)))
+    threads = str(len(cores()))
     kept = {
         "MALLOC_MMAP_MAX_": "0",
         "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
@@ -150,7 +153,6 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=self._log,
             env=dict(environment),
-            cwd=ROOT,
             start_new_session=True,
             bufsize=0,
         )
@@ -208,8 +210,7 @@ class Process:
 
     def close(self) -> None:
         """End it and whatever it started."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        end_group(self._process.pid)
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._log):
             if pipe is not None:

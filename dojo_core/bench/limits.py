@@ -29,9 +29,10 @@ import numpy as np
 
 from dojo_core.files import write_text
 from dojo_core.kernels.kernel import Shape
+from dojo_core.measure.compiler import the_compiler
 from dojo_core.measure.load import Gauge
-from dojo_core.measure.machine import compiler, compiler_flags
 from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.system import in_huge_pages
 
 NEGLIGIBLE = 0.01  # of a pattern's bytes: smaller arrays are left out, which makes the limit harder to reach
 SHORTEST_SAMPLE_NS = 50_000.0
@@ -106,7 +107,12 @@ def pattern(kernel: str, shape: Shape, inputs: list[int], outputs: list[int], la
 
 
 _PRELUDE = """\
+#ifdef _OPENMP
 #include <omp.h>
+#else
+static int omp_get_num_threads(void) { return 1; }
+static int omp_get_thread_num(void) { return 0; }
+#endif
 #if defined(__AVX512F__)
 #define WIDTH 64
 typedef float vec __attribute__((vector_size(64)));
@@ -119,6 +125,10 @@ typedef float vec __attribute__((vector_size(32)));
 #define WIDTH 16
 typedef float vec __attribute__((vector_size(16)));
 #define STREAM(p, v) (*(p) = (v))
+#endif
+#ifdef __clang__
+#undef STREAM
+#define STREAM(p, v) __builtin_nontemporal_store(v, p)
 #endif
 static volatile float sink;
 
@@ -207,8 +217,9 @@ class Machine:
 
         source, library = folder / "limits.c", folder / "limits.so"
         write_text(source, code)
-        flags = [*compiler_flags(), "-std=gnu11", "-fPIC", "-shared", "-w"]
-        subprocess.run([compiler(), *flags, str(source), "-o", str(library)], check=True, timeout=120)
+        compiler = the_compiler()
+        flags = [*compiler.flags, "-std=gnu11", "-fPIC", "-shared", "-w"]
+        subprocess.run([compiler.path, *flags, str(source), "-o", str(library)], check=True, timeout=120)
         self._library = ctypes.CDLL(str(library))
         self._library.fma_lanes.restype = ctypes.c_long
         self.memory: list[np.ndarray[Any, Any]] = []  # kept alive
@@ -222,8 +233,7 @@ class Machine:
                 # Private: shared memory, mmap's default, gets no huge pages; a kernel's buffers have them.
                 length, private = -(-size // 4) * 4 + 8192, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
                 memory = mmap.mmap(-1, length, flags=private)
-                if hasattr(mmap, "MADV_HUGEPAGE"):
-                    memory.madvise(mmap.MADV_HUGEPAGE)
+                in_huge_pages(memory)
                 view = np.frombuffer(memory, np.float32)
                 for begin in range(0, len(view), len(values)):
                     view[begin : begin + len(values)] = values[: len(view) - begin]
@@ -269,7 +279,7 @@ def main() -> None:
     from dojo_core.measure.machine import this_machine
 
     kernel, shape, sets, folder = sys.argv[1], sys.argv[2], max(1, int(sys.argv[3])), Path(sys.argv[4])
-    told = json.loads((folder / "job.json").read_text())
+    told = json.loads((folder / "job.json").read_text(encoding="utf-8"))
 
     def sizes(names: list[str]) -> list[int]:
         return [DTYPE_BYTES[told["dtypes"][name]] * math.prod(told["shapes"][name]) for name in names]
@@ -277,7 +287,7 @@ def main() -> None:
     inputs, outputs = sizes(told["inputs"]), sizes(told["outputs"])
     machine = this_machine()
     found = pattern(kernel, tuple(map(int, shape.split("x"))), inputs, outputs, machine.last_level_cache)
-    threads = int(os.environ.get("OMP_NUM_THREADS", machine.cores))
+    threads = int(os.environ.get("OMP_NUM_THREADS", machine.cores)) if the_compiler().openmp else 1
     with tempfile.TemporaryDirectory(prefix="dojo-limits-") as place:
         measured = Machine(stream_code(found), inputs + outputs, sets, Path(place))
     measured.flops(1), measured.flops(threads)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dojo_core import kernels
-from dojo_core.bench.baselines import Process, Silent, interpreter, write_job
+from dojo_core.bench.baselines import SCRIPTS, Process, Silent, interpreter, write_job
 from dojo_core.bench.ours import Entry
 from dojo_core.bench.roofline import MEASURED, Roofline, limits_of
 from dojo_core.bench.rounds import SAMPLES, BenchFailed, Row, flops_of, kept_in, told_beside
@@ -48,7 +48,7 @@ class _Torch:
 
     def __init__(self, game: Game, folder: Path, command: Sequence[str], clock: str) -> None:
         self._clock = clock
-        self._command = [*(command or (interpreter(), "baselines/torch_cuda.py"))]
+        self._command = [*(command or (interpreter(), str(SCRIPTS / "torch_cuda.py")))]
         self._command += [game.kernel or "", game.shape, str(folder)]
         self._process: Process | None = None
         self.disturbed = False  # did something else run on the device meanwhile?

@@ -72,7 +72,7 @@ _LIMIT = {
 _PANELS = {
     "cpu": "Speed relative to PyTorch eager with its memory reused (dashed), best runs; longer is faster. "
     "PyTorch with its default memory is shown apart: it pays for fresh pages in each run, which flatters us. "
-    "So is C written by hand for these shapes (baselines/hand.c), which is no library.",
+    "So is C written by hand for these shapes (dojo_core/bench/others/hand.c), which is no library.",
     "cuda": "Speed relative to PyTorch eager without TF32 (dashed), best runs; longer is faster. "
     "With TF32 it computes in fewer bits, and is shown apart.",
 }

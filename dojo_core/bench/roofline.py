@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from dojo_core.bench.baselines import Process, Silent, pinned_environment
 from dojo_core.bench.limits import Pattern, pattern
 from dojo_core.files import write_text
 from dojo_core.kernels.kernel import minimal_bytes
+from dojo_core.launch import module_command
 from dojo_core.measure.conditions import stands
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.limits import sets_of_inputs
@@ -237,4 +237,4 @@ def _measured(kernel: Question) -> dict[str, Any]:
 def command(kernel: Question, folder: str) -> list[str]:
     """What starts the measuring process; the folder holds its job."""
     named = [kernel.kernel or "-", kernel.shape if kernel.kernel else "1", str(kernel.sets), folder]
-    return [sys.executable, "-m", "dojo_core.bench.limits", *named]
+    return module_command("dojo_core.bench.limits", *named)

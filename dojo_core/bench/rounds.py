@@ -7,7 +7,6 @@ turns in groups; ours run along with each group, in rounds of its own.
 
 from __future__ import annotations
 
-import os
 import re
 import statistics
 import tempfile
@@ -23,6 +22,7 @@ from dojo_core.bench.baselines import (
     BASELINES,
     PYTHON_VARIABLE,
     ROUND_SECONDS,
+    SCRIPTS,
     Process,
     Silent,
     interpreter,
@@ -46,6 +46,7 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Effort, Measurer, Workload
 from dojo_core.measure.records import Records
 from dojo_core.program.dtypes import INTEGERS
+from dojo_core.system import available_bytes
 
 SAMPLES = 10  # runs of an entry in a round
 START_ROUNDS = 3  # the start program is slow: it is timed in so many rounds, and gives up early
@@ -310,14 +311,8 @@ def _groups(rows: list[Row], game: Game) -> list[list[Row]]:
     arrays = sum(
         b.bytes for b in game.start.buffers if {*b.arrays} & {*game.start.inputs, *game.start.outputs}
     )
-    together = max(1, int(GROUP_MEMORY * _available() / (PROCESS_BYTES + COPIES * arrays)))
+    together = max(1, int(GROUP_MEMORY * available_bytes() / (PROCESS_BYTES + COPIES * arrays)))
     return [rows[i : i + together] for i in range(0, len(rows), together)] or [[]]
-
-
-def _available() -> int:
-    """Bytes that processes may take: free, or the cache of files."""
-    told = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    return 1024 * int(told[1]) if told else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
 
 
 def _run_group(
@@ -428,7 +423,7 @@ def _start(row: Row, arguments: list[str], ready_within: float | None = None) ->
     baseline = BASELINES[row.entry]
     environment = {**pinned_environment(baseline.reuse), **baseline.environment}
     try:
-        process = Process([interpreter(), str(Path(baseline.script)), *arguments], environment)
+        process = Process([interpreter(), str(SCRIPTS / baseline.script), *arguments], environment)
     except OSError as fault:
         row.fail(
             "missing",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
 from dojo_core.cli.benching import bench
+from dojo_core.cli.counting import count_lines
 from dojo_core.cli.exporting import export
 from dojo_core.cli.keeping import best, export_records, import_records, restore_records
 from dojo_core.cli.looking import check, explain, moves, show, show_kernels
@@ -18,8 +18,9 @@ from dojo_core.cli.reproducing import reproduce
 from dojo_core.cli.schooling import lesson
 from dojo_core.cli.serving import demo, run_app
 from dojo_core.cli.telling import tell
-from dojo_core.cli.terminal import out, plain_errors
+from dojo_core.cli.terminal import out, plain_errors, write_what_can_be_written
 from dojo_core.cli.waiting import measures, tell_of_waiting
+from dojo_core.version import version
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -32,6 +33,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "show": show,
     "moves": moves,
     "why": explain,
+    "perft": count_lines,
     "play": play,
     "recipes": show_recipes,
     "check": check,
@@ -51,7 +53,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
 
 def _version(asked: bool) -> None:
     if asked:
-        out.print(f"dojo {version('dojo')}")
+        out.print(f"dojo {version()}")
         raise typer.Exit()
 
 
@@ -62,6 +64,7 @@ def options(
     ] = False,
 ) -> None:
     """The Dojo: make kernels fast by playing transformations. Try: [bold]dojo show softmax[/bold]"""
+    write_what_can_be_written()
     tell_of_waiting()
 
 

@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +33,7 @@ from dojo_core.cli.terminal import (
 from dojo_core.game import Game
 from dojo_core.line import lines_for
 from dojo_core.measure.conditions import Conditions
+from dojo_core.version import version
 
 if TYPE_CHECKING:
     from dojo_core.bench import Entry
@@ -127,7 +127,7 @@ def bench(
     document = {
         "format": FORMAT,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "versions": {"dojo": version("dojo"), "python": platform.python_version()},
+        "versions": {"dojo": version(), "python": platform.python_version()},
         "reports": [],
         "skipped": [],
     }

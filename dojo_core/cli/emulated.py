@@ -8,6 +8,7 @@ import typer
 from rich.markup import escape
 
 from dojo_core.cli.terminal import columns, out, print_table
+from dojo_core.extras import install_line
 from dojo_core.game import Game
 from dojo_core.targets.gpu.feedback import Feedback
 
@@ -59,5 +60,5 @@ def _table(feedback: Feedback) -> None:
     note = f"Compiled for {feedback.architecture} by {feedback.tool}, not executed."
     note += " Registers, spills and stack are of a thread."
     if all(k.wide is None for k in feedback.kernels) and feedback.architecture.startswith("sm_"):
-        note += " The count of 128-bit accesses needs nvdisasm: pip install -r requirements-gpu.txt."
+        note += f" The count of 128-bit accesses needs nvdisasm: {install_line('gpu')}"
     out.print(escape(note), style="dim", soft_wrap=True)

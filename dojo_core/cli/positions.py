@@ -15,6 +15,7 @@ from dojo_core.cli.terminal import Failure, err, read_file
 from dojo_core.faults import program_doubt, program_fault
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, lines_folder, read_line, recorded_lines
+from dojo_core.package_data import document
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
@@ -108,7 +109,7 @@ def _own_program(path: Path) -> Program:
     if path.suffix == ".py":
         raise Failure(
             f"{path} is Python, which no command of the Dojo runs: run it yourself and let it save the "
-            "kernel's text (docs/own_kernel.md)."
+            f"kernel's text ({document('own_kernel.md')})."
         )
     text = read_file(path)
     program = parse(text)

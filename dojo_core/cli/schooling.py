@@ -29,6 +29,7 @@ from dojo_core.line import read_line
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
+from dojo_core.package_data import document
 from dojo_core.program.expressions import TextError
 from dojo_core.school.check import check as faults_of
 from dojo_core.school.check import measure as timed
@@ -39,7 +40,8 @@ from dojo_core.school.mine import GAIN, HEAD, LONGEST, mine, puzzle_text, record
 from dojo_core.school.school import LESSONS_FOLDER, NO_LESSON, glossary_for, open_school
 
 lesson = typer.Typer(
-    no_args_is_help=True, help="Lessons and puzzles: see what there is, check your own (docs/lessons.md)."
+    no_args_is_help=True,
+    help=f"Lessons and puzzles: see what there is, check your own ({document('lessons.md')}).",
 )
 
 Files = Annotated[
@@ -121,7 +123,7 @@ def measure_lessons(
 ) -> None:
     """Measure the gains that lessons promise, on this machine. Nothing else should run meanwhile.
 
-    Example: [bold]dojo lesson measure lessons/puzzles-1-loops.md[/bold]
+    Example: [bold]dojo lesson measure my-lessons/puzzles.md[/bold]
     """
     lessons, unread = _lessons(files)
     for path, told in unread:
@@ -164,7 +166,7 @@ def mine_puzzles(
     Every position of the games and every legal move of the puzzles is timed here, so it takes minutes, and
     nothing else should run meanwhile. The texts are a start: put your own words around the positions.
 
-    Example: [bold]dojo lesson mine lines/relu.line --save my-lessons/mined.md[/bold]
+    Example: [bold]dojo lesson mine my-game.dojo --save my-lessons/mined.md[/bold]
     """
     if save is not None and save.exists():
         raise Failure(f"{save} is there already: name another file, or move it away.")
@@ -217,7 +219,9 @@ def _games(files: list[Path] | None, shape: str | None, records: Records) -> Ite
                     raise Failure(f"{file} names no kernel: its first lines read kernel …, shape ….")
                 game = played(named.kernel, shape, line=file)
             case _:
-                raise Failure(f"{file} is neither a game nor a line: save one on Play, or see lines/.")
+                raise Failure(
+                    f"{file} is neither a game nor a line: save one on Play, or with dojo play --record."
+                )
         if game.target != "cpu":
             raise Failure(f"{file} is for {game.target}: puzzles are timed on this machine's processor.")
         yield game

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -12,9 +13,11 @@ from typing import Annotated
 
 import typer
 
-from dojo_core.cli.terminal import out
+from dojo_core.cli.terminal import Failure, out
+from dojo_core.launch import module_command
+from dojo_core.measure.compiler import the_compiler
+from dojo_core.package_data import checkout, data_path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -36,11 +39,12 @@ def run_app(
     """Open the app in a browser.
 
     It listens to this machine alone. Another address needs a login (an auth section in
-    .streamlit/secrets.toml), or --insecure: whoever reaches the app then has programs compiled and run here.
+    ~/.streamlit/secrets.toml), or --insecure: whoever reaches the app then has programs run here.
 
     Example: [bold]dojo app --port 8600[/bold]
     """
-    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py")]
+    script = entry()
+    command = [sys.executable, "-P", "-m", "streamlit", "run", str(script)]
     command += ["--server.port", str(port), "--server.address", address]
     command += ["--server.headless", str(not browser).lower()]
     for name in hosts(address, host or []):
@@ -51,9 +55,11 @@ def run_app(
         # Each tab has threads of its own: with a pool of memory each, none gives back what it had.
         "MALLOC_ARENA_MAX": "2",
     }
+    the_compiler()  # nothing of the app works without one: said here, not on a page
+    check_port(address, port)
     out.print(f"The Dojo is at http://{address}:{port} (Ctrl-C ends it)")
     sys.stdout.flush()
-    os.chdir(ROOT)
+    os.chdir(script.parent)  # no settings of Streamlit's that lie in the user's folder
     os.execve(command[0], command, environment)  # in place of this process: whoever ends it ends the app
 
 
@@ -67,11 +73,46 @@ def demo(
 
     Example: [bold]dojo demo[/bold]
     """
+    check_port("127.0.0.1", port, "demo")
     url = f"http://127.0.0.1:{port}/tour"
     out.print(f"The tour is at {url}")
     if browser:  # Streamlit opens its first page alone
-        subprocess.Popen([sys.executable, "-m", "dojo_core.cli.opening", url], start_new_session=True)
+        subprocess.Popen(module_command("dojo_core.cli.opening", url), start_new_session=True)
     run_app(port, "127.0.0.1", None, False, False)
+
+
+def entry() -> Path:
+    """The script that Streamlit runs, with its settings beside it: a checkout's, else the shipped one."""
+    root = checkout()
+    return root / "app.py" if root else data_path("pages", "entry", "app.py")
+
+
+def check_port(address: str, port: int, command: str = "app") -> None:
+    """Raise Failure where the app could not listen, with the next port where it could."""
+    fault = _port_fault(address, port)
+    if fault is None:
+        return
+    if fault.errno != errno.EADDRINUSE:
+        raise Failure(f"The app cannot listen at {address}:{port}: {fault.strerror}.")
+    free = (p for p in range(port + 1, 1 << 16) if _port_fault(address, p) is None)
+    there = next(free, None)
+    offered = f" Another one: dojo {command} --port {there}" if there is not None else ""
+    raise Failure(f"Port {port} is occupied, perhaps by the Dojo itself: http://{address}:{port}.{offered}")
+
+
+def _port_fault(address: str, port: int) -> OSError | None:
+    """Why nobody could listen there now."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+            listener.bind(place)
+            listener.listen(1)
+    except OSError as fault:
+        return fault
+    return None
 
 
 def hosts(address: str, named: list[str]) -> list[str]:

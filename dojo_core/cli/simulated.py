@@ -10,6 +10,7 @@ from rich.markup import escape
 from dojo_core.cli.terminal import columns, err, out, print_table
 from dojo_core.game import Game
 from dojo_core.moves import apply, legal_moves
+from dojo_core.package_data import document
 from dojo_core.targets.snitch.simulate import Verdict, judge
 from dojo_core.targets.target import SIMULATED
 
@@ -25,11 +26,11 @@ def tell_cycles(target: str | None) -> None:
 def time_simulated(game: Game, all_moves: bool, as_json: bool) -> None:
     """Print a position's cycles, and if asked those of each legal move. Exits with 1 where there is none."""
     program = game.current.program
-    rows: list[tuple[str, Verdict]] = [("this position", judge(program, game.start))]
+    rows: list[tuple[str, Verdict]] = [("this position", judge(program, game.start, game.policy))]
     if all_moves:
         for move in legal_moves(program, game.target, game.policy):
             after = apply(program, move, game.target, game.policy)
-            rows.append((str(move), judge(after, game.start)))
+            rows.append((str(move), judge(after, game.start, game.policy)))
     if as_json:
         out.print_json(
             data=[
@@ -70,9 +71,7 @@ def _table(rows: list[tuple[str, Verdict]]) -> None:
         shares = (f"{n / r.cycles:.0%}" for n in (r.idle, r.latency, r.starved))
         table.add_row(escape(name), f"{r.cycles:,}", ratio, f"{r.utilisation:.1%}", *shares, "verified")
     print_table(table)
-    told = f"These are {LABEL}: docs/snitch.md compares it with the hardware's. The peak is one arithmetic "
-    told += (
-        "instruction a cycle; the shares are the FPU's cycles without work, waiting for a result, or for a "
-    )
-    told += "stream."
+    told = f"These are {LABEL}: {document('snitch.md')} compares it with the hardware's. The peak is one "
+    told += "arithmetic instruction a cycle; the shares are the FPU's cycles without work, waiting for a "
+    told += "result, or for a stream."
     out.print(told, style="dim", soft_wrap=True)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from dojo_core.extras import NotInstalled, import_fault
 from dojo_core.faults import text_fault
 from dojo_core.files import naming, trouble_text, write_text
 from dojo_core.game import GameFull
@@ -49,6 +51,13 @@ def _throw_away_the_rest() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def write_what_can_be_written() -> None:
+    """Where a terminal's encoding has no ▲ or µ, as in LC_ALL=C, a ? stands for it; nothing ends by it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 out = Output(highlight=False)
 err = Console(stderr=True, highlight=False)
 
@@ -80,9 +89,13 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             GameFull,
             UnknownTarget,
             DatabaseFault,
+            NotInstalled,
         ) as error:
             told = text_fault(error) if isinstance(error, TextError) else str(error)
             err.print(escape(told), style="red", soft_wrap=True)
+            raise typer.Exit(1) from None
+        except ModuleNotFoundError as error:
+            err.print(escape(import_fault(error, "This command")), style="red", soft_wrap=True)
             raise typer.Exit(1) from None
         except BrokenPipeError:
             _throw_away_the_rest()

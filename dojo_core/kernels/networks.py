@@ -25,7 +25,7 @@ class Layer:
 @cache
 def layers() -> dict[str, Layer]:
     """All layers by name, in the order of the table."""
-    rows = (line.split() for line in TABLE.read_text().splitlines())
+    rows = (line.split() for line in TABLE.read_text(encoding="utf-8").splitlines())
     return {row[0]: Layer(*row) for row in rows if row and not row[0].startswith("#")}
 
 

@@ -67,11 +67,18 @@ _LAPSE_SECONDS = 4 * _LOOK_SECONDS  # a waiter that was silent for longer has no
 
 
 class Announcer:
-    """Where sentences about waiting go: to the log, or where a command line says. Each once a process."""
+    """Where sentences about measuring go: to the log, or where a command line says. Each once a process."""
 
     def __init__(self) -> None:
         self.say: Callable[[str], None] = log.warning
         self._said: set[tuple[str, int, str]] = set()
+        self._advised: set[str] = set()
+
+    def advise(self, sentence: str) -> None:
+        """Say what would make measuring better, if there is something to say."""
+        if sentence and sentence not in self._advised:
+            self._advised.add(sentence)
+            self.say(sentence)
 
     def tell(self, what: str, about: list[Holder], sentence: str) -> None:
         new = {(what, holder.pid, holder.command) for holder in about} - self._said

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from dojo_core import system
 from dojo_core.measure.places import lock_directory
 
 WAITS, HOLDS, BESIDE = "waits", "holds", "beside"
@@ -223,53 +224,20 @@ class Activity(NamedTuple):
     ticks: int
 
 
-class _Status(NamedTuple):
-    state: str
-    parent: int
-    ticks: int
-    started: int
-
-
-def _status(pid: int) -> _Status | None:
-    """Of a process, as Linux tells it (proc_pid_stat(5)); None where there is none, or no ``/proc``."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
-        return None
-    fields = text[text.rindex(")") + 2 :].split()  # behind the name, which may hold anything
-    return _Status(fields[0], int(fields[1]), int(fields[11]) + int(fields[12]), int(fields[19]))
-
-
 def activity(pid: int) -> Activity | None:
     """Whether a process is stopped, and what it and its descendants have used; None: not to be known."""
-    own = _status(pid)
+    own = system.process(pid)
     if own is None or own.state in "ZX":
         return None
     stopped = own.state in "Tt"
     if not stopped:
         return Activity(False, own.ticks)
-    ticks, family = own.ticks, _children(pid)
+    ticks, family = own.ticks, system.children(pid)
     while family:
-        number = family.pop()
-        status = _status(number)
-        if status is not None:
-            ticks += status.ticks
-            family += _children(number)
+        child = family.pop()
+        ticks += child.ticks
+        family += system.children(child.pid)
     return Activity(True, ticks)
-
-
-def _children(pid: int) -> list[int]:
-    """The processes that a process started; where Linux keeps no lists of them, all are looked at."""
-    found: list[int] = []
-    try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
-    except OSError:
-        if Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists():
-            return []  # it has just ended
-        every = [int(entry) for entry in os.listdir("/proc") if entry.isdecimal()]
-        found = [n for n in every if (status := _status(n)) is not None and status.parent == pid]
-    return found
 
 
 def descends_from(pid: int, ancestor: int) -> bool:
@@ -277,7 +245,7 @@ def descends_from(pid: int, ancestor: int) -> bool:
     for _ in range(64):
         if pid == ancestor:
             return True
-        status = _status(pid)
+        status = system.process(pid)
         if status is None or status.parent <= 1:
             return False
         pid = status.parent
@@ -298,12 +266,12 @@ class OwnNote:
         self._descriptor = folder.open(draft, create=True)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-            status = _status(os.getpid())
+            status = system.process(os.getpid())
             text = json.dumps(
                 {
                     "pid": os.getpid(),
                     "started": status.started if status is not None else None,
-                    "namespace": _namespace(),
+                    "namespace": system.process_namespace(),
                     "command": command_line(),
                     "since": time.time(),
                 }
@@ -366,7 +334,7 @@ def _read(folder: LockFolder, name: NoteName) -> Holder | None:
         told = json.loads(text)
         pid, since = int(told["pid"]), float(told["since"])
         shown = "".join(c if c.isprintable() else " " for c in str(told["command"]))
-        process = _status(pid) if told["namespace"] == _namespace() else None
+        process = system.process(pid) if told["namespace"] == system.process_namespace() else None
         local = process is not None and process.started == told["started"]
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return Holder(name, 0, "", 0.0, status.st_uid, False)
@@ -392,14 +360,6 @@ def command_line() -> str:
 def _cut(command: str) -> str:
     """A command line that is no longer than people read, and that says where it goes on."""
     return command if len(command) <= COMMAND_CHARACTERS else f"{command[: COMMAND_CHARACTERS - 1]}…"
-
-
-def _namespace() -> str:
-    """Of process ids; those of another container mean nothing here."""
-    try:
-        return os.readlink("/proc/self/ns/pid")
-    except OSError:
-        return ""
 
 
 def _user(uid: int) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from dojo_core import system
 from dojo_core.measure.conditions import UNKNOWN, Conditions
 
 # A share over less is told by too few ticks: 0.2 s of two cores are 40.
@@ -69,9 +70,9 @@ def share_of_others(before: Reading, after: Reading) -> float:
 
 def _reading(own: Callable[[], float]) -> Reading | None:
     try:
-        text = Path("/proc/stat").read_text()
-        used = used_seconds(text, frozenset(os.sched_getaffinity(0)), os.sysconf("SC_CLK_TCK"))
-    except (OSError, ValueError, AttributeError):  # another system than Linux
+        text = (system.PROC / "stat").read_text()
+        used = used_seconds(text, system.cores(), os.sysconf("SC_CLK_TCK"))
+    except (OSError, ValueError):  # another system than Linux
         return None
     return None if used is None else Reading(time.perf_counter(), used[0], own(), used[1])
 
@@ -86,12 +87,12 @@ def read_beside_family() -> Reading | None:
     return _reading(lambda: family_seconds(os.getpid()))
 
 
-def family_seconds(pid: int, processes: Path = Path("/proc")) -> float:
+def family_seconds(pid: int, processes: Path | None = None) -> float:
     """Processor seconds of a process and of all that descend from it, also of those that ended."""
     parent: dict[int, int] = {}
     seconds: dict[int, float] = {}
     ticks = os.sysconf("SC_CLK_TCK")
-    for file in processes.glob("[0-9]*/stat"):
+    for file in (processes or system.PROC).glob("[0-9]*/stat"):
         try:
             # "pid (name) state ppid …": the name may have spaces and brackets. Fields 4 and 14 to 17.
             fields = file.read_text().rpartition(")")[2].split()

@@ -13,8 +13,9 @@ from functools import partial
 
 from dojo_core.measure import evidence
 from dojo_core.measure.alone import measured_alone
+from dojo_core.measure.compiler import the_compiler
 from dojo_core.measure.conditions import AGAIN_SECONDS, UNKNOWN, stands, worth
-from dojo_core.measure.exclusive import compiling, measuring
+from dojo_core.measure.exclusive import announcer, compiling, measuring
 from dojo_core.measure.judging import hastened
 from dojo_core.measure.limits import (
     BATCH_KERNELS,
@@ -64,6 +65,8 @@ class Measurer:
         self.records = records
         self.target = target
         self.machine = this_machine()
+        if target == "cpu":
+            announcer.advise(the_compiler().advice)
         self._origin = Origin(target, self.machine.fingerprint, self.machine.details, load_is_told())
         self._compile_seconds = compile_seconds
         self._jobs = jobs

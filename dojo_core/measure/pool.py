@@ -184,13 +184,26 @@ class Undefined(ValueError):
     """An output depends on what nothing has set, as is found now: at the door it was not decided."""
 
 
+def array_in(program: Program, buffer: str) -> str:
+    """The input or output that a buffer holds, which may bear another name."""
+    return next(a for a in (*program.inputs, *program.outputs) if program.buffer_of[a].name == buffer)
+
+
 def references(program: Program, inputs: Mapping[str, Array], each_write: bool = True) -> dict[str, Doubles]:
-    """The outputs in float64: what the program means."""
-    outputs = interpret(program, inputs, each_write)
-    return {name: np.asarray(value, np.float64) for name, value in outputs.items()}
+    """The outputs in float64: what the program means. Inputs and outputs by the names of their buffers."""
+    given = {name: inputs[program.buffer_of[name].name] for name in program.inputs}
+    outputs = interpret(program, given, each_write)
+    return {program.buffer_of[name].name: np.asarray(value, np.float64) for name, value in outputs.items()}
 
 
-def _moved(other: Doubles, expected: Doubles, p: Parameter, finite: bool) -> Doubles:
+def inexact_outputs(program: Program, outputs: Sequence[Parameter]) -> tuple[str, ...]:
+    """The integer outputs that may be off by one."""
+    doubtful = inexact_integers(program)
+    arrays = {b.name: b.arrays for b in program.buffers}
+    return tuple(p.name for p in outputs if doubtful.intersection(arrays[p.name]))
+
+
+def distance(other: Doubles, expected: Doubles, p: Parameter, finite: bool) -> Doubles:
     """The largest distance of each row from where it was, between ``finite`` numbers or all."""
     shift = np.abs(other - expected)
     if finite:
@@ -199,6 +212,22 @@ def _moved(other: Doubles, expected: Doubles, p: Parameter, finite: bool) -> Dou
         same = (other == expected) | (np.isnan(other) & np.isnan(expected))
         shift = np.where(same, 0.0, np.where(np.isnan(shift), np.inf, shift))
     return np.asarray(shift.reshape(-1, columns(p.shape)).max(axis=1))
+
+
+def narrow_orders(
+    program: Program,
+    given: Mapping[str, Array],
+    expected: Mapping[str, Doubles],
+    outputs: Sequence[Parameter],
+) -> dict[str, Doubles]:
+    """How far another order of the terms may move each row of an output, where f16 or bf16 are added up or
+    multiplied: what rounding them once does."""
+    meaning = Meaning(program)
+    if not any(meaning.rounds(leaf.op) for leaf in program.leaves):
+        return {}
+    with np.errstate(all="ignore"):
+        once = references(program, given, each_write=False)
+        return {p.name: distance(once[p.name], expected[p.name], p, False) for p in outputs}
 
 
 def _drowned(reference: Doubles) -> bool:
@@ -210,9 +239,10 @@ def _drowned(reference: Doubles) -> bool:
     return bool(lost.mean() > DROWNED_SHARE)
 
 
-def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int) -> Pool:
+def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int, tame: bool = False) -> Pool:
     """Draw inputs and compute their references. Takes seconds for large arrays.
 
+    ``tame``: adversarial rows are mild, without NaN, infinities and numbers of extreme size.
     Raises Undefined.
     """
     fault = settled(program)
@@ -221,12 +251,12 @@ def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int) ->
     wanted = [p for p in parameters if p.role == "in"]
     outputs = [p for p in parameters if p.role == "out"]
     floats = [p.name for p in wanted if p.dtype in EPSILON]
-    for wild in (floats, floats[:1], []):
+    for wild in ([],) if tame else (floats, floats[:1], []):
         rng = np.random.default_rng(seed)
         inputs: dict[str, Array] = {}
         adversarial: dict[str, list[int]] = {}
         for p in wanted:
-            domain = program.domain_of(p.name)
+            domain = program.domain_of(array_in(program, p.name))
             inputs[p.name] = draw(p.dtype, p.shape, rng, domain)
             if p.dtype in EPSILON and p.shape and domain is None:
                 rows = _mild_rows(p.shape[-1], p.dtype, rng)
@@ -252,15 +282,10 @@ def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int) ->
             moved[p.name] = given[p.name].astype(np.float64) * factor if spread else given[p.name]
         with np.errstate(all="ignore"):
             others = references(program, moved)
-            sensitivity = {p.name: _moved(others[p.name], expected[p.name], p, True) for p in short}
-    order: dict[str, Doubles] = {}
-    if any(Meaning(program).rounds(leaf.op) for leaf in program.leaves):
-        with np.errstate(all="ignore"):
-            once = references(program, given, each_write=False)
-            order = {p.name: _moved(once[p.name], expected[p.name], p, False) for p in outputs}
+            sensitivity = {p.name: distance(others[p.name], expected[p.name], p, True) for p in short}
+    order = narrow_orders(program, given, expected, outputs)
     contiguous = {p.name: np.ascontiguousarray(expected[p.name].reshape(p.shape)) for p in outputs}
-    doubtful = inexact_integers(program)
-    inexact = tuple(p.name for p in outputs if doubtful.intersection(_arrays(program, p.name)))
+    inexact = inexact_outputs(program, outputs)
     furthest = {p.name: np.asarray(reach(program, p.dtype)) for p in outputs}
     return Pool(inputs, contiguous, sensitivity, adversarial, inexact, order, furthest)
 
@@ -279,10 +304,6 @@ def reach(program: Program, dtype: str) -> float:
         if leaf.op.accumulate in ("+", "*") and dtypes[leaf.op.target.array] in ("f32", "f64")
     ]
     return max(math.sqrt(max(coarse, default=0.0)), min(1.0, max(terms, default=0.0) / 2))
-
-
-def _arrays(program: Program, buffer: str) -> tuple[str, ...]:
-    return next(b.arrays for b in program.buffers if b.name == buffer)
 
 
 def tolerance(

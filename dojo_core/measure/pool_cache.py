@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from dojo_core.measure import sealed
+from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.limits import POOL_BYTES, POOL_CACHE_BYTES, USUAL_SEED
 from dojo_core.measure.pool import Array, Pool, make_pool
 from dojo_core.measure.worst_pool import make_worst_pool
@@ -26,34 +27,41 @@ from dojo_core.targets.cpu.code import Parameter
 
 log = logging.getLogger(__name__)
 
-POOL_VERSION = 5  # of what is kept on disk
+POOL_VERSION = 6  # of what is kept on disk
+USUAL = InputSet()
+WORTH_KEEPING = 0.05  # seconds
 HEADER_BYTES = 4096  # the most that stands before an array's numbers
 PARTS = ("inputs", "references", "sensitivity", "order", "reach")  # arrays by name
 
 
-def pool_key(
-    program: Program, parameters: tuple[Parameter, ...], seed: int, worst: tuple[str, ...] = ()
-) -> str:
-    content = json.dumps([POOL_VERSION, program.hash, repr(parameters), seed, *worst])
+def pool_key(program: Program, parameters: tuple[Parameter, ...], seed: int, chosen: InputSet = USUAL) -> str:
+    content = json.dumps([POOL_VERSION, program.hash, repr(parameters), seed, repr(chosen)])
     return hashlib.sha256(content.encode()).hexdigest()[:24]
 
 
 def cached_pool(
-    text: str, parameters: tuple[Parameter, ...], seed: int, cache: Path, worst: tuple[str, ...] = ()
+    text: str,
+    parameters: tuple[Parameter, ...],
+    seed: int,
+    cache: Path | None,
+    chosen: InputSet = USUAL,
 ) -> Pool:
     """The pool from disk, else made and kept there (unless it is large, or used this once).
 
-    ``worst``: the patterns of a pool of worst inputs; none: the usual pool.
+    ``chosen``: the set of inputs; ``cache`` None: nothing is kept.
     """
     program = parse(text)
-    if seed != USUAL_SEED:
-        return _made(program, parameters, seed, worst)
-    folder = cache / "pools" / pool_key(program, parameters, seed, worst)
+    if seed != USUAL_SEED or cache is None:
+        return _made(program, parameters, seed, chosen)
+    folder = cache / "pools" / pool_key(program, parameters, seed, chosen)
     kept = _load(folder)
     if kept is not None:
         os.utime(folder)
         return kept
-    pool = _made(program, parameters, seed, worst)
+    began = time.perf_counter()
+    pool = _made(program, parameters, seed, chosen)
+    if chosen.worst and time.perf_counter() - began < WORTH_KEEPING:
+        return pool  # a small program has many such sets, as soon drawn as read
     if sum(a.nbytes for a in (*pool.inputs.values(), *pool.references.values())) <= POOL_BYTES:
         try:
             sealed.folder(folder.parent)
@@ -65,10 +73,10 @@ def cached_pool(
     return pool
 
 
-def _made(program: Program, parameters: tuple[Parameter, ...], seed: int, worst: tuple[str, ...]) -> Pool:
-    return (
-        make_worst_pool(program, parameters, seed, worst) if worst else make_pool(program, parameters, seed)
-    )
+def _made(program: Program, parameters: tuple[Parameter, ...], seed: int, chosen: InputSet) -> Pool:
+    if chosen.worst:
+        return make_worst_pool(program, parameters, seed, chosen)
+    return make_pool(program, parameters, seed, chosen.tame)
 
 
 def _save(pool: Pool, folder: Path) -> None:

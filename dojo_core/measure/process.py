@@ -8,16 +8,17 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from dojo_core.launch import module_command
 from dojo_core.measure.limits import OPENMP_STACK, START_SECONDS, WORKER_MEMORY_SHARE
 from dojo_core.measure.machine import Machine
 from dojo_core.measure.sealed import Damaged
+from dojo_core.system import end_group
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class WorkerProcess:
         }
         memory = int(machine.memory * WORKER_MEMORY_SHARE)
         self._process = subprocess.Popen(
-            [*command] or [sys.executable, "-m", "dojo_core.measure.worker", str(memory)],
+            [*command] or module_command("dojo_core.measure.worker", str(memory)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -144,8 +145,7 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the process and everything in its group."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        end_group(self.pid)
         self._process.wait()
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()

@@ -6,7 +6,7 @@ import logging
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from dojo_core.measure.conditions import UNKNOWN, Conditions
@@ -23,7 +23,7 @@ from dojo_core.measure.places import cache_directory
 from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
 from dojo_core.measure.records import Sample
 from dojo_core.measure.sealed import Damaged
-from dojo_core.moves.worst import worst_inputs
+from dojo_core.moves.worst import input_sets
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.build import Built
 from dojo_core.targets.cpu.code import Code
@@ -43,7 +43,7 @@ class Compiled:
     @property
     def sets(self) -> int:
         """Of inputs on which programs are verified, where this is the start program."""
-        return 1 + bool(worst_inputs(self.program, self.policy))
+        return len(input_sets(self.program, self.policy))
 
     @property
     def request(self) -> dict[str, object]:
@@ -270,12 +270,12 @@ class Trials:
             self.close()
 
     def _draw(self, worker: WorkerProcess, program: Program, code: Code, policy: str) -> None:
-        worst = worst_inputs(program, policy)
-        key = (program.hash, code.parameters, self.seed, worst)
+        sets = input_sets(program, policy)
+        key = (program.hash, code.parameters, self.seed, sets)
         if worker.drawn == key:
             return
         worker.drawn = worker.prepared = None
-        seconds = PREPARE_SECONDS * (1 + bool(worst))
+        seconds = PREPARE_SECONDS * len(sets)
         prepared = worker.ask(
             {
                 "do": "prepare",
@@ -285,7 +285,7 @@ class Trials:
                     for p in code.parameters
                 ],
                 "seed": self.seed,
-                "worst": worst,
+                "sets": [asdict(each) for each in sets],
                 "cache": str(cache_directory()),
                 "last_level": self._machine.last_level_cache,
                 "second_level": self._machine.second_level_cache,

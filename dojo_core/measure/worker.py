@@ -26,7 +26,9 @@ import dojo_native
 import numpy as np
 
 from dojo_core.measure import sealed
-from dojo_core.measure.judgement import Judgement, judgements
+from dojo_core.measure.input_sets import InputSet
+from dojo_core.measure.judgement import Judgement, instead, judgements
+from dojo_core.measure.leash import restrict
 from dojo_core.measure.limits import (
     STACK_BYTES,
     WORKER_FILE_BYTES,
@@ -193,7 +195,7 @@ class Prepared:
                     message = (
                         f"{found['wrong']} of {total} elements of {p.name} are wrong: {p.name}[{place}] "
                     )
-                    message += f"is {found['got']:.9g} and should be {found['wanted']:.9g}."
+                    message += instead(p.dtype, found["got"], found["wanted"])
                 return {"status": status, "message": message}, largest
         return None, largest
 
@@ -236,7 +238,8 @@ class Worker:
             Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["role"]) for p in request["parameters"]
         )
         assert all(p.dtype in STORED for p in parameters)
-        drawn = judgements(request, parameters)
+        sets = [InputSet.read(each) for each in request["sets"]]
+        drawn = judgements(request["start"], parameters, request["seed"], sets, Path(request["cache"]))
         self.workload = Prepared(parameters, drawn, request["last_level"], request["second_level"])
         return {"status": "ok", "sets": len(self.workload.sets)}
 
@@ -359,13 +362,13 @@ def _allow(seconds: float) -> None:
     """Processor time for the next request; the system ends the process that uses more."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     limit = math.ceil(used.ru_utime + used.ru_stime + seconds)
-    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    restrict(resource.RLIMIT_CPU, limit, math.inf)
 
 
 def _limit(memory: int) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (WORKER_FILE_BYTES, WORKER_FILE_BYTES))
+    restrict(resource.RLIMIT_AS, memory)
+    restrict(resource.RLIMIT_CORE, 0)
+    restrict(resource.RLIMIT_FSIZE, WORKER_FILE_BYTES)
 
 
 def main() -> None:

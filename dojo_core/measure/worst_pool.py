@@ -1,9 +1,9 @@
 """A second set of inputs, for the policy ``algebraic``: those on which its rewrites are worst, and no others.
 
 A rewrite is worst where an outlier, a zero or a large mean stands at a special place of what a sum goes over:
-a channel of all images, say, not a row. So inputs are drawn slab by slab, a slab being the elements that the
-start program's sums bring together, one pattern each (``patterns.py``). The largest floating-point input has
-patterns throughout, others in every second slab but the first, so that they do not drown each other.
+a channel of all images, say, not a row. So inputs are drawn slab by slab (``slabs.py``), one pattern each
+(``patterns.py``): those that lead the set throughout, others in every second slab but the first, so that they
+do not drown the leads. What lies within a domain, or is an integer, has the nearest values that it may have.
 
 A sum of such elements is off by more than one rounding in any order, the start's own too, which may be lucky.
 So a row of an output may be off by
@@ -14,14 +14,22 @@ The reference moves with inputs that are rounded, times what any order of n term
 square root of n where they have one sign (N. Higham and T. Mary, SIAM Journal on Scientific Computing 2019).
 m is what the start is off by in half of the rows, for their size, but eps at least. Where the start program
 gives infinity or NaN and the reference does not, the row is not judged.
+
+A sum of f16 or bf16 is rounded after every term, in the reference too, and so is off by what its order makes
+of it: how far the reference moves when it is rounded once counts like what the start program is off by. A row
+that overflows in some order is not judged.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.patterns import PATTERNS
 from dojo_core.measure.pool import (
     EPSILON,
@@ -29,132 +37,127 @@ from dojo_core.measure.pool import (
     Array,
     Doubles,
     Pool,
+    array_in,
     columns,
+    distance,
     draw,
     from_double,
+    inexact_outputs,
+    narrow_orders,
     references,
     to_double,
 )
-from dojo_core.program.affine import Affine
-from dojo_core.program.dtypes import inexact_integers
-from dojo_core.program.tree import Access, Program
+from dojo_core.measure.slabs import Kept, kept_dimensions, read_box, takes_patterns
+from dojo_core.program.dtypes import extremes
+from dojo_core.program.tree import Domain, Program
 from dojo_core.targets.cpu.code import Parameter
 
-Origin = tuple[int | None, ...]  # for each dimension of an array, the input's dimension that it follows
+WHOLE = 2**53  # integers up to here are numbers that a pattern may have
 
 
-def kept_dimensions(program: Program) -> dict[str, tuple[int, ...]]:
-    """For each input, the dimensions that no sum over it goes over: an index of them is a slab.
-
-    Where sums keep different ones (a row's, then a channel's), the fewest that some sum keeps; () where one
-    goes over all of it. Where there is no sum, all but the last.
-    """
-    origins: dict[str, dict[str, Origin]] = {}
-    kept: dict[str, set[tuple[int, ...]]] = {}
-    for name in program.inputs:
-        rank = len(program.buffer_of[name].dims)
-        origins[name] = {name: tuple(range(rank))}
-        kept[name] = set()
-    for leaf in program.leaves:
-        target = leaf.op.target
-        for read in leaf.op.reads:
-            for name, origin in origins.get(read.array, {}).items():
-                follows = _iterators(read, origin)
-                made = tuple(follows.get(_single(form)) for form in target.index)
-                if leaf.op.accumulate and len(set(made) - {None}) < len(set(follows.values())):
-                    kept[name].add(tuple(sorted(d for d in set(made) if d is not None)))
-                if target.array != read.array:
-                    origins.setdefault(target.array, {})[name] = made
-    return {
-        name: min(found, key=len) if found else tuple(range(len(program.buffer_of[name].dims) - 1))
-        for name, found in kept.items()
-    }
-
-
-def _single(form: object) -> int | None:
-    """The iterator that an index is, with no other and unscaled."""
-    if isinstance(form, Affine) and len(form.terms) == 1 and form.terms[0][1] == 1:
-        return form.terms[0][0]
-    return None
-
-
-def _iterators(read: Access, origin: Origin) -> dict[int | None, int]:
-    """Which dimension of the input each iterator of a read goes along."""
-    pairs = zip(map(_single, read.index), origin, strict=True)
-    return {depth: dim for depth, dim in pairs if depth is not None and dim is not None}
-
-
-def make_worst_pool(
-    program: Program, parameters: tuple[Parameter, ...], seed: int, patterns: tuple[str, ...]
-) -> Pool:
+def make_worst_pool(program: Program, parameters: tuple[Parameter, ...], seed: int, chosen: InputSet) -> Pool:
     """Draw such inputs and compute their references. ``sensitivity`` is told for every output."""
     rng = np.random.default_rng([seed, 1])
-    slabs = kept_dimensions(program)
+    kept, leads = kept_dimensions(program), dict(chosen.leads)
     inputs: dict[str, Array] = {}
     given: dict[str, Array] = {}
     moved: dict[str, Array] = {}
-    largest = max((p for p in parameters if _takes_patterns(program, p)), key=_elements, default=None)
     for p in (p for p in parameters if p.role == "in"):
-        inputs[p.name] = draw(p.dtype, p.shape, rng, program.domain_of(p.name))
-        if p.dtype not in EPSILON:
-            given[p.name] = moved[p.name] = inputs[p.name]
-            continue
-        values = to_double(inputs[p.name], p.dtype)
-        rows = _rows(values, p.shape, slabs.get(p.name, ()))
-        if _takes_patterns(program, p):
-            first, step = (0, 1) if p is largest else (1, 2)  # of the slabs that have patterns
+        name = array_in(program, p.name)
+        domain = program.domain_of(name)
+        inputs[p.name] = draw(p.dtype, p.shape, rng, domain)
+        slabs = _Slabs(leads.get(name, kept[name][0]), read_box(program, name))
+        values = _numbers(inputs[p.name], p.dtype)
+        rows = slabs.of(values)
+        if name in leads:
+            numbers = range(len(rows))
+        else:
+            numbers = range(1, len(rows) if takes_patterns(program, name) else 0, 2)
+        if numbers:
             # Other seeds begin elsewhere, so that a program of few slabs meets all patterns in time.
-            for number in range(first, len(rows), step):
-                pattern = PATTERNS[patterns[(seed + number // step) % len(patterns)]]
+            first = seed + list(leads).index(name) if name in leads else seed
+            for turn, number in enumerate(numbers):
+                pattern = PATTERNS[chosen.patterns[(first + turn) % len(chosen.patterns)]]
                 rows[number] = pattern.fill(rows.shape[1], p.dtype, rng)
-            inputs[p.name] = from_double(_as_stored(rows, p.shape, slabs.get(p.name, ())), p.dtype)
-            values = to_double(inputs[p.name], p.dtype)
-            rows = _rows(values, p.shape, slabs.get(p.name, ()))
-        given[p.name] = values
-        error = EPSILON[p.dtype] * _growth(rows)[:, None] * rng.uniform(-1, 1, rows.shape)
-        with np.errstate(all="ignore"):
-            moved[p.name] = _as_stored(rows * (1 + error), p.shape, slabs.get(p.name, ()))
+            inputs[p.name] = _stored(slabs.back(rows, values), p.dtype, domain)
+            values = _numbers(inputs[p.name], p.dtype)
+            rows = slabs.of(values)
+        given[p.name] = moved[p.name] = inputs[p.name]
+        if p.dtype in EPSILON:
+            given[p.name] = values
+            error = EPSILON[p.dtype] * _growth(rows)[:, None] * rng.uniform(-1, 1, rows.shape)
+            with np.errstate(all="ignore"):
+                moved[p.name] = slabs.back(rows * (1 + error), values)
+    outputs = [p for p in parameters if p.role == "out"]
     with np.errstate(all="ignore"):
         expected = references(program, given)
         others = references(program, moved)
-    outputs = [p for p in parameters if p.role == "out"]
-    sensitivity: dict[str, Doubles] = {}
-    for p in outputs:
-        with np.errstate(all="ignore"):
-            shift = np.abs(others[p.name] - expected[p.name])
-        shift = np.where(np.isfinite(shift), shift, 0.0)
-        sensitivity[p.name] = np.asarray(shift.reshape(-1, columns(p.shape)).max(axis=1))
+        sensitivity = {p.name: distance(others[p.name], expected[p.name], p, True) for p in outputs}
+    order = narrow_orders(program, given, expected, outputs)
+    for name, lost in _overflown(program, given, expected, outputs, bool(order)).items():
+        order[name] = np.where(lost, np.inf, order.get(name, 0.0))
     contiguous = {p.name: np.ascontiguousarray(expected[p.name].reshape(p.shape)) for p in outputs}
-    doubtful = inexact_integers(program)
-    arrays = {b.name: b.arrays for b in program.buffers}
-    inexact = tuple(p.name for p in outputs if doubtful.intersection(arrays[p.name]))
-    return Pool(inputs, contiguous, sensitivity, {}, inexact)
+    return Pool(inputs, contiguous, sensitivity, {}, inexact_outputs(program, outputs), order)
 
 
-def _takes_patterns(program: Program, p: Parameter) -> bool:
-    floats = p.role == "in" and p.dtype in EPSILON
-    return floats and p.shape != () and program.domain_of(p.name) is None
+def _overflown(
+    program: Program,
+    given: Mapping[str, Array],
+    expected: Mapping[str, Doubles],
+    outputs: Sequence[Parameter],
+    narrow: bool,
+) -> dict[str, NDArray[np.bool_]]:
+    """Rows that overflow on the way, where the order of the terms decides which infinity comes of it, or NaN:
+    those that are not finite in f64 or from ``narrow`` sums (in f32 the reference goes further than the start
+    and tells them), and of f16 those in which the sum of the magnitudes overflows."""
+    lost: dict[str, NDArray[np.bool_]] = {
+        p.name: np.logical_not(np.isfinite(expected[p.name])) for p in outputs if narrow or p.dtype == "f64"
+    }
+    if narrow and any(b.dtype == "f16" for b in program.buffers):
+        with np.errstate(all="ignore"):
+            sizes = references(program, {k: np.abs(v) for k, v in given.items()}, each_write=False)
+        for name in lost:
+            lost[name] |= ~np.isfinite(sizes[name])
+    return {
+        p.name: np.asarray(lost[p.name].reshape(-1, columns(p.shape)).any(axis=1))
+        for p in outputs
+        if p.name in lost
+    }
 
 
-def _elements(p: Parameter) -> int:
-    return math.prod(p.shape)
+def _numbers(stored: Array, dtype: str) -> Doubles:
+    return to_double(stored, dtype) if dtype in EPSILON else stored.astype(np.float64)
 
 
-def _axes(shape: tuple[int, ...], kept: tuple[int, ...]) -> tuple[int, ...]:
-    return (*kept, *(d for d in range(len(shape)) if d not in kept))
+def _stored(values: Doubles, dtype: str, domain: Domain | None) -> Array:
+    """Numbers as an input holds them, the nearest ones that it may have."""
+    low, high = (domain.low, domain.high) if domain is not None else (-np.inf, np.inf)
+    if dtype not in EPSILON:
+        least, most = extremes(dtype)
+        values = np.rint(values)
+        low, high = max(low, least, -WHOLE), min(high, most, WHOLE)
+    return from_double(np.clip(values, low, high), dtype)
 
 
-def _rows(values: Doubles, shape: tuple[int, ...], kept: tuple[int, ...]) -> Doubles:
-    """A copy with a slab in each row."""
-    slabs = math.prod(shape[d] for d in kept)
-    return np.array(values.reshape(shape).transpose(_axes(shape, kept)).reshape(slabs, -1))
+class _Slabs:
+    """An array's elements as rows, one for each index of the dimensions ``kept``, within a box."""
 
+    def __init__(self, kept: Kept, box: tuple[slice, ...]) -> None:
+        self._box: tuple[Any, ...] = (..., *box)
+        self._axes = (*kept, *(d for d in range(len(box)) if d not in kept))
+        self._kept = len(kept)
 
-def _as_stored(rows: Doubles, shape: tuple[int, ...], kept: tuple[int, ...]) -> Doubles:
-    axes = _axes(shape, kept)
-    order = np.argsort(axes)
-    # not np.ascontiguousarray, which makes a row of one number of a number
-    return np.array(rows.reshape([shape[d] for d in axes]).transpose(order), order="C")
+    def of(self, values: Doubles) -> Doubles:
+        """A copy."""
+        inside = np.array(values[self._box].transpose(self._axes), order="C")
+        return inside.reshape(math.prod(inside.shape[: self._kept]), -1)
+
+    def back(self, rows: Doubles, values: Doubles) -> Doubles:
+        """The array with these rows in the place of its own."""
+        changed = np.empty_like(values) if rows.size == values.size else values.copy()
+        inside = changed[self._box].transpose(self._axes)
+        inside[...] = rows.reshape(inside.shape)
+        return changed
 
 
 def _growth(rows: Doubles) -> Doubles:
@@ -167,18 +170,24 @@ def _growth(rows: Doubles) -> Doubles:
 
 
 def worst_tolerance(
-    p: Parameter, own: Doubles, scale: Doubles, sensitivity: Doubles, inexact: bool
+    p: Parameter,
+    own: Doubles,
+    scale: Doubles,
+    sensitivity: Doubles,
+    inexact: bool,
+    order: Doubles | None = None,
 ) -> Doubles:
     """Allowed absolute errors per row, before the code's error bound; infinity: the row is not judged.
 
     ``own``: the start program's errors (infinity where finite and non-finite values disagree), ``scale``:
-    max |reference|.
+    max |reference|, ``order``: how far another order of narrow terms may move it.
     """
-    if p.dtype not in EPSILON:
-        return np.where(np.isfinite(own), np.maximum(own, float(inexact)), np.inf)
-    epsilon = EPSILON[p.dtype]
-    judged = np.isfinite(own)
-    sized = judged & (scale > 0)
+    sized = np.isfinite(own) & (scale > 0)
     usual = float(np.median(own[sized] / scale[sized])) if sized.any() else 0.0
-    allowed = np.maximum(np.maximum(own, 2.0 * sensitivity), max(epsilon, usual) * scale)
-    return np.where(judged, OWN_ERROR_FACTOR * allowed, np.inf)
+    own = own if order is None else np.maximum(own, order)
+    allowed = np.maximum(own, 2.0 * sensitivity)
+    if p.dtype in EPSILON:
+        allowed = OWN_ERROR_FACTOR * np.maximum(allowed, max(EPSILON[p.dtype], usual) * scale)
+    else:
+        allowed = np.maximum(OWN_ERROR_FACTOR * allowed, 1.0) if inexact else own
+    return np.where(np.isfinite(own), allowed, np.inf)

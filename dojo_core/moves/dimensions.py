@@ -83,7 +83,8 @@ class SplitDim(BufferMove):
         if not 1 < factor < dim.size or dim.size % factor:  # 1
             return structural(
                 "split-factor",
-                f"{factor} does not cut dimension {k} of {buffer.name}, {dim}, into equal runs.",
+                f"{factor} does not cut dimension {k} of {buffer.name}, {dim}, into equal runs: "
+                f"it must divide {dim.size} and be more than 1 and less than {dim.size}.",
             )
         for leaf in program.leaves:  # 2
             sizes = tuple(scope.size for scope in leaf.scopes)

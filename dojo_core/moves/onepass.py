@@ -1,6 +1,6 @@
-"""Algebraic rewrites that fetch the data once where the program does so twice.
+"""What algebraic rewrites have in common that fetch the data once where the program does so twice.
 
-Both are right for any value that the first pass leaves (a mean, a maximum), so they recognise no kernel: what
+They are right for any value that the first pass leaves (a mean, a maximum), so they recognise no kernel: what
 they add corrects for the difference. They change rounding; the policy ``algebraic`` alone allows them. Their
 inverses sum again what an earlier pass keeps.
 """
@@ -19,7 +19,6 @@ from dojo_core.moves.core import (
     Refusal,
     Transformation,
     name_fault,
-    register,
     structural,
 )
 from dojo_core.moves.nodes import births, nest
@@ -44,19 +43,8 @@ from dojo_core.program.tree import (
     splice,
 )
 
-# Finite, so that a row may begin with minus infinity, as a masked one does: its own difference is no number.
+# Finite: of an infinity, a difference or a sum may be no number.
 LOWEST = {"f32": Number(-(2 - 2.0**-23) * 2.0**127), "f64": Number(-(2 - 2.0**-52) * 2.0**1023)}
-
-# Where these rewrites are worst: an outlier at each special place, digits lost to a mean, an overflow on the
-# way; a maximum that grows with each element or never, and minus infinity, which is no number to begin with.
-MOMENTS = (
-    "outlier first", "zero before a large mean", "outlier last", "outlier in the middle",
-    "outlier at a block", "large mean", "overflow of squares", "constant", "zeros",
-)  # fmt: skip
-MAXIMA = (
-    "rising", "masked", "falling", "outlier first", "outlier last", "large mean", "overflow of squares",
-    "constant",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,7 +64,7 @@ def _alone(program: Program, leaf: Leaf, depth: int) -> bool:
     return all(len(s.body) == 1 and not s.mark for s in leaf.scopes[depth:])
 
 
-def _source(program: Program, leaf: Leaf, access: Access, function: str) -> Definition | Refusal:
+def source(program: Program, leaf: Leaf, access: Access, function: str) -> Definition | Refusal:
     """The instruction ``access = function(...)`` that surely defines a read."""
     found = definition(program, Touch(leaf, access, "r"))
     if found is None:
@@ -90,7 +78,7 @@ def _source(program: Program, leaf: Leaf, access: Access, function: str) -> Defi
     return found
 
 
-def _unchanged(program: Program, found: Definition, operands: Iterable[Access]) -> Refusal | None:
+def unchanged(program: Program, found: Definition, operands: Iterable[Access]) -> Refusal | None:
     """None where what the defining instruction reads is still there at the read, to be read again."""
     for operand in operands:
         witness = overwritten(program, found, operand)
@@ -104,7 +92,7 @@ def _unchanged(program: Program, found: Definition, operands: Iterable[Access]) 
     return None
 
 
-class _OnePass(Transformation):
+class OnePass(Transformation):
     family = "algebra"
     parameters = (Parameter("sum", "reduction"), Parameter("name", "name"))
     suffixes: tuple[str, ...]  # of the arrays that it makes: NAME and one of these
@@ -176,25 +164,18 @@ class _OnePass(Transformation):
         raise NotImplementedError
 
 
-def _difference(program: Program, leaf: Leaf, access: Access) -> tuple[Access, Access] | Refusal:
+def difference_of(program: Program, leaf: Leaf, access: Access) -> tuple[Access, Access] | Refusal:
     """(x, shift) of the difference that an operation reads, to be read there in its place."""
-    found = _source(program, leaf, access, "-")
+    found = source(program, leaf, access, "-")
     if isinstance(found, Refusal):
         return found
     x, shift = found.write.leaf.op.operands
     if not isinstance(x, Access) or not isinstance(shift, Access):
         return structural("other-form", "The difference is not one of two array elements.", leaf.path)
-    return _unchanged(program, found, (x, shift)) or (found.here(x), found.here(shift))
+    return unchanged(program, found, (x, shift)) or (found.here(x), found.here(shift))
 
 
-def _exponent(program: Program, leaf: Leaf) -> tuple[Access, Access] | Refusal:
-    """(x, shift) of the difference whose exponential an instruction takes."""
-    if not leaf.op.reads:
-        return structural("other-form", "The exponent is no array element.", leaf.path)
-    return _difference(program, leaf, leaf.op.reads[0])
-
-
-class _Writer:
+class Writer:
     """Makes the arrays and instructions of a rewrite."""
 
     def __init__(self, context: Context, found: _Sum, name: Argument) -> None:
@@ -228,199 +209,6 @@ class _Writer:
     def program(self, program: Program, nodes: tuple[Node, ...]) -> Program:
         widened = replace(program, buffers=(*program.buffers, *self.buffers))
         return widened.splice(self.found.path, 1, nodes)
-
-
-@register
-class ExpandMoment(_OnePass):
-    """Sum squares block by block, each about its own mean: the mean of them all need not be known first.
-
-    ``expand_moment OP@S NAME``: OP is ``v += d*d`` with ``d = x - u``; S and the scopes in it are a block.
-
-    Before::
-
-        x f32 [2, 4, 64] heap
-        d f32 [2, 4, 64] heap
-        2 4 64 d[{0},{1},{2}] = x[{0},{1},{2}] - u[{0}]
-        2 v[{0}] = 0
-        | 4 64 v[{0}] += d[{0},{1},{2}]*d[{0},{1},{2}]
-        2 y[{0}] = v[{0}]
-
-    After ``expand_moment v#1@2 o``::
-
-        x f32 [2, 4, 64] heap
-        d f32 [2, 4, 64] heap
-        2 4 64 d[{0},{1},{2}] = x[{0},{1},{2}] - u[{0}]
-        2 v[{0}] = 0
-        | 4 o[{0},{1}] = 0
-        | | 64 o[{0},{1}] += x[{0},{1},{2}]*0.015625
-        | | ot[{0},{1}] = 0
-        | | 64 oe[{0},{1},{2}] = x[{0},{1},{2}] - o[{0},{1}]
-        | | | ot[{0},{1}] += oe[{0},{1},{2}]*0.015625
-        | | o[{0},{1}] += ot[{0},{1}]
-        | | 64 of[{0},{1},{2}] = x[{0},{1},{2}] - o[{0},{1}]
-        | | | v[{0}] += of[{0},{1},{2}]*of[{0},{1},{2}]
-        | | ow[{0},{1}] = o[{0},{1}] - u[{0}]
-        | | ow[{0},{1}] = ow[{0},{1}]*ow[{0},{1}]
-        | | v[{0}] += ow[{0},{1}]*64
-        2 y[{0}] = v[{0}]
-
-    The sum of (x-u)² over a block of n is that of (x-m)² plus n(m-u)², with m the block's mean and any u. No
-    term is negative, so nothing cancels, and no single element decides. The mean is taken in two steps, the
-    second of which adds what the first is off by. A block that fits a cache is fetched from memory once.
-
-    Promises what a sum in another order does, for every u and wherever an outlier stands; infinite where
-    squares overflow. Where the mean is large against the deviation, one block is as exact as the two passes;
-    each of several is off by the rounding of its mean, for twice its distance from u. Promises nothing for a
-    block that holds an infinity, or whose mean overflows: its mean is no number.
-
-    Legal iff
-      1. the policy is algebraic;
-      2. OP is an unguarded ``v += d*d`` in f32 or f64;
-      3. S and the scopes in it hold OP alone, unmarked, and v uses none of their iterators;
-      4. one ``d = x - u`` surely defines what OP reads, x and u unchanged in between;
-      5. u uses none of these iterators either;
-      6. NAME, NAMEt, NAMEe, NAMEf and NAMEw are new.
-
-    Source: T. F. Chan, G. H. Golub and R. J. LeVeque, The American Statistician 1983.
-    """
-
-    name = "expand_moment"
-    rewrites = "*"
-    worst_inputs = MOMENTS
-    back = "sum_squares_again"
-    suffixes = ("", "t", "e", "f", "w")
-
-    def fits(self, op: Op) -> bool:
-        squared = op.function == "*" and op.operands[0] == op.operands[1]
-        return op.accumulate == "+" and squared and isinstance(op.operands[0], Access)
-
-    def difference(self, program: Program, leaf: Leaf) -> tuple[Access, Access] | Refusal:
-        return _difference(program, leaf, leaf.op.reads[0])
-
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
-        found = self.found(context, arguments)
-        if isinstance(found, Refusal):
-            return found
-        make = _Writer(context, found, arguments[1])
-        mean, rest, w = (make.array(suffix) for suffix in ("", "t", "w"))
-        e, f = (make.array(suffix, inner=True) for suffix in ("e", "f"))
-        v, share = (
-            found.leaf.op.target,
-            Number(1 / found.count),
-        )  # of each, so that no mean overflows on the way
-        nodes = (
-            make.op(mean, "", Number(0)),
-            make.nest(make.op(mean, "*", found.x, share, accumulate="+")),
-            make.op(rest, "", Number(0)),
-            make.nest(make.op(e, "-", found.x, mean), make.op(rest, "*", e, share, accumulate="+")),
-            make.op(mean, "", rest, accumulate="+"),
-            make.nest(make.op(f, "-", found.x, mean), make.op(v, "*", f, f, accumulate="+")),
-            make.op(w, "-", mean, found.shift),
-            make.op(w, "*", w, w),
-            make.op(v, "*", w, Number(found.count), accumulate="+"),
-        )
-        return make.program(context.program, nodes)
-
-
-@register
-class OnlineRescale(_OnePass):
-    """Sum exponentials about a running maximum: the maximum need not be known first (online softmax).
-
-    ``online_rescale OP@S NAME``: OP is ``s += e`` with ``e = exp(d)`` and ``d = x - m``.
-
-    Before::
-
-        8 64 d[{0},{1}] = x[{0},{1}] - m[{0}]
-        8 64 e[{0},{1}] = exp(d[{0},{1}])
-        8 s[{0}] = 0
-        | 64 s[{0}] += e[{0},{1}]
-        8 y[{0}] = s[{0}]
-
-    After ``online_rescale s#1@1 o``::
-
-        8 64 d[{0},{1}] = x[{0},{1}] - m[{0}]
-        8 64 e[{0},{1}] = exp(d[{0},{1}])
-        8 s[{0}] = 0
-        | o[{0}] = -3.4028234663852886e+38
-        | os[{0}] = 0
-        | 64 on[{0},{1}] = max(o[{0}],x[{0},{1}])
-        | | of[{0},{1}] = o[{0}] - on[{0},{1}]
-        | | of[{0},{1}] = exp(of[{0},{1}])
-        | | os[{0}] = os[{0}]*of[{0},{1}]
-        | | of[{0},{1}] = x[{0},{1}] - on[{0},{1}]
-        | | of[{0},{1}] = exp(of[{0},{1}])
-        | | os[{0}] = os[{0}] + of[{0},{1}]
-        | | o[{0}] = on[{0},{1}]
-        | o[{0}] = o[{0}] - m[{0}]
-        | o[{0}] = exp(o[{0}])
-        | s[{0}] += os[{0}]*o[{0}]
-        8 y[{0}] = s[{0}]
-
-    The sum about the running maximum is scaled each time that it grows, and at the end from the maximum
-    found to m, whatever m is. The maximum begins at the lowest finite number, so elements may be -inf.
-
-    Promises what a sum in another order does, for every m but minus infinity and wherever the maximum stands,
-    with two roundings more for each time that it grows. Promises nothing for elements that are plus infinity.
-
-    Legal iff
-      1. the policy is algebraic;
-      2. OP is an unguarded ``s += e`` in f32 or f64;
-      3. S and the scopes in it hold OP alone, unmarked, and s uses none of their iterators;
-      4. one ``e = exp(d)`` surely defines what OP reads, one ``d = x - m`` what that reads, x and m unchanged
-         in between;
-      5. m uses none of these iterators either;
-      6. NAME, NAMEs, NAMEn and NAMEf are new.
-
-    Source: M. Milakov and N. Gimelshein, Online normalizer calculation for softmax, 2018.
-    """
-
-    name = "online_rescale"
-    rewrites = "exp"
-    worst_inputs = MAXIMA
-    back = "sum_exp_again"
-    suffixes = ("", "s", "n", "f")
-
-    def fits(self, op: Op) -> bool:
-        return op.accumulate == "+" and not op.function and isinstance(op.operands[0], Access)
-
-    def difference(self, program: Program, leaf: Leaf) -> tuple[Access, Access] | Refusal:
-        outer = _source(program, leaf, leaf.op.reads[0], "exp")
-        if isinstance(outer, Refusal):
-            return outer
-        parts = _exponent(program, outer.write.leaf)
-        if isinstance(parts, Refusal):
-            return parts
-        changed = _unchanged(program, outer, parts)  # from the exponential on as well
-        if changed is not None:
-            return changed
-        x, shift = parts
-        return outer.here(x), outer.here(shift)
-
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
-        found = self.found(context, arguments)
-        if isinstance(found, Refusal):
-            return found
-        make = _Writer(context, found, arguments[1])
-        o, s = make.array(""), make.array("s")
-        n, f = make.array("n", inner=True), make.array("f", inner=True)
-        nodes = (
-            make.op(o, "", LOWEST[make.dtype]),
-            make.op(s, "", Number(0)),
-            make.nest(
-                make.op(n, "max", o, found.x),
-                make.op(f, "-", o, n),
-                make.op(f, "exp", f),
-                make.op(s, "*", s, f),
-                make.op(f, "-", found.x, n),
-                make.op(f, "exp", f),
-                make.op(s, "+", s, f),
-                make.op(o, "", n),
-            ),
-            make.op(o, "-", o, found.shift),
-            make.op(o, "exp", o),
-            make.op(found.leaf.op.target, "*", s, o, accumulate="+"),
-        )
-        return make.program(context.program, nodes)
 
 
 @dataclass(frozen=True)
@@ -463,18 +251,18 @@ def _reached(access: Access, pairs: Iterable[tuple[Index, Index]]) -> Access | N
     return Access(access.array, tuple(index))
 
 
-_Parts = tuple[tuple[Scope, ...], Access, Access, Access]
+Parts = tuple[tuple[Scope, ...], Access, Access, Access]
 
 
-class _TwoPasses(Transformation):
+class TwoPasses(Transformation):
     """Takes a one-pass rewrite back."""
 
     family = "algebra"
     parameters = (Parameter("name", "name"), Parameter("array", "buffer"))
-    forward: _OnePass
+    forward: OnePass
     nodes: int  # that the rewrite makes
 
-    def parts(self, made: tuple[Leaf, ...]) -> _Parts | None:
+    def parts(self, made: tuple[Leaf, ...]) -> Parts | None:
         """(scopes, x, shift, target), where these operations look like those that the rewrite makes."""
         raise NotImplementedError
 
@@ -554,154 +342,3 @@ class _TwoPasses(Transformation):
         found = self.expansion(context.program, str(arguments[0]))
         assert found is not None
         return Move(self.forward.name, (place_of(result, found.path), arguments[0]))
-
-
-@register
-class SumSquaresAgain(_TwoPasses):
-    """Sum the squares of kept differences, in a second pass: takes expand_moment back.
-
-    ``sum_squares_again NAME T``: NAME is the first of the arrays that expand_moment made; T holds the
-    differences.
-
-    Before::
-
-        d f32 [8, 64] heap
-        o f32 [8:N] stack
-        ot f32 [8:N] stack
-        ow f32 [8:N] stack
-        oe f32 [8:N, 64:N] stack
-        of f32 [8:N, 64:N] stack
-        8 64 d[{0},{1}] = x[{0},{1}] - u[{0}]
-        8 v[{0}] = 0
-        | o[{0}] = 0
-        | 64 o[{0}] += x[{0},{1}]*0.015625
-        | ot[{0}] = 0
-        | 64 oe[{0},{1}] = x[{0},{1}] - o[{0}]
-        | | ot[{0}] += oe[{0},{1}]*0.015625
-        | o[{0}] += ot[{0}]
-        | 64 of[{0},{1}] = x[{0},{1}] - o[{0}]
-        | | v[{0}] += of[{0},{1}]*of[{0},{1}]
-        | ow[{0}] = o[{0}] - u[{0}]
-        | ow[{0}] = ow[{0}]*ow[{0}]
-        | v[{0}] += ow[{0}]*64
-        8 y[{0}] = v[{0}]
-
-    After ``sum_squares_again o d``::
-
-        d f32 [8, 64] heap
-        8 64 d[{0},{1}] = x[{0},{1}] - u[{0}]
-        8 v[{0}] = 0
-        | 64 v[{0}] += d[{0},{1}]*d[{0},{1}]
-        8 y[{0}] = v[{0}]
-
-    Promises what a sum in another order does, for elements that are infinite too.
-
-    Legal iff
-      1. the policy is algebraic;
-      2. NAME, NAMEt, NAMEe, NAMEf and NAMEw are used as expand_moment uses them, and nowhere else;
-      3. some write of T makes the differences;
-      4. expand_moment of the result gives this program back.
-
-    Source: T. F. Chan et al., The American Statistician 1983 (the two-pass algorithm).
-    """
-
-    name = "sum_squares_again"
-    rewrites = "*"
-    worst_inputs = MOMENTS
-    forward = ExpandMoment()
-    nodes = 9
-
-    def parts(self, made: tuple[Leaf, ...]) -> _Parts | None:
-        match made:
-            case (
-                _, _, _, Leaf(Op(operands=(Access() as x, _)), scopes=(_, *_) as scopes), _, _, _, _,
-                Leaf(Op(operands=(_, Access() as shift))), _, Leaf(Op(target)),
-            ):  # fmt: skip
-                return scopes, x, shift, target
-        return None
-
-    def kept(self, program: Program, leaf: Leaf) -> tuple[Access, Access] | None:
-        match leaf.op:
-            case Op(function="-", operands=(Access() as x, Access() as shift)):
-                return x, shift
-        return None
-
-    def total(self, target: Access, term: Access) -> Op:
-        return Op(target, "+", "*", (term, term))
-
-
-@register
-class SumExpAgain(_TwoPasses):
-    """Sum kept exponentials, in a second pass: takes online_rescale back.
-
-    ``sum_exp_again NAME T``: NAME is the first of the arrays that online_rescale made; T holds the
-    exponentials.
-
-    Before::
-
-        d f32 [8, 64] heap
-        e f32 [8, 64] heap
-        o f32 [8:N] stack
-        os f32 [8:N] stack
-        on f32 [8:N, 64:N] stack
-        of f32 [8:N, 64:N] stack
-        8 64 d[{0},{1}] = x[{0},{1}] - m[{0}]
-        8 64 e[{0},{1}] = exp(d[{0},{1}])
-        8 s[{0}] = 0
-        | o[{0}] = -3.4028234663852886e+38
-        | os[{0}] = 0
-        | 64 on[{0},{1}] = max(o[{0}],x[{0},{1}])
-        | | of[{0},{1}] = o[{0}] - on[{0},{1}]
-        | | of[{0},{1}] = exp(of[{0},{1}])
-        | | os[{0}] = os[{0}]*of[{0},{1}]
-        | | of[{0},{1}] = x[{0},{1}] - on[{0},{1}]
-        | | of[{0},{1}] = exp(of[{0},{1}])
-        | | os[{0}] = os[{0}] + of[{0},{1}]
-        | | o[{0}] = on[{0},{1}]
-        | o[{0}] = o[{0}] - m[{0}]
-        | o[{0}] = exp(o[{0}])
-        | s[{0}] += os[{0}]*o[{0}]
-        8 y[{0}] = s[{0}]
-
-    After ``sum_exp_again o e``::
-
-        d f32 [8, 64] heap
-        e f32 [8, 64] heap
-        8 64 d[{0},{1}] = x[{0},{1}] - m[{0}]
-        8 64 e[{0},{1}] = exp(d[{0},{1}])
-        8 s[{0}] = 0
-        | 64 s[{0}] += e[{0},{1}]
-        8 y[{0}] = s[{0}]
-
-    Promises what a sum in another order does, for elements that are infinite too.
-
-    Legal iff
-      1. the policy is algebraic;
-      2. NAME, NAMEs, NAMEn and NAMEf are used as online_rescale uses them, and nowhere else;
-      3. some write of T makes the exponentials;
-      4. online_rescale of the result gives this program back.
-
-    Source: M. Milakov and N. Gimelshein, Online normalizer calculation for softmax, 2018 (safe softmax).
-    """
-
-    name = "sum_exp_again"
-    rewrites = "exp"
-    worst_inputs = MAXIMA
-    forward = OnlineRescale()
-    nodes = 6
-
-    def parts(self, made: tuple[Leaf, ...]) -> _Parts | None:
-        match made:
-            case (
-                _, _, Leaf(Op(operands=(_, Access() as x)), scopes=(_, *_) as scopes), _, _, _, _, _, _, _,
-                Leaf(Op(operands=(_, Access() as shift))), _, Leaf(Op(target)),
-            ):  # fmt: skip
-                return scopes, x, shift, target
-        return None
-
-    def kept(self, program: Program, leaf: Leaf) -> tuple[Access, Access] | None:
-        parts = _exponent(program, leaf)
-        return None if isinstance(parts, Refusal) or leaf.op.function != "exp" else parts
-
-    def total(self, target: Access, term: Access) -> Op:
-        return Op(target, "+", "", (term,))

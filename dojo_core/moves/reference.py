@@ -83,9 +83,9 @@ Made from `dojo_core/moves/` by `python -m dojo_core.moves.reference algebraic`;
 moves replace a formula by another that is equal for numbers without rounding. The policy `algebraic` alone
 allows them. Each says below what its results promise in floating point, and what they do not.
 
-Every program under `algebraic` is verified on a second set of inputs too, which has none but these: its text
-does not tell which moves lie behind it, so they are drawn for each that its start has an operation for.
-[measuring.md](measuring.md) says how, and what a result may be off by there.
+Every program under `algebraic` is verified on further inputs too, which are none but these, on every target
+and in every dtype: its text does not tell which moves lie behind it, so they are drawn for each that its
+start has an operation for. [measuring.md](measuring.md) says how, and what a result may be off by there.
 """
 
 

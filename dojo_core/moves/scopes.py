@@ -81,7 +81,7 @@ class SplitScope(Transformation):
             return structural(
                 "split-factor",
                 f"{factor} does not cut {scope.size} iterations into equal runs: it must divide {scope.size} "
-                f"and lie between 1 and {scope.size}.",
+                f"and be more than 1 and less than {scope.size}.",
                 path,
             )
         if scope.mark:  # 2

@@ -62,7 +62,7 @@ class OwnKernel:
     def save(self, path: str | Path) -> Path:
         """Write the text, for ``dojo play PATH`` and for the app. Raises KernelError where that fails."""
         try:
-            Path(path).write_text(self.text)
+            Path(path).write_text(self.text, encoding="utf-8")
         except OSError as error:
             raise KernelError(f"{path} could not be written: {error.strerror}.") from error
         return Path(path)

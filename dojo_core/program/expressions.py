@@ -60,10 +60,19 @@ Value = Operand | Indirect | Call  # of an expression while it is read; Indirect
 
 @cache
 def _lark() -> Lark:
-    grammar = FilePath(__file__).with_name("grammar.lark").read_text()
+    grammar = FilePath(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
     return Lark(
         grammar, parser="lalr", start=["names", "buffer", "operation", "access"], propagate_positions=True
     )
+
+
+SHORT = 400  # characters of a line whose tree is remembered
+
+
+@lru_cache(maxsize=2_000)
+def _remembered(start: str, text: str) -> Tree[Token]:
+    """Most lines stay as they are from one text to the next; a tree is only read, never changed."""
+    return _lark().parse(text, start=start)
 
 
 class LineReader:
@@ -90,7 +99,8 @@ class LineReader:
         if len(line) > LINE:
             self.fail(f"a line of {len(line)} characters", f"A line has {LINE} at most.")
         try:
-            tree = _lark().parse(line[offset:], start=start)
+            text = line[offset:]
+            tree = _remembered(start, text) if len(text) < SHORT else _lark().parse(text, start=start)
             # Reading a tree recurses; a short line cannot be too deep for that.
             if len(line) > DEEP and _is_deep(tree):
                 self.fail("an expression of too many parts", ONE_FUNCTION)

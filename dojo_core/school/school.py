@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dojo_core.measure.places import data_directory
+from dojo_core.measure.places import data_home
+from dojo_core.package_data import data_path
 from dojo_core.program.expressions import TextError
 from dojo_core.school.lesson import Lesson, read_lesson
 from dojo_core.school.prose import Span, Terms, slug, spans
 
 log = logging.getLogger(__name__)
 
-LESSONS_FOLDER = Path(__file__).resolve().parent.parent.parent / "lessons"
+LESSONS_FOLDER = data_path("dojo_core", "lessons")
 GLOSSARY = "glossary.md"
 NO_LESSON = (GLOSSARY, "README.md")
 
@@ -100,7 +101,7 @@ class School:
 def teachers_folder() -> Path:
     """Where a teacher's own lessons lie: ``$DOJO_LESSONS``, else ``lessons`` in the data directory."""
     named = os.environ.get("DOJO_LESSONS")
-    return Path(named).expanduser() if named else data_directory() / "lessons"
+    return Path(named).expanduser() if named else data_home() / "lessons"
 
 
 def glossary_for(folder: Path) -> Glossary:

@@ -13,19 +13,20 @@ import platform
 import secrets
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from dojo_core.bench.summary import summary
 from dojo_core.bounded_json import read_object
 from dojo_core.files import write_text
+from dojo_core.launch import module_command
 from dojo_core.measure.machine import this_machine
+from dojo_core.system import end_group
+from dojo_core.version import version
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class Comparisons:
     def __init__(self, folder: Path, command: Sequence[str] | None = None) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self._command = list(command or [sys.executable, "-m", "dojo_core.bench.job"])
+        self._command = list(command or module_command("dojo_core.bench.job"))
         self._known: dict[str, Comparison] = {}
         self._lock = threading.Lock()
         self._turn = threading.Lock()  # who holds it is being measured
@@ -141,7 +142,7 @@ class Comparisons:
             again, found.stopping = bool(found.stopping), time.time()
             if found.process is not None and found.process.poll() is None:
                 sent = signal.SIGKILL if again else signal.SIGTERM
-                os.killpg(found.process.pid, sent)
+                end_group(found.process.pid, sent)
 
     def close(self) -> None:
         """End what runs."""
@@ -263,7 +264,7 @@ def _document(made: Comparison, event: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "versions": {"dojo": version("dojo"), "python": platform.python_version()},
+        "versions": {"dojo": version(), "python": platform.python_version()},
         "reports": [event["report"]],
         "skipped": [],
         "summary": summary([event["report"]]),

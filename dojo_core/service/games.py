@@ -92,7 +92,7 @@ class Games:
         found = []
         for file in self.line_files():
             try:
-                found.append((file.name, read_line(file.read_text(), file.stem)))
+                found.append((file.name, read_line(file.read_text(encoding="utf-8"), file.stem)))
             except (TextError, OSError):
                 log.exception("line %s cannot be read", file)
         return found
@@ -287,7 +287,7 @@ class Games:
         file = next((f for f in self.line_files() if f.name == name), None)
         if file is None:
             raise Refused("There is no such recorded line.")
-        return self._replayed(read_line(file.read_text(), file.stem))
+        return self._replayed(read_line(file.read_text(encoding="utf-8"), file.stem))
 
     def _replayed(self, line: RecordedLine) -> Game:
         if line.kernel is None:

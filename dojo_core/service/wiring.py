@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import logging.handlers
-import os
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +26,7 @@ from dojo_core.service.players import Table
 from dojo_core.service.queue import Outcome
 from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json, code_lines
+from dojo_core.system import yield_to_others
 from dojo_core.targets.assembly import assembly_of
 from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.cuda.measurer import gpu_measurer
@@ -232,9 +231,7 @@ def _yield_to_clocks() -> None:
 
     Linux keeps a niceness for each thread; the processes that it starts get the same.
     """
-    thread = threading.get_native_id()
-    if os.getpriority(os.PRIO_PROCESS, thread) < BESIDE_PRIORITY:
-        os.setpriority(os.PRIO_PROCESS, thread, BESIDE_PRIORITY)
+    yield_to_others(BESIDE_PRIORITY)
 
 
 def assemble(analysis: Analysis) -> Json:

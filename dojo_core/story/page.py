@@ -10,7 +10,7 @@ from dojo_core.program.tree import Program
 from dojo_core.story.steps import Group, Story
 from dojo_core.story.times import Times
 
-_MADE = "<!-- Made by `dojo story {name}` from lines/{name}.line: change that, not this page. -->"
+_MADE = "<!-- Made by `dojo story {name}` from dojo_core/lines/{name}.line: change that, not this page. -->"
 
 
 def page(told: Story, times: Times, picture: str) -> str:

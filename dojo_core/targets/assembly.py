@@ -10,6 +10,7 @@ from dojo_core.program.tree import Path, Program
 from dojo_core.targets.target import SIMULATED
 
 _LOCATION = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
+_CODE = (".text", "__TEXT,__text")  # sections of ELF's and of macOS' files
 _LABEL = re.compile(r"([.\w$]+):")
 
 
@@ -38,7 +39,7 @@ def linked(text: str, nodes: Sequence[Path | None], before: int, comment: str) -
     for row in text.splitlines():
         words = row.split()
         if words and words[0] in (".text", ".section", ".data", ".bss"):
-            in_text = words[0] == ".text" or (words[0] == ".section" and words[1].startswith(".text"))
+            in_text = words[0] == ".text" or (words[0] == ".section" and words[1].startswith(_CODE))
         location = _LOCATION.match(row)
         if location:
             number = int(location[2]) - 1 - before

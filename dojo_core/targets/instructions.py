@@ -16,8 +16,9 @@ class Instruction:
 
     ``text`` is what it computes, with ``LANES`` for their number: a nest of scopes, the outermost one over
     the lanes, around one operation. ``needs`` has, per number of lanes, the processor's features as Linux
-    names them, widest first. ``builtin`` is the compiler's name of it, whose arguments are the operation's
-    target and its operands in the order of ``text``, each a vector of ``word``: what one lane takes.
+    names them, widest first. ``builtin`` is gcc's name of it, ``clang`` the other compiler's; its arguments
+    are the operation's target and its operands in the order of ``text``, each a vector of ``word``: what one
+    lane takes.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Instruction:
     needs: Mapping[int, frozenset[str]]
     word: str
     builtin: Mapping[int, str]
+    clang: Mapping[int, str]
     source: str
 
     def program_text(self, lanes: int) -> str:
@@ -53,6 +55,7 @@ LANES 4 c[{0}] += a[{0},{1}]*b[{0},{1}]
         },
         word="i32",
         builtin={n: f"__builtin_ia32_vpdpbusd_v{n}si" for n in (16, 8, 4)},
+        clang={n: f"__builtin_ia32_vpdpbusd{32 * n}" for n in (16, 8, 4)},
         source="Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, VPDPBUSD",
     ),
 )

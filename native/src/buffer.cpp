@@ -44,7 +44,9 @@ Buffer::Buffer(std::string name, std::size_t bytes, int stagger) : name_(std::mo
     munmap(mapping_, mapped_);
     throw std::bad_alloc();
   }
+#ifdef MADV_HUGEPAGE
   madvise(body_, body, MADV_HUGEPAGE);  // advice: a kernel without huge pages may refuse it
+#endif
   std::memset(body_, kCanary, body);    // touches every page
   std::memset(data_, 0, bytes_);
   watch(this, name_.c_str(), mapping_, mapping_ + mapped_, data_, data_ + bytes_);

@@ -29,7 +29,8 @@ class Bar {
     this.machine = element("span", { class: "fact machine" });
     this.queue = element("span", { class: "fact queue", role: "status" });
     this.share = element("button", { type: "button", text: "Share", onclick: () => this.ask() });
-    this.root = element("div", { class: "dojo-bar" }, element("span", { class: "brand", text: "The Dojo" }),
+    this.version = element("span", { class: "version" });
+    this.root = element("div", { class: "dojo-bar" }, element("span", { class: "brand", text: "The Dojo" }, this.version),
       this.nav, element("span", { class: "spring" }), this.game, this.machine, this.queue, this.share);
     parent.append(this.root);
     this.links = new Map();
@@ -59,9 +60,10 @@ class Bar {
       if (page.name === data.current) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
+    say(this.version, data.version);
     say(this.game, data.game);
     say(this.machine, data.machine);
-    this.machine.title = data.machine;
+    this.machine.title = [data.machine, data.advice].filter(Boolean).join("\n");
     say(this.queue, data.queue);
     this.share.disabled = !data.game_id;
     this.share.title = data.game_id ? "A link and a file of this game" : "Open a game first: then there is something to share";

@@ -20,6 +20,7 @@ from dojo_core.export.choice import of_game
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.measure.measurement import seconds_text
+from dojo_core.package_data import data_path
 from dojo_core.service import Refused
 from pages import shell
 from pages.shared import the_player, the_service
@@ -29,7 +30,7 @@ from pages.watch.hand import sit
 STATIONS = ("The naive program", "Ten moves by hand", "An agent finishes", "Beside PyTorch", "In a model")
 KERNEL = "softmax"
 AGENTS_GAME = RECORDINGS / "softmax-agent.game"
-EXAMPLE = RECORDINGS.parent / "examples" / "softmax_in_a_model.py"
+EXAMPLE = data_path("agents", "examples", "softmax_in_a_model.py")
 
 
 def page() -> None:
@@ -125,7 +126,7 @@ def _agent() -> None:
 @cache
 def _compared() -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = json.loads((RECORDINGS / "softmax-pytorch.json").read_text())
+        found: dict[str, Any] = json.loads((RECORDINGS / "softmax-pytorch.json").read_text(encoding="utf-8"))
         return found
     except (OSError, ValueError):
         return None

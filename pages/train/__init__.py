@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from agents.jobs.trainings import missing
+from dojo_core.extras import absent, sentence
 from pages import shell
 from pages.train import begin, follow
 
@@ -20,11 +20,7 @@ def page() -> None:
             "PerfLLM learns to play: a language model reads the program, and a network says how fast each "
             "move can make it in the end.",
         )
-        absent = missing()
-        if absent:
-            st.warning(
-                f"Training needs {' and '.join(absent)}, which {'is' if len(absent) == 1 else 'are'} not "
-                "installed here. Beside the app: `make setup` installs all that the Dojo uses, or "
-                f"`.venv/bin/pip install {' '.join(absent)}` these alone. Then start the app again."
-            )
-        begin.page(ready=not absent)
+        names = absent("learn")
+        if names:
+            st.warning(f"{sentence('learn', 'Training', names)}. Then start the app again.")
+        begin.page(ready=not names)

@@ -63,7 +63,7 @@ class Server:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while time.monotonic() < end:
             try:
                 with urllib.request.urlopen(f"{self.url}/_stcore/health", timeout=2):
@@ -142,7 +142,7 @@ def chromium(driver: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         args=ARGUMENTS,
         viewport={"width": 1280, "height": 800},
     )
-    profile.set_default_timeout(60_000)  # the machine may be busy: only a page that hangs takes so long
+    profile.set_default_timeout(200_000)  # the machine may be busy: only a page that hangs takes so long
     yield profile
     profile.close()
 
@@ -152,7 +152,7 @@ def stranger(driver: Any) -> Iterator[Any]:
     """A tab of another browser."""
     browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
     profile = browser.new_context(viewport={"width": 1280, "height": 800})
-    profile.set_default_timeout(60_000)
+    profile.set_default_timeout(200_000)
     yield profile.new_page()
     browser.close()
 

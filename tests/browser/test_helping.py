@@ -25,7 +25,7 @@ def test_a_newcomer_plays_a_first_improving_move_by_pressing_what_is_offered(pag
     page.click("text=Play this")
     page.wait_for_selector(".drawer >> text=Your first move.")
     # it is offered as soon as something is surely faster, which takes more rounds on a busy machine
-    page.click(".drawer .found button", timeout=120_000)
+    page.click(".drawer .found button", timeout=400_000)
     page.click(".drawer button.primary")
     wait_for_entries(page, 2)
     page.wait_for_selector(".chip")

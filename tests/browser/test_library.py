@@ -124,7 +124,7 @@ def test_programs_are_compared_and_taken_along(tab: Any, server: Any) -> None:
     tab.get_by_role("spinbutton", name="Rounds").fill("3")
     tab.get_by_role("spinbutton", name="Rounds").press("Enter")
     tab.get_by_role("button", name="Measure").click()
-    tab.wait_for_selector("text=Samples", timeout=120_000)
+    tab.wait_for_selector("text=Samples", timeout=400_000)
     kept = list((server.home / "comparisons").glob("*.json"))
     document = json.loads(kept[0].read_text())
     rows = {e["entry"]: e for e in document["reports"][0]["entries"]}

@@ -148,7 +148,7 @@ def test_the_secrets_are_not_served(guarded: Server) -> None:
         "/../.streamlit/secrets.toml",
     ):
         try:
-            with urllib.request.urlopen(guarded.url + path, timeout=20) as answer:
+            with urllib.request.urlopen(guarded.url + path, timeout=200) as answer:
                 assert b"cookie_secret" not in answer.read()
         except OSError:
             continue  # refused

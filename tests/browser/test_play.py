@@ -11,8 +11,6 @@ from tests.browser.playing import BOARD, apply, entries, here, open_softmax, row
 
 OWN_SERVER = True  # it is killed
 
-LINES = Path(__file__).resolve().parents[2] / "lines"
-
 
 def test_select_filter_play_take_back_branch_and_reload(page: Any) -> None:
     open_softmax(page)
@@ -61,12 +59,12 @@ def test_select_filter_play_take_back_branch_and_reload(page: Any) -> None:
 def test_measured_times_fill_the_table_and_rows_stay_in_place(page: Any) -> None:
     open_softmax(page, "96x64")
     page.select_option("select[aria-label='Order of the moves']", "gain")
-    page.wait_for_selector(".row[data-state=known]", timeout=60_000)
+    page.wait_for_selector(".row[data-state=known]", timeout=400_000)
     before = rows(page)
     page.locator(".moves").evaluate("list => { list.scrollTop = 120; }")
     page.wait_for_function(
         f"() => {BOARD}.querySelectorAll('.row[data-state=known]').length > 12",
-        timeout=60_000,
+        timeout=400_000,
     )
     assert rows(page) == before
     assert page.locator(".moves").evaluate("list => list.scrollTop") == 120

@@ -115,7 +115,7 @@ def test_a_selected_line_is_in_view_in_the_assembly(page: Any) -> None:
     open_softmax(page)
     page.click(".line.op .instruction >> nth=6")
     page.click("[data-tab=asm]")
-    page.wait_for_selector(".code .line.selected", timeout=60_000)
+    page.wait_for_selector(".code .line.selected", timeout=400_000)
     page.wait_for_timeout(300)
     seen = page.locator(".pane.code").evaluate(
         """pane => { const b = pane.querySelector('.scroll').getBoundingClientRect();

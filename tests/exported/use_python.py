@@ -68,7 +68,7 @@ refused(ValueError, "pair has 2 outputs, and out has 1", lambda: kept.pair(x[:6,
 
 # a process that forked after a call calls again, and gets the same
 with multiprocessing.get_context("fork").Pool(2) as pool:
-    for result in pool.map_async(kept.softmax, [x, x, x]).get(timeout=60):
+    for result in pool.map_async(kept.softmax, [x, x, x]).get(timeout=300):
         np.testing.assert_array_equal(result, out)
 np.testing.assert_array_equal(kept.softmax(x), out)
 
@@ -116,7 +116,7 @@ print(best, "of", len(tried), "levels")
 
 # the workers of a DataLoader are forked after a call
 rows = torch.utils.data.DataLoader(
-    [tensor] * 3, batch_size=None, num_workers=2, timeout=60,
+    [tensor] * 3, batch_size=None, num_workers=2, timeout=300,
     multiprocessing_context="fork", collate_fn=torch_ops.softmax,
 )  # fmt: skip
 for result in rows:

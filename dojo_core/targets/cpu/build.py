@@ -12,7 +12,6 @@ import os
 import re
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from pathlib import Path
 
 from dojo_core.files import write_text
 from dojo_core.measure import leash, sealed
+from dojo_core.measure.compiler import the_compiler
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import (
     BATCH_KERNELS,
@@ -36,10 +36,12 @@ from dojo_core.measure.limits import (
     COMPILE_SECONDS,
     MESSAGE_CHARACTERS,
 )
-from dojo_core.measure.machine import compiler, compiler_flags, this_machine
+from dojo_core.measure.machine import this_machine
 from dojo_core.measure.places import cache_directory
+from dojo_core.system import end_group, is_x86
 from dojo_core.targets.assembly import Assembly, linked
 from dojo_core.targets.cpu.code import Code
+from dojo_core.targets.instructions import INSTRUCTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,7 @@ def _compile(
     if cancelled is not None and cancelled():
         return {key: CompileError(_CANCELLED, key, False) for key in keys}
     with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as folder:
-        source = "\n".join([preamble, *(_renamed(codes[key], _symbol(key)) for key in keys), ""])
+        source = _file(preamble, [_renamed(codes[key], _symbol(key)) for key in keys])
         error = compile_source(source, ["-fPIC", "-shared", "-w"], Path(folder), "batch.so", timeout)
         if error is None:
             # One file, one name per kernel: a hard link takes no space, and the names age one by one.
@@ -210,13 +212,29 @@ def _compile(
     return first | _compile(keys[half:], codes, preamble, objects, timeout, cancelled)
 
 
+# gcc fuses a product and a sum by itself, and not in a function with an attribute; clang where these stand.
+_FUSED, _UNFUSED = "#pragma clang fp contract(fast)\n", "#pragma clang fp contract(off)\n"
+
+
+def _file(preamble: str, kernels: Sequence[str]) -> str:
+    """Kernels as a file of C for this compiler."""
+    from dojo_core.targets.cpu.codegen import STRICT
+
+    if the_compiler().clang:
+        named = [(i.builtin[n], i.clang[n]) for i in INSTRUCTIONS.values() for n in i.builtin]
+        preamble = "".join(f"#define {gcc} {clang}\n" for gcc, clang in named) + _FUSED + preamble
+        kernels = [f"{_UNFUSED}{k}\n{_FUSED}" if k.startswith(STRICT) else k for k in kernels]
+    return "\n".join([preamble, *kernels, ""])
+
+
 def compile_source(
     source: str, options: list[str], folder: Path, output: str, timeout: float
 ) -> CompileError | None:
     """Compile ``source``, C unless the options say otherwise, to ``folder/output``. What the compiler said
     where that fails."""
     write_text(folder / "kernels.c", source)
-    command = [compiler(), "-std=gnu11", *compiler_flags(), *options, "kernels.c", "-o", output]
+    compiler = the_compiler()
+    command = [compiler.path, "-std=gnu11", *compiler.flags, *options, "kernels.c", "-o", output]
     status, text = run_leashed(command, folder, timeout)
     if status == 0:
         return None
@@ -235,36 +253,40 @@ def run_leashed(
             [sys.executable, "-I", "-S", leash.__file__, *limits, *command],
             cwd=folder,
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=messages,
-            env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(folder)},
+            env={**_compilers_environment(), "LC_ALL": "C", "TMPDIR": str(folder)},
             start_new_session=True,
         )
+        assert process.stdin is not None and process.stdout is not None
         try:
-            if not _ends_within(process.pid, timeout):
+            if not _closes_within(process.stdout.fileno(), timeout):
                 return None, f"The compiler took more than {timeout:g} s and was stopped."
             status = process.wait()
         finally:
             if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)
+                end_group(process.pid)
                 process.wait()
-            assert process.stdin is not None
             process.stdin.close()
+            process.stdout.close()
     text = (folder / "messages").read_text(errors="replace")[:characters]
     return status, text or (
         "" if status == 0 else f"The compiler ended with status {status} and said nothing."
     )
 
 
-def _ends_within(pid: int, seconds: float) -> bool:
-    """Wait for a child to end. ``Popen.wait(timeout)`` looks every 50 ms: a third of a compilation."""
-    descriptor = os.pidfd_open(pid)
-    try:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        return bool(poll.poll(1000 * seconds))
-    finally:
-        os.close(descriptor)
+def _compilers_environment() -> dict[str, str]:
+    """What compilers find their own files by: those loaded as a module, or on macOS, not by PATH alone."""
+    names = ("LD_LIBRARY_PATH", "DEVELOPER_DIR", "SDKROOT")
+    return {"PATH": os.defpath} | {n: os.environ[n] for n in ("PATH", *names) if n in os.environ}
+
+
+def _closes_within(descriptor: int, seconds: float) -> bool:
+    """Wait for a child to end, which closes its output. ``Popen.wait(timeout)`` looks every 50 ms: a third of
+    a compilation."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(1000 * seconds))
 
 
 def _prune(objects: Path) -> None:
@@ -301,13 +323,15 @@ def assembly(code: Code, *, preamble: str | None = None, timeout: float = COMPIL
     Raises ValueError with a sentence that holds the compiler's message.
     """
     prelude = _preamble() if preamble is None else preamble
-    first = prelude.count("\n") + 1  # lines before the kernel's own
-    syntax = ["-masm=intel"] if "x86" in os.uname().machine else []
+    source = _file(prelude, [code.text])
+    first = source[: source.index(code.text)].count("\n")  # lines before the kernel's own
+    syntax = ["-masm=intel"] if is_x86() else []
     options = ["-S", "-g1", *syntax, "-fno-asynchronous-unwind-tables", "-w"]
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="assembly-") as folder, compiling():
-        error = compile_source(f"{prelude}\n{code.text}\n", options, Path(folder), "out.s", timeout)
+        error = compile_source(source, options, Path(folder), "out.s", timeout)
         if error is not None:
             raise ValueError(f"The generated C does not compile: {error.message}")
-        text = (Path(folder) / "out.s").read_text()
+        listing = (Path(folder) / "out.s").read_text(encoding="utf-8")
 
-    return linked(text, code.nodes, first, "#")
+    comment = "#" if is_x86() else ";" if sys.platform == "darwin" else "//"
+    return linked(listing, code.nodes, first, comment)

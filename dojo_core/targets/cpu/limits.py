@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 from dojo_core.program.dtypes import arithmetic
 from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.system import cache_bytes, cores, features, is_x86
 from dojo_core.targets.instructions import available
 from dojo_core.targets.target import Target
 
@@ -34,20 +33,6 @@ LOCATIONS = ("heap", "stack", "register")
 VECTOR_DTYPES = ("f64", "f32", "i64", "i32", "i16", "i8", "u8", "f16", "bf16")
 
 
-@cache
-def features() -> frozenset[str]:
-    """Feature names of the processor as the kernel states them; empty where it states none."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return frozenset()
-    for line in text.splitlines():
-        name, _, values = line.partition(":")
-        if name.strip() in ("flags", "Features"):
-            return frozenset(values.split())
-    return frozenset()
-
-
 # A virtual machine of few cores is told the last-level cache of a whole socket, which others share: no more
 # of it counts as one's own than a core has that shares its cache with few.
 SHARED_BYTES_OF_A_CORE = 16 << 20
@@ -66,25 +51,10 @@ def vector_widths(known: frozenset[str]) -> dict[str, tuple[int, ...]]:
     return {d: tuple(b // DTYPE_BYTES[arithmetic(d)] for b in vector_bytes(known)) for d in VECTOR_DTYPES}
 
 
-def cache_bytes(level: int) -> int:
-    """The size of a data cache of the first core; 0 where the system does not state it."""
-    for index in range(8):
-        folder = Path(f"/sys/devices/system/cpu/cpu0/cache/index{index}")
-        try:
-            found = [(folder / name).read_text().strip() for name in ("level", "type", "size")]
-        except OSError:
-            continue
-        if found[0] == str(level) and found[1] in ("Data", "Unified"):
-            digits = found[2].rstrip("KMG")
-            scale = {"K": 2**10, "M": 2**20, "G": 2**30}.get(found[2][-1:], 1)
-            return int(digits) * scale if digits.isdigit() else 0
-    return 0
-
-
 @cache
 def cpu() -> Target:
     """The CPU target on this machine."""
-    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = len(cores())
     return Target(
         name="cpu",
         title=f"CPU ({platform.machine()})",
@@ -95,7 +65,7 @@ def cpu() -> Target:
         register_cells=REGISTER_CELLS,
         unrolled_ops=UNROLLED_OPS,
         threads=threads,
-        vector_registers=16 if features() and "avx512f" not in features() else 32,
+        vector_registers=16 if is_x86() and "avx512f" not in features() else 32,
         first_cache_bytes=cache_bytes(1) or 32 << 10,
         cache_bytes=cache_bytes(2) or 1 << 20,
         shared_cache_bytes=min(cache_bytes(3), threads * SHARED_BYTES_OF_A_CORE) or cache_bytes(2) or 8 << 20,

@@ -17,6 +17,7 @@ from functools import cache
 from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.program.unification import meaning
+from dojo_core.system import features
 from dojo_core.targets.cpu.conversions import (
     float_bounds,
     half_vectors,
@@ -25,7 +26,7 @@ from dojo_core.targets.cpu.conversions import (
     unsigned,
     wide_integers,
 )
-from dojo_core.targets.cpu.limits import VECTOR_DTYPES, features, vector_bytes
+from dojo_core.targets.cpu.limits import VECTOR_DTYPES, vector_bytes
 from dojo_core.targets.instructions import INSTRUCTIONS, available
 
 ERROR_BOUNDS: dict[str, float] = {

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from dojo_core.bounded_json import read_object
+from dojo_core.extras import install_line
 from dojo_core.files import write_text
 from dojo_core.measure import sealed
 from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
@@ -33,12 +34,10 @@ REPORTS = "2"  # of kept reports: another number where the same compiler's words
 LOG_CHARACTERS = 1_000_000  # ptxas tells some lines of every kernel
 
 HOW_TO_GET = (
-    "No CUDA compiler is here. Install NVRTC: pip install -r requirements-gpu.txt "
-    "(or the CUDA toolkit, for nvcc)."
+    f"No CUDA compiler is here. Install NVRTC: {install_line('gpu')} (or the CUDA toolkit, for nvcc)."
 )
 HOW_TO_DISASSEMBLE = (
-    "The disassembler for NVIDIA's machine code is missing: pip install -r requirements-gpu.txt "
-    "(or the CUDA toolkit)."
+    f"The disassembler for NVIDIA's machine code is missing: {install_line('gpu')} (or the CUDA toolkit)."
 )
 
 

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import secrets
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from typing import Any
 
+from dojo_core.launch import module_command
 from dojo_core.measure.alone import measured_alone
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.limits import PREPARE_SECONDS, USUAL_SEED
@@ -28,7 +28,7 @@ from dojo_core.measure.places import cache_directory
 from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
 from dojo_core.measure.records import Record, Records, Sample
 from dojo_core.measure.sealed import DAMAGED, Damaged
-from dojo_core.moves.worst import worst_inputs
+from dojo_core.moves.worst import input_sets
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import codegen as cpu
 from dojo_core.targets.cpu.build import CompileError, build
@@ -39,7 +39,7 @@ from dojo_core.targets.gpu.code import GpuCode
 from dojo_core.targets.gpu.codegen import generate
 
 RUN_SECONDS = 60.0  # one request: verification, with all elements compared on the host, and all samples
-WORKER = (sys.executable, "-m", "dojo_core.targets.cuda.worker")
+WORKER = tuple(module_command("dojo_core.targets.cuda.worker"))
 
 
 class NoGpu(Exception):
@@ -365,7 +365,7 @@ class GpuMeasurer:
         if isinstance(built, CompileError):
             return f"It does not compile: {built.message}"
         worker.prepared = None
-        worst = worst_inputs(workload.start, workload.policy)
+        sets = input_sets(workload.start, workload.policy)
         answer = self._ask(
             {
                 "do": "prepare",
@@ -379,10 +379,10 @@ class GpuMeasurer:
                 "symbol": built.symbol,
                 "workspace": code.workspace_bytes,
                 "seed": key[-1],
-                "worst": worst,
+                "sets": [asdict(each) for each in sets],
                 "cache": str(cache_directory()),
             },
-            PREPARE_SECONDS * (1 + bool(worst)),
+            PREPARE_SECONDS * len(sets),
         )
         if answer["status"] != "ok":
             return str(answer["message"])

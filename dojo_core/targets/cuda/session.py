@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from dojo_core.measure import sealed
-from dojo_core.measure.judgement import Judgement, judgements
-from dojo_core.measure.pool import EPSILON, STORED, Array, Doubles, columns, to_double
+from dojo_core.measure.input_sets import InputSet
+from dojo_core.measure.judgement import Judgement, judgements, numbers, row_errors
+from dojo_core.measure.pool import STORED, Array, columns
 from dojo_core.program.text import parse
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.code import Parameter
@@ -33,19 +34,6 @@ WARM_RUNS = 3  # clocks and caches settle
 MEASURE_SECONDS = 1.0  # a slow candidate gets fewer samples, but three
 LEAST_SAMPLES = 3
 GUARD, GUARDED = 256, 0xA5  # bytes on both sides of an array, and what they hold: a write there is noticed
-
-
-def row_errors(got: Doubles, reference: Doubles, width: int) -> tuple[Doubles, Doubles]:
-    """(largest error, largest finite magnitude) of each row of ``width``; infinity where infinities and NaN
-    disagree."""
-    have, want = got.reshape(-1, width), reference.reshape(-1, width)
-    finite = np.isfinite(want)
-    with np.errstate(all="ignore"):
-        off = np.abs(have - want)
-    off = np.where(np.isfinite(off), off, np.inf)
-    same = (have == want) | (np.isnan(have) & np.isnan(want))
-    off = np.where(finite, off, np.where(same, 0.0, np.inf))
-    return off.max(axis=1, initial=0.0), np.where(finite, np.abs(want), 0.0).max(axis=1, initial=0.0)
 
 
 class Session:
@@ -93,7 +81,9 @@ class Session:
         parameters = tuple(
             Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["role"]) for p in request["parameters"]
         )
-        self._judgements = judgements(request, parameters)
+        sets = [InputSet.read(each) for each in request["sets"]]
+        cache = Path(request["cache"])
+        self._judgements = judgements(request["start"], parameters, request["seed"], sets, cache)
         for judgement in self._judgements:
             host: dict[str, Array] = {}
             for p in parameters:
@@ -104,7 +94,7 @@ class Session:
             _run_on_host(request["library"], request["symbol"], parameters, host, request["workspace"])
             for p in (p for p in parameters if p.role == "out"):
                 reference = judgement.pool.references[p.name]
-                own, scale = row_errors(_numbers(host[p.name], p.dtype), reference, columns(p.shape))
+                own, scale = row_errors(numbers(host[p.name], p.dtype), reference, columns(p.shape))
                 try:
                     judgement.allow(p, own, scale, request["policy"])
                 except ValueError as error:
@@ -214,7 +204,7 @@ class Session:
         for p in outputs:
             stored = np.empty(p.shape, STORED[p.dtype])
             self._device.download(stored.ctypes.data, self._pointers[p.name], stored.nbytes)
-            found, error = self._compared(p, stored, bound, judgement)
+            found, error = judgement.compared(p, stored, bound)
             largest = max(largest, error)
             if found is not None:
                 return found, largest
@@ -240,37 +230,6 @@ class Session:
             if found.tobytes() != given.tobytes():
                 return _out_of_bounds(f"It writes into the input {name}.")
         return None
-
-    def _compared(
-        self, p: Parameter, stored: Array, bound: float, judgement: Judgement
-    ) -> tuple[Answer | None, float]:
-        base, scale = judgement.tolerance[p.name]
-        allowed = (base if bound == 0.0 else base + bound * scale)[:, None]
-        width = columns(p.shape)
-        got = _numbers(stored, p.dtype).reshape(-1, width)
-        want = judgement.pool.references[p.name].reshape(-1, width)
-        with np.errstate(all="ignore"):
-            off = np.abs(got - want)
-            right = (off <= allowed) | (got == want) | (np.isnan(got) & np.isnan(want)) | np.isinf(allowed)
-            share = np.where(np.isfinite(off) & np.isfinite(allowed) & (allowed > 0), off / allowed, 0.0)
-        error = float(np.where(right, share, 0.0).max(initial=0.0))
-        if right.all():
-            return None, error
-        wrong = ~right
-        poison = (stored.reshape(-1, width).view(np.uint8).reshape(*wrong.shape, -1) == 0xFF).all(axis=-1)
-        unwritten = wrong & poison
-        status = "unwritten" if unwritten.any() else "wrong_result"
-        first = int(np.flatnonzero(unwritten if unwritten.any() else wrong)[0])
-        place = f"{p.name}[{','.join(map(str, np.unravel_index(first, p.shape or (1,))))}]"
-        if status == "unwritten":
-            told = f"{int(unwritten.sum())} of {got.size} elements of {p.name} are never written, "
-            told += f"among them {place}."
-        else:
-            told = (
-                f"{int(wrong.sum())} of {got.size} elements of {p.name} are wrong: {place} "
-                f"is {got.reshape(-1)[first]:.9g} and should be {want.reshape(-1)[first]:.9g}."
-            )
-        return {"status": status, "message": told}, error
 
     # ------------------------------------------------------------------ time
 
@@ -333,10 +292,6 @@ def _out_of_bounds(message: str) -> Answer:
 
 def _bytes(p: Parameter) -> int:
     return math.prod(p.shape) * DTYPE_BYTES[p.dtype]
-
-
-def _numbers(stored: Array, dtype: str) -> Doubles:
-    return np.asarray(to_double(stored, dtype) if dtype in EPSILON else stored, np.float64)
 
 
 def _contents(image: str) -> bytes:

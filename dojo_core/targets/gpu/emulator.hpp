@@ -5,6 +5,10 @@
 // that what only a barrier makes right goes wrong without it; blocks run one after the other. Shared memory
 // holds NaN at the start of each block. A barrier or shuffle that not all of its threads reach is a fault.
 // It sees neither races of += nor races between blocks: those are the analysis' to refuse.
+#ifdef __APPLE__
+#define _XOPEN_SOURCE 700  // or its ucontext.h refuses
+#define _DARWIN_C_SOURCE
+#endif
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +24,11 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(n)
 #define __align__(n) __attribute__((aligned(n)))
+#ifdef __APPLE__
+#define __shared__ static __attribute__((section("__DATA,dojo_shared")))
+#else
 #define __shared__ static __attribute__((section("dojo_shared")))
+#endif
 #define __stcs(place, value) dojo::stream(place, value, __LINE__)
 #define __syncthreads() dojo::wait(dojo::BLOCK, __LINE__)
 #define __syncwarp() dojo::wait(dojo::WARP, __LINE__)
@@ -41,8 +49,13 @@ static inline double rsqrt(double x) { return 1 / sqrt(x); }
 extern "C" {
 __attribute__((visibility("default"))) char dojo_fault[256];  // empty: none
 __attribute__((visibility("default"))) int dojo_order = -1;   // 0 ascending, 1 descending, 2 random, -1 by turns
+#ifdef __APPLE__  // whose linker knows a section's ends by these names
+extern char __start_dojo_shared[] __asm("section$start$__DATA$dojo_shared");
+extern char __stop_dojo_shared[] __asm("section$end$__DATA$dojo_shared");
+#else
 extern char __start_dojo_shared[] __attribute__((weak, visibility("hidden")));
 extern char __stop_dojo_shared[] __attribute__((weak, visibility("hidden")));
+#endif
 }
 
 namespace dojo {

@@ -22,7 +22,7 @@ from dojo_core.targets.gpu.code import GpuCode, HostLoop, Step
 @cache
 def header() -> str:
     """The words of CUDA and HIP that generated text uses, on the CPU."""
-    return Path(__file__).with_name("emulator.hpp").read_text()
+    return Path(__file__).with_name("emulator.hpp").read_text(encoding="utf-8")
 
 
 def source(code: GpuCode, text: str | None = None) -> str:

@@ -75,7 +75,7 @@ def _compiled(clang: str, code: GpuCode, architecture: str, timeout: float, more
         status, log = run_leashed(command, folder, timeout)
         if status:
             raise ValueError(f"{Path(clang).name}: {log[:MESSAGE_CHARACTERS]}")
-        return (folder / "kernels.s").read_text()
+        return (folder / "kernels.s").read_text(encoding="utf-8")
 
 
 def _report(code: GpuCode, symbol: str, text: str) -> KernelReport:

@@ -72,26 +72,28 @@ class _Pointer:
     scopes: Path
 
 
-def generate(program: Program) -> SnitchCode:
+def generate(program: Program, memory: int = MEMORY_BYTES) -> SnitchCode:
     """The assembler text of a program, and its words. A product and the sum that it goes to are always one
-    instruction, which each policy allows.
+    instruction, which each policy allows. ``memory``: bytes that its arrays may take.
 
     Raises NotGeneratable, with a sentence, for dtypes, functions and marks that Snitch has no code for, and
     where there are too few registers or the arrays do not fit the memory.
     """
-    first = _Generator(program, target(), ())
+    first = _Generator(program, target(), (), memory)
     code = first.code()
     if not first.out.numbers:
         return code
     # Which numbers it needs is known once it is written: again, with these in registers from the start.
-    return _Generator(program, target(), tuple(first.out.numbers)).code()
+    return _Generator(program, target(), tuple(first.out.numbers), memory).code()
 
 
 class _Generator:
     """``numbers``: constants, by their text and dtype, that go into registers before all else."""
 
-    def __init__(self, program: Program, limits: SnitchTarget, numbers: tuple[tuple[str, str], ...]) -> None:
-        self.program, self.limits, self.numbers = program, limits, numbers
+    def __init__(
+        self, program: Program, limits: SnitchTarget, numbers: tuple[tuple[str, str], ...], memory: int
+    ) -> None:
+        self.program, self.limits, self.numbers, self.memory = program, limits, numbers, memory
         self.dtypes = dtypes_of(program)
         self.out = Listing()
         self.images: dict[
@@ -160,9 +162,9 @@ class _Generator:
                 self.bases[buffer.name] = (workspace, self.workspace_bytes)
                 self.workspace_bytes += -(-buffer.bytes // _ALIGNMENT) * _ALIGNMENT
         total = self.workspace_bytes + sum(b.bytes for b in program.buffers if b.name in parameters)
-        if total > MEMORY_BYTES:
+        if total > self.memory:
             raise NotGeneratable(
-                f"Its arrays take {total:,} bytes; the memory of a Snitch cluster holds {MEMORY_BYTES:,}: "
+                f"Its arrays take {total:,} bytes; the memory of a Snitch cluster holds {self.memory:,}: "
                 "choose a smaller shape."
             )
         self.out.reserve({register for register, _ in self.bases.values()})

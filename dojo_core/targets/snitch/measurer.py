@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.limits import USUAL_SEED
 from dojo_core.measure.measurement import KEPT, Effort, Measurement, Origin, Workload
 from dojo_core.measure.records import Records, Sample
 from dojo_core.program.tree import Program
@@ -29,7 +30,7 @@ class SnitchMeasurer:
 
     def __init__(self) -> None:
         self.origin = origin_of_the_model()
-        self._known: dict[tuple[str, str], Measurement] = {}  # by program and start program
+        self._known: dict[tuple[str, str, str], Measurement] = {}  # by program, start program and policy
 
     def measure(
         self,
@@ -54,7 +55,7 @@ class SnitchMeasurer:
                 stopped = "Not measured: the request was cancelled."
                 found.append(Measurement(program.hash, "", "cancelled", stopped))
                 continue
-            key = program.hash, workload.start.hash
+            key = program.hash, workload.start.hash, workload.policy
             known = None if fresh else self._known.get(key) or self._recorded(workload, program, records)
             told = known or _measured(workload, program, effort)
             self._known[key] = told
@@ -81,8 +82,8 @@ def _measured(workload: Workload, program: Program, effort: Effort) -> Measureme
         key = _content_key(generate(program))
     except NotGeneratable as reason:
         return Measurement(program.hash, "", "refused", str(reason))
-    seeds = (secrets.randbits(32), secrets.randbits(32)) if effort is Effort.FINAL else (0, 1)
-    verdict = judge(program, workload.start, seeds)
+    seed = secrets.randbits(32) | 1 if effort is Effort.FINAL else USUAL_SEED
+    verdict = judge(program, workload.start, workload.policy, seed)
     if verdict.status != "ok" or verdict.run is None:
         return Measurement(program.hash, key, verdict.status, verdict.message)
     cycles = Sample(float(verdict.run.cycles), 0, 0)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from dojo_core.measure.pool import draw
-from dojo_core.program.interpret import interpret
+from dojo_core.measure.judgement import Judgement, judgements, row_errors
+from dojo_core.measure.limits import USUAL_SEED
+from dojo_core.measure.pool import Undefined, columns
+from dojo_core.moves.worst import input_sets
 from dojo_core.program.tree import Program
-from dojo_core.program.validity import settled
-from dojo_core.targets.cpu.code import NotGeneratable
+from dojo_core.targets.cpu.code import NotGeneratable, Parameter
 from dojo_core.targets.snitch.codegen import BYTES, generate
 from dojo_core.targets.snitch.listing import SnitchCode
 
 CODE, MEMORY = 0x1000, 0x10000000  # addresses of the code and of the cluster's memory
 GUARD = 64  # bytes between arrays that belong to nobody
 LIMIT = 50_000_000  # cycles: some seconds of the model
-TOLERANCE = {"f64": 1e-10, "f32": 1e-4}  # of the largest element of the reference
+TOLERANCE = {"f64": 1e-10, "f32": 1e-4}  # of a start program, of the largest element of the reference
+_START_LIMIT, _START_MEMORY = 10 * LIMIT, 2**26  # a start program is naive
 _POISON = 0xFF  # bytes of what is not written yet: NaN
 _STORED = {"f64": np.float64, "f32": np.float32}
 
@@ -56,9 +59,11 @@ class Verdict:
     run: Run | None = None
 
 
-def execute(code: SnitchCode, inputs: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], Run]:
-    """The outputs by buffer name and what the model says. Every array has guards around it; inputs are
-    read-only."""
+def execute(
+    code: SnitchCode, inputs: Mapping[str, np.ndarray], limit: int | None = None
+) -> tuple[dict[str, np.ndarray], Run]:
+    """The outputs by buffer name and what the model says, within ``limit`` cycles. Every array has guards
+    around it; inputs are read-only."""
     import dojo_snitch
 
     held: dict[str, np.ndarray] = {}  # the bytes of each array
@@ -75,7 +80,7 @@ def execute(code: SnitchCode, inputs: Mapping[str, np.ndarray]) -> tuple[dict[st
         arguments.append(at)
         memory.append((name, at, array.data, writable.get(name, True)))
         at += -(-array.nbytes // 64) * 64 + GUARD
-    found = dojo_snitch.run(words.tolist(), CODE, memory, (arguments + [0] * 8)[:8], LIMIT)
+    found = dojo_snitch.run(words.tolist(), CODE, memory, (arguments + [0] * 8)[:8], limit or LIMIT)
     run = Run(**{k: found[k] for k in Run.__slots__})  # type: ignore[literal-required]
     outputs = {
         p.name: held[p.name].view(_STORED[p.dtype]).reshape(p.shape)
@@ -85,33 +90,86 @@ def execute(code: SnitchCode, inputs: Mapping[str, np.ndarray]) -> tuple[dict[st
     return outputs, run
 
 
-def judge(program: Program, reference: Program | None = None, seeds: tuple[int, ...] = (0, 1)) -> Verdict:
-    """Run a program on random inputs, and compare with what ``reference`` (default: itself) means in float64.
+def judge(
+    program: Program, start: Program | None = None, policy: str = "reassoc", seed: int = USUAL_SEED
+) -> Verdict:
+    """Run a program on each set of inputs of its start (default: itself), and compare as programs are
+    everywhere: with what the start means in float64, by what the start itself is off by on the model.
 
     Inputs hold no NaN: of a NaN and a number fmax and fmin give the number (RISC-V, volume I, 11.6).
     """
-    fault = settled(reference or program)
-    if fault is not None:
-        return Verdict("refused", fault)
+    start = start or program
     try:
         code = generate(program)
-        run = None
-        for seed in seeds:
-            rng = np.random.default_rng(seed)
-            inputs = {
-                p.name: np.asarray(draw(p.dtype, p.shape, rng, program.domain_of(p.name)))
-                for p in code.parameters
-                if p.role == "in"  # an input's buffer holds it alone, and has its name
-            }
-            outputs, run = execute(code, inputs)
-            if run.fault:
-                return Verdict(_kind(run.fault), run.fault, run)
-            told = _disagreement(code, program, outputs, reference or program, inputs)
-            if told is not None:
-                return Verdict(*told, run)
+        prepared = _prepared(start, policy, seed)
     except NotGeneratable as reason:
         return Verdict("refused", str(reason))
+    if isinstance(prepared, Verdict):
+        told = f"The start program cannot be judged. {prepared.message}"
+        return prepared if program.hash == start.hash else Verdict("refused", told)
+    run = None
+    for judgement in reversed(prepared.judgements):
+        outputs, run = execute(code, prepared.inputs(judgement, code))
+        if run.fault:
+            return Verdict(_kind(run.fault), run.fault, run)
+        for p, array in prepared.outputs(outputs):
+            fault, _ = judgement.compared(p, array, 0.0)
+            if fault is not None:
+                fault = judgement.told(fault)
+                return Verdict(fault["status"], fault["message"], run)
     return Verdict("ok", "", run)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A start program's interface, and the sets of inputs with what results may be off by."""
+
+    parameters: tuple[Parameter, ...]
+    judgements: Sequence[Judgement]
+
+    def inputs(self, judgement: Judgement, code: SnitchCode) -> dict[str, np.ndarray]:
+        """By the names that a program has for them: moves may have renamed buffers."""
+        pairs = zip(self.parameters, code.parameters, strict=True)
+        return {ours.name: judgement.pool.inputs[p.name] for p, ours in pairs if p.role == "in"}
+
+    def outputs(self, found: Mapping[str, np.ndarray]) -> list[tuple[Parameter, np.ndarray]]:
+        """What a program computed, in the shapes of the start: moves may have split or merged dimensions; no
+        byte moves."""
+        outputs = [p for p in self.parameters if p.role == "out"]
+        return [(p, array.reshape(p.shape)) for p, array in zip(outputs, found.values(), strict=True)]
+
+
+@lru_cache(maxsize=16)
+def _prepared(start: Program, policy: str, seed: int) -> _Prepared | Verdict:
+    """A start program run on its inputs: what it is off by sets the tolerances. Its arrays may take more than
+    the memory holds, as a move may do without some of them. Raises NotGeneratable."""
+    code = generate(start, _START_MEMORY)
+    sets = input_sets(start, policy, tame=True)
+    try:
+        prepared = _Prepared(code.parameters, judgements(start.text, code.parameters, seed, sets, None))
+    except Undefined as reason:
+        return Verdict("refused", str(reason))
+    for judgement in prepared.judgements:
+        outputs, run = execute(code, prepared.inputs(judgement, code), _START_LIMIT)
+        if run.fault:
+            return Verdict(_kind(run.fault), run.fault, run)
+        for p, array in prepared.outputs(outputs):
+            wanted = judgement.pool.references[p.name]
+            own, scale = row_errors(array.astype(np.float64), wanted, columns(p.shape))
+            try:
+                judgement.allow(p, own, scale, policy)
+            except ValueError as error:
+                return Verdict("wrong_result", f"It is wrong itself: {error}.", run)
+            if not judgement.worst and own.max(initial=0.0) > TOLERANCE[p.dtype] * max(
+                1.0, float(scale.max(initial=0.0))
+            ):
+                return Verdict(
+                    "wrong_result", f"It is wrong itself: its {p.name} is off by {own.max():.3g}.", run
+                )
+            fault, _ = judgement.compared(p, array, 0.0)
+            if fault is not None:
+                return Verdict(fault["status"], fault["message"], run)
+    return prepared
 
 
 def _kind(fault: str) -> str:
@@ -119,41 +177,6 @@ def _kind(fault: str) -> str:
     if "did not return" in fault:
         return "timeout"
     return "out_of_bounds" if "outside every array" in fault or "only read" in fault else "crash"
-
-
-def _disagreement(
-    code: SnitchCode,
-    program: Program,
-    outputs: Mapping[str, np.ndarray],
-    reference: Program,
-    inputs: Mapping[str, np.ndarray],
-) -> tuple[str, str] | None:
-    given = {}
-    for name, values in inputs.items():  # moves may have split or merged dimensions; no byte moves
-        shape = tuple(d.size for d in reference.buffer_of[name].dims)
-        given[name] = values.astype(np.float64).reshape(shape)
-    expected = interpret(reference, given)
-    for p in code.parameters:
-        if p.role != "out":
-            continue
-        array = next(a for a in program.outputs if program.buffer_of[a].name == p.name)
-        wanted = np.asarray(expected[array], np.float64).reshape(p.shape)
-        got = outputs[p.name].astype(np.float64)
-        unwritten = np.isnan(got) & ~np.isnan(wanted)
-        if unwritten.any():
-            return (
-                "unwritten",
-                f"{np.count_nonzero(unwritten)} elements of {p.name} are never written, or NaN.",
-            )
-        allowed = TOLERANCE[p.dtype] * max(1.0, float(np.abs(wanted).max(initial=0.0)))
-        off = np.abs(got - wanted)
-        if off.size and float(off.max()) > allowed:
-            place = tuple(int(k) for k in np.unravel_index(int(off.argmax()), off.shape)) if off.shape else ()
-            return (
-                "wrong_result",
-                f"{p.name}{list(place)} is {got[place]:.17g} and should be {wanted[place]:.17g}.",
-            )
-    return None
 
 
 __all__ = ["BYTES", "Run", "Verdict", "execute", "judge"]

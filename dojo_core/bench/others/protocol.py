@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +81,8 @@ def paged(shape: tuple[int, ...], dtype: np.typing.DTypeLike = np.float32) -> np
     length, private = max(4096, count * np.dtype(dtype).itemsize), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     memory = mmap.mmap(-1, length, flags=private)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        memory.madvise(mmap.MADV_HUGEPAGE)
+        with suppress(OSError):  # advice, which a kernel without huge pages refuses
+            memory.madvise(mmap.MADV_HUGEPAGE)
     array = np.frombuffer(memory, dtype, count).reshape(shape)
     array[...] = 0
     return array
@@ -88,7 +90,7 @@ def paged(shape: tuple[int, ...], dtype: np.typing.DTypeLike = np.float32) -> np
 
 def read_job(arguments: list[str]) -> Job:
     kernel, shape, sets, folder = arguments[0], arguments[1], int(arguments[2]), Path(arguments[3])
-    told = json.loads((folder / "job.json").read_text())
+    told = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     drawn = {name: np.load(folder / f"in.{name}.npy") for name in told["inputs"]}
     made = []
     for number in range(max(1, sets)):
@@ -165,7 +167,7 @@ class _Timed:
 def openmp_runtimes() -> list[str]:
     """The OpenMP libraries in this process; two would bind both teams to the same core."""
     try:
-        maps = Path("/proc/self/maps").read_text()
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8")
     except OSError:
         return []
     names = re.findall(r"/(lib(?:gomp|iomp5|omp)[^/\s]*\.so[^/\s]*)$", maps, re.MULTILINE)

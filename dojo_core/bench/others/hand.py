@@ -7,6 +7,7 @@ packed beforehand. Only these shapes, only where there is AVX-512.
 from __future__ import annotations
 
 import ctypes
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -109,12 +110,22 @@ def prepared(job: Job, library: ctypes.CDLL, base: str, end: str) -> Variant:
     return Variant(runs)
 
 
+def _cpuinfo() -> str:
+    """What Linux tells of the processor; other systems tell nothing so."""
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
 def prepare(job: Job) -> tuple[Variants, str]:
     shape = "x".join(map(str, job.shape))
     if (job.kernel, shape) not in FUNCTIONS:
         raise Unsupported(f"There is no C by hand for {job.kernel} {shape}.")
-    if "avx512f" not in Path("/proc/cpuinfo").read_text().split():
+    if "avx512f" not in _cpuinfo().split():
         raise Unsupported("The C by hand needs AVX-512, which this machine has not.")
+    if shutil.which(COMPILER) is None:
+        raise Unsupported("The C by hand needs gcc, which is not here.")
     base, ends = FUNCTIONS[job.kernel, shape]
     library = build(Path(tempfile.mkdtemp(prefix="dojo-hand-")))
     return {name: lambda end=end: prepared(job, library, base, end) for name, end in ends.items()}, version()

@@ -62,7 +62,9 @@ __attribute__((constructor)) static void make_scratch(void) {
     size_t bytes = COMMON_BYTES + (size_t)MOST_THREADS * OWN_BYTES;
     scratch = aligned_alloc(HUGE_PAGE, bytes);
     if (!scratch) abort();
+#ifdef MADV_HUGEPAGE
     madvise(scratch, bytes, MADV_HUGEPAGE);
+#endif
 }
 
 INLINE int team(void) { return omp_get_max_threads() < MOST_THREADS ? omp_get_max_threads() : MOST_THREADS; }

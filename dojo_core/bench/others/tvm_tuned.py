@@ -69,7 +69,8 @@ def search() -> str:
     """Tune in a process of its own, which ends when its time is up, or with this one; how it ended."""
     command = [sys.executable, __file__, *sys.argv[1:3], "1", *sys.argv[4:], "--tune"]
     # OpenMP, which comes with TVM, has bound this thread to a core: all that builds would share it.
-    cores = os.sched_getaffinity(os.getppid())
+    bind = getattr(os, "sched_setaffinity", None)  # where there is no such thing, nothing was bound
+    cores = os.sched_getaffinity(os.getppid()) if bind else ()
     unbound = {
         name: value for name, value in os.environ.items() if name not in ("OMP_PROC_BIND", "OMP_PLACES")
     }
@@ -79,7 +80,7 @@ def search() -> str:
         stdout=sys.stderr,
         start_new_session=True,
         env=unbound,
-        preexec_fn=lambda: os.sched_setaffinity(0, cores),
+        preexec_fn=(lambda: bind(0, cores)) if bind else None,
     )
     try:
         process.wait(SECONDS or None)
@@ -97,8 +98,8 @@ def tuned(job: Job) -> Variant:
     done, records = folder / "done", folder / "database_tuning_record.json"
     if not done.exists():
         done.write_text(search())
-    if not records.exists() or not records.read_text().strip():
-        how = done.read_text()
+    if not records.exists() or not records.read_text(encoding="utf-8").strip():
+        how = done.read_text(encoding="utf-8")
         raise RuntimeError(
             f"MetaSchedule found no candidate that runs {how}; "
             f"its logs are in {folder.name}/logs of DOJO_TVM_LOGS."

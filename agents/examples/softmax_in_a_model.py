@@ -4,7 +4,7 @@ Export it first, and put the package on the path:
 
     dojo export softmax --shape 4096x512 --to fast
     pip install ./fast
-    python examples/softmax_in_a_model.py
+    python agents/examples/softmax_in_a_model.py
 """
 
 import time

@@ -1,0 +1,77 @@
+"""Counts of legal moves: a change of the move set is seen at once, and where it is."""
+
+import json
+import re
+from collections import Counter
+
+import pytest
+from typer.testing import CliRunner
+
+from dojo_core import apply, kernels, legal_moves, parse
+from dojo_core.cli import app
+from dojo_core.moves.examples import WIDE
+from dojo_core.perft import by_family, perft
+from dojo_core.targets.target import TARGETS
+from tests.perft import DEFAULT, golden_file, row, rows
+
+FEW = ("reducemean", "matmul", "transpose")  # the suite's share of the lines of two moves
+SMALL = """\
+kernel small
+in x
+out y
+x f32 [2] heap
+y f32 [2] heap
+t f32 [2] heap
+2 t[{0}] = x[{0}] + 1
+2 y[{0}] = exp(t[{0}])
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_each_kernel_has_as_many_legal_moves_as_its_golden_says(golden, target):
+    golden(golden_file(target, 1), rows(target, 1))
+
+
+@pytest.mark.parametrize("kernel", FEW)
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_few_kernels_have_as_many_lines_of_two_moves_as_their_golden_says(target, kernel):
+    now = row(kernel, target, 2, *DEFAULT)
+    kept = golden_file(target, 2).read_text().splitlines()
+    assert now in kept, "if that is meant, all are written anew by: make perft GOLDENS=--update-goldens"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_golden_of_two_moves_has_every_kernel(target):
+    kept = [re.match(r"\w+", line)[0] for line in golden_file(target, 2).read_text().splitlines()]
+    assert kept == list(kernels.names()), "make perft GOLDENS=--update-goldens counts them anew"
+
+
+def test_perft_is_the_count_of_lines_played_one_by_one():
+    def ends(program, depth):
+        """The last moves of all lines, one after the other, whether positions meet or not."""
+        for move in legal_moves(program, WIDE):
+            if depth == 1:
+                yield move.name
+            else:
+                yield from ends(apply(program, move, WIDE), depth - 1)
+
+    start = parse(SMALL)
+    for depth in (1, 2, 3):
+        lines = perft(start, depth, WIDE)
+        assert lines == Counter(ends(start, depth))
+        assert sum(by_family(lines).values()) == lines.total() > 10**depth
+    assert set(by_family(lines)) >= {"scopes", "marks"}
+
+
+def test_the_command_counts_as_the_moves_that_are_listed():
+    def dojo(*words: str) -> str:
+        result = CliRunner().invoke(app, list(words))
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    listed = json.loads(dojo("moves", "relu", "--json", "--target", "snitch"))
+    counted = json.loads(dojo("perft", "relu", "--json", "--target", "snitch"))
+    assert counted["lines"] == len(listed) == sum(counted["last"].values())
+    assert re.search(r"split_scope +scopes +\d+", dojo("perft", "relu", "--shape", "8x8", "--depth", "2"))
+    refused = CliRunner().invoke(app, ["perft", "relu", "--depth", "0"])
+    assert refused.exit_code == 2 and "--depth" in refused.output
