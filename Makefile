@@ -5,7 +5,7 @@
 # make soak    the tests that make test plays a sample of: every lesson in the browser, every move of every line dropped
 # make prove SECONDS=600   random legal walks, each position judged by the exact oracle, for as long as asked
 # make mutate  switches off each legality condition by itself: the tests or the oracle must notice; docs/mutation.md
-# make perft   how many lines of one and of two legal moves each kernel has on each target, beside tests/golden/perft; GOLDENS=--update-goldens writes these anew
+# make perft   counts of lines of legal moves beside their goldens; GOLDENS=--update-goldens writes these anew
 # make fuzz SECONDS=600    damaged texts at every door that reads one
 # make bench   the 16 kernels against other libraries and the machine's limits: build/bench.html (forty minutes; idle machine)
 # make recordings  what the tour and Watch replay, measured anew; needs PyTorch

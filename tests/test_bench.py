@@ -347,7 +347,7 @@ def test_a_bench_with_baselines_that_hang_and_crash(scripts, monkeypatch):
 
 def test_baselines_that_do_not_fit_the_memory_together_have_rounds_of_their_own(scripts, monkeypatch):
     """A ratio is of runs of one round: what ours did beside one group is not compared with another."""
-    monkeypatch.setattr(rounds, "_available", lambda: rounds.PROCESS_BYTES)
+    monkeypatch.setattr(rounds, "available_bytes", lambda: rounds.PROCESS_BYTES)
     monkeypatch.setitem(BASELINES, "twin", BASELINES["right"])
     told: list[tuple[int, int]] = []
     game = Game.new(kernels.get("softmax").program((8, 16)), "softmax", "8x16")

@@ -29,6 +29,7 @@ from dojo_core.service.shelf import Shelf
 from dojo_core.service.wiring import KernelLibrary, RecordStore
 from dojo_core.sharing import link, open_link, open_text
 from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.snitch.simulate import judge
 from dojo_core.targets.target import target as target_named
 from tests.programs import random_plain
 from tests.stand_ins import Bench
@@ -207,3 +208,8 @@ def test_measuring_decides_what_the_door_left_open(monkeypatch: pytest.MonkeyPat
     unwritten = HOLE.replace("64 64 y", "63 64 y")
     with pytest.raises(Undefined, match=r"y\[63,0\] of the output y is never written"):
         make_pool(parse(unwritten.replace("63 t", "64 t")), drawn, 0)
+    core = HOLE.replace("f32", "f64").replace("stack", "heap").replace("64", "8").replace("f8", "f64")
+    core = core.replace("8 32 t", "8 4 t").replace("63 t", "7 t")
+    verdict = judge(parse(core))
+    assert verdict.status == "refused" and verdict.message.startswith("The value of y[7,1] comes from t[7,1]")
+    assert judge(parse(core.replace("7 t", "8 t"))).status == "ok"

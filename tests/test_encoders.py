@@ -11,7 +11,7 @@ import torch
 from typer.testing import CliRunner
 
 from agents.cli import app
-from agents.perfllm import corpus, ir_encoder, pretraining
+from agents.perfllm import corpus
 from agents.perfllm.encoders import bag_of_tokens, encoder
 from agents.perfllm.lines import UNKNOWN, lines_of, values, vocabulary
 from agents.perfllm.settings import EncoderSettings
@@ -25,6 +25,13 @@ torch.set_num_threads(1)  # tests run side by side
 
 def words(line):
     return [vocabulary()[token] for token in line]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def transformers_modules():
+    """Their import takes seconds: only where these tests run, not wherever they are collected."""
+    global ir_encoder, pretraining
+    from agents.perfllm import ir_encoder, pretraining
 
 
 def test_lines_say_nothing_of_names():

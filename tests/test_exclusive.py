@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agents.cli import app
-from dojo_core.measure import exclusive
+from dojo_core.measure import exclusive, holders
 from dojo_core.measure.alone import measured_alone
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.exclusive import announcer, compiling, measuring, waiting
@@ -458,3 +458,11 @@ def test_a_note_that_says_nonsense_does_no_harm(folder: Path, said: list[str]) -
     with measuring(once_told(said, "left no note of itself.")) as claim:
         assert not claim
     assert said[1] == "Waiting for the measuring lock: held by a process that left no note of itself."
+
+
+def test_a_long_command_line_says_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "orig_argv", ["/usr/bin/python3", "/usr/bin/dojo", "bench", "softmax"])
+    assert holders.command_line() == "dojo bench softmax"
+    monkeypatch.setattr(sys, "orig_argv", ["/usr/bin/python3", "-m", "streamlit", "run", "a" * 200])
+    told = holders.command_line()
+    assert told.startswith("python3 -m streamlit run aaa") and told.endswith("a…") and len(told) == 120

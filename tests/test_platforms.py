@@ -166,7 +166,7 @@ def test_processes_are_known_by_ps_where_there_is_no_proc(monkeypatch):
     try:
         own = system.process(os.getpid())
         assert told is not None and own is not None and own.parent == told.parent
-        assert system.process(child.pid) in system.children(os.getpid())
+        assert child.pid in [each.pid for each in system.children(os.getpid())]
         child.send_signal(signal.SIGSTOP)
         wait_until(lambda: system.process(child.pid).state == "T")
         assert activity(child.pid).stopped

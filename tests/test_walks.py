@@ -5,10 +5,12 @@ and the move that went wrong.
 """
 
 import random
+from collections.abc import Collection, Sequence
 from itertools import islice
 
 import numpy as np
 import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import HealthCheck, given, settings
 
 from dojo_core import apply, kernels, legal_moves, parse, why
@@ -39,6 +41,13 @@ from tests.walks import (
     start_at_temporaries,
     walk_from,
 )
+
+
+def sample(seeds: Sequence[int], few: int, but: Collection[int] = ()) -> list[ParameterSet]:
+    """The first ``few`` seeds but some that take long, for make test; all others for make soak."""
+    soak = pytest.mark.soak
+    return [pytest.param(s, marks=() if s < few and s not in but else soak) for s in seeds]
+
 
 FIXED = settings(
     max_examples=40, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
@@ -316,7 +325,7 @@ def walked(seed: int, length: int, others: int) -> tuple[Program, str, Program]:
 
 
 # Two of the walks of 40 moves lead to programs that take the oracle as long as all the others together.
-@pytest.mark.parametrize("seed", [seed for seed in range(18) if seed not in (11, 15)])
+@pytest.mark.parametrize("seed", sample(range(18), few=10, but=(7,)))
 def test_a_random_walk_keeps_the_meaning(seed):
     """Each move's outputs by the oracle, text, inverse; a sample of the other legal moves; the lists."""
     walked(seed, 10 + seed % 4 * 10, 3)
@@ -379,10 +388,11 @@ def test_a_one_pass_rewrite_is_judged_by_its_numbers(name):
         assert told in numbers_differ(shown.program, broken)
 
 
-def test_generated_code_agrees_after_walks():
+@pytest.mark.parametrize("seeds", [range(100, 106), pytest.param(range(106, 130), marks=pytest.mark.soak)])
+def test_generated_code_agrees_after_walks(seeds):
     """One C file of first and last positions: run on normal inputs against the interpreter, on unkind ones
     against the first."""
-    assert differences([End(*walked(seed, 14, 0)) for seed in range(100, 114)], seed=1) == []
+    assert differences([End(*walked(seed, 14, 0)) for seed in seeds], seed=1) == []
 
 
 @pytest.mark.skipif(bool(sanitized.missing()), reason=f"needs {sanitized.missing()}")

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "platforms.md"
@@ -80,19 +80,15 @@ PLATFORMS = (
 
 @dataclass(frozen=True)
 class Answer:
-    """What pip says of one file of pins: how many apply, which have no wheel, which dependencies no pin.
-
-    ``glibc``: the newest minor version of glibc 2 that one of the wheels asks for; 0 where none does.
-    """
+    """What pip says of one file of pins: how many apply, which have no wheel, which dependencies no pin."""
 
     pins: int
     lacking: tuple[str, ...]
     unpinned: tuple[str, ...]
-    glibc: int
 
     def __str__(self) -> str:
         if not self.lacking and not self.unpinned:
-            return f"all {self.pins}" + (f" (glibc 2.{self.glibc})" if self.glibc else "")
+            return f"all {self.pins}"
         told = [f"no wheel: {', '.join(self.lacking)}"] * bool(self.lacking)
         told += [f"not pinned: {', '.join(self.unpinned)}"] * bool(self.unpinned)
         return f"{self.pins - len(self.lacking)} of {self.pins}; " + "; ".join(told)
@@ -134,7 +130,7 @@ def asked(requirements: Iterable[Requirement], python: str, platform: Platform, 
         report, message = _report(pinned.values(), python, platform)
         if report is not None:
             unpinned = _unpinned(report, pinned, python, platform) if complete else ()
-            return Answer(count, tuple(lacking), unpinned, _glibc(report))
+            return Answer(count, tuple(lacking), unpinned)
         refused = re.search(
             r"No matching distribution found for ([A-Za-z0-9._-]+?)(?:\[|==|$)", message, re.M
         )
@@ -142,7 +138,7 @@ def asked(requirements: Iterable[Requirement], python: str, platform: Platform, 
             raise RuntimeError(f"pip could not say, for Python {python} on {platform.title}:\n{message}")
         requirement = pinned.pop(canonicalize_name(refused[1]))
         lacking.append(str(requirement).partition(";")[0].strip())
-    return Answer(count, tuple(lacking), (), 0)
+    return Answer(count, tuple(lacking), ())
 
 
 def _report(pinned: Iterable[Requirement], python: str, platform: Platform) -> tuple[list[dict] | None, str]:
@@ -201,21 +197,6 @@ def _unpinned(
                 extras[needed] |= need.extras
                 waiting.append(needed)
     return tuple(sorted(lacking))
-
-
-def _glibc(report: list[dict]) -> int:
-    """The newest that a wheel asks for, of each wheel the oldest that it runs with."""
-    newest = 0
-    for each in report:
-        *_, tags = parse_wheel_filename(each["download_info"]["url"].rpartition("/")[2].replace("%2B", "+"))
-        minors = [
-            {"manylinux1": 5, "manylinux2010": 12, "manylinux2014": 17}.get(tag.platform.split("_")[0])
-            or int((re.match(r"manylinux_2_(\d+)_", tag.platform) or [0, 0])[1])
-            for tag in tags
-            if tag.platform.startswith("manylinux")
-        ]
-        newest = max(newest, min(minors, default=0))
-    return newest
 
 
 def tables(answers: dict[tuple[str, str, Platform], Answer]) -> str:

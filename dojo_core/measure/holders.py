@@ -339,7 +339,7 @@ def _read(folder: LockFolder, name: NoteName) -> Holder | None:
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return Holder(name, 0, "", 0.0, status.st_uid, False)
     since = since if name.role == WAITS else status.st_mtime
-    command = " ".join(shown.split())[:COMMAND_CHARACTERS]
+    command = _cut(" ".join(shown.split()))
     return Holder(name, pid, command, since, status.st_uid, local)
 
 
@@ -354,7 +354,12 @@ def command_line() -> str:
     if len(words) > 1 and not words[1].startswith("-"):
         del words[0]  # the interpreter of a script
     words[:1] = [Path(word).name for word in words[:1]]
-    return " ".join(words)[:COMMAND_CHARACTERS] or "python"
+    return _cut(" ".join(words)) or "python"
+
+
+def _cut(command: str) -> str:
+    """A command line that is no longer than people read, and that says where it goes on."""
+    return command if len(command) <= COMMAND_CHARACTERS else f"{command[: COMMAND_CHARACTERS - 1]}…"
 
 
 def _user(uid: int) -> str:

@@ -41,8 +41,7 @@ from dojo_core.program.arithmetic import Meaning, bf16_bits, bf16_value
 from dojo_core.program.dtypes import INTEGERS, dtypes_of, extremes, inexact_integers
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Domain, Program
-from dojo_core.program.unset import any_origin
-from dojo_core.program.validity import definition_fault
+from dojo_core.program.validity import settled
 from dojo_core.targets.cpu.code import Parameter
 
 Array = NDArray[np.generic]
@@ -246,10 +245,9 @@ def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int, ta
     ``tame``: adversarial rows are mild, without NaN, infinities and numbers of extreme size.
     Raises Undefined.
     """
-    doubt = definition_fault(program)
-    origin = any_origin(program) if doubt is not None and doubt.code == "undecided" else None
-    if origin is not None:
-        raise Undefined(origin.sentence)
+    fault = settled(program)
+    if fault is not None:
+        raise Undefined(fault)
     wanted = [p for p in parameters if p.role == "in"]
     outputs = [p for p in parameters if p.role == "out"]
     floats = [p.name for p in wanted if p.dtype in EPSILON]

@@ -33,7 +33,7 @@ from dojo_core.program.difference import Difference, on_heap
 from dojo_core.program.flow import once, orders, precedes, touches_of
 from dojo_core.program.gpu import UNORDERED, outside_phases
 from dojo_core.program.tree import Access, Birth, Buffer, Dim, Leaf, Node, Op, Path, Program, Scope
-from dojo_core.program.unset import unset_origin
+from dojo_core.program.unset import any_origin, unset_origin
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,22 @@ def definition_fault(program: Program) -> Fault | None:
     """A read before any write, or an output with an element never written.
 
     Where that could not be shown, nor that it is not so, a fault with the code ``undecided``; such a program
-    may well be sound, and is told apart from those that are not. Measuring decides it (``unset.any_origin``).
+    may well be sound, and is told apart from those that are not. Measuring decides it (``settled``).
     """
     kept: list[Fault | None] = program.__dict__.setdefault("_definition", [])
     if not kept:
         kept.append(_definition_fault(program))
     return kept[0]
+
+
+def settled(program: Program) -> str | None:
+    """What ``definition_fault`` left undecided, decided by whoever measures, however long it takes: what is
+    wrong, as a sentence, or None."""
+    doubt = definition_fault(program)
+    if doubt is None or doubt.code != "undecided":
+        return None
+    origin = any_origin(program)
+    return None if origin is None else origin.sentence
 
 
 def _definition_fault(program: Program) -> Fault | None:

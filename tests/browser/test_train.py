@@ -10,6 +10,8 @@ def test_a_training_is_left_found_gone_on_with_in_another_tab_and_played(tab: An
     tab.get_by_label("Shape").first.fill("8x32")
     tab.get_by_label("Shape").first.press("Enter")
     tab.get_by_text("operations counted").click()
+    tab.get_by_role("combobox", name="Encoder").click()  # one without transformers: its import takes seconds
+    tab.get_by_role("option", name="bag").click()
     count = tab.get_by_role("spinbutton", name="Programs")
     count.fill("24")
     count.press("Enter")

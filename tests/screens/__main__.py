@@ -1,8 +1,8 @@
 """Every page and its main states as pictures, from the running app: ``python -m tests.screens FOLDER``.
 
-Each in light and dark, at 1280 and 1920 pixels; what can be computed of its look (contrast, texts cut off,
-controls without names: audit.js) is printed beside its name. ``--only WORDS`` takes those whose names hold
-one of the words; ``--resume`` leaves out what is in the folder; ``--home`` keeps what was measured for
+Each in light and dark, at 390, 1280 and 1920 pixels; what can be computed of its look (contrast, texts cut
+off, controls without names: audit.js) is printed beside its name. ``--only WORDS`` takes those whose names
+hold one of the words; ``--resume`` leaves out what is in the folder; ``--home`` keeps what was measured for
 later. ``--tab`` goes through each page by the Tab key instead. ``--docs`` takes the pictures of the README
 and the documentation, and a short walk as an animation: from the first click to a fast program.
 """
@@ -26,7 +26,7 @@ from tests.screens.scenes import FIRST, SCENES, Scene, prepare
 from tests.screens.tabbing import stops
 
 AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")
-SIZES = ((1280, 800), (1920, 1080))
+SIZES = ((390, 844), (1280, 800), (1920, 1080))
 THEMES = ("light", "dark")
 TALLEST = 3200  # pixels: a page that scrolls is pictured whole
 PLAIN = (
@@ -106,8 +106,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, help="where the pictures go")
     parser.add_argument("--only", nargs="*", default=[], metavar="WORD", help="pictures whose names hold one")
-    parser.add_argument("--theme", choices=THEMES, help="one of the two only")
-    parser.add_argument("--width", type=int, help="one of the two only")
+    parser.add_argument("--theme", choices=THEMES, help="one of them only")
+    parser.add_argument("--width", type=int, help="one of them only")
     parser.add_argument("--resume", action="store_true", help="take only what is not in the folder yet")
     parser.add_argument("--home", type=Path, help="a data directory that is kept: nothing is measured twice")
     parser.add_argument("--tab", action="store_true", help="each page by the Tab key: names, visible focus")

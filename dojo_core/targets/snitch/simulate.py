@@ -11,7 +11,7 @@ import numpy as np
 
 from dojo_core.measure.judgement import Judgement, judgements, row_errors
 from dojo_core.measure.limits import USUAL_SEED
-from dojo_core.measure.pool import columns
+from dojo_core.measure.pool import Undefined, columns
 from dojo_core.moves.worst import input_sets
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import NotGeneratable, Parameter
@@ -145,7 +145,10 @@ def _prepared(start: Program, policy: str, seed: int) -> _Prepared | Verdict:
     the memory holds, as a move may do without some of them. Raises NotGeneratable."""
     code = generate(start, _START_MEMORY)
     sets = input_sets(start, policy, tame=True)
-    prepared = _Prepared(code.parameters, judgements(start.text, code.parameters, seed, sets, None))
+    try:
+        prepared = _Prepared(code.parameters, judgements(start.text, code.parameters, seed, sets, None))
+    except Undefined as reason:
+        return Verdict("refused", str(reason))
     for judgement in prepared.judgements:
         outputs, run = execute(code, prepared.inputs(judgement, code), _START_LIMIT)
         if run.fault:
