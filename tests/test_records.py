@@ -246,3 +246,12 @@ for number in range(100000):
     with Records(tmp_path / "r.sqlite") as records:
         kept = {record.program_hash for _, record in records.measurements()}
     assert {str(number) for number in range(finished + 1)} <= kept
+
+
+def test_records_in_memory_leave_no_file_where_the_command_is_given(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Records(":memory:"):
+        pass
+    assert list(tmp_path.iterdir()) == []

@@ -271,6 +271,9 @@ def _place(path: Path) -> tuple[int, int] | None:
 @contextmanager
 def exclusively(path: Path) -> Iterator[None]:
     """No other process opens, mends or replaces the database at a path meanwhile, unless it hangs in it."""
+    if str(path) == ":memory:":  # SQLite's name for one that no file holds
+        yield
+        return
     try:
         descriptor = os.open(
             path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
