@@ -322,10 +322,10 @@ def test_an_agent_on_this_machine(home):
 def test_lanes_take_turns_and_share_the_budget():
     def in_lanes(lanes: int) -> list[Event]:
         task = Task(game())
-        return list(run(task, AGENTS["sampling-lines"], CountTiming(), Budget(30), lanes=lanes))
+        return list(run(task, AGENTS["sampling-lines"], CountTiming(), Budget(16), lanes=lanes))
 
     events = in_lanes(3)
     assert [told(e) for e in in_lanes(3)] == [told(e) for e in events]  # whichever thread was first
     searched = [e for e in events if not e.final]
-    assert len({e.program.hash for e in searched}) == len(searched) == 30
-    assert [told(e) for e in in_lanes(1)] == [told(e) for e in played("sampling-lines", 30)]
+    assert len({e.program.hash for e in searched}) == len(searched) == 16
+    assert [told(e) for e in in_lanes(1)] == [told(e) for e in played("sampling-lines", 16)]

@@ -11,11 +11,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dojo_core import TextError, apply, kernels, legal_moves, parse
+from dojo_core import TextError, apply, kernels, parse
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.measure.pool import STORED
 from dojo_core.moves.examples import WIDE
+from dojo_core.moves.legality import all_candidates, context, is_legal
 from dojo_core.program.dtypes import INTEGERS, arithmetic, dtypes_of
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import DTYPE_BYTES
@@ -380,12 +381,16 @@ def walk(start, seed: int):
     """A position reached by a handful of random legal moves, drawn by name first, and the moves' names."""
     drawn, names, here = random.Random(seed), [], start
     for _ in range(12):
+        at = context(here, NARROW, "algebraic")
         by_name: dict[str, list] = {}
-        for move in legal_moves(here, NARROW, "algebraic"):
+        for move in all_candidates(at):
             by_name.setdefault(move.name, []).append(move)
-        name = drawn.choice(sorted(by_name))
-        here = apply(here, drawn.choice(by_name[name]), NARROW, "algebraic")
-        names.append(name)
+        # Judged as they are drawn: most of a long program's candidates are never asked about.
+        names_drawn = drawn.sample(sorted(by_name), len(by_name))
+        shuffled = (m for n in names_drawn for m in drawn.sample(by_name[n], len(by_name[n])))
+        move = next(m for m in shuffled if is_legal(at, m))
+        here = apply(here, move, NARROW, "algebraic")
+        names.append(move.name)
     return here, names
 
 

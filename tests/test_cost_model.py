@@ -135,7 +135,7 @@ def test_a_guided_search_is_decided_by_its_seed_its_times_and_its_model(name, sa
 
     def lines(model: CostModel) -> list[object]:
         agent = SEARCHES[name].guided(model)
-        return [e.line for e in run(task, agent, CountTiming(), Budget(16))]
+        return [e.line for e in run(task, agent, CountTiming(), Budget(8))]
 
     model = CostModel.fitted(samples)
     assert lines(model) == lines(model)
