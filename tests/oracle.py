@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 
+from dojo_core.program.dtypes import COMPARISONS
 from dojo_core.program.functions import IDENTITY
 from dojo_core.program.tables import Index, Indirect
 from dojo_core.program.tree import (
@@ -325,14 +326,18 @@ class _Run:
         values: list[int] = []
         target: Cell = op.target.array, _index(op.target.index)(iterators)
         kind = self.program.buffer_of[op.target.array].dtype
+        computed_in_target = op.function not in (*COMPARISONS, *DTYPE_BYTES, "select")
         mixed: list[bool] = []
         for operand in op.operands:
             if isinstance(operand, Access):
                 cell = operand.array, _index(operand.index)(iterators)
                 write, term = self.defining(cell)
                 reads.append((cell, write))
+                other = self.program.buffer_of[operand.array].dtype != kind
+                if computed_in_target:  # read exactly, so that n = 1/x and x*n are what x/x is
+                    term, other = self.terms.converted(term, kind, other), False
                 values.append(term)
-                mixed.append(self.program.buffer_of[operand.array].dtype != kind)
+                mixed.append(other)
                 continue
             mixed.append(False)
             if isinstance(operand, Number):

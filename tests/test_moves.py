@@ -11,6 +11,7 @@ from dojo_core import IllegalMove, MoveSyntax, apply, kernels, legal_moves, pars
 from dojo_core.moves import REGISTRY, inverse, parse_move
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.interpret import interpret
+from tests import oracle
 from tests.compiled import random_inputs
 
 
@@ -155,6 +156,15 @@ def test_reciprocal_needs_the_policy_algebraic():
     result = apply(program, "use_reciprocal y@1 r", WIDE, "algebraic")
     assert body_of(result) == ["8 r[{0}] = 1 / w[{0}]", "| 16 y[{0},{1}] = x[{0},{1}]*r[{0}]"]
     assert apply(result, "divide_again r", WIDE, "algebraic") == program
+
+
+@pytest.mark.parametrize("dtype", ["u8", "i32", "f64"])
+def test_a_quotient_of_whole_numbers_is_a_product_to_the_oracle_too(dtype):
+    program = parse(kernel("4 4 y[{0},{1}] = x[{0}] / x[{0}]", f"x {dtype} [4] heap\ny f64 [4, 4] heap"))
+    result = apply(program, "use_reciprocal y@1 r", WIDE, "algebraic")
+    terms = oracle.Terms()
+    wanted, computed = (oracle.run(each, "algebraic", terms).outputs for each in (program, result))
+    assert list(computed.values()) == list(wanted.values())
 
 
 @pytest.mark.parametrize(
