@@ -48,7 +48,8 @@ def need(extra: str, who: str) -> None:
 
 
 def sentence(extra: str, who: str, names: list[str]) -> str:
-    named = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    packages = [name.replace("_", "-") for name in names]
+    named = " and ".join(filter(None, (", ".join(packages[:-1]), packages[-1])))
     are = "is" if len(names) == 1 else "are"
     return f"{who} needs {named}, which {are} not installed here: {install_line(extra)}"
 
@@ -63,7 +64,9 @@ def import_fault(fault: ModuleNotFoundError, who: str) -> str:
 
 
 def _present(name: str) -> bool:
+    if sys.modules.get(name) is not None:
+        return True
     try:
         return find_spec(name) is not None
-    except (ImportError, ValueError):  # its parent is not there; or it was taken out of sys.modules
+    except (ImportError, ValueError):  # its parent is not there; or its import is forbidden in sys.modules
         return False

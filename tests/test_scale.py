@@ -162,7 +162,7 @@ def test_an_address_is_encrypted_unless_told_otherwise(address):
             ("tune", "relu", "--workers", "2", "--slurm", "3"),
             "Give one of --scheduler, --workers and --slurm",
         ),
-        (("tune", "relu", "--slurm", "3"), "Slurm needs dask-jobqueue, which is not installed"),
+        (("tune", "relu", "--slurm", "3"), "jobs of Slurm needs dask-jobqueue, which is not installed"),
         (
             ("tune", "relu", "--machine", "ab"),
             "--machine and --lanes are for --scheduler, --workers or --slurm",
