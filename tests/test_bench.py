@@ -211,7 +211,7 @@ def test_the_stream_touches_every_byte(tmp_path):
     import ctypes
     import subprocess
 
-    from dojo_core.measure.compiler import the_compiler
+    from dojo_core.measure.machine import compiler, compiler_flags
 
     for number, sizes in enumerate((([4096, 4096], [4096]), ([8192, 65536], [32768]))):
         found = pattern("matmul", (1, 1, 1), *sizes, 1 << 20)
@@ -219,8 +219,8 @@ def test_the_stream_touches_every_byte(tmp_path):
         source.write_text(stream_code(found))
         subprocess.run(
             [
-                the_compiler().path,
-                *the_compiler().flags,
+                compiler(),
+                *compiler_flags(),
                 "-std=gnu11",
                 "-fPIC",
                 "-shared",

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dojo_core import apply, parse
-from dojo_core.measure.compiler import the_compiler
+from dojo_core.measure.machine import compiler_flags
 from dojo_core.measure.pool import STORED, from_double, to_double
 from dojo_core.program.arithmetic import rounded
 from dojo_core.program.dtypes import FLOATS, OF_REALS, arithmetic, extremes, holds
@@ -29,7 +29,7 @@ from dojo_core.targets.target import lanes_of
 from tests.compiled import load, run, run_program
 from tests.emulated import emulate
 
-FLAGS = ["-std=gnu11", *the_compiler().flags, "-w", "-fPIC", "-shared", "-lm"]
+FLAGS = ["-std=gnu11", *compiler_flags(), "-w", "-fPIC", "-shared", "-lm"]
 # What the compiler may use, and the widest vectors in bytes: this machine, AVX2, and what every x86-64 has.
 MACHINES = {
     "native": ([], 64),

@@ -55,18 +55,28 @@ class Machine:
         return json.dumps(asdict(self), sort_keys=True)
 
 
+def compiler() -> str:
+    """The path of this machine's C compiler, for whoever compiles generated C by hand. Raises NoCompiler."""
+    return the_compiler().path
+
+
+def compiler_flags() -> tuple[str, ...]:
+    """What it is told of every kernel. Raises NoCompiler."""
+    return the_compiler().flags
+
+
 @cache
 def this_machine() -> Machine:
     """The machine that this process runs on (asked once). Raises NoCompiler."""
     cores = len(system.cores())
     second = system.cache_bytes(2)
-    compiler = the_compiler()
+    chosen = the_compiler()
     return Machine(
         cpu=system.processor(),
         cores=cores,
         features=" ".join(sorted(system.features())),
-        compiler=compiler.version,
-        flags=" ".join(compiler.flags),
+        compiler=chosen.version,
+        flags=" ".join(chosen.flags),
         governor=system.governor(),
         last_level_cache=system.cache_bytes(3) or second,
         second_level_cache=second * cores,
