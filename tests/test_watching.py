@@ -1,5 +1,7 @@
 """What the Watch page shows of runs and recordings, without a browser."""
 
+from dataclasses import replace
+
 from agents.agent import Budget, Task, run
 from agents.jobs.journal import read_entry, save, told
 from agents.jobs.recording import of_game, read, shipped
@@ -67,6 +69,21 @@ def test_curves_and_table_tell_the_same() -> None:
     assert [min(trace.y) for trace in steps] == [each.best.seconds * 1e9 for each in lanes if each.best]
     assert charts.weighed(lanes) is not None
     assert charts.weighed([lane("heuristic", 2)]) is None  # a pass weighs nothing
+
+
+def test_a_long_run_draws_what_can_be_told_apart() -> None:
+    short = lane("annealing-edges")
+    long = replace(
+        short,
+        entries=[
+            replace(short.entries[-1], evaluation=n, seconds=1e-6 * (1 + n % 7), best=1e-6 * (5 - n // 1000))
+            for n in range(4_500)
+        ],
+    )
+    points, steps = charts.best_so_far([long], "programs").data
+    assert 200 < len(points.x) <= charts.MOST_POINTS and points.x[-1] == 4_499
+    assert list(steps.x) == [0, 1_000, 2_000, 3_000, 4_000, 4_499]  # each step where it is, and on to the end
+    assert len(steps.y) == 6 and steps.y[-1] == steps.y[-2]
 
 
 def test_a_game_is_told_move_by_move() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import plotly.graph_objects as go
 
+from agents.jobs import Entry
 from agents.jobs.recording import BY_HAND
 from pages.axes import log_ticks
 from pages.watch.lanes import Lane, heat_name, thoughts
@@ -16,6 +17,22 @@ DASHES = ("solid", "dash")
 SYMBOLS = ("circle-open", "diamond-open")
 MARGINS = {"l": 8, "r": 8, "t": 34, "b": 8}
 HEIGHT = 270
+MOST_POINTS = 400  # of a run in a figure, which a browser draws anew each second while the run goes on
+
+Point = TypeVar("Point")
+
+
+def thinned(points: Sequence[Point]) -> list[Point]:
+    """At most ``MOST_POINTS`` of them, evenly and with the newest one: more lie on one another."""
+    every = -(-len(points) // MOST_POINTS) or 1
+    return list(points[::-1][::every][::-1])
+
+
+def improving(entries: Sequence[Entry]) -> list[Entry]:
+    """Those at which the best so far changes, and the newest one: the same step line as all of them make."""
+    best = [entry for entry in entries if entry.best is not None]
+    ends = (0, len(best) - 1)
+    return [each for n, each in enumerate(best) if n in ends or each.best != best[n - 1].best]
 
 
 def _layout(figure: go.Figure, title: str, x: str, y: str, **axes: Any) -> go.Figure:
@@ -48,7 +65,7 @@ def _unit(lanes: Sequence[Lane]) -> tuple[float, str]:
 
 
 def best_so_far(lanes: Sequence[Lane], against: str) -> go.Figure:
-    """The best so far as a step line, each program as a point; ``against`` evaluations or seconds."""
+    """The best so far as a step line, programs as points; ``against`` evaluations or seconds."""
     figure = go.Figure()
     scale, unit = _unit(lanes)
 
@@ -57,8 +74,8 @@ def best_so_far(lanes: Sequence[Lane], against: str) -> go.Figure:
 
     for number, lane in enumerate(lanes):
         colour = COLOURS[number % 2]
-        timed = [e for e in lane.entries if e.seconds is not None]
-        found = [e for e in lane.entries if e.best is not None]
+        timed = thinned([e for e in lane.entries if e.seconds is not None])
+        found = improving(lane.entries)
         figure.add_scatter(
             x=[x(e) for e in timed], y=[e.seconds * scale for e in timed if e.seconds], mode="markers",
             opacity=0.55,
@@ -88,14 +105,17 @@ def weighed(lanes: Sequence[Lane]) -> go.Figure | None:
     hot = False
     for number, lane in enumerate(lanes):
         colour = COLOURS[number % 2]
-        chances = [
-            (e.evaluation, t.probability)
-            for t, e, _ in told[lane.id]
-            if e is not None and t.probability is not None
-        ]
+        chances = thinned(
+            [
+                (e.evaluation, t.probability)
+                for t, e, _ in told[lane.id]
+                if e is not None and t.probability is not None
+            ]
+        )
         heats = sorted(
             (e.evaluation, t.heat) for t, e, _ in told[lane.id] if e is not None and t.heat is not None
         )  # in the order of the programs: the line never runs back
+        heats = thinned(heats)
         hot = hot or bool(heats)
         figure.add_scatter(
             x=[at for at, _ in chances], y=[chance for _, chance in chances], mode="markers", opacity=0.6,
@@ -123,11 +143,13 @@ def _expected(lanes: Sequence[Lane], told: Any) -> go.Figure:
     ends: list[float] = []
     for number, lane in enumerate(lanes):
         first = lane.reference
-        pairs = [
-            (first / e.seconds, t.value)
-            for t, e, _ in told[lane.id]
-            if first and e is not None and e.seconds and t.value is not None
-        ]
+        pairs = thinned(
+            [
+                (first / e.seconds, t.value)
+                for t, e, _ in told[lane.id]
+                if first and e is not None and e.seconds and t.value is not None
+            ]
+        )
         ends += [value for pair in pairs for value in pair]
         figure.add_scatter(
             x=[measured for measured, _ in pairs], y=[value for _, value in pairs], mode="markers",

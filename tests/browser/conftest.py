@@ -1,7 +1,7 @@
 """The app on a free port with a data directory of the tests; Debian's Chromium.
 
-Starting either takes seconds: all modules share them, but for a server that a module kills or looks into the
-data of. Such a module says OWN_SERVER = True.
+Starting either takes seconds, and so does the first page of each server, whose scripts the browser compiles
+anew: all modules share them. One that kills its server says OWN_SERVER = True.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--renderer-process-limit=1",  # one that stays and has the scripts: half of the processor time of a page
 ]
 PARTS = ".learn, .board, .stage"  # our components: their text is not in the body's, but in shadow roots
 
@@ -52,13 +53,18 @@ class Server:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def locks(self) -> Path:
+        """Where its measuring lock lies: tests that measure meanwhile have another one."""
+        return self.home / "lock"
+
     def start(self, *options: str) -> None:
         """``options`` are those of ``dojo app``."""
         command = [sys.executable, "-m", "dojo_core.cli", "app", "--no-browser", "--port", str(self.port)]
         self.process = subprocess.Popen(
             [*command, *options],
             cwd=ROOT,
-            env={**os.environ, "DOJO_HOME": str(self.home)},
+            env={**os.environ, "DOJO_HOME": str(self.home), "DOJO_LOCK_DIR": str(self.locks)},
             stdout=(self.home / "server.log").open("ab"),
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -147,19 +153,27 @@ def chromium(driver: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     profile.close()
 
 
-@pytest.fixture
-def stranger(driver: Any) -> Iterator[Any]:
-    """A tab of another browser."""
+@pytest.fixture(scope="package")
+def another_browser(driver: Any) -> Iterator[Any]:
     browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-    profile = browser.new_context(viewport={"width": 1280, "height": 800})
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def stranger(another_browser: Any) -> Iterator[Any]:
+    """A tab of another browser, with a profile of its own."""
+    profile = another_browser.new_context(viewport={"width": 1280, "height": 800})
     profile.set_default_timeout(200_000)
     yield profile.new_page()
-    browser.close()
+    profile.close()
 
 
 @pytest.fixture
 def tab(chromium: Any, server: Server) -> Iterator[Any]:
     """A fresh tab of a visitor whom the app never saw; an error in the page's script fails the test."""
+    if chromium.pages[0].url == "about:blank":  # a page of the site's keeps its process
+        chromium.pages[0].goto(f"{server.url}/_stcore/health")
     opened = chromium.new_page()
     chromium.clear_cookies()
     visitor = chromium.new_cdp_session(opened)
@@ -167,7 +181,7 @@ def tab(chromium: Any, server: Server) -> Iterator[Any]:
     faults: list[str] = []
     opened.on("pageerror", lambda fault: faults.append(str(fault)))
     yield opened
-    for each in chromium.pages[1:]:  # the first one keeps the browser open
+    for each in chromium.pages[1:]:  # the first one keeps the browser open, and the process that draws
         each.close()
     assert not faults, faults
 

@@ -8,6 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 SHAPE = "96x32"
+TELEPHONE = {"width": 390, "height": 844}
+WIDER = """() => [...document.querySelectorAll('[data-testid=stMain], [data-testid=stMainBlockContainer]')]
+  .filter((e) => e.scrollWidth > window.innerWidth).length"""
+NAME = "<img src=x onerror='window.pwned=1'>**b**[a](javascript:window.pwned=1)"
 BOARD = "document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
 
 
@@ -40,6 +44,12 @@ def here(page: Any) -> str:
 def rows(page: Any) -> list[str]:
     found = page.locator(".row[data-move]").evaluate_all("rows => rows.map(r => r.dataset.move)")
     return [str(row) for row in found]
+
+
+def markup(page: Any) -> list[str]:
+    """What has become of ``NAME`` where it was read as markup: nothing."""
+    made = [sign for sign in ("img[src=x]", "a[href^='javascript']") if page.locator(sign).count()]
+    return made if page.evaluate("() => window.pwned") is None else [*made, "a script that ran"]
 
 
 class Way:

@@ -12,8 +12,6 @@ from dojo_core.school.lesson import TRY, Lesson, Step
 from dojo_core.school.school import LESSONS_FOLDER, open_school
 from tests.browser.playing import Way, apply, open_softmax, wait_for_entries
 
-OWN_SERVER = True  # it is started again
-
 SCHOOL = open_school([LESSONS_FOLDER])
 # That each can be solved is test_school.py's matter. Of what the page does with a step these two have all:
 # questions, moves that are refused, goals that are measured. make soak plays the others.
@@ -161,21 +159,6 @@ def test_a_button_pressed_when_the_next_step_comes_is_pressed(tab: Any, server: 
     tab.wait_for_timeout(200)
     tab.mouse.up()
     tab.wait_for_selector("[data-lesson] .card-title")
-
-
-def test_progress_survives_the_server(learn: Any, server: Any) -> None:
-    learn.locator("[data-step='one-line-one-loop']").click()
-    learn.wait_for_selector(".answer")
-    learn.locator(".answer").nth(0).click()
-    learn.wait_for_selector(".answer.wrong")
-    learn.locator(".answer").nth(1).click()
-    learn.wait_for_selector(".state.done")
-    server.stop()
-    server.start()
-    learn.goto(f"{server.url}/learn")
-    learn.wait_for_selector("[data-step='one-line-one-loop'] .mark.done")
-    learn.click("text=Go on: Reading a program")
-    learn.wait_for_selector(".state.done")
 
 
 def test_a_word_is_explained_where_it_stands(learn: Any) -> None:

@@ -7,14 +7,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.browser.conftest import Server
 from tests.browser.playing import open_softmax
 
-OWN_SERVER = True  # with a lock of its own: other tests measure meanwhile
 HOLDING = """
 import sys
 from dojo_core.measure.exclusive import measuring
@@ -24,21 +23,12 @@ with measuring():
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    before, place = os.environ.get("DOJO_LOCK_DIR"), tmp_path_factory.mktemp("lock")
-    os.environ["DOJO_LOCK_DIR"] = str(place)
-    yield place
-    if before is None:
-        del os.environ["DOJO_LOCK_DIR"]
-    else:
-        os.environ["DOJO_LOCK_DIR"] = before
-
-
 @pytest.fixture
-def holder() -> Iterator[subprocess.Popen[str]]:
-    pipe = subprocess.PIPE
-    process = subprocess.Popen([sys.executable, "-c", HOLDING], stdin=pipe, stdout=pipe, text=True)
+def holder(server: Server) -> Iterator[subprocess.Popen[str]]:
+    pipe, environment = subprocess.PIPE, {**os.environ, "DOJO_LOCK_DIR": str(server.locks)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDING], stdin=pipe, stdout=pipe, text=True, env=environment
+    )
     assert process.stdout is not None and process.stdout.readline() == "held\n"
     yield process
     process.kill()

@@ -7,34 +7,14 @@ from typing import Any
 
 import pytest
 
-from pages.shell import existing
-from tests.browser.playing import BOARD, open_softmax
+from tests.browser.playing import BOARD, TELEPHONE, open_softmax
 from tests.test_doors import DOUBT, LONG
-
-WIDTH = 390
-WIDER = """() => [...document.querySelectorAll('[data-testid=stMain], [data-testid=stMainBlockContainer]')]
-  .filter((e) => e.scrollWidth > window.innerWidth).length"""
 
 
 @pytest.fixture
 def narrow(page: Any) -> Any:
-    page.set_viewport_size({"width": WIDTH, "height": 844})
+    page.set_viewport_size(TELEPHONE)
     return page
-
-
-def test_no_page_is_wider_than_a_telephone(narrow: Any, server: Any) -> None:
-    assert narrow.evaluate(WIDER) == 0, "the start screen"
-    open_softmax(narrow, "8x16")
-    search = narrow.evaluate("() => window.location.search")
-    for entry in existing():
-        narrow.goto(f"{server.url}/{'' if entry.name == 'play' else entry.name}{search}")
-        narrow.wait_for_selector(".dojo-bar")
-        narrow.wait_for_timeout(1500)
-        assert narrow.evaluate(WIDER) == 0, entry.name
-    narrow.goto(f"{server.url}/learn{search}")
-    narrow.click("text=Begin with the first lesson")
-    narrow.wait_for_selector(".board.embedded .row[data-move]")
-    assert narrow.evaluate(WIDER) == 0, "a lesson's step"
 
 
 def test_the_panes_stand_below_each_other_and_can_be_used(narrow: Any) -> None:
@@ -44,7 +24,7 @@ def test_the_panes_stand_below_each_other_and_can_be_used(narrow: Any) -> None:
         ".map(({left, right, top, bottom}) => ({left, right, top, bottom}))"
     )
     assert len(panes) == 5
-    assert all(pane["left"] >= 0 and pane["right"] <= WIDTH for pane in panes)
+    assert all(pane["left"] >= 0 and pane["right"] <= TELEPHONE["width"] for pane in panes)
     panes.sort(key=lambda pane: pane["top"])
     assert all(upper["bottom"] <= lower["top"] for upper, lower in itertools.pairwise(panes))
     narrow.locator('.row[data-move="join_scopes m@0"] .apply').click()

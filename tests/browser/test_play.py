@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from pathlib import Path
 from typing import Any
 
 from tests.browser.playing import BOARD, apply, entries, here, open_softmax, rows, wait_for_entries
-
-OWN_SERVER = True  # it is killed
 
 
 def test_select_filter_play_take_back_branch_and_reload(page: Any) -> None:
@@ -242,31 +239,3 @@ def test_a_recorded_line_is_stepped_through_without_measuring(page: Any) -> None
     assert here(page) == "14"
     page.keyboard.press("m")
     page.wait_for_function(f"() => !{BOARD}.querySelector('.queue-text').textContent.includes('off')")
-
-
-def test_kill_9_loses_no_saved_game(page: Any, server: Any) -> None:
-    open_softmax(page)
-    apply(page, "join_scopes m@0")
-    wait_for_entries(page, 2)
-    url = page.url
-    server.stop(signal.SIGKILL)
-    server.start()
-    page.goto(url)
-    page.wait_for_selector(".entry.here[data-id='1']")
-    assert len(entries(page)) == 2
-
-
-def test_a_tab_left_open_goes_on_after_the_server_was_killed_and_started_again(
-    page: Any, server: Any
-) -> None:
-    open_softmax(page)
-    server.stop(signal.SIGKILL)
-    page.wait_for_selector(".silent >> text=does not answer")
-    assert not page.locator("[data-testid=stDialog]").is_visible()
-    server.start()
-    page.wait_for_selector(".silent", state="hidden")  # the tab connects again by itself
-    apply(page, "join_scopes m@0")
-    wait_for_entries(page, 2)
-    assert page.locator("[data-testid=stSidebar]").count() == 0
-    page.reload()
-    page.wait_for_selector(".entry.here[data-id='1']")

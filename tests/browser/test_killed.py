@@ -1,0 +1,141 @@
+"""What outlives a server that is killed: the games, what was learned, the tabs that are left open. No process
+does, and what crashed before is not run again after.
+
+It is killed once for all that is tried here, since a start takes seconds.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dojo_core import apply as applied
+from dojo_core import kernels
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.records import Record, Records
+from dojo_core.targets.cpu.build import code_hash
+from dojo_core.targets.cpu.codegen import generate
+from tests.browser.playing import apply, entries, open_softmax, wait_for_entries
+from tests.browser.wire import Wire
+
+OWN_SERVER = True  # it is killed
+MOVE = "join_scopes m@0"
+
+
+@dataclass
+class Left:
+    """Two tabs that were open when the server was killed, the first one's address, and what did not end."""
+
+    play: Any
+    learn: Any
+    game: str
+    processes: list[str]
+
+
+def processes_at(home: Path) -> list[str]:
+    """The commands of the processes that work on a data directory."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"DOJO_HOME={home}".encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text())
+    return found
+
+
+def record_crashes(home: Path) -> None:
+    """Two of what a move of a softmax of 8x16 leads to."""
+    start = kernels.get("softmax").program((8, 16))
+    program = applied(start, MOVE)
+    with Records(home / "records.sqlite") as records:
+        for when in (1.0, 2.0):
+            records.add(
+                Record(
+                    program.hash, program.text, start.hash, "softmax", "8x16", "f32", "reassoc", MOVE, "cpu",
+                    this_machine().fingerprint, "", code_hash(generate(program)), "crash", False, None,
+                    message="It crashed with SIGSEGV.", time=when,
+                )
+            )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def left(chromium: Any, server: Any) -> Iterator[Left]:
+    """A game with a move in one tab, a step of a lesson that is done in the other; killed, started again."""
+    play, learn = chromium.new_page(), chromium.new_page()
+    faults: list[str] = []
+    for each in (play, learn):
+        each.on("pageerror", lambda fault: faults.append(str(fault)))
+    play.goto(server.url)
+    play.wait_for_selector(".card")
+    open_softmax(play)
+    apply(play, MOVE)
+    wait_for_entries(play, 2)
+
+    learn.goto(f"{server.url}/learn")
+    learn.locator("[data-step='one-line-one-loop']").click()
+    learn.locator(".answer").nth(0).click()
+    learn.wait_for_selector(".answer.wrong")
+    learn.locator(".answer").nth(1).click()
+    learn.wait_for_selector(".state.done")
+
+    server.stop(signal.SIGKILL)
+    end = time.monotonic() + 300
+    while (processes := processes_at(server.home)) and time.monotonic() < end:
+        time.sleep(0.2)
+    record_crashes(server.home)
+    play.wait_for_selector(".silent >> text=does not answer")
+    assert not play.locator("[data-testid=stDialog]").is_visible()
+    server.start()
+    yield Left(play, learn, play.url, processes)
+    play.close()
+    learn.close()
+    assert not faults, faults
+
+
+def test_kill_9_loses_no_saved_game(left: Left) -> None:
+    page = left.play.context.new_page()
+    page.goto(left.game)
+    page.wait_for_selector(".entry.here[data-id='1']")
+    assert len(entries(page)) == 2
+    page.close()
+
+
+def test_a_tab_left_open_goes_on(left: Left) -> None:
+    page = left.play
+    page.wait_for_selector(".silent", state="hidden")  # the tab connects again by itself
+    apply(page, MOVE)
+    wait_for_entries(page, 3)
+    assert page.locator("[data-testid=stSidebar]").count() == 0
+    page.reload()
+    page.wait_for_selector(".entry.here[data-id='2']")
+
+
+def test_progress_survives_the_server(left: Left, server: Any) -> None:
+    page = left.learn
+    page.goto(f"{server.url}/learn")
+    page.wait_for_selector("[data-step='one-line-one-loop'] .mark.done")
+    page.click("text=Go on: Reading a program")
+    page.wait_for_selector(".state.done")
+
+
+def test_a_server_that_is_killed_leaves_no_process_behind(left: Left) -> None:
+    assert not left.processes
+
+
+@pytest.mark.usefixtures("left")
+def test_a_program_that_crashed_twice_is_not_run_again_after_a_restart(server: Any) -> None:
+    with Wire(server.port) as wire:
+        wire.event("start", kernel="softmax", shape="8x16", policy="reassoc")
+        row = [shown["text"] for shown in wire.board["moves"]].index(MOVE)
+        end = time.monotonic() + 300
+        while not isinstance(result := wire.feed["results"][row], list) and time.monotonic() < end:
+            time.sleep(0.3)
+            wire.look()
+        assert result[0] == "refused" and result[1].startswith("Not run again: it failed 2 times here.")
+        assert "SIGSEGV" in result[1]

@@ -1,0 +1,63 @@
+"""Every page once, in a window as wide as a telephone and with a game whose title is markup.
+
+Nothing stands beside a page, and what people type is text on each, never markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pages.shell import existing
+from tests.browser.playing import NAME, TELEPHONE, WIDER, apply, markup, open_softmax, wait_for_entries
+
+
+@pytest.fixture(scope="module")
+def pages(chromium: Any, server: Any) -> Iterator[dict[str, tuple[int, list[str]]]]:
+    """How much of each place of the app is wider than the window, and what markup the title has become."""
+    page = chromium.new_page()
+    page.set_viewport_size(TELEPHONE)
+    seen: dict[str, tuple[int, list[str]]] = {}
+
+    def look(place: str) -> None:
+        seen[place] = page.evaluate(WIDER), markup(page)
+
+    page.goto(server.url)
+    page.wait_for_selector(".card")
+    look("the start screen")
+    open_softmax(page, "8x16")
+    apply(page, "join_scopes m@0")
+    wait_for_entries(page, 2)
+    page.click("text=New game")
+    page.click("text=More…")
+    page.locator(".game-row").first.get_by_text("Rename").click()
+    page.keyboard.type(NAME)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".game-row >> text=onerror")
+    look("the list of games")
+    page.locator(".game-open").first.click()
+    page.wait_for_selector("h1 >> text=onerror")
+    search = page.evaluate("() => window.location.search")
+    for entry in existing():
+        page.goto(f"{server.url}/{'' if entry.name == 'play' else entry.name}{search}")
+        page.wait_for_selector(".dojo-bar")
+        page.wait_for_selector("[data-test-script-state=notRunning]")
+        page.wait_for_selector("[data-testid=stSkeleton]", state="detached")
+        page.wait_for_timeout(500)  # what the script has told is drawn, and laid out
+        look(entry.name)
+    page.goto(f"{server.url}/learn{search}")
+    page.click("text=Begin with the first lesson")
+    page.wait_for_selector(".board.embedded .row[data-move]")
+    look("a lesson's step")
+    yield seen
+    page.close()
+
+
+def test_no_page_is_wider_than_a_telephone(pages: dict[str, tuple[int, list[str]]]) -> None:
+    assert [place for place, (wider, _) in pages.items() if wider] == []
+
+
+def test_a_title_is_text_on_every_page(pages: dict[str, tuple[int, list[str]]]) -> None:
+    assert [place for place, (_, told) in pages.items() if told] == []
