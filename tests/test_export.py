@@ -31,7 +31,7 @@ from dojo_core.export import (
     write,
     zipped,
 )
-from dojo_core.export.excerpt import declarations, needed
+from dojo_core.targets.cpu.excerpt import declarations, needed
 from dojo_core.export.folder import MANIFEST
 from dojo_core.export.kernel import comment, instance, kernel_files
 from dojo_core.export.names import argument, library_name

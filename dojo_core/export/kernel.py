@@ -11,7 +11,7 @@ from typing import Any
 
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.export.choice import Choice, NotExported
-from dojo_core.export.excerpt import needed
+from dojo_core.targets.cpu.excerpt import needed
 from dojo_core.export.names import argument
 from dojo_core.export.narrow import narrowed, widest_vector
 from dojo_core.export.templates import filled
