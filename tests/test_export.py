@@ -31,7 +31,6 @@ from dojo_core.export import (
     write,
     zipped,
 )
-from dojo_core.targets.cpu.excerpt import declarations, needed
 from dojo_core.export.folder import MANIFEST
 from dojo_core.export.kernel import comment, instance, kernel_files
 from dojo_core.export.names import argument, library_name
@@ -42,6 +41,7 @@ from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records, Sample, SavedGame
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
+from dojo_core.targets.cpu.excerpt import declarations, needed
 from dojo_core.targets.cpu.limits import cpu, narrower, vector_bytes
 from dojo_core.targets.instructions import INSTRUCTIONS
 from tests.compiled import random_inputs, run_program
