@@ -38,8 +38,8 @@ BARRIERS = {
     "batchnorm_moments": 7,
 }  # fmt: skip
 
-# How many of them a thread meets at the line's own shape: what comes before a loop is waited for once, partial
-# sums handed over through shared memory too, but matmul's tiles each step fills anew.
+# How many of them a thread meets at the line's own shape: what comes before a loop is waited for once, as are
+# partial sums handed over through shared memory; matmul's tiles each step fills anew.
 MET = {
     "reducemean": 1, "rmsnorm": 1, "layernorm": 2, "layernorm_long": 2, "batchnorm": 2,
     "batchnorm_narrow": 2, "matmul": 2 * 64, "bmm": 2 * 8, "swiglu": 4 * 16, "conv": 2 * 3,

@@ -58,8 +58,8 @@ def _known(preamble: str) -> tuple[tuple[Declaration, ...], dict[str, tuple[int,
 
 
 def needed(code: str, preamble: str) -> str:
-    """The declarations of ``preamble`` that ``code`` uses, directly or through others, in their order; and what
-    is none of the generator's declarations."""
+    """The declarations of ``preamble`` that ``code`` uses, directly or through others, in their order, and
+    whatever there declares no name."""
     known, by_name = _known(preamble)
     wanted = {number for number, each in enumerate(known) if not each.names and each.text.strip()}
     waiting = [frozenset(_WORD.findall(code)), *[known[number].words for number in wanted]]
