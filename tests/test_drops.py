@@ -46,8 +46,8 @@ def without(game: Game, number: int):
     return other.drop(number, skip_invalid=True), other
 
 
-# Time goes with the square of a line's length: some five drops here; make soak drops each move, of the longest
-# lines (220 moves, many of them of one recipe) each second or third.
+# Time goes with the square of a line's length: some five drops here; make soak drops each move, of the
+# longest lines (220 moves, many of them of one recipe) each second or third.
 @pytest.mark.parametrize("most", [5, pytest.param(100, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", LINES)
 def test_no_later_move_silently_moves_to_another_node(name, most):
