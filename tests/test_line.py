@@ -19,7 +19,11 @@ from dojo_core.targets.target import Target
 from tests.compiled import random_inputs, run_program
 from tests.goldens import FOLDER
 
-SMALLER = {  # full, they take gigabytes
+SMALLER = {  # full, they take gigabytes or a second
+    "softmax_pipelined": "192x512",
+    "conv": "1x16x8x56x56x3",
+    "attention": "2x96x128x64",
+    "swiglu_avx2": "1x16x1024x448",
     "batchnorm": "4x3x64x128",
     "batchnorm_channels": "2x4x4x300",
     "batchnorm_pipelined": "2x4x4x300",
@@ -133,7 +137,7 @@ def test_it_replays_at_other_shapes(wide_cpu, shape, settings, inner):
 
 @pytest.mark.parametrize(
     ("shape", "block", "rows"),
-    [("24576x512", 4 * LANES, 2), ("1000x96", 2 * LANES, 4), (f"14x{15 * LANES}", 3 * LANES, 7)],
+    [("96x512", 4 * LANES, 2), ("1000x96", 2 * LANES, 4), (f"14x{15 * LANES}", 3 * LANES, 7)],
 )
 def test_its_end_computes_softmax(shape, block, rows):
     program = played(shape, block=block, rows=rows, lanes=LANES).current.program
