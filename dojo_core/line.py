@@ -34,6 +34,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from dojo_core import kernels
@@ -165,13 +166,18 @@ class RecordedLine:
             found.append(Step(move, origin, read_births(births)))
         return found
 
-    def play(self, game: Game, settings: Mapping[str, int] | None = None) -> Replay:
-        """Play the line from the game's cursor on; stops at the first move that does not apply."""
+    def play(
+        self, game: Game, settings: Mapping[str, int] | None = None, longest_way: int | None = None
+    ) -> Replay:
+        """Play the line from the game's cursor on; stops at the first move that does not apply.
+
+        ``longest_way``: as of ``Game.replay``.
+        """
         shape = game.shape if game.kernel == self.kernel else ""
         calls = self.steps(settings, shape, game.context(game.cursor, 0).target)
         atomic = [call for call in calls if isinstance(call, Step)]
         if len(atomic) == len(calls):
-            return game.replay(game.cursor, atomic)
+            return game.replay(game.cursor, atomic, longest_way=longest_way)
         # A recipe comes to several moves, so the line's own numbers cannot name what its moves make.
         entries: list[Entry] = []
         for call in calls:
@@ -235,6 +241,9 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
     )
 
 
+_read = lru_cache(maxsize=256)(read_line)  # those that come with the Dojo are asked for over and over
+
+
 def _sizes(kernel: str | None) -> tuple[str, ...]:
     """The names of a kernel's sizes, none of an unknown one's."""
     return tuple(kernels.get(kernel).parameters) if kernel in kernels.names() else ()
@@ -248,7 +257,7 @@ def lines_folder(target: str = "cpu") -> Path:
 def recorded_lines(target: str = "cpu") -> dict[str, RecordedLine]:
     """The lines for a target that come with the Dojo, by name."""
     return {
-        p.stem: read_line(p.read_text(encoding="utf-8"), p.stem)
+        p.stem: _read(p.read_text(encoding="utf-8"), p.stem)
         for p in sorted(lines_folder(target).glob("*.line"))
     }
 
@@ -303,7 +312,7 @@ def applies(line: RecordedLine, shape: str, on: Target | None = None) -> bool:
     kernel = kernels.get(line.kernel or "")
     start = kernel.program(kernel.shape(shape))
     game = Game.new(start, kernel.name, shape, line.target, line.policy, limits=on)
-    return all(entry.applies for entry in line.play(game).entries)
+    return all(entry.applies for entry in line.play(game, longest_way=0).entries)
 
 
 def with_births(line_text: str, game: Game) -> str:

@@ -16,24 +16,19 @@ from dojo_core.program.dtypes import FLOATS, INTEGERS, extremes
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.code import Code
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
+from dojo_core.targets.cpu.excerpt import needed
 
 FLAGS = ["-std=gnu11", *the_compiler().flags]
+QUIET = ["-Wall", "-Wno-unused", "-Wno-maybe-uninitialized", "-Wno-uninitialized"]
 
 
 def load(text: str) -> ctypes.CDLL:
-    """A C file behind the preamble, compiled without a complaint."""
+    """A C file behind what it needs of the preamble, compiled without a complaint."""
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "kernel.c"), Path(folder, "kernel.so")
-        source.write_text(PREAMBLE + text)
-        command = [
-            the_compiler().path,
-            *FLAGS,
-            "-Wall",
-            "-Wno-unused",
-            "-Wno-maybe-uninitialized",
-            "-Wno-uninitialized",
-        ]
-        command += ["-fPIC", "-shared", "-o", str(library), str(source), "-lm"]
+        source.write_text(needed(text, PREAMBLE) + text)
+        command = [the_compiler().path, *FLAGS, *QUIET, "-fPIC", "-shared"]
+        command += ["-o", str(library), str(source), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=500)
         assert done.returncode == 0 and not done.stderr, done.stderr
         return ctypes.CDLL(str(library))

@@ -6,7 +6,9 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dojo_core import apply, legal_moves
+from dojo_core import apply
+from dojo_core.moves import REGISTRY
+from dojo_core.moves.legality import all_candidates, context, is_legal
 from dojo_core.program.tree import Dim, Node, Program, Scope, splice, walk
 from dojo_core.targets.gpu.limits import gpu
 
@@ -38,7 +40,9 @@ def mapped(program: Program, rng: random.Random, policy: str, moves: int = 8) ->
     program = unmarked(program)
     for number in range(moves):
         wanted = ("map_grid", "map_block", "map_warp")[: 1 + number] if number < 3 else MAPPING
-        found = [m for m in legal_moves(program, TINY, policy) if m.name in wanted]
+        here = context(program, TINY, policy)
+        names = [name for name in REGISTRY if name in wanted]
+        found = [m for m in all_candidates(here, names) if is_legal(here, m)]
         by_name = sorted({m.name for m in found})
         if by_name:
             name = rng.choice(by_name)

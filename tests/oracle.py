@@ -152,6 +152,7 @@ class _Run:
     def __init__(self, program: Program, policy: str, terms: Terms) -> None:
         self.program, self.policy, self.terms = program, policy, terms
         self.fault: str | None = None
+        self.plans: dict[int, _Plan] = {}  # by the operation's id
         self.logical: dict[Cell, tuple[int, int]] = {}  # (write, term)
         self.memory: dict[str, dict[Indices, _Address]] = {b.name: {} for b in program.buffers}
         self.writes = 0
@@ -320,44 +321,59 @@ class _Run:
 
     def evaluate(self, op: Op, iterators: Indices) -> _Evaluated | None:
         """The logical side: values from the defining writes; the target's new value at once."""
-        if op.guard and not _holds(op.guard)(iterators):
+        plan = self.plans.get(id(op))
+        if plan is None:
+            plan = self.plans[id(op)] = self.plan(op)
+        if plan.holds is not None and not plan.holds(iterators):
             return None
+        terms, kind = self.terms, plan.dtype
         reads: list[tuple[Cell, int]] = []
         values: list[int] = []
-        target: Cell = op.target.array, _index(op.target.index)(iterators)
-        kind = self.program.buffer_of[op.target.array].dtype
-        computed_in_target = op.function not in (*COMPARISONS, *DTYPE_BYTES, "select")
-        mixed: list[bool] = []
-        for operand in op.operands:
-            if isinstance(operand, Access):
-                cell = operand.array, _index(operand.index)(iterators)
+        for operand in plan.operands:
+            if isinstance(operand, _Read):
+                cell = operand.array, operand.index(iterators)
                 write, term = self.defining(cell)
                 reads.append((cell, write))
-                other = self.program.buffer_of[operand.array].dtype != kind
-                if computed_in_target:  # read exactly, so that n = 1/x and x*n are what x/x is
-                    term, other = self.terms.converted(term, kind, other), False
+                if operand.converted:  # read exactly, so that n = 1/x and x*n are what x/x is
+                    term = terms.converted(term, kind, True)
                 values.append(term)
-                mixed.append(other)
-                continue
-            mixed.append(False)
-            if isinstance(operand, Number):
-                values.append(self.terms.number(operand.value, kind))
+            elif isinstance(operand, int):
+                values.append(operand)
             else:
-                values.append(self.terms.number(operand.value(iterators)))
-        function = op.function
+                values.append(terms.number(operand(iterators)))
+        function, mixed = op.function, plan.mixed
         if function == "fma" and self.policy != "strict":  # its one rounding is another's two
-            factors = self.terms.call("*", values[:2], self.policy)
-            values = [self.terms.converted(factors, kind, any(mixed[:2])), values[2]]
+            factors = terms.call("*", values[:2], self.policy)
+            values = [terms.converted(factors, kind, any(mixed[:2])), values[2]]
             function, mixed = "+", mixed[2:]
-        term = self.terms.converted(self.terms.call(function, values, self.policy), kind, any(mixed))
+        term = terms.converted(terms.call(function, values, self.policy), kind, any(mixed))
+        target: Cell = op.target.array, plan.target(iterators)
         before, held = self.defining(target)
         if op.accumulate:
-            regroup = self.policy != "strict" or op.accumulate in ("max", "min") or kind[0] not in "fb"
-            regroup |= kind == "bool"
-            term = self.terms.accumulate(op.accumulate, held, term, kind, regroup)
+            term = terms.accumulate(op.accumulate, held, term, kind, plan.regroup)
         self.writes += 1
         self.logical[target] = self.writes, term
         return _Evaluated(reads, target, before, self.writes)
+
+    def plan(self, op: Op) -> _Plan:
+        """What is the same in all instances of an operation."""
+        kind = self.program.buffer_of[op.target.array].dtype
+        computed_in_target = op.function not in (*COMPARISONS, *DTYPE_BYTES, "select")
+        operands: list[_Read | int | Callable[[Indices], int]] = []
+        mixed: list[bool] = []
+        for operand in op.operands:
+            other = isinstance(operand, Access) and self.program.buffer_of[operand.array].dtype != kind
+            mixed.append(other and not computed_in_target)
+            if isinstance(operand, Access):
+                operands.append(_Read(operand.array, _index(operand.index), other and computed_in_target))
+            elif isinstance(operand, Number):
+                operands.append(self.terms.number(operand.value, kind))
+            else:
+                operands.append(operand.value)
+        regroup = self.policy != "strict" or op.accumulate in ("max", "min") or kind[0] not in "fb"
+        holds = _holds(op.guard) if op.guard else None
+        target = _index(op.target.index)
+        return _Plan(holds, target, kind, tuple(operands), tuple(mixed), regroup or kind == "bool")
 
     def check_reads(self, evaluated: _Evaluated) -> None:
         for cell, write in evaluated.reads:
@@ -414,6 +430,28 @@ class _Run:
             address.write = write
         elif write and address.write != write:
             self.blame("lifetime" if address.write < 0 else "clobber", *cell)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """An operand that is read, ``converted`` to the dtype that is computed in."""
+
+    array: str
+    index: Callable[[Indices], Indices]
+    converted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """An operation made ready. Operands are reads, terms of numbers, or numbers from iterators; ``mixed``
+    says which are of another dtype than the target and not converted to it."""
+
+    holds: Callable[[Indices], bool] | None
+    target: Callable[[Indices], Indices]
+    dtype: str
+    operands: tuple[_Read | int | Callable[[Indices], int], ...]
+    mixed: tuple[bool, ...]
+    regroup: bool
 
 
 @dataclass(slots=True)

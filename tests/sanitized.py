@@ -15,6 +15,7 @@ import numpy.typing as npt
 from dojo_core.measure.pool import STORED, from_double
 from dojo_core.targets.cpu.code import Code
 from dojo_core.targets.cpu.codegen import PREAMBLE
+from dojo_core.targets.cpu.excerpt import needed
 from tests.compiled import FLAGS
 
 # The inputs of all calls come through standard input. Each array is a piece of the heap of just its size, so
@@ -83,7 +84,8 @@ def complaint(calls: Sequence[tuple[Code, Mapping[str, npt.NDArray[Any]]]], time
     lines.append("return 0; }\n")
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "kernels.c"), Path(folder, "kernels")
-        source.write_text(PREAMBLE + "\n".join(lines))
+        text = "\n".join(lines)
+        source.write_text(needed(text, PREAMBLE) + text)
         flags = [flag for flag in FLAGS if flag != "-O2"]
         command = ["gcc", *flags, "-O1", *_FLAGS, str(source), "-o", str(program), "-lm"]
         built = subprocess.run(command, capture_output=True, text=True, timeout=timeout)

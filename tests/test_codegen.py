@@ -467,7 +467,7 @@ def sound(body: str, buffers: str):
 def test_every_function_agrees_with_the_interpreter_in_every_dtype(sign):
     found = [
         sound(
-            f"9 y[{{0}}] = 1\n| y[{{0}}] {sign} {form}",
+            f"9 y[{{0}}] = 1\n| y[{{0}}] += {form}" if sign == "+=" else f"9 y[{{0}}] = {form}",
             f"x {x} [9] heap\nw {w} [9] heap\ny {y} [9] heap",
         )
         for x, w, y in TYPES

@@ -2,7 +2,7 @@
 
 import ctypes
 import json
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import pytest
@@ -38,28 +38,39 @@ BARRIERS = {
     "batchnorm_moments": 7,
 }  # fmt: skip
 
+# How many of them a thread meets at the line's own shape: what comes before a loop is waited for once, as are
+# partial sums handed over through shared memory; matmul's tiles each step fills anew.
+MET = {
+    "reducemean": 1, "rmsnorm": 1, "layernorm": 2, "layernorm_long": 2, "batchnorm": 2,
+    "batchnorm_narrow": 2, "matmul": 2 * 64, "bmm": 2 * 8, "swiglu": 4 * 16, "conv": 2 * 3,
+    "conv_channels": 2 * 16, "batchnorm_moments": 7,
+}  # fmt: skip
+
 # What a rounded mean is off by: it makes up for an error of the mean, and itself adds next to nothing.
 MADE_UP_FOR = {"batchnorm_moments": 2}
 
 
-def played(name: str, shape: str, target: str = "cuda") -> Game:
+@cache
+def played(name: str, shape: str, target: str = "cuda") -> Program:
+    """The end of a line."""
     line = recorded_lines(target)[name]
     assert line.kernel is not None
     kernel = kernels.get(line.kernel)
     game = Game.new(kernel.program(kernel.shape(shape)), kernel.name, shape, target, line.policy)
     report = line.play(game)
     assert [(e.move, e.outcome, e.reason) for e in report.entries if e.outcome != "same"] == []
-    return game
+    return game.current.program
 
 
 @pytest.mark.parametrize("name", LINES)
 def test_each_line_replays_to_its_golden_end(golden, name):
-    program = played(name, LINES[name].shape).current.program
+    program = played(name, LINES[name].shape)
     births = [node.birth for node, _, _ in walk(program.body)]
     assert len(set(births)) == len(births), "every node is known by its birth"
     golden(FOLDER / "cuda" / f"{name}.txt", program.text)
     assert all(launch.mapped for launch in launches(program))
     assert len(code_of(program).barriers) == BARRIERS.get(name, 0)
+    assert barriers_met(program) == MET.get(name, 0)
 
 
 def emulated(
@@ -87,7 +98,7 @@ def close(have: np.ndarray, expected: np.ndarray) -> bool:
 @pytest.mark.parametrize("name", LINES)
 def test_each_end_computes_what_its_kernel_is(name):
     shape = OTHERS.get(name) or SMALL[name]
-    program = played(name, shape).current.program
+    program = played(name, shape)
     fault, have, expected = emulated(name, program, shape, code_of(program, LINES[name].policy))
     assert not fault and close(have, expected)
 
@@ -107,7 +118,7 @@ LONG = ("batchnorm_moments",)
 def test_no_barrier_can_be_spared(name):
     """With any of them taken away, some order of threads goes wrong, where nothing makes up for it."""
     shape = OTHERS.get(name) or SMALL[name]
-    program = played(name, shape).current.program
+    program = played(name, shape)
     code = code_of(program, LINES[name].policy)
     lines = code.text.splitlines()
     assert code.barriers
@@ -120,25 +131,18 @@ def test_no_barrier_can_be_spared(name):
     assert len(unseen) == MADE_UP_FOR.get(name, 0), unseen
 
 
-def test_what_comes_before_a_loop_is_waited_for_once():
-    """Partial sums handed over through shared memory, and matmul's tiles, which each step fills anew."""
-    met = {name: barriers_met(played(name, LINES[name].shape).current.program) for name in BARRIERS}
-    assert met == {
-        "reducemean": 1, "rmsnorm": 1, "layernorm": 2, "layernorm_long": 2, "batchnorm": 2,
-        "batchnorm_narrow": 2, "matmul": 2 * 64, "bmm": 2 * 8, "swiglu": 4 * 16, "conv": 2 * 3,
-        "conv_channels": 2 * 16, "batchnorm_moments": 7,
-    }  # fmt: skip
-
-
-def test_the_one_script_is_tried_without_a_gpu(tmp_path, monkeypatch, capsys):
-    words = ["--out", str(tmp_path), "--only", "mul", "rmsnorm", "--search", "4"]
+# Each kernel's bench starts PyTorch: make soak tries several, as the script does.
+@pytest.mark.parametrize("names", [["rmsnorm"], pytest.param(["mul", "rmsnorm"], marks=pytest.mark.soak)])
+def test_the_one_script_is_tried_without_a_gpu(tmp_path, monkeypatch, capsys, names):
+    words = ["--out", str(tmp_path), "--only", *names, "--search", "4"]
     assert script.main([*words, "--emulate"]) == 0, capsys.readouterr().out
     told = json.loads((tmp_path / "gpu.json").read_text())
-    assert [r["part"] for r in told["results"]] == [*["bench"] * 2, *["walk"] * 4, *["lines"] * 2, "search"]
+    parts = [*["bench"] * len(names), *["walk"] * 2 * len(names), *["lines"] * len(names), "search"]
+    assert [r["part"] for r in told["results"]] == parts
     assert all(r["verified"] for r in told["results"]) and told["left_out"] == []
     benches = [r["report"]["entries"] for r in told["results"] if "report" in r]
     torch = ["torch", "torch-compile", "torch-compile-graphs"]
-    assert [[e["entry"] for e in b] for b in benches] == [["line", "heuristic", *torch]] * 2
+    assert [[e["entry"] for e in b] for b in benches] == [["line", "heuristic", *torch]] * len(names)
     assert all(e["status"] == "ok" and e["verified"] and not e["samples_ns"] for b in benches for e in b)
     assert next(r["settings"] for r in told["results"] if r["part"] == "lines").keys() == {"block"}
     assert "search rmsnorm" in (tmp_path / "report.md").read_text()
@@ -169,7 +173,7 @@ HIP = {name: SMALL[name] for name in ("softmax", "conv")}
 @pytest.mark.parametrize("name", HIP)
 def test_lines_replay_for_amd_gpus_too(name):
     """The same moves are legal where a wave has 64 lanes; what they lead to is compiled, and emulated."""
-    program = played(name, HIP[name], "hip").current.program
+    program = played(name, HIP[name], "hip")
     inputs, kernel = random_inputs(program), kernels.get(str(LINES[name].kernel))
     (output,) = program.outputs
     code = code_of(program, hip=True)

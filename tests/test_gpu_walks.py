@@ -19,7 +19,7 @@ from tests.programs import random_program
 def test_a_random_walk_on_a_gpu_keeps_the_meaning(seed):
     rng = random.Random(f"gpu {seed}")
     program, rules = walks.start_on_a_gpu(rng)
-    _, finding = walks.walk_from(program, rules, rng, walks.Tally(), 12, 3, compared=4)
+    _, finding = walks.walk_from(program, rules, rng, walks.Tally(), 12, 3, compared=8)
     assert finding is None, finding
 
 

@@ -20,11 +20,9 @@ SMALL = """\
 kernel small
 in x
 out y
-x f32 [2] heap
-y f32 [2] heap
-t f32 [2] heap
-2 t[{0}] = x[{0}] + 1
-2 y[{0}] = exp(t[{0}])
+x f32 [4] heap
+y f32 [4] heap
+4 y[{0}] = exp(x[{0}])
 """
 
 

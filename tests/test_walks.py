@@ -13,7 +13,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from hypothesis import HealthCheck, given, settings
 
-from dojo_core import apply, kernels, legal_moves, parse, why
+from dojo_core import apply, kernels, parse, why
 from dojo_core.moves import inverse, parse_move
 from dojo_core.moves.examples import POLICY, example
 from dojo_core.moves.legality import all_candidates, context, is_legal
@@ -316,16 +316,16 @@ def test_what_the_judge_calls_defined_is_defined(program):
 # ---------------------------------------------------------------------------- random walks
 
 
-def walked(seed: int, length: int, others: int) -> tuple[Program, str, Program]:
+def walked(seed: int, length: int, others: int, compared: int = 8) -> tuple[Program, str, Program]:
     rng = random.Random(f"walk {seed}")
     first, rules = start(rng)
-    last, finding = walk_from(first, rules, rng, Tally(), length, others, compared=4)
+    last, finding = walk_from(first, rules, rng, Tally(), length, others, compared=compared)
     assert finding is None, finding
     return first, rules.policy, last
 
 
-# Two of the walks of 40 moves lead to programs that take the oracle as long as all the others together.
-@pytest.mark.parametrize("seed", sample(range(18), few=10, but=(7,)))
+# Some of the walks lead to programs that take the oracle as long as all the others together.
+@pytest.mark.parametrize("seed", sample(range(18), few=10, but=(1, 6, 7)))
 def test_a_random_walk_keeps_the_meaning(seed):
     """Each move's outputs by the oracle, text, inverse; a sample of the other legal moves; the lists."""
     walked(seed, 10 + seed % 4 * 10, 3)
@@ -334,7 +334,7 @@ def test_a_random_walk_keeps_the_meaning(seed):
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_walk_from_a_kernel_keeps_the_meaning(name):
     program = kernels.get(name).program(KERNELS[name])
-    _, finding = walk_from(program, Rules("algebraic"), random.Random(name), Tally(), 15, 3, compared=4)
+    _, finding = walk_from(program, Rules("algebraic"), random.Random(name), Tally(), 15, 3, compared=8)
     assert finding is None, finding
 
 
@@ -350,8 +350,9 @@ def test_a_one_pass_rewrite_of_chains_that_write_over_their_arrays_keeps_the_mea
     tally = Tally()
     for seed in range(120):
         program, rules = start_at_a_chain(random.Random(f"chain {seed}"))
-        for move in legal_moves(program, rules.target, rules.policy):
-            if move.name in ONE_PASS:
+        here = context(program, rules.target, rules.policy)
+        for move in all_candidates(here, ONE_PASS):
+            if is_legal(here, move):
                 finding = judge(program, move, rules, tally)
                 assert finding is None, finding
     assert all(tally.judged[name] > 9 for name in ("expand_moment", "online_rescale")), tally.judged
@@ -392,12 +393,12 @@ def test_a_one_pass_rewrite_is_judged_by_its_numbers(name):
 def test_generated_code_agrees_after_walks(seeds):
     """One C file of first and last positions: run on normal inputs against the interpreter, on unkind ones
     against the first."""
-    assert differences([End(*walked(seed, 14, 0)) for seed in seeds], seed=1) == []
+    assert differences([End(*walked(seed, 14, 0, compared=14)) for seed in seeds], seed=1) == []
 
 
 @pytest.mark.skipif(bool(sanitized.missing()), reason=f"needs {sanitized.missing()}")
 def test_generated_code_runs_under_sanitizers():
-    ends = [End(*walked(seed, 14, 0)) for seed in range(120, 124)]
+    ends = [End(*walked(seed, 14, 0, compared=14)) for seed in range(120, 124)]
     assert sanitizers_complaint(ends, seed=1) == ""
 
 

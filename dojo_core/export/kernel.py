@@ -11,7 +11,6 @@ from typing import Any
 
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.export.choice import Choice, NotExported
-from dojo_core.export.excerpt import needed
 from dojo_core.export.names import argument
 from dojo_core.export.narrow import narrowed, widest_vector
 from dojo_core.export.templates import filled
@@ -20,6 +19,7 @@ from dojo_core.measure.records import Record
 from dojo_core.program.tree import DTYPE_BYTES, Program, Scope, walk
 from dojo_core.targets.cpu.code import Code, NotGeneratable
 from dojo_core.targets.cpu.codegen import PREAMBLE, STRICT, WRITTEN_OUT, generate
+from dojo_core.targets.cpu.excerpt import needed
 from dojo_core.targets.cpu.limits import VECTOR_BYTES
 from dojo_core.targets.instructions import INSTRUCTIONS
 from dojo_core.version import version

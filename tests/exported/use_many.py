@@ -56,7 +56,7 @@ class All(torch.nn.Module):
 
 
 inputs = {name: [torch.randn(shape) for shape in many.shapes(name)[0].values()] for name in sys.argv[1:]}
-assert set(inputs) == set(THEIRS), set(inputs) ^ set(THEIRS)
+assert set(inputs) <= set(THEIRS), set(inputs) - set(THEIRS)
 for name, tensors in inputs.items():
     ours = getattr(torch_ops, name)(*tensors)
     torch.testing.assert_close(

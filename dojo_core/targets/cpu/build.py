@@ -41,6 +41,7 @@ from dojo_core.measure.places import cache_directory
 from dojo_core.system import end_group, is_x86
 from dojo_core.targets.assembly import Assembly, linked
 from dojo_core.targets.cpu.code import Code
+from dojo_core.targets.cpu.excerpt import needed
 from dojo_core.targets.instructions import INSTRUCTIONS
 
 
@@ -217,9 +218,10 @@ _FUSED, _UNFUSED = "#pragma clang fp contract(fast)\n", "#pragma clang fp contra
 
 
 def _file(preamble: str, kernels: Sequence[str]) -> str:
-    """Kernels as a file of C for this compiler."""
+    """Kernels as a file of C for this compiler, behind what they need of the preamble."""
     from dojo_core.targets.cpu.codegen import STRICT
 
+    preamble = needed("\n".join(kernels), preamble)
     if the_compiler().clang:
         named = [(i.builtin[n], i.clang[n]) for i in INSTRUCTIONS.values() for n in i.builtin]
         preamble = "".join(f"#define {gcc} {clang}\n" for gcc, clang in named) + _FUSED + preamble

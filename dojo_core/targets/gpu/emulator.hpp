@@ -9,6 +9,9 @@
 #define _XOPEN_SOURCE 700  // or its ucontext.h refuses
 #define _DARWIN_C_SOURCE
 #endif
+// Of gcc's C++ library the headers of C alone: its overloads in C++ take the compiler as long as all the rest, and
+// generated text calls each function by its type's own name.
+#define _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
