@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from agents.agent import Budget, Task, run
 from agents.cli import app
+from agents.perfllm import encoders
 from agents.perfllm.agent import STOP, Choice, Learner, Player, QNetwork, Transition, look
 from agents.perfllm.encoders import Encoder, encoder
 from agents.perfllm.settings import VARIANTS, EncoderSettings, Settings
@@ -619,18 +620,23 @@ def test_an_encoder_is_asked_once_for_each_program(home):
     assert len(asked) == 4
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "rubbish", "header", "value"])
-def test_embeddings_that_are_damaged_are_made_again(home, damage):
+@pytest.mark.parametrize("damage", ["empty", "empty in use", "cut", "rubbish", "header", "value"])
+def test_embeddings_that_are_damaged_are_made_again(home, damage, monkeypatch):
+    monkeypatch.setattr(encoders, "BUSY_SECONDS", 0.2)
+
     def embed(texts):
         return torch.tensor([[float(len(text)), 12345.0] for text in texts])
 
     programs = [game().start, game("relu").start]
     path = home / "embeddings.sqlite"
-    right = Encoder("lengths", 2, embed, path)(programs)
+    first = Encoder("lengths", 2, embed, path)
+    right = first(programs)
+    if damage != "empty in use":
+        first._store._file.close()
     with closing(sqlite3.connect(path)) as file:
         file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     contents = bytearray(path.read_bytes())
-    if damage == "empty":
+    if damage.startswith("empty"):
         contents.clear()
     elif damage == "cut":
         del contents[len(contents) // 2 :]
