@@ -1,5 +1,7 @@
 """PerfLLM's learner on games with known answers, its player on kernels, its runs killed and resumed."""
 
+from __future__ import annotations
+
 import json
 import math
 import random
@@ -9,16 +11,11 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from agents.agent import Budget, Task, run
 from agents.cli import app
-from agents.perfllm import encoders
-from agents.perfllm.agent import STOP, Choice, Learner, Player, QNetwork, Transition, look
-from agents.perfllm.encoders import Encoder, encoder
 from agents.perfllm.settings import VARIANTS, EncoderSettings, Settings
-from agents.perfllm.training import Plan, Training, ignoring_clock
 from agents.players import AGENTS
 from agents.timing import CountTiming
 from agents.trail import Trail
@@ -37,7 +34,19 @@ SMALL = Settings(
 )
 
 
-torch.set_num_threads(1)  # tests run side by side
+@pytest.fixture(scope="module", autouse=True)
+def modules_of_torch():
+    """Their import takes seconds: only where these tests run, not wherever they are collected."""
+    global torch, encoders, STOP, Choice, Learner, Player, QNetwork, Transition, look, Encoder, encoder
+    global Plan, Training, ignoring_clock
+    import torch
+
+    from agents.perfllm import encoders
+    from agents.perfllm.agent import STOP, Choice, Learner, Player, QNetwork, Transition, look
+    from agents.perfllm.encoders import Encoder, encoder
+    from agents.perfllm.training import Plan, Training, ignoring_clock
+
+    torch.set_num_threads(1)  # tests run side by side
 
 
 def game(kernel: str = "softmax", shape: tuple[int, ...] = (8, 32)) -> Game:
