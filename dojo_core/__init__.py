@@ -11,12 +11,27 @@ In a notebook::
     print(why(program, "parallelize s@1"))
 """
 
-from dojo_core.moves import IllegalMove, Move, MoveSyntax, Refusal, apply, blocked_moves, legal_moves, why
-from dojo_core.own import KernelError, OwnKernel, kernel
-from dojo_core.program.expressions import TextError
-from dojo_core.program.text import parse
-from dojo_core.program.tree import Program
-from dojo_core.recipes import expand
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dojo_core.moves import (
+        IllegalMove,
+        Move,
+        MoveSyntax,
+        Refusal,
+        apply,
+        blocked_moves,
+        legal_moves,
+        why,
+    )
+    from dojo_core.own import KernelError, OwnKernel, kernel
+    from dojo_core.program.expressions import TextError
+    from dojo_core.program.text import parse
+    from dojo_core.program.tree import Program
+    from dojo_core.recipes import expand
 
 __all__ = [
     "IllegalMove",
@@ -35,3 +50,27 @@ __all__ = [
     "parse",
     "why",
 ]
+
+# Where each is; imported when it is asked for: the measuring process needs none of them, and starts sooner.
+_MODULES = {
+    "dojo_core.moves": (
+        "IllegalMove", "Move", "MoveSyntax", "Refusal", "apply", "blocked_moves", "legal_moves", "why",
+    ),
+    "dojo_core.own": ("KernelError", "OwnKernel", "kernel"),
+    "dojo_core.program.expressions": ("TextError",),
+    "dojo_core.program.text": ("parse",),
+    "dojo_core.program.tree": ("Program",),
+    "dojo_core.recipes": ("expand",),
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            globals()[name] = value = getattr(import_module(module), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

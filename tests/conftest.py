@@ -1,5 +1,6 @@
 """What the tests share: a target that does not depend on the machine, a service without a measurer."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,13 @@ for package in (dojo_core, agents):
             f"These tests would try {imported}, not the code beside them in {ROOT}: "
             "run make test here, which has an environment of its own."
         )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def lock_of_this_worker(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A measuring lock for each of pytest's workers. The machine is busy with tests in any case, so that no
+    test may look at how long a kernel takes: none need wait for what another measures or compiles."""
+    os.environ["DOJO_LOCK_DIR"] = str(tmp_path_factory.mktemp("lock"))
 
 
 @pytest.fixture

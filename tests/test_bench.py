@@ -72,7 +72,7 @@ CAME = {
     "crashes": ("failed", "Its process ended (killed by SIGSEGV). about to fall"),
     "exits": ("failed", "Its process ended (exit status 3)."),
     "babbles": ("failed", "It said something that is no answer: b'hello'."),
-    "hangs": ("timeout", "No answer within 2 s; it was stopped."),
+    "hangs": ("timeout", "No answer within 0.5 s; it was stopped."),
     "unproved": ("wrong_result", "It did not prove its result."),
 }
 
@@ -91,7 +91,7 @@ def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in SCRIPTS.items():
         path = tmp_path / f"{name}.py"
         path.write_text(text.replace("BASELINES", repr(str(baselines.SCRIPTS))))
-        wait = 2.0 if name.startswith("hangs") else 60.0
+        wait = 0.5 if name == "hangs" else 60.0
         made = Baseline(name, f"{name} {{version}}", str(path), prepare=wait)
         monkeypatch.setitem(BASELINES, name, made)
     folder = tmp_path / "job"
@@ -306,7 +306,7 @@ def test_a_bench_with_baselines_that_hang_and_crash(scripts, monkeypatch):
         "softmax", "--line", "a.line", *against, "--rounds", "2", "--start", "--record",
         "--json", "b.json", "--html", "b.html",
     ).stdout  # fmt: skip
-    assert "ours: line" in table and "timeout: No answer within 2 s" in table and "missing: Not" in table
+    assert "ours: line" in table and "timeout: No answer within 0.5 s" in table and "missing: Not" in table
     document = json.loads(Path("b.json").read_text())
     jsonschema.validate(document, SCHEMA)
     (report,) = document["reports"]

@@ -7,12 +7,10 @@ import subprocess
 import sys
 
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from agents.cli import app
 from agents.perfllm import corpus
-from agents.perfllm.encoders import bag_of_tokens, encoder
 from agents.perfllm.lines import UNKNOWN, lines_of, values, vocabulary
 from agents.perfllm.settings import EncoderSettings
 from agents.trail import Trail
@@ -20,18 +18,21 @@ from dojo_core import kernels, parse
 from dojo_core.game import Game
 from tests.tiny import TINY
 
-torch.set_num_threads(1)  # tests run side by side
-
 
 def words(line):
     return [vocabulary()[token] for token in line]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def transformers_modules():
+def modules_of_torch():
     """Their import takes seconds: only where these tests run, not wherever they are collected."""
-    global ir_encoder, pretraining
+    global torch, ir_encoder, pretraining, bag_of_tokens, encoder
+    import torch
+
     from agents.perfllm import ir_encoder, pretraining
+    from agents.perfllm.encoders import bag_of_tokens, encoder
+
+    torch.set_num_threads(1)  # tests run side by side
 
 
 def test_lines_say_nothing_of_names():

@@ -361,6 +361,11 @@ def test_a_program_without_code_is_refused_and_the_others_are_measured() -> None
         assert alone.status == "refused"
 
 
+def test_the_measuring_process_starts_without_what_plays() -> None:
+    code = "import sys, dojo_core.measure.worker; sys.exit('dojo_core.moves' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent.parent).returncode == 0
+
+
 def test_closing_leaves_no_process(measurer: Measurer) -> None:
     measure(measurer, START)
     pid = measurer.worker_pid

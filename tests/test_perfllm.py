@@ -1,5 +1,7 @@
 """PerfLLM's learner on games with known answers, its player on kernels, its runs killed and resumed."""
 
+from __future__ import annotations
+
 import json
 import math
 import random
@@ -9,15 +11,11 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from agents.agent import Budget, Task, run
 from agents.cli import app
-from agents.perfllm.agent import STOP, Choice, Learner, Player, QNetwork, Transition, look
-from agents.perfllm.encoders import Encoder, encoder
 from agents.perfllm.settings import VARIANTS, EncoderSettings, Settings
-from agents.perfllm.training import Plan, Training, ignoring_clock
 from agents.players import AGENTS
 from agents.timing import CountTiming
 from agents.trail import Trail
@@ -36,7 +34,19 @@ SMALL = Settings(
 )
 
 
-torch.set_num_threads(1)  # tests run side by side
+@pytest.fixture(scope="module", autouse=True)
+def modules_of_torch():
+    """Their import takes seconds: only where these tests run, not wherever they are collected."""
+    global torch, encoders, STOP, Choice, Learner, Player, QNetwork, Transition, look, Encoder, encoder
+    global Plan, Training, ignoring_clock
+    import torch
+
+    from agents.perfllm import encoders
+    from agents.perfllm.agent import STOP, Choice, Learner, Player, QNetwork, Transition, look
+    from agents.perfllm.encoders import Encoder, encoder
+    from agents.perfllm.training import Plan, Training, ignoring_clock
+
+    torch.set_num_threads(1)  # tests run side by side
 
 
 def game(kernel: str = "softmax", shape: tuple[int, ...] = (8, 32)) -> Game:
@@ -118,8 +128,9 @@ def test_plain_q_learning_takes_the_stop_action_with_the_higher_sum():
     ids=lambda off: " ".join(name for name in off if name != "environments"),
 )  # fmt: skip
 def test_each_technique_can_be_switched_off(off):
-    assert way(learned(replace(KNOWN, **off))) == ["start", "poor", "best"]
-    plain = learned(replace(KNOWN, max_bellman=False, **off), steps=400)
+    quick = replace(KNOWN, rate=1e-2, **off)
+    assert way(learned(quick, steps=80)) == ["start", "poor", "best"]
+    plain = learned(replace(quick, max_bellman=False), steps=130)
     assert way(plain) == ["start", "near", "stop"]
 
 
@@ -192,7 +203,7 @@ def test_guesses_do_not_grow_without_an_end():
             for action in (STOP, 1, 2):
                 learner.remember(Transition(name, action, 1.0, None if action == STOP else other))
         rng = random.Random(0)
-        for _ in range(600):
+        for _ in range(300):
             learner.learn(rng)
         worst[tried] = max(float(learner.values(choice)[:3].max()) for choice in learner.choices.values())
     assert worst[True] == pytest.approx(1.0, rel=0.15), worst
@@ -619,18 +630,23 @@ def test_an_encoder_is_asked_once_for_each_program(home):
     assert len(asked) == 4
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "rubbish", "header", "value"])
-def test_embeddings_that_are_damaged_are_made_again(home, damage):
+@pytest.mark.parametrize("damage", ["empty", "empty in use", "cut", "rubbish", "header", "value"])
+def test_embeddings_that_are_damaged_are_made_again(home, damage, monkeypatch):
+    monkeypatch.setattr(encoders, "BUSY_SECONDS", 0.2)
+
     def embed(texts):
         return torch.tensor([[float(len(text)), 12345.0] for text in texts])
 
     programs = [game().start, game("relu").start]
     path = home / "embeddings.sqlite"
-    right = Encoder("lengths", 2, embed, path)(programs)
+    first = Encoder("lengths", 2, embed, path)
+    right = first(programs)
+    if damage != "empty in use":
+        first._store._file.close()
     with closing(sqlite3.connect(path)) as file:
         file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     contents = bytearray(path.read_bytes())
-    if damage == "empty":
+    if damage.startswith("empty"):
         contents.clear()
     elif damage == "cut":
         del contents[len(contents) // 2 :]

@@ -10,13 +10,19 @@ from dataclasses import replace
 import pytest
 
 from agents.agent import Event, Thought
-from benchmarks import perfllm, perfllm_report
-from benchmarks.perfllm_alike import alike
-from benchmarks.perfllm_learnable import KIND, TAUGHT, correlations, moves_between
 from dojo_core import parse
 from dojo_core.measure.measurement import Measurement
 from dojo_core.measure.records import Record
 from dojo_core.moves import parse_move
+
+
+@pytest.fixture(scope="module", autouse=True)
+def modules_of_torch():
+    """Their import takes seconds: only where these tests run, not wherever they are collected."""
+    global perfllm, perfllm_report, alike, KIND, TAUGHT, correlations, moves_between
+    from benchmarks import perfllm, perfllm_report
+    from benchmarks.perfllm_alike import alike
+    from benchmarks.perfllm_learnable import KIND, TAUGHT, correlations, moves_between
 
 
 def run(agent: str, seed: int, final: float, kernel: str = "softmax", **more):

@@ -33,7 +33,8 @@ BUDGET = Budget(40)
 
 
 @pytest.fixture
-def machines(tmp_path) -> Iterator[Cluster]:
+def machines(tmp_path, monkeypatch) -> Iterator[Cluster]:
+    monkeypatch.setattr("agents.scale.fleet.POLL", 0.05)
     with cluster(tmp_path) as made:
         yield made
 
@@ -65,7 +66,7 @@ def until(there: Callable[[], bool]) -> None:
 
 def test_several_workers_play_the_run_of_one_and_other_machines_are_left_out(machines):
     machines.start_worker(machine=OURS)
-    machines.start_worker(machine=OURS, pace=0.2)  # a slow one holds up little
+    machines.start_worker(machine=OURS, pace=0.05)  # a slow one holds up little
     machines.start_worker(machine=THEIRS, factor=0.1)  # its times would win if they were mixed in
     with connected(machines, 3) as fleet:
         assert fleet.machines() == {OURS: 2, THEIRS: 1}
@@ -107,9 +108,10 @@ def test_a_stopped_run_asks_for_nothing_more(machines):
     assert found.status == "cancelled"
 
 
-def test_who_has_another_key_stays_out(machines, tmp_path):
+def test_who_has_another_key_stays_out(machines, tmp_path, monkeypatch):
     machines.start_worker()
     with connected(machines, 1):
+        monkeypatch.setattr("agents.scale.fleet.CONNECT", 0.5)  # how long it goes on asking
         stranger = credentials.security(credentials.made(tmp_path / "other.pem"))
         with pytest.raises(FleetLost, match="No scheduler answers at"):
             Fleet(machines.address, stranger)

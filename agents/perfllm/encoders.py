@@ -35,6 +35,7 @@ POOLINGS = ("auto", "mean", "cls", "last")
 DTYPES = ("float32", "bfloat16", "float16")
 IN_MEMORY = 50_000  # embeddings
 ON_DISK = 400_000
+BUSY_SECONDS = 2.0  # for what another process is long at: an embedding is made again sooner
 
 
 class Encoder:
@@ -80,7 +81,7 @@ class _Store:
             self._file = self._anew()
 
     def _opened(self) -> sqlite3.Connection:
-        file = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+        file = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)
         try:
             file.execute("PRAGMA journal_mode=WAL")
             file.execute("PRAGMA synchronous=OFF")
@@ -95,7 +96,7 @@ class _Store:
 
     def _anew(self) -> sqlite3.Connection:
         """An empty file in place of one that is damaged; in memory, where there can be none."""
-        log.warning("%s is damaged: it is made again", self._path)
+        log.warning("%s is damaged, or another process hangs in it: it is made again", self._path)
         try:
             for end in ("", "-wal", "-shm"):
                 sealed.remove(self._path.with_name(self._path.name + end))
