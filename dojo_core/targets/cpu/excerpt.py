@@ -1,5 +1,5 @@
-"""Of the C that stands before every generated kernel, the declarations that one kernel needs: the compiler
-reads a tenth, in half the time."""
+"""Of the C that stands before every generated kernel, the declarations that one kernel needs: a small kernel
+compiles in three quarters of the time."""
 
 from __future__ import annotations
 
