@@ -16,8 +16,9 @@ from dojo_core.measure.records import Records
 from tests.browser.playing import apply, open_softmax, wait_for_entries
 from tests.test_shelf import record
 
+OWN_SERVER = True  # records are put into its data
+
 XSS = "<img src=x onerror=window.hit=1>**bold**"
-LATE = 4e9  # seconds: newer than whatever is measured meanwhile, so that their rows come first
 
 
 @pytest.fixture
