@@ -25,7 +25,7 @@ XSS = "<img src=x onerror=window.hit=1>**bold**"
 def library(tab: Any, server: Any) -> Iterator[Any]:
     """The Library page, with two records, the newer one of a player with a nasty name."""
     with Records(server.home / "records.sqlite") as records:
-        records.add_all([record(8e-6, time=LATE), record(4e-6, "join_scopes m@0", player=XSS, time=LATE + 1)])
+        records.add_all([record(8e-6, time=1.0), record(4e-6, "join_scopes m@0", player=XSS, time=2.0)])
     tab.goto(f"{server.url}/library")
     tab.wait_for_selector("[data-testid=stDataFrame]")
     yield tab
