@@ -1,7 +1,8 @@
 """The app on a free port with a data directory of the tests; Debian's Chromium.
 
 Starting either takes seconds, and so does the first page of each server, whose scripts the browser compiles
-anew: all modules share them. One that kills its server says OWN_SERVER = True.
+anew: all modules share them. One that kills its server, or needs its data alone, says
+OWN_SERVER = True.
 """
 
 from __future__ import annotations

@@ -16,15 +16,16 @@ from dojo_core.measure.records import Records
 from tests.browser.playing import apply, open_softmax, wait_for_entries
 from tests.test_shelf import record
 
+OWN_SERVER = True  # records are put into its data
+
 XSS = "<img src=x onerror=window.hit=1>**bold**"
-LATE = 4e9  # seconds: newer than whatever is measured meanwhile, so that their rows come first
 
 
 @pytest.fixture
 def library(tab: Any, server: Any) -> Iterator[Any]:
     """The Library page, with two records, the newer one of a player with a nasty name."""
     with Records(server.home / "records.sqlite") as records:
-        records.add_all([record(8e-6, time=LATE), record(4e-6, "join_scopes m@0", player=XSS, time=LATE + 1)])
+        records.add_all([record(8e-6, time=1.0), record(4e-6, "join_scopes m@0", player=XSS, time=2.0)])
     tab.goto(f"{server.url}/library")
     tab.wait_for_selector("[data-testid=stDataFrame]")
     yield tab
