@@ -31,7 +31,7 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--renderer-process-limit=1",  # one that stays and has the scripts: half of the processor time of a page
+    "--renderer-process-limit=1",  # one that stays and has the scripts compiled
 ]
 PARTS = ".learn, .board, .stage"  # our components: their text is not in the body's, but in shadow roots
 
