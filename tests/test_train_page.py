@@ -54,7 +54,7 @@ def test_a_finished_run_tells_its_best_and_offers_its_checkpoint(home: Path) -> 
 
 
 def test_without_torch_the_page_says_what_to_install(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "torch" else name)
+    monkeypatch.setattr(extras, "_present", lambda name: name != "torch")
 
     def app() -> None:
         from pages.train import page
