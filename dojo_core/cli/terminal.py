@@ -17,6 +17,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from dojo_core.codegen.code import NotGeneratable
 from dojo_core.extras import NotInstalled, import_fault
 from dojo_core.faults import text_fault
 from dojo_core.files import naming, trouble_text, write_text
@@ -28,8 +29,7 @@ from dojo_core.measure.measurement import Measurement
 from dojo_core.measure.measurement import seconds_text as seconds_text
 from dojo_core.moves import IllegalMove, MoveSyntax, NoSuchPlace
 from dojo_core.program.expressions import TextError
-from dojo_core.targets.cpu.code import NotGeneratable
-from dojo_core.targets.target import UnknownTarget
+from dojo_core.targets.registry import UnknownTarget
 
 STANDARD_OUTPUT = "standard output"
 
