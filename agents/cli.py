@@ -41,7 +41,7 @@ from dojo_core.cli.positions import (
     played,
 )
 from dojo_core.cli.records import opened
-from dojo_core.cli.simulated import tell_cycles
+from dojo_core.cli.reporting import tell_unit
 from dojo_core.cli.terminal import (
     Failure,
     columns,
@@ -58,7 +58,7 @@ from dojo_core.cli.waiting import measures
 from dojo_core.game import Game
 from dojo_core.measure.machine import this_machine
 from dojo_core.targets.cpu.measurer import Measurer
-from dojo_core.targets.origins import gauged
+from dojo_core.targets.registry import backend
 
 _PASSES = ", ".join(PASSES)
 _AGENTS = ", ".join(AGENTS)
@@ -174,7 +174,7 @@ def tune(
     ):
         if fleet is None and (machine is not None or lanes is not None):
             raise Failure("--machine and --lanes are for --scheduler, --workers or --slurm.")
-        if fleet is None and not as_json and any(gauged(game.target) for game in games):
+        if fleet is None and not as_json and any(backend(game.target).clock().gauged for game in games):
             tell_machine()
         side_by_side = (lanes or scale.LANES) if fleet is not None else 1
         for game in games:
@@ -201,7 +201,7 @@ def tune(
                 err.print(f"Saved {save}.", style="dim")
     if not as_json:
         _summary(results)
-        tell_cycles(target)
+        tell_unit(target)
     if all(result.best is None for result in results):
         raise typer.Exit(1)
 

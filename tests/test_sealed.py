@@ -23,8 +23,9 @@ from dojo_core.program.text import parse
 from dojo_core.targets.cpu.build import build
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.measurer import Measurer
-from dojo_core.targets.gpu.check import Checker, gpu_code
+from dojo_core.targets.gpu.check import Checker
 from dojo_core.targets.gpu.emulator import build_emulated
+from dojo_core.targets.registry import backend
 
 
 def empty(file: Path) -> None:
@@ -151,7 +152,7 @@ def test_the_emulator_s_objects_are_checked(home: Path) -> None:
     for damage in (None, empty, cut, flipped):
         for file in files(home / "cache") if damage else ():
             damage(file)
-        with Checker("cuda") as checker:  # as in another process: nothing is held in memory
+        with Checker(backend("cuda")) as checker:  # as in another process: nothing is held in memory
             checked = checker.check(workload, game.current.program)
         assert checked.verdict.verified, checked.verdict.message
 
@@ -159,7 +160,7 @@ def test_the_emulator_s_objects_are_checked(home: Path) -> None:
 def test_what_the_emulator_runs_may_be_damaged_as_it_is_about_to_be_loaded(home: Path) -> None:
     game = Game.new(kernels.get("relu").program((8, 64)), "relu", "8x64", target="cuda")
     game.play("map_grid y@0")
-    built = build_emulated(gpu_code(game.current.program, "cuda", "reassoc"))
+    built = build_emulated(backend("cuda").generate(game.current.program, "reassoc"))
     cut(Path(built.library))
     with pytest.raises(sealed.Damaged), sealed.loadable(Path(built.library)):
         pass

@@ -33,6 +33,7 @@ from dojo_core.cli.terminal import (
 from dojo_core.game import Game
 from dojo_core.line import lines_for
 from dojo_core.measure.conditions import Conditions
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.version import version
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def bench(
             gpu_measurer()
         except NoGpu as missing:
             raise Failure(str(missing)) from None
-    wanted = _baselines(against or [], target or "cpu")
+    wanted = _baselines(against or [], target or DEFAULT_TARGET)
     document = {
         "format": FORMAT,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -202,7 +203,7 @@ def _layers(names: list[str]) -> dict[tuple[str, str], str]:
     return found
 
 
-def _baselines(given: list[str], target: str = "cpu") -> list[str]:
+def _baselines(given: list[str], target: str = DEFAULT_TARGET) -> list[str]:
     from dojo_core.bench import BASELINES
     from dojo_core.bench.on_gpu import ROWS
 
@@ -306,7 +307,7 @@ def _game(
     """The kernel with its line played, or at its start with a remark why ({stand_in}: what is timed then)."""
     if line is not None:
         return played(name, shape, None, line, settings, target), ""
-    lines = lines_for(name, shape, target or "cpu")
+    lines = lines_for(name, shape, target or DEFAULT_TARGET)
     remarks = []
     for found in lines:
         try:

@@ -1,9 +1,9 @@
-"""What a target is to the core: its limits and the marks and locations it knows."""
+"""What a target is to legality: its limits, and the marks and locations it knows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dojo_core.program.dtypes import FLOATS, arithmetic
@@ -36,6 +36,8 @@ class Target:
         frozenset()
     )  # moves that mean nothing on it, beside those of marks that it lacks
     kernel_float: str = "f32"  # what the library's f32 arrays are on it
+    tables: bool = True  # does it have constant tables?
+    passes: Mapping[str, str] = field(default_factory=dict)  # "module:function" of its own, by a pass's name
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -59,6 +61,10 @@ class Target:
     def temporary(self, above: tuple[Scope, ...]) -> str:
         """Where a buffer that a move makes for one iteration of the scopes ``above`` best lives."""
         return "stack" if "stack" in self.locations else "heap"
+
+
+NO_TABLES = "There are no constant tables on the target {} yet: play this program on the CPU."
+DEFAULT_TARGET = "cpu"  # what a program is for where nothing else is said
 
 
 def lanes_of(dtypes: Iterable[str], target: Target) -> tuple[int, ...]:
