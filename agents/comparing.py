@@ -29,11 +29,11 @@ from dojo_core.cli.terminal import (
     out,
     print_table,
     read_file,
-    seconds_text,
     tell_machine,
     write_file,
 )
 from dojo_core.game import Game
+from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.measurer import Measurer
 from dojo_core.targets.origins import gauged
 
