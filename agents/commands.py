@@ -51,7 +51,7 @@ from dojo_core.cli.terminal import (
 from dojo_core.game import Game
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import seconds_text
-from dojo_core.measure.measurer import Measurer
+from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.origins import gauged
 
 _PASSES = ", ".join(PASSES)

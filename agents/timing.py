@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from dojo_core.measure.measurement import Effort, Measurement, Workload
-from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
 from dojo_core.program.tree import Node, Op, Program
+from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.cuda.measurer import GpuMeasurer, gpu_fault, gpu_measurer
+from dojo_core.targets.registry import SIMULATED
 from dojo_core.targets.snitch.measurer import SnitchMeasurer, snitch_measurer
-from dojo_core.targets.target import SIMULATED
 
 
 class Timing(Protocol):

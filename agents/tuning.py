@@ -14,9 +14,9 @@ from agents.run_log import LoggedTiming, RunKey, RunLog, run_file
 from agents.timing import MachineTiming, Timing
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort
-from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import SavedGame
 from dojo_core.moves.core import Move
+from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.origins import origin
 
 

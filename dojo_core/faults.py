@@ -7,7 +7,7 @@ from dojo_core.program.marks import mark_fault
 from dojo_core.program.text import operation_lines
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import definition_fault, storage_fault
-from dojo_core.targets.target import NO_TABLES, target
+from dojo_core.targets.registry import NO_TABLES, target
 
 
 def program_fault(

@@ -45,10 +45,11 @@ from dojo_core.package_data import data_path
 from dojo_core.parameters import Let, Value, read_let
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.expressions import TextError
+from dojo_core.program.target import Target
 from dojo_core.recipes import RECIPES, play
 from dojo_core.targets.cpu.limits import VECTOR_BYTES
-from dojo_core.targets.target import TARGETS, Target
-from dojo_core.targets.target import target as target_named
+from dojo_core.targets.registry import TARGETS
+from dojo_core.targets.registry import target as target_named
 
 LINES_FOLDER = data_path("dojo_core", "lines")
 

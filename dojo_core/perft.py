@@ -11,8 +11,8 @@ from collections import Counter
 from dojo_core.moves.core import REGISTRY, Refusal
 from dojo_core.moves.door import legal_moves
 from dojo_core.moves.legality import context, outcome
+from dojo_core.program.target import Target
 from dojo_core.program.tree import Program
-from dojo_core.targets.target import Target
 
 
 def perft(

@@ -19,7 +19,7 @@ from dojo_core.line import read_line
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.targets.target import target
+from dojo_core.targets.registry import target
 
 MARK = "1."
 LONGEST_LINK = 2048  # characters after ?g=

@@ -19,8 +19,9 @@ from dojo_core import kernels
 from dojo_core.moves.examples import WIDE
 from dojo_core.perft import by_family, perft
 from dojo_core.program.dependence import POLICIES
-from dojo_core.targets.target import TARGETS, Target, UnknownTarget
-from dojo_core.targets.target import target as target_named
+from dojo_core.program.target import Target
+from dojo_core.targets.registry import TARGETS, UnknownTarget
+from dojo_core.targets.registry import target as target_named
 from tests.goldens import FOLDER, Golden
 
 DEFAULT = ("reassoc",)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dojo_core import TextError, apply, kernels, parse
+from dojo_core.codegen.code import NotGeneratable, Parameter
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.measure.pool import STORED
@@ -21,7 +22,6 @@ from dojo_core.program.dtypes import INTEGERS, arithmetic, dtypes_of
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.chains import BARRIER
-from dojo_core.targets.cpu.code import NotGeneratable, Parameter
 from dojo_core.targets.cpu.codegen import STRICT, WRITTEN_OUT, generate
 from dojo_core.targets.cpu.limits import VECTOR_DTYPES
 from tests.compiled import PREAMBLE, load, random_inputs, run, run_program

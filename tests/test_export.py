@@ -40,10 +40,10 @@ from dojo_core.line import line_for, read_line, recorded_lines
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records, Sample, SavedGame
+from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
 from dojo_core.targets.cpu.excerpt import declarations, needed
 from dojo_core.targets.cpu.limits import cpu, narrower, vector_bytes
-from dojo_core.targets.instructions import INSTRUCTIONS
 from tests.compiled import random_inputs, run_program
 
 USED = Path(__file__).parent / "exported"

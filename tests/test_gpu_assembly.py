@@ -7,10 +7,10 @@ import pytest
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import lines_folder, read_line
-from dojo_core.targets.assembly import assembly_of
 from dojo_core.targets.cuda import build as cuda
 from dojo_core.targets.gpu.check import gpu_code
 from dojo_core.targets.hip import build as hip
+from dojo_core.targets.listing import assembly_of
 from tests.test_cli import dojo
 
 MISSING = "%s is missing: pip install 'dojo[gpu]'"

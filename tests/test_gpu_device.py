@@ -22,13 +22,13 @@ from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.judgement import row_errors
 from dojo_core.measure.measurement import Effort, Workload
-from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
 from dojo_core.service import wiring
 from dojo_core.service.queue import Outcome
 from dojo_core.service.wiring import MeasurerBench, RecordStore
 from dojo_core.targets.cpu import codegen as cpu
 from dojo_core.targets.cpu.build import build
+from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.cuda import measurer as on_gpu
 from dojo_core.targets.cuda.driver import CudaError, Device, LaunchLimits
 from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu

@@ -8,11 +8,11 @@ import pytest
 from dojo_core import TextError, apply, parse, why
 from dojo_core.moves import inverse
 from dojo_core.moves.examples import WIDE
+from dojo_core.program.instructions import INSTRUCTIONS, available
 from dojo_core.program.interpret import interpret
 from dojo_core.program.unification import Mismatch, Unified, meaning, unify
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.limits import cpu
-from dojo_core.targets.instructions import INSTRUCTIONS, available
 from tests.compiled import load, random_inputs, run
 
 SUMS = """\

@@ -16,19 +16,19 @@ from typer.testing import CliRunner
 
 from dojo_core import parse
 from dojo_core.cli import app
+from dojo_core.codegen.code import Code, NotGeneratable, Parameter
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.evidence import keep, load
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import Machine, this_machine
-from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.measure.pool import make_pool, tolerance
 from dojo_core.measure.process import WorkerFault, WorkerProcess
 from dojo_core.measure.records import Records, Sample
 from dojo_core.measure.speed import FIRST_ROUNDS, ROUNDS
 from dojo_core.measure.trial import Trials
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.code import Code, NotGeneratable, Parameter
+from dojo_core.targets.cpu.measurer import Effort, Measurement, Measurer, Workload
 from tests.waiting import wait_until
 
 ROWS, WIDTH = 100, 21  # 8400 bytes: the end is not on a cache line, so canaries follow it
@@ -176,7 +176,7 @@ def test_a_record_of_a_busy_machine_is_measured_again_and_the_quiet_time_stands(
         assert (again.known, again.samples, again.conditions) == (True, quiet.samples, quiet.conditions)
         # a month later
         later = time.time() + 31 * 86_400
-        monkeypatch.setattr("dojo_core.measure.measurer.time.time", lambda: later)
+        monkeypatch.setattr("dojo_core.targets.cpu.measurer.time.time", lambda: later)
         assert not new_process(records).known
 
 
@@ -186,7 +186,7 @@ def test_a_process_that_found_the_machine_busy_does_not_measure_the_same_at_once
     machine_is(monkeypatch, Conditions(0.6))
     assert [measure(measurer, SAME)[0].known for _ in range(2)] == [False, True]
     later = time.time() + 301
-    monkeypatch.setattr("dojo_core.measure.measurer.time.time", lambda: later)
+    monkeypatch.setattr("dojo_core.targets.cpu.measurer.time.time", lambda: later)
     assert not measure(measurer, SAME)[0].known
 
 
@@ -285,7 +285,7 @@ def test_ctrl_c_need_not_wait_for_others_who_measure(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dojo_core.measure.measurer.build", interrupted)
+    monkeypatch.setattr("dojo_core.targets.cpu.measurer.build", interrupted)
     with measuring(), pytest.raises(KeyboardInterrupt):
         measure(measurer, SAME)
 
@@ -319,7 +319,7 @@ def test_what_is_known_holds_for_one_start_program_only() -> None:
 
 
 def test_a_measurer_forgets_what_was_long_ago(monkeypatch: pytest.MonkeyPatch, measurer: Measurer) -> None:
-    monkeypatch.setattr("dojo_core.measure.measurer.KNOWN_CODES", 2)
+    monkeypatch.setattr("dojo_core.targets.cpu.measurer.KNOWN_CODES", 2)
     assert [measure(measurer, f)[0].known for f in (START, SAME, WRONG)] == [False] * 3
     assert [measure(measurer, f)[0].known for f in (WRONG, SAME, START)] == [True, True, False]
 

@@ -11,7 +11,7 @@ from dojo_core import apply, kernels, legal_moves, parse
 from dojo_core.cli import app
 from dojo_core.moves.examples import WIDE
 from dojo_core.perft import by_family, perft
-from dojo_core.targets.target import TARGETS
+from dojo_core.targets.registry import TARGETS
 from tests.perft import DEFAULT, golden_file, row, rows
 
 ANEW = "make perft GOLDENS=--update-goldens"  # writes all anew

@@ -14,6 +14,7 @@ import pytest
 from dojo_core import system
 from dojo_core.cli.serving import check_port
 from dojo_core.cli.terminal import Failure
+from dojo_core.codegen.assembly import linked
 from dojo_core.export import of_line
 from dojo_core.export.narrow import narrowed
 from dojo_core.line import recorded_lines
@@ -21,7 +22,6 @@ from dojo_core.measure import places
 from dojo_core.measure.compiler import NoCompiler, short_version, the_compiler
 from dojo_core.measure.holders import activity
 from dojo_core.recipes import RECIPES, known_recipes
-from dojo_core.targets.assembly import linked
 from dojo_core.targets.cpu import vecmath
 from dojo_core.targets.cpu.codegen import generate
 from tests.waiting import wait_until

@@ -20,12 +20,12 @@ from dojo_core.program.arithmetic import rounded
 from dojo_core.program.dtypes import FLOATS, OF_REALS, arithmetic, extremes, holds
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.interpret import interpret
+from dojo_core.program.target import lanes_of
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.limits import cpu, features, vector_bytes
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, preamble
 from dojo_core.targets.gpu.codegen import generate as generate_gpu
-from dojo_core.targets.target import lanes_of
 from tests.compiled import load, run, run_program
 from tests.emulated import emulate
 

@@ -50,7 +50,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine that tells its load, and is idle whatever runs beside this test."""
     monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(origins, "load_is_told", lambda: True)
-    monkeypatch.setattr("dojo_core.measure.measurer.load_is_told", lambda: True)
+    monkeypatch.setattr("dojo_core.targets.cpu.measurer.load_is_told", lambda: True)
     monkeypatch.setattr("dojo_core.measure.trial.conditions_of", lambda answer: Conditions(0.01))
     return tmp_path
 

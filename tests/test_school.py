@@ -17,7 +17,7 @@ from dojo_core.school.lesson import Lesson, read_lesson
 from dojo_core.school.pictures import read_picture
 from dojo_core.school.school import LESSONS_FOLDER, glossary_for, open_school, read_glossary
 from dojo_core.targets.cpu import limits
-from dojo_core.targets.target import target
+from dojo_core.targets.registry import target
 
 HERE = Path(__file__).parent
 FILES = sorted(p for p in LESSONS_FOLDER.glob("*.md") if p.name not in ("glossary.md", "README.md"))

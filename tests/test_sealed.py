@@ -17,12 +17,12 @@ from dojo_core.measure import sealed
 from dojo_core.measure.alone import measured_alone
 from dojo_core.measure.limits import USUAL_SEED
 from dojo_core.measure.measurement import Workload
-from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.pool_cache import cached_pool
 from dojo_core.measure.records import Records
 from dojo_core.program.text import parse
 from dojo_core.targets.cpu.build import build
 from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.gpu.check import Checker, gpu_code
 from dojo_core.targets.gpu.emulator import build_emulated
 
@@ -121,7 +121,7 @@ def test_an_object_that_is_damaged_after_it_was_built_is_built_again(
         times.append(1)
         return measured_alone(take, cancelled)
 
-    monkeypatch.setattr("dojo_core.measure.measurer.measured_alone", late)
+    monkeypatch.setattr("dojo_core.targets.cpu.measurer.measured_alone", late)
     with Measurer() as measurer:
         assert measurer.measure(WORKLOAD, [WORKLOAD.start])[0].status == "ok"
     assert len(times) == 2

@@ -22,8 +22,8 @@ from dojo_core.cli.simulated import tell_cycles
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table
 from dojo_core.extras import need
 from dojo_core.measure.measurement import seconds_text
-from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.places import cache_directory
+from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.origins import origin
 
 EncoderOption = Annotated[

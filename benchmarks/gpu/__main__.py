@@ -45,7 +45,7 @@ from dojo_core.measure.evidence import FAULTS
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.records import Records
 from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu
-from dojo_core.targets.target import UnknownTarget
+from dojo_core.targets.registry import UnknownTarget
 from tests.tiny import TINY
 
 WALKS = 2  # of each kernel

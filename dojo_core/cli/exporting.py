@@ -40,9 +40,9 @@ from dojo_core.files import naming
 from dojo_core.game import Game
 from dojo_core.line import line_for, read_line
 from dojo_core.measure.measurement import seconds_text
-from dojo_core.measure.measurer import Effort, Measurer, Workload
 from dojo_core.measure.records import Records
 from dojo_core.program.text import parse
+from dojo_core.targets.cpu.measurer import Effort, Measurer, Workload
 
 SOURCES = ("best", "line", "heuristic", "start")
 

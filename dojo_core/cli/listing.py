@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.syntax import Syntax
 
 from dojo_core.cli.terminal import Failure, out
+from dojo_core.codegen.code import NotGeneratable
 from dojo_core.game import Game
-from dojo_core.targets.assembly import assembly_of
-from dojo_core.targets.cpu.code import NotGeneratable
-from dojo_core.targets.target import GPUS, SIMULATED
+from dojo_core.targets.listing import assembly_of
+from dojo_core.targets.registry import GPUS, SIMULATED
 
 
 def print_code(game: Game) -> None:

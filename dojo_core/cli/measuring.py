@@ -37,10 +37,10 @@ from dojo_core.measure.speed import LOOKS, in_turns
 from dojo_core.moves import apply, legal_moves
 from dojo_core.program.tree import Program
 from dojo_core.targets.origins import origin, steadiness
-from dojo_core.targets.target import GPUS, SIMULATED
+from dojo_core.targets.registry import GPUS, SIMULATED
 
 if TYPE_CHECKING:
-    from dojo_core.measure.measurer import Measurer, Workload
+    from dojo_core.targets.cpu.measurer import Measurer, Workload
 
 
 def time_moves(
@@ -66,7 +66,7 @@ def time_moves(
 
     Example: [bold]dojo time softmax --moves[/bold]
     """
-    from dojo_core.measure.measurer import Measurer, Workload
+    from dojo_core.targets.cpu.measurer import Measurer, Workload
     from dojo_core.targets.cuda.measurer import gpu_fault
 
     game = played(kernel, shape, policy, line, settings, target)

@@ -19,8 +19,8 @@ from dojo_core.package_data import document
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.targets.target import TARGETS
-from dojo_core.targets.target import target as target_named
+from dojo_core.targets.registry import TARGETS
+from dojo_core.targets.registry import target as target_named
 
 TABLE_3 = (
     "add", "mul", "relu", "relu_ffn", "reducemean", "softmax", "layernorm", "rmsnorm", "batchnorm", "matmul",

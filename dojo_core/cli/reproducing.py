@@ -10,8 +10,8 @@ from rich.markup import escape
 
 from dojo_core.cli.terminal import Failure, out
 from dojo_core.measure.evidence import FAULTS, load
-from dojo_core.measure.measurer import Measurer, Workload
 from dojo_core.program.text import parse
+from dojo_core.targets.cpu.measurer import Measurer, Workload
 
 
 def reproduce(

@@ -11,8 +11,8 @@ from dojo_core.cli.terminal import columns, err, out, print_table
 from dojo_core.game import Game
 from dojo_core.moves import apply, legal_moves
 from dojo_core.package_data import document
+from dojo_core.targets.registry import SIMULATED
 from dojo_core.targets.snitch.simulate import Verdict, judge
-from dojo_core.targets.target import SIMULATED
 
 LABEL = "cycles on a calibrated model"
 

@@ -94,13 +94,13 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 def _sentence(error: Exception) -> str | None:
     """What it says to a person; None where it is a fault of ours."""
     # Here, for a command that meets no error need not import the core.
+    from dojo_core.codegen.code import NotGeneratable
     from dojo_core.faults import text_fault
     from dojo_core.game import GameFull
     from dojo_core.measure.database import DatabaseFault
     from dojo_core.moves import IllegalMove, MoveSyntax, NoSuchPlace
     from dojo_core.program.expressions import TextError
-    from dojo_core.targets.cpu.code import NotGeneratable
-    from dojo_core.targets.target import UnknownTarget
+    from dojo_core.targets.registry import UnknownTarget
 
     match error:
         case TextError():

@@ -11,7 +11,7 @@ from dojo_core.measure.measurement import STATUSES
 from dojo_core.measure.records import Record
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.tree import DTYPE_BYTES, text_hash
-from dojo_core.targets.target import TARGETS
+from dojo_core.targets.registry import TARGETS
 
 SHORTEST = 1e-9  # seconds: no call of anything takes less
 LONGEST = 86_400.0  # seconds of one run

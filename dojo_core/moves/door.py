@@ -12,8 +12,8 @@ from dojo_core.moves.legality import all_candidates, context, is_legal, outcome
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
 from dojo_core.moves.ways import with_enablers
+from dojo_core.program.target import Target
 from dojo_core.program.tree import Path, Program
-from dojo_core.targets.target import Target
 
 
 def legal_moves(program: Program, target: str | Target = "cpu", policy: str = "reassoc") -> tuple[Move, ...]:

@@ -18,10 +18,11 @@ from dojo_core.program.expressions import LINE
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.printing import extent
+from dojo_core.program.target import Target
 from dojo_core.program.tree import DTYPE_BYTES, Op, Program, summary, walk
 from dojo_core.program.validity import Fault, keeps_storage, storage_fault
-from dojo_core.targets.target import NO_TABLES, Target, UnknownTarget
-from dojo_core.targets.target import target as target_named
+from dojo_core.targets.registry import NO_TABLES, UnknownTarget
+from dojo_core.targets.registry import target as target_named
 
 
 def outcome(context: Context, move: Move) -> Program | Refusal:

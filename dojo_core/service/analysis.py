@@ -11,6 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
 
+from dojo_core.codegen.code import Code, NotGeneratable
 from dojo_core.moves import (
     REGISTRY,
     IllegalMove,
@@ -25,13 +26,12 @@ from dojo_core.moves import (
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.tree import Program
 from dojo_core.service.view import Json, code_lines, difference, paths_text
-from dojo_core.targets.cpu.code import Code, NotGeneratable
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.gpu.check import gpu_code
 from dojo_core.targets.gpu.code import GpuCode
+from dojo_core.targets.registry import GPUS, SIMULATED
 from dojo_core.targets.snitch.codegen import generate as assembler
 from dojo_core.targets.snitch.listing import SnitchCode
-from dojo_core.targets.target import GPUS, SIMULATED
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from dojo_core.service.queue import Task
 from dojo_core.service.scout import Scout
 from dojo_core.service.sources import Store
 from dojo_core.targets.origins import steadiness
-from dojo_core.targets.target import GPUS, SIMULATED
+from dojo_core.targets.registry import GPUS, SIMULATED
 
 log = logging.getLogger(__name__)
 

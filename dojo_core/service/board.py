@@ -12,7 +12,7 @@ from dojo_core.service.games import POLICIES, TARGETS, Games
 from dojo_core.service.players import Player, Table
 from dojo_core.service.view import Json, commands, difference, history, program_lines
 from dojo_core.targets.origins import timed
-from dojo_core.targets.target import SIMULATED
+from dojo_core.targets.registry import SIMULATED
 
 
 def start_screen(games: Games, player: Player) -> Json:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from dojo_core.codegen.code import NotGeneratable
 from dojo_core.faults import program_fault
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, read_line
@@ -23,11 +24,10 @@ from dojo_core.service.changes import copied
 from dojo_core.service.merging import merge
 from dojo_core.service.players import Refused, Table
 from dojo_core.service.sources import SCHOOL_GAMES, KernelCard, Kernels, SavedText, Store
-from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.gpu.check import gpu_code
+from dojo_core.targets.registry import GPUS, SIMULATED
+from dojo_core.targets.registry import target as target_named
 from dojo_core.targets.snitch.codegen import generate as assembler
-from dojo_core.targets.target import GPUS, SIMULATED
-from dojo_core.targets.target import target as target_named
 
 log = logging.getLogger(__name__)
 

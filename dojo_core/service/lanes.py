@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from dojo_core.measure.exclusive import CPU, Wait, waiting
 from dojo_core.service.queue import Bench, MeasuringQueue, Task
-from dojo_core.targets.target import GPUS, SIMULATED
+from dojo_core.targets.registry import GPUS, SIMULATED
 
 
 class Lanes:

@@ -22,6 +22,7 @@ from dojo_core.bench.baselines import BASELINES
 from dojo_core.bench.roofline import Question, known
 from dojo_core.bench.summary import settled
 from dojo_core.bounded_json import read_object
+from dojo_core.codegen.code import NotGeneratable
 from dojo_core.export import Choice, NotExported, library, of_game, zipped
 from dojo_core.faults import program_fault, text_fault
 from dojo_core.game import Entry, Game, GameFull
@@ -44,7 +45,6 @@ from dojo_core.service.refused import Refused
 from dojo_core.service.service import Service
 from dojo_core.service.sources import SCHOOL_GAMES
 from dojo_core.sharing import BadLink, Opened, open_text
-from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cuda.measurer import Gpu
 from dojo_core.targets.origins import origins

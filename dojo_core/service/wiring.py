@@ -13,9 +13,9 @@ from typing import Any
 from dojo_core import kernels
 from dojo_core.bench import roofline
 from dojo_core.bench.roofline import Roofline
+from dojo_core.codegen.code import NotGeneratable
 from dojo_core.kernels.kernel import executed_flops, minimal_bytes
 from dojo_core.measure.load import machine_now
-from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.measure.places import data_directory
 from dojo_core.measure.records import Records, SavedGame
 from dojo_core.program.tree import Program
@@ -27,14 +27,14 @@ from dojo_core.service.queue import Outcome
 from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json, code_lines
 from dojo_core.system import yield_to_others
-from dojo_core.targets.assembly import assembly_of
-from dojo_core.targets.cpu.code import NotGeneratable
+from dojo_core.targets.cpu.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.targets.cuda.measurer import gpu_measurer
 from dojo_core.targets.gpu.check import Checker, feedback, gpu_code
 from dojo_core.targets.gpu.feedback import summary
+from dojo_core.targets.listing import assembly_of
 from dojo_core.targets.origins import origin, timed
+from dojo_core.targets.registry import GPUS, SIMULATED
 from dojo_core.targets.snitch.measurer import snitch_measurer
-from dojo_core.targets.target import GPUS, SIMULATED
 
 log = logging.getLogger(__name__)
 

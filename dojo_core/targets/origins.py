@@ -6,8 +6,8 @@ from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Origin
 from dojo_core.targets.cuda.measurer import gpu_fault, gpu_measurer
+from dojo_core.targets.registry import GPUS, SIMULATED
 from dojo_core.targets.snitch.measurer import origin_of_the_model
-from dojo_core.targets.target import GPUS, SIMULATED
 
 GPU_DRIFT = 1.03
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import streamlit as st
 
+from dojo_core.codegen.code import NotGeneratable
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.targets.cpu.build import assembly
-from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.cpu.codegen import generate
 
 SHOWN = 3  # beside each other

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from dojo_core.codegen.assembly import Assembly, linked
+from dojo_core.codegen.code import Code
 from dojo_core.files import write_text
 from dojo_core.measure import leash, sealed
 from dojo_core.measure.compiler import the_compiler
@@ -38,11 +40,9 @@ from dojo_core.measure.limits import (
 )
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.places import cache_directory
+from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.system import end_group, is_x86
-from dojo_core.targets.assembly import Assembly, linked
-from dojo_core.targets.cpu.code import Code
 from dojo_core.targets.cpu.excerpt import needed
-from dojo_core.targets.instructions import INSTRUCTIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dojo_core.codegen.code import Code, NotGeneratable, Parameter
+from dojo_core.codegen.conversions import scalar_conversion, vector_conversion, vector_type
+from dojo_core.codegen.scalars import WRAPPING, Scalars, atom, c_type, guard_text, index_text, literal
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import FLOATS, HALVES, arithmetic, dtypes_of
 from dojo_core.program.functions import FUNCTIONS, LARGEST
+from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.printing import op_text
 from dojo_core.program.tables import Index, Indirect, Table, affine, plus
+from dojo_core.program.target import lanes_of
 from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,
@@ -31,13 +36,8 @@ from dojo_core.program.tree import (
 )
 from dojo_core.program.unification import Mismatch, unify
 from dojo_core.targets.cpu.chains import BARRIER, Read, Scalar, misread
-from dojo_core.targets.cpu.code import Code, NotGeneratable, Parameter
-from dojo_core.targets.cpu.conversions import scalar_conversion, vector_conversion, vector_type
 from dojo_core.targets.cpu.limits import LOCATIONS, MARKS, MAX_LINES, cpu
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, PREAMBLE
-from dojo_core.targets.instructions import INSTRUCTIONS
-from dojo_core.targets.scalars import WRAPPING, Scalars, atom, c_type, guard_text, index_text, literal
-from dojo_core.targets.target import lanes_of
 
 __all__ = ["PREAMBLE", "STRICT", "WRITTEN_OUT", "generate"]
 

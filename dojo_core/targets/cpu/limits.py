@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import cache
 
 from dojo_core.program.dtypes import arithmetic
+from dojo_core.program.instructions import available
+from dojo_core.program.target import Target
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.system import cache_bytes, cores, features, is_x86
-from dojo_core.targets.instructions import available
-from dojo_core.targets.target import Target
 
 # The smallest stack an OpenMP thread gets by default is 2 MiB (libgomp takes the system's default,
 # 8 MiB on Linux, 2 MiB under some container limits); half of 2 MiB is left to everything else.

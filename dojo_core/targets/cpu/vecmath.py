@@ -14,11 +14,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS
-from dojo_core.program.tree import DTYPE_BYTES
-from dojo_core.program.unification import meaning
-from dojo_core.system import features
-from dojo_core.targets.cpu.conversions import (
+from dojo_core.codegen.conversions import (
     float_bounds,
     half_vectors,
     integer_functions,
@@ -26,8 +22,12 @@ from dojo_core.targets.cpu.conversions import (
     unsigned,
     wide_integers,
 )
+from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS
+from dojo_core.program.instructions import INSTRUCTIONS, available
+from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.program.unification import meaning
+from dojo_core.system import features
 from dojo_core.targets.cpu.limits import VECTOR_DTYPES, vector_bytes
-from dojo_core.targets.instructions import INSTRUCTIONS, available
 
 ERROR_BOUNDS: dict[str, float] = {
     "sqrt": 6.0e-8,  # correctly rounded

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dojo_core.codegen.code import Code, NotGeneratable
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Measurement, Workload
 from dojo_core.measure.sealed import DAMAGED, Damaged
@@ -14,13 +15,12 @@ from dojo_core.measure.trial import Compiled, Trials
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import codegen as cpu
 from dojo_core.targets.cpu.build import CompileError, build
-from dojo_core.targets.cpu.code import Code, NotGeneratable
 from dojo_core.targets.gpu.code import GpuCode
 from dojo_core.targets.gpu.codegen import generate
 from dojo_core.targets.gpu.emulator import build_emulated
 from dojo_core.targets.gpu.feedback import Feedback, NoFeedback
 from dojo_core.targets.gpu.limits import GpuTarget
-from dojo_core.targets.target import target as target_named
+from dojo_core.targets.registry import target as target_named
 
 
 @dataclass(frozen=True)

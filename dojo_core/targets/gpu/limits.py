@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dojo_core.program.gpu import holds
+from dojo_core.program.target import Target
 from dojo_core.program.tree import Program, Scope
 from dojo_core.program.validity import Fault
-from dojo_core.targets.target import Target
 
 # 16 bytes a thread is the widest access of both families; dtypes without arithmetic have no vectors.
 VECTOR_WIDTHS = {"f32": (4, 2), "f64": (2,), "i32": (4, 2), "i64": (2,)}

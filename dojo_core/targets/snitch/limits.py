@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from dojo_core.program.target import Target
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import Fault
-from dojo_core.targets.target import Target
 
 MEMORY_BYTES = 128 * 1024  # the tightly coupled memory of a cluster, all of it for one core
 

@@ -13,12 +13,12 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
+from dojo_core.codegen.code import NotGeneratable
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.limits import USUAL_SEED
 from dojo_core.measure.measurement import KEPT, Effort, Measurement, Origin, Workload
 from dojo_core.measure.records import Records, Sample
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.snitch.calibration import MEASURED, simulated
 from dojo_core.targets.snitch.codegen import generate
 from dojo_core.targets.snitch.listing import SnitchCode

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from dojo_core.codegen.code import Code, NotGeneratable
 from dojo_core.measure import evidence
 from dojo_core.measure.alone import measured_alone
 from dojo_core.measure.compiler import the_compiler
@@ -35,7 +36,6 @@ from dojo_core.measure.trial import Compiled, Trials
 from dojo_core.measure.turns import GROUP, SAMPLE_NS, Turns, take_turns
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.build import Built, CompileError, build, code_hash
-from dojo_core.targets.cpu.code import Code, NotGeneratable
 
 __all__ = ["Effort", "Measurement", "Measurer", "Workload"]
 
