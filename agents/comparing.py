@@ -29,11 +29,11 @@ from dojo_core.cli.terminal import (
     out,
     print_table,
     read_file,
-    seconds_text,
     tell_machine,
     write_file,
 )
 from dojo_core.game import Game
+from dojo_core.measure.measurement import seconds_text
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.registry import backend

@@ -144,13 +144,16 @@ def test_every_file_of_a_pool_is_checked(home: Path, damage: Damage) -> None:
         assert all(map(sealed.is_intact, folder.iterdir())), "made again, and kept"
 
 
-def test_the_emulator_s_objects_are_checked(home: Path) -> None:
+@pytest.mark.parametrize(
+    "damage", [flipped, *(pytest.param(d, marks=pytest.mark.soak) for d in (empty, cut))]
+)
+def test_the_emulator_s_objects_are_checked(home: Path, damage: Callable[[Path], None]) -> None:
     game = Game.new(kernels.get("relu").program((8, 64)), "relu", "8x64", target="cuda")
     for move in ("map_grid y@0", "map_block y@1"):
         game.play(move)
     workload = Workload(game.start, "relu", game.policy, "cuda")
-    for damage in (None, empty, cut, flipped):
-        for file in files(home / "cache") if damage else ():
+    for damaged in (False, True):
+        for file in files(home / "cache") if damaged else ():
             damage(file)
         with Checker(backend("cuda")) as checker:  # as in another process: nothing is held in memory
             checked = checker.check(workload, game.current.program)

@@ -27,12 +27,12 @@ from dojo_core.cli.terminal import (
     out,
     print_table,
     read_file,
-    seconds_text,
     write_file,
 )
 from dojo_core.game import Game
 from dojo_core.line import lines_for
 from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.measurement import seconds_text
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.version import version
 

@@ -13,11 +13,12 @@ from rich.markup import escape
 from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, TargetOption, played
 from dojo_core.cli.records import opened
 from dojo_core.cli.reporting import tell_unit
-from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, seconds_text, write_file
+from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, write_file
 from dojo_core.files import naming
 from dojo_core.measure import backups
 from dojo_core.measure.conditions import BUSY_MEANS
 from dojo_core.measure.exchange import NoRecord, Taken, exported, file_lines, merge, take_in
+from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.places import data_directory
 from dojo_core.measure.records import Records, contents
 from dojo_core.measure.rescue import MAGIC

@@ -27,12 +27,11 @@ from dojo_core.cli.terminal import (
     out,
     print_table,
     progress,
-    seconds_text,
     tell_provenance,
 )
 from dojo_core.game import Game
 from dojo_core.measure.conditions import age_text
-from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.measurement import Effort, Measurement, Workload, seconds_text
 from dojo_core.measure.speed import LOOKS, in_turns
 from dojo_core.moves import apply, legal_moves
 from dojo_core.program.tree import Program
