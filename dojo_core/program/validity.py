@@ -249,9 +249,9 @@ def _project(node: Node, numbers: Numbers) -> _Projection | None:
             return _Projection(("op", None, "", mine, node.guard))
         return _Projection(("op", Access(number, node.target.index), node.accumulate, mine, node.guard))
     arrays = node.arrays
-    here = tuple([item for item in numbers.items() if item[0] in arrays])
-    if not here:
+    if arrays.isdisjoint(numbers):
         return None
+    here = tuple([item for item in numbers.items() if item[0] in arrays])
     kept: dict[object, _Projection] = node.__dict__.setdefault("_projections", {})
     if here not in kept:
         children = tuple([p for p in [_project(c, numbers) for c in node.body] if p is not None])
