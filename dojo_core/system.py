@@ -101,6 +101,13 @@ def features() -> frozenset[str]:
     return frozenset(told.split())
 
 
+@cache
+def apple_features() -> frozenset[str]:
+    """Of Apple's own processors, by Linux' names, what programs ask of: macOS tells it by others."""
+    named = {"FEAT_DotProd": "asimddp", "FEAT_I8MM": "i8mm", "FEAT_FP16": "asimdhp"}
+    return frozenset(n for apple, n in named.items() if _sysctl(f"hw.optional.arm.{apple}") == "1")
+
+
 def governor() -> str:
     """How the system chooses the frequency; empty where it does not tell."""
     return _text(SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor")
