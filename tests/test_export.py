@@ -43,7 +43,8 @@ from dojo_core.measure.records import Record, Records, Sample, SavedGame
 from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
 from dojo_core.targets.cpu.excerpt import declarations, needed
-from dojo_core.targets.cpu.limits import cpu, narrower, vector_bytes
+from dojo_core.targets.cpu.limits import cpu, narrower
+from dojo_core.targets.cpu.processor import host
 from tests.compiled import random_inputs, run_program
 
 USED = Path(__file__).parent / "exported"
@@ -134,7 +135,7 @@ def test_a_c_program_builds_with_it_and_gets_its_results(exported, tmp_path, com
     shutil.copytree(USED, user)
     done("cmake", "-S", user, "-B", user / "build", f"-DCMAKE_PREFIX_PATH={prefix}", cwd=tmp_path)
     done("cmake", "--build", user / "build", cwd=tmp_path)
-    levels = {64: 3, 32: 2, 16: 1}[max(vector_bytes(frozenset(this_machine().features.split())))]
+    levels = {64: 3, 32: 2, 16: 1}[host().vector_bytes[0]]
     told = done(user / "build" / "main", cwd=tmp_path, OMP_NUM_THREADS="4")
     assert told.endswith(f"of {levels} levels\n")
 
@@ -258,7 +259,7 @@ def test_narrower_vectors_compute_the_same(name):
 def test_a_line_has_programs_of_its_own_for_narrower_vectors():
     chosen = of_line(recorded_lines()["matmul_packed"], "matmul", "64x64x64")
     assert [widest_vector(p) for p in chosen.narrower.values()] == list(chosen.narrower)
-    assert {4 * LANES, *chosen.narrower} == set(vector_bytes(frozenset(this_machine().features.split())))
+    assert {4 * LANES, *chosen.narrower} == set(host().vector_bytes)
     inputs = random_inputs(chosen.program)
     wide, *narrow = (
         run_program(p, inputs, chosen.policy)["c"] for p in (chosen.program, *chosen.narrower.values())
