@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from benchmarks.gpu.stand_in import Emulated, StandIn
 from dojo_core import kernels, parse
-from dojo_core.bench.on_gpu import ROWS, run_gpu_bench
 from dojo_core.bench.ours import Entry
 from dojo_core.cli import app
 from dojo_core.game import Game
@@ -30,6 +29,7 @@ from dojo_core.targets.cpu.build import build
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.cuda import measurer as on_gpu
 from dojo_core.targets.cuda.backend import Cuda
+from dojo_core.targets.cuda.bench import ROWS, run_gpu_bench
 from dojo_core.targets.cuda.driver import CudaError, Device, LaunchLimits
 from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu
 from dojo_core.targets.cuda.session import Session

@@ -36,7 +36,6 @@ from agents.players import AGENTS
 from agents.timing import MeasurerTiming
 from benchmarks.gpu.positions import OTHERS, SMALL, TABLE, position, shapes, walked, ways
 from dojo_core import kernels
-from dojo_core.bench.on_gpu import ROWS, run_gpu_bench
 from dojo_core.bench.ours import Entry
 from dojo_core.bench.summary import summary
 from dojo_core.game import Game
@@ -45,6 +44,7 @@ from dojo_core.measure.evidence import FAULTS
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.records import Records
 from dojo_core.targets.cuda.backend import Cuda, DeviceMeasurer
+from dojo_core.targets.cuda.bench import ROWS, run_gpu_bench
 from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu
 from dojo_core.targets.registry import UnknownTarget
 from tests.tiny import TINY

@@ -30,6 +30,7 @@ class Cpu(Backend):
     name = "cpu"
     words = Words("this computer's CPU", "Every move is verified and timed on this computer.")
     native = True
+    rivals = "dojo_core.targets.cpu.bench:CONTEST"
 
     @property
     def limits(self) -> Target:
