@@ -45,9 +45,8 @@ from dojo_core.package_data import data_path
 from dojo_core.parameters import Let, Value, read_let
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.expressions import TextError
-from dojo_core.program.target import DEFAULT_TARGET, Target
+from dojo_core.program.target import DEFAULT_TARGET, VECTOR_BYTES, Target
 from dojo_core.recipes import RECIPES, play
-from dojo_core.targets.cpu.limits import VECTOR_BYTES
 from dojo_core.targets.registry import backend
 from dojo_core.targets.registry import names as target_names
 from dojo_core.targets.registry import target as target_named
@@ -195,7 +194,7 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
     """Read a line file. Raises TextError with the line and what to do."""
     if len(text) > 256 * 1024:
         raise TextError("the line is longer than 256 KiB", "Split it.")
-    facts = {"kernel": "", "shape": "", "policy": "reassoc", "target": "cpu", "vectors": ""}
+    facts = {"kernel": "", "shape": "", "policy": "reassoc", "target": DEFAULT_TARGET, "vectors": ""}
     lets: list[Let] = []
     moves: list[tuple[int, str, str]] = []
     numbers: list[int] = []

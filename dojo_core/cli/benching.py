@@ -82,8 +82,8 @@ def bench(
 ) -> None:
     """Time our lines against baselines and the machine's limits, in interleaved rounds, separate processes.
 
-    On a GPU (--target cuda) the others are PyTorch eager, compiled, with CUDA graphs, and cuBLAS; the limit
-    is a copy within the device.
+    The others are those of the target (--target): on a GPU PyTorch there and the vendor's own products,
+    and the limit is a copy within the device.
 
     Example: [bold]dojo bench softmax --against torch --json softmax.json --html softmax.html[/bold]
 

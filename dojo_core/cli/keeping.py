@@ -15,7 +15,7 @@ from dojo_core.cli.records import opened
 from dojo_core.cli.reporting import tell_unit
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, write_file
 from dojo_core.files import naming
-from dojo_core.measure import backups
+from dojo_core.measure import backups, restoring
 from dojo_core.measure.conditions import BUSY_MEANS
 from dojo_core.measure.exchange import NoRecord, Taken, exported, file_lines, merge, take_in
 from dojo_core.measure.measurement import seconds_text
@@ -129,7 +129,7 @@ def restore_records(
         raise Failure(f"There is no back-up {backup[:40]!r}: give a number from 1 to {len(existing)}.")
     chosen = existing[int(backup) - 1]
     try:
-        aside = backups.restore(database, chosen)
+        aside = restoring.restore(database, chosen)
     except ValueError as error:
         raise Failure(str(error)) from None
     kept = f" What there was is kept as {aside.name}." if aside.exists() else ""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dojo_core.cli.commands import Command
 from dojo_core.cli.terminal import plain_errors, write_what_can_be_written
 from dojo_core.cli.waiting import measures, tell_of_waiting
+
+if TYPE_CHECKING:
+    from dojo_core.cli.commands import Command
 
 
 @cache

@@ -14,10 +14,10 @@ from dojo_core.line import RecordedLine, line_for
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records
 from dojo_core.program.expressions import TextError
-from dojo_core.program.target import DEFAULT_TARGET
+from dojo_core.program.target import DEFAULT_TARGET, VECTOR_BYTES
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.limits import VECTOR_BYTES, narrower
+from dojo_core.targets.cpu.limits import narrower
 from dojo_core.targets.registry import backend
 
 TARGET = DEFAULT_TARGET

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -65,6 +65,17 @@ class Target:
 
 NO_TABLES = "There are no constant tables on the target {} yet: play this program on the CPU."
 DEFAULT_TARGET = "cpu"  # what a program is for where nothing else is said
+
+
+VECTOR_BYTES = (64, 32, 16)  # what registers of vectors hold, widest first
+# The dtypes that vectors of C hold: bool is a byte of 0 or 1 without arithmetic of its own.
+VECTOR_DTYPES = ("f64", "f32", "i64", "i32", "i16", "i8", "u8", "f16", "bf16")
+
+
+def vector_widths(sizes: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """Legal lane counts per dtype for vectors of these bytes, widest first: of f16 and bf16 those of f32, in
+    which they are computed."""
+    return {d: tuple(size // DTYPE_BYTES[arithmetic(d)] for size in sizes) for d in VECTOR_DTYPES}
 
 
 def lanes_of(dtypes: Iterable[str], target: Target) -> tuple[int, ...]:

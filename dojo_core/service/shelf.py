@@ -117,10 +117,10 @@ class Shelf:
         self.catalogue = catalogue
         self.comparisons = comparisons
         self.catalogue.here = frozenset([this_machine().fingerprint])
-        threading.Thread(target=self._find_gpu, name="fingerprints", daemon=True).start()
+        threading.Thread(target=self._find_origins, name="fingerprints", daemon=True).start()
         self._service = service
 
-    def _find_gpu(self) -> None:
+    def _find_origins(self) -> None:
         """A GPU's worker takes seconds to start; its records are another machine's until then."""
         self.catalogue.here = frozenset(here.fingerprint for here in origins())
 

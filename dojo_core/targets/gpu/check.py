@@ -6,6 +6,7 @@ There is never a time here: seconds need the device.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dojo_core.codegen.built import CompileError
 from dojo_core.codegen.code import Code, NotGeneratable
@@ -16,10 +17,12 @@ from dojo_core.measure.trial import Compiled, Trials
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import codegen as cpu
 from dojo_core.targets.cpu.build import build
-from dojo_core.targets.gpu.backend import GpuBackend
 from dojo_core.targets.gpu.code import GpuCode
 from dojo_core.targets.gpu.emulator import build_emulated
 from dojo_core.targets.gpu.feedback import Feedback, NoFeedback
+
+if TYPE_CHECKING:
+    from dojo_core.targets.gpu.backend import GpuBackend
 
 
 @dataclass(frozen=True)

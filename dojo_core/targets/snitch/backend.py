@@ -10,15 +10,13 @@ from dojo_core.measure.clock import Clock
 from dojo_core.package_data import data_path
 from dojo_core.program.tree import Program
 from dojo_core.targets.backend import Backend, Report, Words
-from dojo_core.targets.snitch.limits import SnitchTarget, target
+from dojo_core.targets.snitch.limits import LABEL, SnitchTarget, target
 from dojo_core.targets.snitch.listing import SnitchCode
 
 if TYPE_CHECKING:
     from dojo_core.game import Game
     from dojo_core.measure.records import Records
     from dojo_core.targets.snitch.measurer import SnitchMeasurer
-
-LABEL = "cycles on a calibrated model"
 
 
 class Snitch(Backend):

@@ -9,6 +9,7 @@ from dojo_core.program.target import Target
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import Fault
 
+LABEL = "cycles on a calibrated model"  # what its numbers are
 MEMORY_BYTES = 128 * 1024  # the tightly coupled memory of a cluster, all of it for one core
 
 

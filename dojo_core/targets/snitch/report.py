@@ -9,7 +9,7 @@ from dojo_core.game import Game
 from dojo_core.moves import apply, legal_moves
 from dojo_core.package_data import document
 from dojo_core.targets.backend import Report
-from dojo_core.targets.snitch.backend import LABEL
+from dojo_core.targets.snitch.limits import LABEL
 from dojo_core.targets.snitch.simulate import Verdict, judge
 
 _COLUMNS = ("move", "cycles", "speed-up", "of FPU peak", "no work", "latency", "streams", "")
