@@ -21,9 +21,6 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PINS := requirements.txt requirements-cuda.txt
 BUILT := pyproject.toml CMakeLists.txt $(wildcard native/*.txt native/*.pyi native/src/*)
 
-# Hundreds of processes start in the tests: compiled to bytecode once, whatever the caller's shell says of that.
-export PYTHONDONTWRITEBYTECODE =
-
 SECONDS ?= 600
 SOAK ?= 5000
 
@@ -71,6 +68,9 @@ play: $(VENV)/.play
 
 run: setup
 	$(BIN)/dojo app
+
+# Hundreds of processes start: what they import is compiled once, even where a shell says that nothing be kept.
+test soak mutate: export PYTHONDONTWRITEBYTECODE =
 
 test: setup
 	$(BIN)/python -m ruff check .

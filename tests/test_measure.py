@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -309,6 +310,7 @@ def test_a_start_program_that_never_ends_is_tried_once(monkeypatch: pytest.Monke
             started.append(self.pid)
 
     monkeypatch.setattr("dojo_core.measure.trial.WorkerProcess", Counted)
+    monkeypatch.setattr("dojo_core.measure.trial.JUDGE_MULTIPLE", 2)  # it is waited for so much longer
     with Measurer(generate=broken, preamble="", run_seconds=0.7) as measurer:
         for _ in range(2):
             for outcome in measurer.measure(Workload(program(ENDLESS)), [program(START), program(SAME)]):
@@ -386,16 +388,33 @@ def test_closing_leaves_no_process(measurer: Measurer) -> None:
 
 
 def test_a_worker_killed_amid_a_run_is_replaced() -> None:
-    with Measurer(generate=broken, preamble="", run_seconds=2) as measurer:
+    with Measurer(generate=broken, preamble="", run_seconds=1.5) as measurer:
         measure(measurer, START)
         pid = measurer.worker_pid
         assert pid is not None
-        killer = threading.Timer(0.7, os.kill, (pid, signal.SIGKILL))
+        rested = computed(pid)
+
+        def kill_once_it_runs() -> None:
+            wait_until(lambda: computed(pid) > rested + 0.1)
+            with suppress(ProcessLookupError):  # so busy a machine that its time was up before
+                os.kill(pid, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill_once_it_runs)
         killer.start()
         outcome, after = measure(measurer, ENDLESS, SAME)
         assert outcome.status == "timeout"  # the kill was not its fault: it got a second worker
         assert after.status == "ok"
         assert not alive(pid)
+        killer.join()
+
+
+def computed(pid: int) -> float:
+    """Seconds of processor time of a process; endless where it is gone."""
+    try:
+        times = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+    except OSError:
+        return float("inf")
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 
 def test_a_killed_parent_leaves_no_worker() -> None:
