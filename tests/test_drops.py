@@ -46,15 +46,16 @@ def without(game: Game, number: int):
     return other.drop(number, skip_invalid=True), other
 
 
-# Time goes with the square of a line's length: some four drops here; make soak drops each move, of the
-# longest lines (220 moves, many of them of one recipe) each second or third.
-@pytest.mark.parametrize("most", [4, pytest.param(100, marks=pytest.mark.soak)])
+# Each drop replays what follows: here two drops of the longest lines (220 moves, many of them of one recipe),
+# ten of a line of 20; make soak drops each move, of the longest lines each third.
+@pytest.mark.parametrize("moves", [200, pytest.param(20_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", LINES)
-def test_no_later_move_silently_moves_to_another_node(name, most):
+def test_no_later_move_silently_moves_to_another_node(name, moves):
     game = played(name)
     original = game.main_line(0)
     outcomes: Counter[str] = Counter()
-    for dropped in original[1 :: max(1, len(original) // most)]:
+    drops = max(2, moves // len(original))
+    for dropped in original[1 :: max(1, len(original) // drops)]:
         report, branch = without(game, dropped.id)
         later = [p for p in original if p.id > dropped.id]
         assert len(report.entries) == len(later)
