@@ -195,7 +195,8 @@ def _compile(
     if cancelled is not None and cancelled():
         return {key: CompileError(_CANCELLED, key, False) for key in keys}
     with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as folder:
-        source = _file(preamble, [_renamed(codes[key], _symbol(key)) for key in keys])
+        kernels = [_renamed(codes[key], _symbol(key)) for key in keys]
+        source = source_of(preamble, kernels, the_compiler().clang)
         error = compile_source(source, ["-fPIC", "-shared", "-w"], Path(folder), "batch.so", timeout)
         if error is None:
             # One file, one name per kernel: a hard link takes no space, and the names age one by one.
@@ -217,12 +218,12 @@ def _compile(
 _FUSED, _UNFUSED = "#pragma clang fp contract(fast)\n", "#pragma clang fp contract(off)\n"
 
 
-def _file(preamble: str, kernels: Sequence[str]) -> str:
-    """Kernels as a file of C for this compiler, behind what they need of the preamble."""
+def source_of(preamble: str, kernels: Sequence[str], clang: bool) -> str:
+    """Kernels as a file of C for gcc or ``clang``, behind what they need of the preamble."""
     from dojo_core.targets.cpu.codegen import STRICT
 
     preamble = needed("\n".join(kernels), preamble)
-    if the_compiler().clang:
+    if clang:
         named = [(i.builtin[n], i.clang[n]) for i in INSTRUCTIONS.values() for n in i.builtin]
         preamble = "".join(f"#define {gcc} {clang}\n" for gcc, clang in named) + _FUSED + preamble
         kernels = [f"{_UNFUSED}{k}\n{_FUSED}" if k.startswith(STRICT) else k for k in kernels]
@@ -325,7 +326,7 @@ def assembly(code: Code, *, preamble: str | None = None, timeout: float = COMPIL
     Raises ValueError with a sentence that holds the compiler's message.
     """
     prelude = _preamble() if preamble is None else preamble
-    source = _file(prelude, [code.text])
+    source = source_of(prelude, [code.text], the_compiler().clang)
     first = source[: source.index(code.text)].count("\n")  # lines before the kernel's own
     syntax = ["-masm=intel"] if is_x86() else []
     options = ["-S", "-g1", *syntax, "-fno-asynchronous-unwind-tables", "-w"]
