@@ -1,8 +1,14 @@
 """Processors that this machine is not, where their compilers and emulators are here."""
 
+from functools import partial
+
 import pytest
 
+from dojo_core.targets.cpu import cross
 from dojo_core.targets.cpu.processor import Processor, known
+
+# However busy the machine is.
+run_emulated = partial(cross.run, compile_seconds=300.0, run_seconds=300.0)
 
 
 def with_tools(name: str) -> Processor:

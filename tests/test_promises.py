@@ -22,14 +22,14 @@ from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.interpret import interpret
 from dojo_core.program.target import lanes_of
 from dojo_core.program.tree import DTYPE_BYTES, Program
-from dojo_core.targets.cpu import cross
 from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.cpu.cross import Call
 from dojo_core.targets.cpu.limits import cpu
 from dojo_core.targets.cpu.processor import Processor, host
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, preamble
 from dojo_core.targets.gpu.codegen import generate as generate_gpu
 from tests.compiled import load, run, run_program
-from tests.crossed import with_tools
+from tests.crossed import run_emulated, with_tools
 from tests.emulated import emulate
 
 FLAGS = ["-std=gnu11", *compiler_flags(), "-w", "-fPIC", "-shared", "-lm"]
@@ -202,8 +202,8 @@ def computed(machine: str, folder: Path) -> Results:
 def emulated(processor: Processor) -> Results:
     """What an emulator of a processor computes, in one program and one run."""
     made = programs(processor)
-    calls = [cross.Call(n, given(program, key[1])) for n, (key, (program, _)) in enumerate(made.items())]
-    got = cross.run([code for _, code in made.values()], calls, processor)
+    calls = [Call(n, given(program, key[1])) for n, (key, (program, _)) in enumerate(made.items())]
+    got = run_emulated([code for _, code in made.values()], calls, processor)
     return {key: (program, got[n]) for n, (key, (program, _)) in enumerate(made.items())}
 
 
@@ -316,7 +316,14 @@ def test_c_and_the_interpreter_agree_in_every_dtype_and_width(machine, tmp_path)
     assert not wrong_widths(results)
 
 
-@pytest.mark.parametrize("name", ["armv8-a", "rv64gc", "rv64gcv-128", "rv64gcv-256"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "armv8-a",
+        "rv64gcv-256",
+        *(pytest.param(name, marks=pytest.mark.soak) for name in ("rv64gc", "rv64gcv-128", "rv64gcv-128-m4")),
+    ],
+)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_so_it_is_on_arm_and_riscv(name):
     results = emulated(with_tools(name))

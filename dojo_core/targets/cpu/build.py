@@ -41,8 +41,10 @@ from dojo_core.measure.limits import (
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.places import cache_directory
 from dojo_core.program.instructions import INSTRUCTIONS
-from dojo_core.system import end_group, is_x86
+from dojo_core.system import end_group
 from dojo_core.targets.cpu.excerpt import needed
+from dojo_core.targets.cpu.processor import ARM, Processor, host
+from dojo_core.targets.cpu.vecmath import preamble as preamble_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,14 +233,27 @@ def source_of(preamble: str, kernels: Sequence[str], clang: bool) -> str:
 
 
 def compile_source(
-    source: str, options: list[str], folder: Path, output: str, timeout: float
+    source: str,
+    options: list[str],
+    folder: Path,
+    output: str,
+    timeout: float,
+    command: tuple[str, ...] | None = None,
+    libraries: tuple[str, ...] = (),
 ) -> CompileError | None:
     """Compile ``source``, C unless the options say otherwise, to ``folder/output``. What the compiler said
-    where that fails."""
+    where that fails.
+
+    ``command``: another compiler than this machine's, with what it is told of every file. ``libraries``: what
+    is linked behind it.
+    """
     write_text(folder / "kernels.c", source)
-    compiler = the_compiler()
-    command = [compiler.path, "-std=gnu11", *compiler.flags, *options, "kernels.c", "-o", output]
-    status, text = run_leashed(command, folder, timeout)
+    if command is None:
+        compiler = the_compiler()
+        command = (compiler.path, *compiler.flags)
+    path = shutil.which(command[0]) or command[0]
+    words = [path, "-std=gnu11", *command[1:], *options, "kernels.c", "-o", output, *libraries]
+    status, text = run_leashed(words, folder, timeout)
     if status == 0:
         return None
     # Killed, as by a lack of memory: the driver ends with 4 then, with 1 after an error in the source.
@@ -319,22 +334,39 @@ def _hour_ago() -> float:
     return time.time() - 3600
 
 
-def assembly(code: Code, *, preamble: str | None = None, timeout: float = COMPILE_SECONDS) -> Assembly:
+def assembly(
+    code: Code,
+    *,
+    processor: Processor | None = None,
+    preamble: str | None = None,
+    timeout: float = COMPILE_SECONDS,
+) -> Assembly:
     """The assembly of one kernel (Intel syntax on x86), linked line by line with its C and its program.
 
-    An instruction that comes from an inline function of the preamble counts for the line that called it.
-    Raises ValueError with a sentence that holds the compiler's message.
+    ``processor``: which the code was generated for, by default this machine's. An instruction that comes from
+    an inline function of the preamble counts for the line that called it. Raises ValueError with a sentence
+    that holds the compiler's message, or says what is missing.
     """
-    prelude = _preamble() if preamble is None else preamble
-    source = source_of(prelude, [code.text], the_compiler().clang)
+    there = processor or host()
+    chain = there.toolchain
+    if chain is None and there is not host():
+        raise ValueError(f"There is no compiler for {there.name} ({there.instruction_set}) here.")
+    if chain is not None and chain.missing:
+        raise ValueError(chain.missing)
+    if preamble is None:
+        preamble = _preamble() if processor is None else preamble_of(processor)
+    source = source_of(preamble, [code.text], the_compiler().clang if chain is None else chain.clang)
     first = source[: source.index(code.text)].count("\n")  # lines before the kernel's own
-    syntax = ["-masm=intel"] if is_x86() else []
+    syntax = ["-masm=intel"] if there.is_x86 else []
     options = ["-S", "-g1", *syntax, "-fno-asynchronous-unwind-tables", "-w"]
+    command = None if chain is None else chain.command
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="assembly-") as folder, compiling():
-        error = compile_source(source, options, Path(folder), "out.s", timeout)
+        error = compile_source(source, options, Path(folder), "out.s", timeout, command)
         if error is not None:
             raise ValueError(f"The generated C does not compile: {error.message}")
         listing = (Path(folder) / "out.s").read_text(encoding="utf-8")
-
-    comment = "#" if is_x86() else ";" if sys.platform == "darwin" else "//"
+    apple = chain is None and sys.platform == "darwin"
+    comment = (
+        "//" if there.instruction_set == ARM and not apple else ";" if apple and not there.is_x86 else "#"
+    )
     return linked(listing, code.nodes, first, comment)

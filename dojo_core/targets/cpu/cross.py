@@ -17,17 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dojo_core.codegen.code import Code, Parameter
-from dojo_core.files import write_text
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS, RUN_SECONDS
 from dojo_core.measure.places import cache_directory
 from dojo_core.measure.pool import STORED, from_double, to_double
 from dojo_core.program.tree import DTYPE_BYTES
-from dojo_core.targets.cpu.build import run_leashed, source_of
+from dojo_core.targets.cpu.build import compile_source, run_leashed, source_of
 from dojo_core.targets.cpu.processor import Processor, Toolchain
 from dojo_core.targets.cpu.vecmath import preamble
 
-Arrays = Mapping[str, npt.NDArray]
+Array = npt.NDArray[np.generic]
+Arrays = Mapping[str, Array]
 
 _DRIVER = """\
 #include <stdio.h>
@@ -70,8 +70,15 @@ int main(int words, char **word) {
 """
 
 
+_QEMU_7 = "decode_save_opc: Assertion"
+
+
 class NotRun(RuntimeError):
     """A sentence: what is missing, what the compiler said, or how the program ended."""
+
+
+class EmulatorFault(NotRun):
+    """The emulator itself gave up: nothing is known of the program."""
 
 
 @dataclass(frozen=True)
@@ -108,11 +115,6 @@ def program_source(codes: Sequence[Code], processor: Processor, more: str = "") 
     return "\n".join([_DRIVER, kernels, table, _MAIN])
 
 
-def _found(command: list[str]) -> list[str]:
-    """With the program's path, which the leash wants."""
-    return [shutil.which(command[0]) or command[0], *command[1:]]
-
-
 def _named(code: Code, number: int) -> str:
     return re.sub(rf"\b{re.escape(code.symbol)}\b", f"kernel_{number}", code.text)
 
@@ -130,28 +132,32 @@ def run(
     more: str = "",
     compile_seconds: float = COMPILE_SECONDS,
     run_seconds: float = RUN_SECONDS,
-) -> list[dict[str, npt.NDArray]]:
+) -> list[dict[str, Array]]:
     """The outputs of each call, by the names of ``Code.parameters``, from one program and one run of it.
 
-    bf16, which numpy has not, goes in and comes out as numbers. Raises NotRun.
+    bf16, which numpy has not, goes in and comes out as numbers. Raises NotRun, EmulatorFault too.
     """
     chain = toolchain_of(processor)
     source = program_source(codes, processor, more)
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="cross-") as name, compiling():
         folder = Path(name)
-        write_text(folder / "kernels.c", source)
-        options = ["-std=gnu11", "-w", "-static", "kernels.c", "-o", "program", "-lm"]
-        status, said = run_leashed(_found([*chain.command, *options]), folder, compile_seconds)
-        if status:
-            raise NotRun(f"The generated C does not compile for {processor.name}: {said}")
+        static = ["-w", "-static"]
+        error = compile_source(source, static, folder, "program", compile_seconds, chain.command, ("-lm",))
+        if error is not None:
+            raise NotRun(f"The generated C does not compile for {processor.name}: {error.message}")
         with (folder / "in").open("wb") as file:
             for call in calls:
                 file.write(np.int32(call.kernel).tobytes())
                 for parameter in codes[call.kernel].parameters:
                     if parameter.role == "in":
                         file.write(_stored(parameter, call.inputs).tobytes())
-        run = _found([*chain.emulator, str(folder / "program"), "in", "out"])
-        status, said = run_leashed(run, folder, run_seconds)
+        emulator = [str(shutil.which(word)) for word in chain.emulator[:1]] + list(chain.emulator[1:])
+        status, said = run_leashed([*emulator, str(folder / "program"), "in", "out"], folder, run_seconds)
+        if status and _QEMU_7 in said:
+            raise EmulatorFault(
+                f"{chain.emulator[0]} gave up on an instruction of this program for {processor.name}. qemu 7 does "
+                "so on some of vectors (https://gitlab.com/qemu-project/qemu/-/issues/1441), 8.1 does not."
+            )
         if status:
             raise NotRun(f"The program for {processor.name} ended with status {status}: {said}")
         data = memoryview((folder / "out").read_bytes())
@@ -169,8 +175,8 @@ def run(
     return results
 
 
-def _stored(parameter: Parameter, inputs: Arrays) -> npt.NDArray:
+def _stored(parameter: Parameter, inputs: Arrays) -> Array:
     given = np.reshape(inputs[parameter.name], parameter.shape)
     if parameter.dtype == "bf16":
-        return from_double(given, "bf16")
+        return from_double(given.astype(np.float64), "bf16")
     return np.ascontiguousarray(given, STORED[parameter.dtype])
