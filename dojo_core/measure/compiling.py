@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,14 +19,27 @@ from dojo_core.system import end_group
 
 
 def compile_source(
-    source: str, options: list[str], folder: Path, output: str, timeout: float
+    source: str,
+    options: list[str],
+    folder: Path,
+    output: str,
+    timeout: float,
+    command: tuple[str, ...] | None = None,
+    libraries: tuple[str, ...] = (),
 ) -> CompileError | None:
     """Compile ``source``, C unless the options say otherwise, to ``folder/output``. What the compiler said
-    where that fails."""
+    where that fails.
+
+    ``command``: another compiler than this machine's, with what it is told of every file. ``libraries``: what
+    is linked behind it.
+    """
     write_text(folder / "kernels.c", source)
-    compiler = the_compiler()
-    command = [compiler.path, "-std=gnu11", *compiler.flags, *options, "kernels.c", "-o", output]
-    status, text = run_leashed(command, folder, timeout)
+    if command is None:
+        compiler = the_compiler()
+        command = (compiler.path, *compiler.flags)
+    path = shutil.which(command[0]) or command[0]
+    words = [path, "-std=gnu11", *command[1:], *options, "kernels.c", "-o", output, *libraries]
+    status, text = run_leashed(words, folder, timeout)
     if status == 0:
         return None
     # Killed, as by a lack of memory: the driver ends with 4 then, with 1 after an error in the source.
