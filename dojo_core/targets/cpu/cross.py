@@ -157,7 +157,7 @@ def run(
         if status and _QEMU_7 in said:
             raise EmulatorFault(
                 f"{chain.emulator[0]} gave up on an instruction of this program for {processor.name}. qemu 7 "
-                "does so on some of vectors (https://gitlab.com/qemu-project/qemu/-/issues/1441), 8.1 does not."
+                "does so on some of vectors (its issue 1441, gitlab.com/qemu-project/qemu); 8.1 does not."
             )
         if status:
             raise NotRun(f"The program for {processor.name} ended with status {status}: {said}")
