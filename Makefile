@@ -21,6 +21,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PINS := requirements.txt requirements-cuda.txt
 BUILT := pyproject.toml CMakeLists.txt $(wildcard native/*.txt native/*.pyi native/src/*)
 
+# Hundreds of processes start in the tests: compiled to bytecode once, whatever the caller's shell says of that.
+export PYTHONDONTWRITEBYTECODE =
+
 SECONDS ?= 600
 SOAK ?= 5000
 

@@ -70,10 +70,10 @@ def _run(options: argparse.Namespace) -> None:
     from dojo_core import kernels
     from dojo_core.game import Game
     from dojo_core.measure import exclusive as exclusive_module
-    from dojo_core.measure import measurer as measuring_module
-    from dojo_core.measure.measurer import Measurer
     from dojo_core.measure.records import Records
     from dojo_core.measure.trial import Trials
+    from dojo_core.targets.cpu import measurer as measuring_module
+    from dojo_core.targets.cpu.measurer import Measurer
 
     shares = Shares()
     agent = AGENTS[options.agent]

@@ -50,12 +50,12 @@ from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import seconds_text
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Measurement, Workload
-from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.places import data_directory
 from dojo_core.moves.notation import parse_move
 from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.measurer import Measurer
+from dojo_core.targets.registry import target
 from dojo_core.targets.snitch.measurer import origin_of_the_model
-from dojo_core.targets.target import target
 
 SHAPES = {
     "softmax": "1024x512", "rmsnorm": "1024x1024", "reducemean": "1024x2048",  # bound by memory

@@ -24,9 +24,9 @@ from agents.search.cost_model import rank_correlation
 from dojo_core import parse
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Workload
-from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Record
 from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.measurer import Measurer
 
 TAUGHT = 300  # moves
 DRAWN = 3  # times, which moves those are

@@ -19,9 +19,9 @@ from dojo_core import kernels
 from dojo_core.cli.terminal import seconds_text
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Workload
-from dojo_core.measure.measurer import Measurer
 from dojo_core.moves.notation import parse_move
 from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.measurer import Measurer
 
 BEGIN, END = "<!-- evidence: python -m benchmarks.perfllm report -->", "<!-- end of evidence -->"
 NONE = "No run is in this repository yet, so nothing is claimed here about which is faster."

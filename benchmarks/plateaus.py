@@ -18,7 +18,7 @@ from pathlib import Path
 from agents.comparison import Curve, from_json
 from dojo_core.cli.positions import played
 from dojo_core.cli.records import opened
-from dojo_core.measure.measurer import Effort, Measurer, Workload
+from dojo_core.targets.cpu.measurer import Effort, Measurer, Workload
 
 GAIN = 1.05  # a position that is faster by less is no step ahead
 LONG = 5  # moves without one

@@ -26,9 +26,9 @@ def _run(kernel: str, shape: str | None) -> None:
     from dojo_core import kernels
     from dojo_core.game import Game
     from dojo_core.line import recorded_lines
-    from dojo_core.measure.measurer import Effort, Measurer, Workload
     from dojo_core.measure.records import Records
     from dojo_core.moves import apply, legal_moves
+    from dojo_core.targets.cpu.measurer import Effort, Measurer, Workload
 
     found = kernels.get(kernel)
     start = found.program(found.shape(shape) if shape else found.shapes[0])

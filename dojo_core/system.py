@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -51,8 +52,11 @@ def _sysctl(name: str) -> str:
     return _said("sysctl", "-n", name) if sys.platform == "darwin" else ""
 
 
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
+def _number(text: str, base: int = 10) -> int:
+    try:
+        return int(text, base)
+    except ValueError:
+        return 0
 
 
 # ---------------------------------------------------------------------- the processor
@@ -70,35 +74,118 @@ def is_x86() -> bool:
     return platform.machine() in ("x86_64", "AMD64")
 
 
+def is_riscv() -> bool:
+    """Is it a 64-bit RISC-V?"""
+    return platform.machine() == "riscv64"
+
+
 @cache
 def _cpuinfo() -> dict[str, str]:
     """Of the first core that states it, by name."""
     told: dict[str, str] = {}
-    for line in _text(PROC / "cpuinfo").splitlines():
-        name, colon, value = line.partition(":")
-        if colon:
-            told.setdefault(name.strip(), value.strip())
+    for block in _blocks():
+        told = block | told
     return told
 
 
+@cache
+def _blocks() -> tuple[dict[str, str], ...]:
+    """What /proc/cpuinfo states, by name: a block a core, on some systems one of the board behind them."""
+    blocks = re.split(r"\n\s*\n", _text(PROC / "cpuinfo"))
+    pairs = ([line.partition(":") for line in block.splitlines() if ":" in line] for block in blocks)
+    return tuple({name.strip(): value.strip() for name, _, value in each} for each in pairs)
+
+
+def _own_blocks() -> tuple[dict[str, str], ...]:
+    """Those of the cores that this process may run on."""
+    own = {str(number) for number in cores()}
+    return tuple(block for block in _blocks() if block.get("processor") in own)
+
+
 def processor() -> str:
-    """The processor's name; where nobody tells it, that of its architecture."""
-    info = _cpuinfo()
-    named = info.get("model name") or _sysctl("machdep.cpu.brand_string") or platform.processor()
-    if named:
-        return named
-    maker, part = info.get("CPU implementer"), info.get("CPU part")
-    return f"{platform.machine()} ({maker}, {part})" if maker and part else platform.machine()
+    """The processor's name; where nobody tells it, that of its architecture.
+
+    Arm's and RISC-V's have none: there it is the board and its cores, with all that tells them from others.
+    """
+    if told := _cores_told():
+        return ", ".join(filter(None, [_board(), told]))
+    named = _cpuinfo().get("model name") or _sysctl("machdep.cpu.brand_string") or platform.processor()
+    return named or platform.machine()
+
+
+# Of cores by implementer and part, as the Main ID Register has them; of others, the numbers stand.
+_ARM_CORES = {
+    "0x41": {
+        "0xd03": "Cortex-A53", "0xd04": "Cortex-A35", "0xd05": "Cortex-A55", "0xd07": "Cortex-A57",
+        "0xd08": "Cortex-A72", "0xd09": "Cortex-A73", "0xd0a": "Cortex-A75", "0xd0b": "Cortex-A76",
+        "0xd0c": "Neoverse-N1", "0xd0d": "Cortex-A77", "0xd40": "Neoverse-V1", "0xd41": "Cortex-A78",
+        "0xd44": "Cortex-X1", "0xd46": "Cortex-A510", "0xd47": "Cortex-A710", "0xd48": "Cortex-X2",
+        "0xd49": "Neoverse-N2", "0xd4d": "Cortex-A715", "0xd4e": "Cortex-X3", "0xd4f": "Neoverse-V2",
+        "0xd80": "Cortex-A520", "0xd81": "Cortex-A720", "0xd82": "Cortex-X4", "0xd83": "Neoverse-V3",
+    },
+    "0x61": {
+        "0x022": "Apple M1 Icestorm", "0x023": "Apple M1 Firestorm",
+        "0x032": "Apple M2 Blizzard", "0x033": "Apple M2 Avalanche",
+    },
+}  # fmt: skip
+
+
+def _cores_told() -> str:
+    """Arm's or RISC-V's cores of this process: how many of which kind; empty for others."""
+    kinds = Counter(kind for kind in map(_kind_of_core, _own_blocks()) if kind)
+    return " + ".join(f"{count} × {kind}" for kind, count in kinds.items())
+
+
+def _kind_of_core(block: dict[str, str]) -> str:
+    maker, part = block.get("CPU implementer"), block.get("CPU part")
+    if maker and part:
+        name = _ARM_CORES.get(maker, {}).get(part, f"implementer {maker} part {part}")
+        return f"{name} r{_number(block.get('CPU variant', ''), 16)}p{block.get('CPU revision', '?')}"
+    if "isa" not in block:
+        return ""
+    numbers = [block[name] for name in ("mvendorid", "marchid", "mimpid") if name in block]
+    return " ".join([block.get("uarch") or "RISC-V", *([f"({', '.join(numbers)})"] if numbers else [])])
+
+
+def _board() -> str:
+    """The board's or the computer's name; empty where nobody tells it."""
+    for place in (PROC / "device-tree/model", SYS / "firmware/devicetree/base/model"):
+        if named := _text(place).strip("\0 "):
+            return named
+    maker, product = (_text(SYS / "class/dmi/id" / name) for name in ("sys_vendor", "product_name"))
+    known = _cpuinfo().get("Model") or _text(SYS / "devices/soc0/machine")
+    return known or f"{maker} {product}".strip() or _cpuinfo().get("Hardware", "")
 
 
 @cache
 def features() -> frozenset[str]:
-    """What the processor has, by Linux' names; empty where the system states nothing, as on Apple's own."""
+    """What the processor has, by Linux' names; empty where the system states nothing, as on Apple's own.
+
+    Of RISC-V: the extensions that all cores have.
+    """
     info = _cpuinfo()
     told = info.get("flags") or info.get("Features") or ""
     for name in ("machdep.cpu.features", "machdep.cpu.leaf7_features"):  # Intel's, in capital letters
         told += " " + _sysctl(name).lower()
-    return frozenset(told.split())
+    isas = [block["isa"] for block in _own_blocks() if "isa" in block]
+    extensions = frozenset.intersection(*map(riscv_extensions, isas)) if isas else frozenset()
+    return frozenset(told.split()) | extensions
+
+
+def riscv_extensions(isa: str) -> frozenset[str]:
+    """``rv64imafdcv_zicbom``: single letters, and words behind underscores (RISC-V ISA manual, naming)."""
+    letters, *words = re.sub(r"^rv\d+", "", isa.lower()).split("_")
+    word = re.search(r"[zx].*|s[a-z]{2,}$", letters)  # one that no underscore parts from the letters
+    if word is not None:
+        letters, words = letters[: word.start()], [word[0], *words]
+    return frozenset([*letters.replace("g", "imafd"), *filter(None, words)])
+
+
+@cache
+def apple_features() -> frozenset[str]:
+    """Of Apple's own processors, by Linux' names, what programs ask of: macOS tells it by others."""
+    named = {"FEAT_DotProd": "asimddp", "FEAT_I8MM": "i8mm", "FEAT_FP16": "asimdhp"}
+    return frozenset(n for apple, n in named.items() if _sysctl(f"hw.optional.arm.{apple}") == "1")
 
 
 def governor() -> str:
@@ -107,15 +194,33 @@ def governor() -> str:
 
 
 def cache_bytes(level: int) -> int:
-    """The size of a data cache of the first core; 0 where the system does not state it."""
-    for index in range(8):
-        folder = SYS / f"devices/system/cpu/cpu0/cache/index{index}"
-        found = [_text(folder / name) for name in ("level", "type", "size")]
-        if found[0] == str(level) and found[1] in ("Data", "Unified"):
-            scale = {"K": 2**10, "M": 2**20, "G": 2**30}.get(found[2][-1:], 1)
-            return _number(found[2].rstrip("KMG")) * scale
+    """The size of a data cache, of the core that has the least among those of this process; 0 where the
+    system does not state it."""
+    told = min(_caches(level).values(), default=0)
     name = {1: "l1dcachesize", 2: "l2cachesize", 3: "l3cachesize"}[level]
-    return _number(_sysctl(f"hw.perflevel0.{name}")) or _number(_sysctl(f"hw.{name}"))
+    return told or _number(_sysctl(f"hw.perflevel0.{name}")) or _number(_sysctl(f"hw.{name}"))
+
+
+def cache_bytes_together(level: int) -> int:
+    """Of all the data caches of a level that this process' cores have."""
+    return sum(_caches(level).values()) or len(cores()) * cache_bytes(level)
+
+
+@cache
+def _caches(level: int) -> dict[str, int]:
+    """Bytes of a level's data caches, by the cores that share each."""
+    found: dict[str, int] = {}
+    for core in sorted(cores()):
+        for index in range(8):
+            folder = SYS / f"devices/system/cpu/cpu{core}/cache/index{index}"
+            told = [_text(folder / name) for name in ("level", "type", "size")]
+            if told[0] == str(level) and told[1] in ("Data", "Unified"):
+                scale = {"K": 2**10, "M": 2**20, "G": 2**30}.get(told[2][-1:], 1)
+                shared = _text(folder / "shared_cpu_list") or str(core)
+                if size := _number(told[2].rstrip("KMG")) * scale:
+                    found[shared] = size
+                break
+    return found
 
 
 # ---------------------------------------------------------------------- memory

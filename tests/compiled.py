@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from dojo_core.codegen.code import Code
 from dojo_core.measure.compiler import the_compiler
 from dojo_core.measure.pool import STORED, from_double, to_double
 from dojo_core.program.arithmetic import rounded
 from dojo_core.program.dtypes import FLOATS, INTEGERS, extremes
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.code import Code
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
 from dojo_core.targets.cpu.excerpt import needed
 

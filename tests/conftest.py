@@ -10,9 +10,9 @@ import agents
 import dojo_core
 from dojo_core.measure.records import Records
 from dojo_core.moves.examples import WIDE
+from dojo_core.program.target import Target
 from dojo_core.service import Service
 from dojo_core.service.wiring import RecordStore
-from dojo_core.targets.target import Target
 from tests.goldens import golden, pytest_addoption, pytest_configure, pytest_terminal_summary
 from tests.stand_ins import Bench, Kernels
 

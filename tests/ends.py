@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dojo_core.codegen.code import Code
 from dojo_core.measure.pool import STORED
 from dojo_core.program.arithmetic import rounded
 from dojo_core.program.dtypes import FLOATS, INTEGERS, extremes
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.code import Code
 from dojo_core.targets.cpu.codegen import generate
 from tests import compiled, sanitized
 

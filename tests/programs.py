@@ -19,9 +19,9 @@ from dojo_core import parse
 from dojo_core.program.affine import Affine
 from dojo_core.program.expressions import TextError
 from dojo_core.program.marks import mark_fault
+from dojo_core.program.target import Target
 from dojo_core.program.tree import Buffer, Program, Scope, splice, walk
 from dojo_core.program.validity import storage_fault
-from dojo_core.targets.target import Target
 from tests import oracle
 
 # The shortest vectors, which every machine has, and few registers, so that small extents meet the limits.

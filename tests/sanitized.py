@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dojo_core.codegen.code import Code
 from dojo_core.measure.pool import STORED, from_double
-from dojo_core.targets.cpu.code import Code
 from dojo_core.targets.cpu.codegen import PREAMBLE
 from dojo_core.targets.cpu.excerpt import needed
 from tests.compiled import FLAGS

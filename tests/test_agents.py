@@ -20,9 +20,9 @@ from agents.tuning import Tuning
 from dojo_core import kernels, parse
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Measurement, Workload
-from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
 from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.measurer import Measurer
 from tests import oracle
 
 

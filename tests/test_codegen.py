@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dojo_core import TextError, apply, kernels, parse
+from dojo_core.codegen.code import NotGeneratable, Parameter
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.measure.pool import STORED
@@ -21,7 +22,6 @@ from dojo_core.program.dtypes import INTEGERS, arithmetic, dtypes_of
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import DTYPE_BYTES, Program
 from dojo_core.targets.cpu.chains import BARRIER
-from dojo_core.targets.cpu.code import NotGeneratable, Parameter
 from dojo_core.targets.cpu.codegen import STRICT, WRITTEN_OUT, generate
 from dojo_core.targets.cpu.limits import VECTOR_DTYPES
 from tests.compiled import PREAMBLE, load, random_inputs, run, run_program
@@ -522,10 +522,10 @@ REFUSED = [
     (X + "\nt f32 [8] register", "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "t[{0}] moves with a scope that is not unrolled"),
     (X + "\nt f32 [8] register", "8:u t[{0}] = x[{0}]\n2 4:v y[{0}*4+{1}] = 0\n| y[{0}*4] = t[{0}*4]", "unroll the scope or move the buffer to the stack"),
     (X + "\nt f32 [8] heap", "2 4:v t[{0}*4+{1}] = x[{0}*4+{1}]\n| | y[{0}*4+{1}] = t[{0}*4+{1}]", "A :v scope wraps exactly one operation."),
-    (X.replace("y f32", "y f64"), "4 2:v y[{0}*2+{1}] = x[{0}*2+{1}]", "2 is no vector width of this machine for f64 and f32"),
-    (X.replace("f32", "bool"), "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}]", "4 is no vector width of this machine for bool (they are: none)."),
+    (X.replace("y f32", "y f64"), "4 2:v y[{0}*2+{1}] = x[{0}*2+{1}]", "2 is no vector width of this processor for f64 and f32"),
+    (X.replace("f32", "bool"), "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}]", "4 is no vector width of this processor for bool (they are: none)."),
     (X.replace("f32", "i32"), "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}] / 3", "/ has no vector form for i32."),
-    (X, "4 2:v y[{0}*2+{1}] = x[{0}*2+{1}]", "2 is no vector width of this machine for f32"),
+    (X, "4 2:v y[{0}*2+{1}] = x[{0}*2+{1}]", "2 is no vector width of this processor for f32"),
     (X, "2 4:v y[{0}*4+{1}] = pow(x[{0}*4+{1}],2)", "pow has no vector form."),
     (X, "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}] if {1} < 3", "The guard of a vector operation depends on the lane."),
     (X, "2 4:v y[{0}*4+{1}] = x[{1}*2+{0}]", "are 2 cells apart; they must be neighbours or one cell."),

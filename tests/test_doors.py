@@ -29,8 +29,8 @@ from dojo_core.service.shelf import Shelf
 from dojo_core.service.wiring import KernelLibrary, RecordStore
 from dojo_core.sharing import link, open_link, open_text
 from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.registry import target as target_named
 from dojo_core.targets.snitch.simulate import judge
-from dojo_core.targets.target import target as target_named
 from tests.programs import random_plain
 from tests.stand_ins import Bench
 from tests.test_shelf import record

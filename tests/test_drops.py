@@ -10,7 +10,7 @@ from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.moves.anchors import anchors
 from dojo_core.moves.examples import WIDE
-from dojo_core.targets.target import target
+from dojo_core.targets.registry import target
 from tests import oracle
 
 LINES = {

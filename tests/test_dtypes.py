@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from dojo_core import TextError, parse
+from dojo_core.codegen.code import Parameter
 from dojo_core.measure.pool import EPSILON, STORED, from_double, make_pool, to_double, tolerance
 from dojo_core.program.arithmetic import rounded
 from dojo_core.program.dtypes import FLOATS, INTEGERS, arithmetic, extremes, holds, inexact_integers
 from dojo_core.program.interpret import interpret
+from dojo_core.program.target import lanes_of
 from dojo_core.program.tree import DTYPE_BYTES
-from dojo_core.targets.cpu.code import Parameter
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.limits import cpu
-from dojo_core.targets.target import lanes_of
 from tests.compiled import load, run, run_program
 from tests.test_moves import kernel
 

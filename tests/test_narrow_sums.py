@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from dojo_core import apply, parse
+from dojo_core.codegen.code import Parameter
 from dojo_core.measure.pool import Pool, make_pool, reach, to_double
 from dojo_core.program.arithmetic import folded, rounded
 from dojo_core.program.interpret import interpret
 from dojo_core.program.physical import interpret_physical
-from dojo_core.targets.cpu.code import Parameter
 from dojo_core.targets.cpu.codegen import generate
 from tests.compiled import run_program
 

@@ -17,7 +17,8 @@ from dojo_core.program.marks import mark_fault
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import storage_fault
 from dojo_core.recipes import Sketch
-from dojo_core.targets.cpu import limits
+from dojo_core.targets.cpu.limits import limits_of
+from dojo_core.targets.cpu.processor import known
 from tests import oracle
 from tests.compiled import random_inputs
 from tests.programs import SMALL, random_program
@@ -352,9 +353,7 @@ def test_heuristic_makes_vectors_or_threads_of_every_kernel(kernel):
     assert marks & {"v", "p"}
 
 
-def test_of_a_sockets_cache_a_virtual_machine_counts_its_share(monkeypatch):
-    monkeypatch.setattr(limits, "cache_bytes", lambda level: {1: 48 << 10, 2: 2 << 20, 3: 260 << 20}[level])
-    monkeypatch.setattr(limits, "cores", lambda: frozenset({0, 1}))
-    assert limits.cpu.__wrapped__().shared_cache_bytes == 32 << 20
-    monkeypatch.setattr(limits, "cores", lambda: frozenset(range(56)))
-    assert limits.cpu.__wrapped__().shared_cache_bytes == 260 << 20
+def test_of_a_sockets_cache_a_virtual_machine_counts_its_share():
+    socket = replace(known("x86-64-v4"), caches=(48 << 10, 2 << 20, 260 << 20))
+    assert limits_of(replace(socket, threads=2)).shared_cache_bytes == 32 << 20
+    assert limits_of(replace(socket, threads=56)).shared_cache_bytes == 260 << 20

@@ -14,6 +14,7 @@ import pytest
 from dojo_core import system
 from dojo_core.cli.serving import check_port
 from dojo_core.cli.terminal import Failure
+from dojo_core.codegen.assembly import linked
 from dojo_core.export import of_line
 from dojo_core.export.narrow import narrowed
 from dojo_core.line import recorded_lines
@@ -21,9 +22,8 @@ from dojo_core.measure import places
 from dojo_core.measure.compiler import NoCompiler, short_version, the_compiler
 from dojo_core.measure.holders import activity
 from dojo_core.recipes import RECIPES, known_recipes
-from dojo_core.targets.assembly import linked
-from dojo_core.targets.cpu import vecmath
-from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.cpu.codegen import generate, preamble
+from dojo_core.targets.cpu.processor import known
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -199,16 +199,21 @@ def test_assembly_of_other_systems_is_read():
     assert linked(apple, [], 0, ";").lines == ("_kernel_t:", "        ret")
 
 
-@pytest.mark.parametrize("system", ["aarch64-linux-gnu", "arm64-apple-macos13", "x86_64-apple-macos13"])
-def test_generated_code_is_c_for_other_processors_and_systems(monkeypatch, system):
+@pytest.mark.parametrize(
+    ("system", "processor"),
+    [
+        ("aarch64-linux-gnu", "armv8-a"),
+        ("arm64-apple-macos13", "armv8-a"),
+        ("x86_64-apple-macos13", "x86-64-v2"),
+    ],
+)
+def test_generated_code_is_c_for_other_processors_and_systems(system, processor):
     """Checked, not linked or run: nothing of these systems is here."""
-    clang = needs_clang()
-    monkeypatch.setattr(vecmath, "features", lambda: frozenset())
+    clang, there = needs_clang(), known(processor)
     program = narrowed(of_line(recorded_lines()["softmax"], "softmax", "64x64").program, 16)
     command = [clang, f"--target={system}", "-std=gnu11", "-O2", "-fsyntax-only", "-w", "-x", "c", "-"]
-    ran = subprocess.run(
-        command, input=vecmath.preamble((16,)) + generate(program).text, text=True, capture_output=True
-    )
+    source = preamble(there) + generate(program, processor=there).text
+    ran = subprocess.run(command, input=source, text=True, capture_output=True)
     assert ran.returncode == 0, ran.stderr
 
 

@@ -20,12 +20,13 @@ from dojo_core.program.arithmetic import rounded
 from dojo_core.program.dtypes import FLOATS, OF_REALS, arithmetic, extremes, holds
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.interpret import interpret
+from dojo_core.program.target import lanes_of
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.codegen import generate
-from dojo_core.targets.cpu.limits import cpu, features, vector_bytes
+from dojo_core.targets.cpu.limits import cpu
+from dojo_core.targets.cpu.processor import host
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, preamble
 from dojo_core.targets.gpu.codegen import generate as generate_gpu
-from dojo_core.targets.target import lanes_of
 from tests.compiled import load, run, run_program
 from tests.emulated import emulate
 
@@ -170,16 +171,18 @@ def accumulations(dtype: str, lanes: int) -> str:
 def compiled(machine: str, folder: Path) -> dict[tuple[str, str, int], tuple]:
     """Program, code and library by kind, dtype and lanes, in one translation unit."""
     flags, widest = MACHINES[machine]
-    sizes = tuple(s for s in vector_bytes(features()) if not widest or s <= widest)
+    processor = host().narrower(widest)
     made = {}
     for dtype in DTYPE_BYTES:
-        widths = () if dtype == "bool" else (s // DTYPE_BYTES[arithmetic(dtype)] for s in sizes)
+        widths = (
+            () if dtype == "bool" else (s // DTYPE_BYTES[arithmetic(dtype)] for s in processor.vector_bytes)
+        )
         for lanes in (1, *widths):
             for kind, text in (("pointwise", pointwise), ("accumulations", accumulations)):
                 program = parse(text(dtype, lanes))
-                made[kind, dtype, lanes] = program, generate(program, "strict")
+                made[kind, dtype, lanes] = program, generate(program, "strict", processor)
     source, shared = folder / f"{machine}.c", folder / f"{machine}.so"
-    source.write_text(preamble(sizes) + "\n".join(code.text for _, code in made.values()))
+    source.write_text(preamble(processor) + "\n".join(code.text for _, code in made.values()))
     subprocess.run(["gcc", *FLAGS, *flags, str(source), "-o", str(shared)], check=True, timeout=300)
     library = ctypes.CDLL(str(shared))
     return {key: (*value, library) for key, value in made.items()}
@@ -288,7 +291,7 @@ def wrong_widths(machine: str, folder: Path) -> list[str]:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_c_and_the_interpreter_agree_in_every_dtype_and_width(machine, tmp_path):
     """In one test a machine, so that it is compiled once."""
-    if MACHINES[machine][1] > max(vector_bytes(features())):
+    if MACHINES[machine][1] > host().vector_bytes[0]:
         pytest.skip("this machine has no such instructions")
     assert not wrong_functions(machine, tmp_path)
     assert not wrong_accumulations(machine, tmp_path)

@@ -22,8 +22,8 @@ from dojo_core.moves.reference import FAMILIES
 from dojo_core.program.expressions import RESERVED
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
+from dojo_core.program.target import Target
 from dojo_core.program.tree import Access
-from dojo_core.targets.target import Target
 from tests.compiled import run_program
 
 

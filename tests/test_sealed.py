@@ -17,14 +17,15 @@ from dojo_core.measure import sealed
 from dojo_core.measure.alone import measured_alone
 from dojo_core.measure.limits import USUAL_SEED
 from dojo_core.measure.measurement import Workload
-from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.pool_cache import cached_pool
 from dojo_core.measure.records import Records
 from dojo_core.program.text import parse
 from dojo_core.targets.cpu.build import build
 from dojo_core.targets.cpu.codegen import generate
-from dojo_core.targets.gpu.check import Checker, gpu_code
+from dojo_core.targets.cpu.measurer import Measurer
+from dojo_core.targets.gpu.check import Checker
 from dojo_core.targets.gpu.emulator import build_emulated
+from dojo_core.targets.registry import backend
 
 
 def empty(file: Path) -> None:
@@ -121,7 +122,7 @@ def test_an_object_that_is_damaged_after_it_was_built_is_built_again(
         times.append(1)
         return measured_alone(take, cancelled)
 
-    monkeypatch.setattr("dojo_core.measure.measurer.measured_alone", late)
+    monkeypatch.setattr("dojo_core.targets.cpu.measurer.measured_alone", late)
     with Measurer() as measurer:
         assert measurer.measure(WORKLOAD, [WORKLOAD.start])[0].status == "ok"
     assert len(times) == 2
@@ -143,15 +144,18 @@ def test_every_file_of_a_pool_is_checked(home: Path, damage: Damage) -> None:
         assert all(map(sealed.is_intact, folder.iterdir())), "made again, and kept"
 
 
-def test_the_emulator_s_objects_are_checked(home: Path) -> None:
+@pytest.mark.parametrize(
+    "damage", [flipped, *(pytest.param(d, marks=pytest.mark.soak) for d in (empty, cut))]
+)
+def test_the_emulator_s_objects_are_checked(home: Path, damage: Callable[[Path], None]) -> None:
     game = Game.new(kernels.get("relu").program((8, 64)), "relu", "8x64", target="cuda")
     for move in ("map_grid y@0", "map_block y@1"):
         game.play(move)
     workload = Workload(game.start, "relu", game.policy, "cuda")
-    for damage in (None, empty, cut, flipped):
-        for file in files(home / "cache") if damage else ():
+    for damaged in (False, True):
+        for file in files(home / "cache") if damaged else ():
             damage(file)
-        with Checker("cuda") as checker:  # as in another process: nothing is held in memory
+        with Checker(backend("cuda")) as checker:  # as in another process: nothing is held in memory
             checked = checker.check(workload, game.current.program)
         assert checked.verdict.verified, checked.verdict.message
 
@@ -159,7 +163,7 @@ def test_the_emulator_s_objects_are_checked(home: Path) -> None:
 def test_what_the_emulator_runs_may_be_damaged_as_it_is_about_to_be_loaded(home: Path) -> None:
     game = Game.new(kernels.get("relu").program((8, 64)), "relu", "8x64", target="cuda")
     game.play("map_grid y@0")
-    built = build_emulated(gpu_code(game.current.program, "cuda", "reassoc"))
+    built = build_emulated(backend("cuda").generate(game.current.program, "reassoc"))
     cut(Path(built.library))
     with pytest.raises(sealed.Damaged), sealed.loadable(Path(built.library)):
         pass

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dojo_core import apply, legal_moves, parse
+from dojo_core.codegen.code import NotGeneratable
 from dojo_core.moves.examples import SNITCH
-from dojo_core.targets.cpu.code import NotGeneratable
 from dojo_core.targets.snitch.assembly import Instruction, Label, encode, frep, instruction, scfgwi
 from dojo_core.targets.snitch.calibration import MEASURED, simulated, table
 from dojo_core.targets.snitch.codegen import generate

@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dojo_core.targets.cpu import vecmath
-from dojo_core.targets.cpu.limits import cpu, features
+from dojo_core.targets.cpu.limits import cpu
+from dojo_core.targets.cpu.processor import host, known
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, preamble
 from tests.compiled import aligned, load
 
@@ -173,12 +173,12 @@ def test_horizontal_reductions(name):
             assert math.isnan(call(ctypes.c_void_p(broken.ctypes.data)))
 
 
-@pytest.mark.parametrize("sizes, machine", [((16,), "x86-64"), ((32, 16), "haswell")])
-def test_the_preamble_compiles_for_lesser_machines(sizes, machine, tmp_path):
+@pytest.mark.parametrize("level, machine", [("x86-64-v2", "x86-64"), ("x86-64-v3", "haswell")])
+def test_the_preamble_compiles_for_lesser_machines(level, machine, tmp_path):
     import subprocess
 
     source = tmp_path / "preamble.c"
-    source.write_text(preamble(sizes))
+    source.write_text(preamble(known(level)))
     command = [
         "gcc",
         "-std=gnu11",
@@ -194,13 +194,12 @@ def test_the_preamble_compiles_for_lesser_machines(sizes, machine, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif("avx2" not in features(), reason="this machine has no AVX2")
+@pytest.mark.skipif("avx2" not in host().features, reason="this machine has no AVX2")
 @pytest.mark.parametrize("element", ["f32", "f64"])
-def test_wide_vectors_round_once_on_a_machine_of_narrower_ones(element, tmp_path, monkeypatch):
+def test_wide_vectors_round_once_on_a_machine_of_narrower_ones(element, tmp_path):
     # As where C that was exported on a machine with AVX-512 is compiled on one with AVX2.
     import subprocess
 
-    monkeypatch.setattr(vecmath, "features", frozenset)
     lanes, kind = (16, np.float32) if element == "f32" else (8, np.float64)
     one, wide = (
         f"void {name}({element} *y, {element} *a, {element} *b, {element} *c)"
@@ -216,7 +215,7 @@ def test_wide_vectors_round_once_on_a_machine_of_narrower_ones(element, tmp_path
             ),
         )
     )
-    (tmp_path / "wide.c").write_text(vecmath.preamble.__wrapped__((64, 32, 16)) + one + wide)
+    (tmp_path / "wide.c").write_text(preamble(known("x86-64-v4")) + one + wide)
     command = ["gcc", "-std=gnu11", "-O2", "-march=haswell", "-ffp-contract=off", "-w"]
     subprocess.run(
         [*command, "-fPIC", "-shared", "-o", tmp_path / "wide.so", tmp_path / "wide.c"], check=True

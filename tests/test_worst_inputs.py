@@ -12,11 +12,11 @@ from agents.scale.station import Station
 from agents.scale.wire import Answer, Request
 from dojo_core import apply, kernels, parse
 from dojo_core.cli import app
+from dojo_core.codegen.code import Parameter
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.measurement import Effort, Workload
-from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.patterns import PATTERNS
 from dojo_core.measure.records import Records
 from dojo_core.measure.slabs import kept_dimensions
@@ -25,10 +25,11 @@ from dojo_core.moves import REGISTRY
 from dojo_core.moves.reasons import conditions
 from dojo_core.moves.reference import algebraic_page, promise
 from dojo_core.moves.worst import input_sets, worst_inputs
-from dojo_core.targets.cpu.code import Parameter
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.limits import cpu
+from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.gpu.check import Checker
+from dojo_core.targets.registry import backend
 from dojo_core.targets.snitch.measurer import SnitchMeasurer
 from dojo_core.targets.snitch.simulate import judge
 from tests.compiled import load, run, run_program
@@ -154,7 +155,7 @@ def test_an_overflow_that_another_order_has_accuses_nobody():
 @pytest.mark.parametrize("target", ["cuda", "hip"])
 def test_the_emulator_judges_on_the_worst_inputs_too(target):
     start, wrong = deviation(4, 64), about_the_first(4, 64)
-    with Checker(target) as checker:
+    with Checker(backend(target)) as checker:
         workload = Workload(start, None, "algebraic", target)
         same, other = (checker.check(workload, on_blocks(program)).verdict for program in (start, wrong))
     assert (same.status, other.status) == ("ok", "wrong_result")

@@ -21,12 +21,12 @@ from dojo_core.moves.legality import all_candidates, context, is_legal, outcome
 from dojo_core.moves.places import Place, fresh_name
 from dojo_core.program.difference import on_heap
 from dojo_core.program.expressions import RESERVED, TextError
+from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.interpret import interpret
 from dojo_core.program.marks import mark_fault
+from dojo_core.program.target import Target
 from dojo_core.program.tree import Node, Op, Program, Scope, splice, walk
 from dojo_core.program.validity import definition_fault, storage_fault
-from dojo_core.targets.instructions import INSTRUCTIONS
-from dojo_core.targets.target import Target
 from tests import oracle, snitch
 from tests.compiled import random_inputs
 from tests.gpu import TINY, mapped

@@ -26,8 +26,8 @@ from dojo_core.game import Game
 from dojo_core.measure.leash import restrict
 from dojo_core.measure.limits import GIBI
 from dojo_core.measure.machine import this_machine
-from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
+from dojo_core.targets.cpu.measurer import Measurer
 
 MEMORY_SHARE = 0.8  # of the machine's, for the player alone; its measuring process has limits of its own
 LEAST_MEMORY = 16 * GIBI  # of addresses: libraries such as torch reserve far more than they use

@@ -29,9 +29,9 @@ from dojo_core.game import Game
 from dojo_core.launch import module_command
 from dojo_core.line import read_line
 from dojo_core.measure.machine import this_machine
-from dojo_core.measure.measurer import Effort, Measurer, Workload
 from dojo_core.measure.records import Records
 from dojo_core.package_data import data_path
+from dojo_core.targets.cpu.measurer import Effort, Measurer, Workload
 
 NAME, AGENT = "softmax", "annealing-lines"
 EVALUATIONS = 40

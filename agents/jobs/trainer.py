@@ -20,8 +20,8 @@ from agents.perfllm.settings import EncoderSettings, Settings
 from agents.timing import CountTiming, MachineTiming, Timing
 from dojo_core import kernels
 from dojo_core.game import Game
-from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
+from dojo_core.targets.cpu.measurer import Measurer
 
 
 def begun(kernel: str, shape: str, policy: str) -> Game:

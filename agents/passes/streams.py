@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from agents.passes.structure import stride, traffic, widths_for
 from dojo_core.program.tables import affine
+from dojo_core.program.target import Target
 from dojo_core.program.tree import Access, Leaf, Program
 from dojo_core.recipes import Sketch
-from dojo_core.targets.target import Target
 
 AHEAD = 1024  # elements, where a row is read but once
 FAR = 8 << 10  # bytes of rows between what is worked on and what is asked for: nearer comes too late

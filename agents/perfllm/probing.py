@@ -25,8 +25,8 @@ from dojo_core import kernels
 from dojo_core.bounded_json import read_object
 from dojo_core.files import naming
 from dojo_core.measure.measurement import Effort, Workload
-from dojo_core.measure.measurer import Measurer
 from dojo_core.program.text import parse
+from dojo_core.targets.cpu.measurer import Measurer
 
 RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 RESAMPLED = 1_000

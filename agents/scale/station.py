@@ -15,8 +15,8 @@ from agents.scale.wire import Answer, Request
 from agents.timing import MachineTiming, Timing
 from dojo_core.measure.exchange import to_line
 from dojo_core.measure.machine import this_machine
-from dojo_core.measure.measurer import Measurer
 from dojo_core.measure.records import Records
+from dojo_core.targets.cpu.measurer import Measurer
 
 if TYPE_CHECKING:
     from distributed import Worker

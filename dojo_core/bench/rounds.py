@@ -44,10 +44,10 @@ from dojo_core.game import Game
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.load import Gauge, read_beside_family
 from dojo_core.measure.machine import this_machine
-from dojo_core.measure.measurer import Effort, Measurer, Workload
 from dojo_core.measure.records import Records
 from dojo_core.program.dtypes import INTEGERS
 from dojo_core.system import available_bytes
+from dojo_core.targets.cpu.measurer import Effort, Measurer, Workload
 
 SAMPLES = 10  # runs of an entry in a round
 START_ROUNDS = 3  # the start program is slow: it is timed in so many rounds, and gives up early

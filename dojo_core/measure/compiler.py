@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from dojo_core.measure.places import cache_directory
-from dojo_core.system import features, is_x86
+from dojo_core.system import features, is_riscv, is_x86
 
 NAMES = ("gcc", "clang", "cc")  # the first that is there
 # What installs OpenMP by each system's packages: for gcc, for clang.
@@ -111,7 +111,11 @@ def _flags(processor: tuple[str, ...], openmp: tuple[str, ...], clang: bool) -> 
 def _of_gcc(path: str) -> tuple[str, ...]:
     # Asked for a file that it has not, gcc gives back the name alone.
     has_openmp = Path(_run(path, "-print-file-name=libgomp.spec")[1]).is_absolute()
-    return _flags(_for_this_processor()[0], ("-fopenmp",) if has_openmp else (), clang=False)
+    openmp = ("-fopenmp",) if has_openmp else ()
+    ways = _for_this_processor()
+    # All versions that there are know the first way, but not RISC-V's.
+    known = (w for w in ways if not is_riscv() or not _fault_of(path, _flags(w, openmp, clang=False)))
+    return _flags(next(known, ways[-1]), openmp, clang=False)
 
 
 def _of_clang(path: str) -> tuple[str, ...]:
@@ -129,6 +133,10 @@ def _of_clang(path: str) -> tuple[str, ...]:
 def _for_this_processor() -> tuple[tuple[str, ...], ...]:
     """How a compiler is told to use all that this processor has, the usual way first."""
     march, mcpu = ("-march=native",), ("-mcpu=native",)
+    if is_riscv():  # whose compilers know no "native"
+        lengths = (f for f in features() if re.fullmatch(r"zvl\d+b", f))
+        wide = "_".join(["-march=rv64gcv", *sorted(lengths, key=lambda f: int(f[3:-1]))[-1:]])
+        return ((wide,),) * ("v" in features()) + (("-march=rv64gc",), ())
     return (march, ()) if is_x86() else (mcpu, march, ())
 
 

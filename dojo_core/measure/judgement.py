@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from dojo_core.codegen.code import Parameter
 from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.pool import EPSILON, Array, Doubles, Pool, columns, to_double
 from dojo_core.measure.pool_cache import cached_pool
 from dojo_core.measure.worst_pool import worst_tolerance
-from dojo_core.targets.cpu.code import Parameter
 
 ON_THE_WORST = "That is on the inputs on which algebraic moves are worst."
 

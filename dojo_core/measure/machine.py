@@ -69,7 +69,6 @@ def compiler_flags() -> tuple[str, ...]:
 def this_machine() -> Machine:
     """The machine that this process runs on (asked once). Raises NoCompiler."""
     cores = len(system.cores())
-    second = system.cache_bytes(2)
     chosen = the_compiler()
     return Machine(
         cpu=system.processor(),
@@ -78,7 +77,7 @@ def this_machine() -> Machine:
         compiler=chosen.version,
         flags=" ".join(chosen.flags),
         governor=system.governor(),
-        last_level_cache=system.cache_bytes(3) or second,
-        second_level_cache=second * cores,
+        last_level_cache=system.cache_bytes(3) or system.cache_bytes(2),
+        second_level_cache=system.cache_bytes_together(2),
         memory=system.memory_bytes(),
     )

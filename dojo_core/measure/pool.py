@@ -37,12 +37,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dojo_core.codegen.code import Parameter
 from dojo_core.program.arithmetic import Meaning, bf16_bits, bf16_value
 from dojo_core.program.dtypes import INTEGERS, dtypes_of, extremes, inexact_integers
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Domain, Program
 from dojo_core.program.validity import settled
-from dojo_core.targets.cpu.code import Parameter
 
 Array = NDArray[np.generic]
 Doubles = NDArray[np.float64]

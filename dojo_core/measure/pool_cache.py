@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dojo_core.codegen.code import Parameter
 from dojo_core.measure import sealed
 from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.limits import POOL_BYTES, POOL_CACHE_BYTES, USUAL_SEED
@@ -23,7 +24,6 @@ from dojo_core.measure.pool import Array, Pool, make_pool
 from dojo_core.measure.worst_pool import make_worst_pool
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.code import Parameter
 
 log = logging.getLogger(__name__)
 

@@ -25,6 +25,7 @@ from typing import Any
 import dojo_native
 import numpy as np
 
+from dojo_core.codegen.code import Parameter
 from dojo_core.measure import sealed
 from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.judgement import Judgement, instead, judgements
@@ -37,7 +38,6 @@ from dojo_core.measure.limits import (
 from dojo_core.measure.load import Gauge
 from dojo_core.measure.pool import STORED, Undefined, columns
 from dojo_core.program.tree import DTYPE_BYTES
-from dojo_core.targets.cpu.code import Parameter
 
 SHORTEST_SAMPLE_NS = 50_000.0  # a shorter run is repeated within a sample, so that the clock is exact enough
 WARM_BELOW_NS = 2e6  # so quick a kernel is run once more before it is timed

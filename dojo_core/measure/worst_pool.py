@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dojo_core.codegen.code import Parameter
 from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.patterns import PATTERNS
 from dojo_core.measure.pool import (
@@ -50,7 +51,6 @@ from dojo_core.measure.pool import (
 from dojo_core.measure.slabs import Kept, kept_dimensions, read_box, takes_patterns
 from dojo_core.program.dtypes import extremes
 from dojo_core.program.tree import Domain, Program
-from dojo_core.targets.cpu.code import Parameter
 
 WHOLE = 2**53  # integers up to here are numbers that a pattern may have
 

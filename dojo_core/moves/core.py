@@ -14,9 +14,9 @@ from typing import ClassVar
 from dojo_core.moves.places import Place, resolve
 from dojo_core.program.dependence import Witness
 from dojo_core.program.expressions import RESERVED
+from dojo_core.program.target import Target
 from dojo_core.program.tree import Birth, Path, Program, derived
 from dojo_core.program.validity import Fault
-from dojo_core.targets.target import Target
 
 Argument = Place | int | str
 

@@ -7,18 +7,18 @@ import re
 from dataclasses import dataclass
 
 from dojo_core.moves.core import REGISTRY
+from dojo_core.program.target import Target
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.limits import vector_widths
 from dojo_core.targets.gpu.limits import gpu
 from dojo_core.targets.snitch.limits import target as snitch
-from dojo_core.targets.target import Target
 
 # Of no machine: wide vectors and two threads, so that the examples are the same everywhere.
 WIDE = Target(
     name="wide",
     title="a CPU with 512-bit vectors",
-    vector_widths=vector_widths(frozenset({"avx512f", "avx512bw", "avx512vl", "avx512dq"})),
+    vector_widths=vector_widths((64, 32, 16)),
     marks=frozenset("upv"),
     locations=("heap", "stack", "register"),
     stack_bytes=1 << 20,

@@ -17,9 +17,9 @@ from dojo_core.moves.core import (
 )
 from dojo_core.moves.marks import layouts
 from dojo_core.moves.places import fresh_name, place_of, scope_at, scopes
+from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.marks import mark_word
 from dojo_core.program.tree import Op, Path, Program, Scope
-from dojo_core.targets.instructions import INSTRUCTIONS
 
 
 @register

@@ -23,9 +23,9 @@ from dojo_core.moves.places import fresh_name as fresh
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import is_reduction
 from dojo_core.program.expressions import TextError, parse_access, reads_back
+from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.marks import mark_word
 from dojo_core.program.tree import Access, Leaf, Path, Program, Scope
-from dojo_core.targets.instructions import INSTRUCTIONS
 
 # The move that sets each mark: what clear_mark's inverse is.
 MARKING: dict[str, str] = {}

@@ -18,12 +18,12 @@ from dojo_core.program.dependence import (
 )
 from dojo_core.program.difference import UNROLLED, Difference
 from dojo_core.program.dtypes import FLOATS
+from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.tables import Indirect
+from dojo_core.program.target import Target, lanes_of
 from dojo_core.program.tree import Access, Buffer, Leaf, Node, Op, Path, Program, Scope
 from dojo_core.program.unification import Mismatch, unify
 from dojo_core.program.validity import Fault
-from dojo_core.targets.instructions import INSTRUCTIONS
-from dojo_core.targets.target import Target, lanes_of
 
 _WORDS = {
     "u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp",

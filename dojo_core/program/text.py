@@ -17,6 +17,7 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import dtype_fault
 from dojo_core.program.expressions import DIGITS, RESERVED, Call, LineReader, TextError
 from dojo_core.program.functions import KERNEL_LIMITS
+from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.tables import TABLE_DTYPES, Table, bounded
 from dojo_core.program.tree import (
     DTYPE_BYTES,
@@ -32,7 +33,6 @@ from dojo_core.program.tree import (
     Scope,
     substituted,
 )
-from dojo_core.targets.instructions import INSTRUCTIONS
 
 MARKS = {
     "": "", "u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp",

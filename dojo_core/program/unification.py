@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations
 
+from dojo_core.program.instructions import INSTRUCTIONS, Instruction
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import Access, Buffer, Leaf, Op, Program, Scope
-from dojo_core.targets.instructions import INSTRUCTIONS, Instruction
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from dojo_core.game import Game, GameFull
 from dojo_core.measure.measurement import Measurement, seconds_text
-from dojo_core.measure.measurer import Effort, Measurer, Workload
 from dojo_core.moves import REGISTRY, IllegalMove, MoveSyntax, apply, legal_moves, why
 from dojo_core.program.tree import Program
 from dojo_core.recipes import RECIPES, play
 from dojo_core.school.goals import TOLERANCE, Goal
 from dojo_core.school.lesson import TRY, Lesson, Step
+from dojo_core.targets.cpu.measurer import Effort, Measurer, Workload
 
 HINTS = 2  # levels of help that a step with a goal has at least
 

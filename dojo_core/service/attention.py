@@ -16,8 +16,7 @@ from dojo_core.service.players import Player, Table
 from dojo_core.service.queue import Task
 from dojo_core.service.scout import Scout
 from dojo_core.service.sources import Store
-from dojo_core.targets.origins import steadiness
-from dojo_core.targets.target import GPUS, SIMULATED
+from dojo_core.targets.registry import backend
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +147,7 @@ class Attention:
         busy machine, when the first times are there: those come first."""
         limits = self._limits
         with table.lock:
-            if limits is None or table.game.target in (*GPUS, *SIMULATED):
+            if limits is None or not backend(table.game.target).native:
                 return
             table.roofline = limits.known(table)  # every time: another page, or a run, may have lowered it
             if (
@@ -192,7 +191,7 @@ class Attention:
             here = table.game.current.program.hash
             successors = analysis.known_successors or []
             hashes = [s.program.hash for s in successors]
-            queue, steady = self._queue.of(table.key), steadiness(table.game.target)
+            queue, steady = self._queue.of(table.key), backend(table.game.target).clock().steady
             speeds = queue.speeds(table.key, here, hashes, steady)
             moves = [str(s.move) for s in successors]
             found = measured_hint(at, analysis, dict(zip(moves, speeds, strict=True)))
@@ -222,7 +221,7 @@ class Attention:
         if not player.measuring:
             self._queue.drop(player.id)
             return
-        game, steady = table.game, steadiness(table.game.target)
+        game, steady = table.game, backend(table.game.target).clock().steady
 
         def task(position: Position) -> Task:
             program = position.program
@@ -243,7 +242,7 @@ class Attention:
         seen: dict[str, int] = {}
         ranked: list[tuple[tuple[int, int, int], Task]] = []
         chosen = player.selection
-        here, steady = _moves_to(table.game, table.game.current), steadiness(table.game.target)
+        here, steady = _moves_to(table.game, table.game.current), backend(table.game.target).clock().steady
         for row, successor in zip(analysis.rows, successors, strict=True):
             name = successor.move.name
             rank = OTHER

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 
 from dojo_core.bounded_json import read_object
 from dojo_core.measure.machine import this_machine
-from dojo_core.measure.measurer import Effort, Measurement, Measurer, Workload
 from dojo_core.program.expressions import TextError
 from dojo_core.story.steps import Story
+from dojo_core.targets.cpu.measurer import Effort, Measurement, Measurer, Workload
 
 RUN_SECONDS = 120.0  # a naive program may take many
 

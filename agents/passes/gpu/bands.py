@@ -10,9 +10,9 @@ from agents.passes.structure import body_at, scope_of
 from dojo_core.moves.core import Move, Refusal
 from dojo_core.moves.legality import outcome
 from dojo_core.moves.places import NoSuchPlace
+from dojo_core.program.target import Target
 from dojo_core.program.tree import Birth, Path, Scope
 from dojo_core.recipes import Sketch
-from dojo_core.targets.target import Target
 
 ENOUGH = 1024  # blocks that keep all of a device's processors busy
 

@@ -12,11 +12,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dojo_core.codegen.code import Code, NotGeneratable, Parameter
+from dojo_core.codegen.conversions import scalar_conversion, vector_conversion, vector_type
+from dojo_core.codegen.scalars import WRAPPING, Scalars, atom, c_type, guard_text, index_text, literal
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import FLOATS, HALVES, arithmetic, dtypes_of
 from dojo_core.program.functions import FUNCTIONS, LARGEST
+from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.printing import op_text
 from dojo_core.program.tables import Index, Indirect, Table, affine, plus
+from dojo_core.program.target import Target, lanes_of
 from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,
@@ -31,15 +36,11 @@ from dojo_core.program.tree import (
 )
 from dojo_core.program.unification import Mismatch, unify
 from dojo_core.targets.cpu.chains import BARRIER, Read, Scalar, misread
-from dojo_core.targets.cpu.code import Code, NotGeneratable, Parameter
-from dojo_core.targets.cpu.conversions import scalar_conversion, vector_conversion, vector_type
-from dojo_core.targets.cpu.limits import LOCATIONS, MARKS, MAX_LINES, cpu
-from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, PREAMBLE
-from dojo_core.targets.instructions import INSTRUCTIONS
-from dojo_core.targets.scalars import WRAPPING, Scalars, atom, c_type, guard_text, index_text, literal
-from dojo_core.targets.target import lanes_of
+from dojo_core.targets.cpu.limits import LOCATIONS, MARKS, MAX_LINES, limits_of
+from dojo_core.targets.cpu.processor import Processor, host
+from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, PREAMBLE, preamble
 
-__all__ = ["PREAMBLE", "STRICT", "WRITTEN_OUT", "generate"]
+__all__ = ["PREAMBLE", "STRICT", "WRITTEN_OUT", "generate", "preamble"]
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 _SHORTEST = 16  # bytes of a vector register
@@ -62,8 +63,8 @@ _MANY = 512  # steps of reductions in loops that gcc writes out by itself
 _PEELED = 16  # iterations of such loops
 
 
-def generate(program: Program, policy: str = "reassoc") -> Code:
-    """The C function of a program.
+def generate(program: Program, policy: str = "reassoc", processor: Processor | None = None) -> Code:
+    """The C function of a program for a processor (default: this machine's), behind its ``preamble``.
 
     ``policy`` is the problem's floating-point policy; under ``strict`` the compiler may fuse a product
     and a sum only inside one multiply-accumulate. Interface arrays come in as ``arrays[k]``, heap
@@ -73,14 +74,15 @@ def generate(program: Program, policy: str = "reassoc") -> Code:
     Raises NotGeneratable, with a sentence, for dtypes, marks, locations and accesses that this target
     has no C for, and where the C would be longer than the limit.
     """
-    return _Generator(program, policy).code()
+    return _Generator(program, policy, processor or host()).code()
 
 
 class _Generator:
     """The state of one generation; ``lines`` are (text, node) in order."""
 
-    def __init__(self, program: Program, policy: str):
+    def __init__(self, program: Program, policy: str, processor: Processor):
         self.program, self.dtypes = program, dtypes_of(program)
+        self.limits = limits_of(processor)
         self.strict = policy == "strict"
         self.lines: list[tuple[str, Path | None]] = []
         self.images: dict[int, Affine] = {}  # unrolled iterators: their value in the copy being written
@@ -94,7 +96,7 @@ class _Generator:
         self.scalars = _Scalars(program, self.strict, self._place)
         self._check()
         self.names = _names(program)
-        self.owned = _owned(program)
+        self.owned = _owned(program, self.limits)
         self.lanes = self._register_lanes()
         self.workspace_bytes = 0
 
@@ -225,11 +227,11 @@ class _Generator:
         self.images.pop(len(scopes), None)
 
     def _instruction(self, scope: Scope, path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
-        """A scope that is one machine instruction; where this machine lacks it, as plain loops."""
+        """A scope that is one machine instruction; where the processor lacks it, as plain loops."""
         found = unify(self.program, scope, len(scopes), scope.mark)
         if isinstance(found, Mismatch):
             raise NotGeneratable(found.sentence)
-        if not _has(scope):
+        if not _has(scope, self.limits):
             written_to = self.program.buffer_of[found.operation.target.array]
             if written_to.location == "register":  # which has no address: each lane is named
                 self._written_out(scope, path, scopes, indent)
@@ -271,7 +273,7 @@ class _Generator:
         """Lanes of the vectors that each register buffer consists of (1: scalars)."""
         lanes: dict[str, int] = {}
         for leaf in self.program.leaves:
-            depth = _lane_depth(leaf.scopes)
+            depth = _lane_depth(leaf.scopes, self.limits)
             if depth is None:
                 continue
             width = leaf.scopes[depth].size
@@ -427,12 +429,12 @@ class _Generator:
     def _vector(self, op: Op, scopes: tuple[Scope, ...]) -> str:
         program, lane, width = self.program, len(scopes) - 1, scopes[-1].size
         dtypes = [self.dtypes[a.array] for a in (op.target, *op.reads)]
-        widths = lanes_of(dtypes, cpu())
+        widths = lanes_of(dtypes, self.limits)
         if width not in widths:
             known = ", ".join(map(str, widths)) or "none"
             named = " and ".join(dict.fromkeys(dtypes))
             raise NotGeneratable(
-                f"{width} is no vector width of this machine for {named} (they are: {known})."
+                f"{width} is no vector width of this processor for {named} (they are: {known})."
             )
         function = op.function
         dtype = dtypes[0]
@@ -596,24 +598,24 @@ def _peeled(scopes: Sequence[Scope]) -> int:
     return written if written > 1 else 0
 
 
-def _has(scope: Scope) -> bool:
-    """Has this machine the instruction that a scope is marked with?"""
-    return (scope.mark, scope.size) in cpu().instructions
+def _has(scope: Scope, limits: Target) -> bool:
+    """Has the processor the instruction that a scope is marked with?"""
+    return (scope.mark, scope.size) in limits.instructions
 
 
-def _lane_depth(scopes: Sequence[Scope]) -> int | None:
+def _lane_depth(scopes: Sequence[Scope], limits: Target) -> int | None:
     """The depth of the scope over the lanes of one statement, if there is one."""
     for depth, scope in enumerate(scopes):
-        if scope.mark == "v" or (scope.mark in INSTRUCTIONS and _has(scope)):
+        if scope.mark == "v" or (scope.mark in INSTRUCTIONS and _has(scope, limits)):
             return depth
     return None
 
 
-def _owned(program: Program) -> dict[Path, list[Buffer]]:
+def _owned(program: Program, limits: Target) -> dict[Path, list[Buffer]]:
     """Stack and register buffers by the innermost scope that holds all their accesses."""
     common: dict[str, Path] = {}
     for leaf in program.leaves:
-        lanes = _lane_depth(leaf.scopes)
+        lanes = _lane_depth(leaf.scopes, limits)
         scope = leaf.path[:-1] if lanes is None else leaf.path[:lanes]
         for access in (leaf.op.target, *leaf.op.reads):
             name = program.buffer_of[access.array].name

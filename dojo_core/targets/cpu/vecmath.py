@@ -12,13 +12,9 @@ so that a vectorised program computes the same bits as its scalar form. Multiply
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
-from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS
-from dojo_core.program.tree import DTYPE_BYTES
-from dojo_core.program.unification import meaning
-from dojo_core.system import features
-from dojo_core.targets.cpu.conversions import (
+from dojo_core.codegen.conversions import (
     float_bounds,
     half_vectors,
     integer_functions,
@@ -26,8 +22,12 @@ from dojo_core.targets.cpu.conversions import (
     unsigned,
     wide_integers,
 )
-from dojo_core.targets.cpu.limits import VECTOR_DTYPES, vector_bytes
-from dojo_core.targets.instructions import INSTRUCTIONS, available
+from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS
+from dojo_core.program.instructions import INSTRUCTIONS, available
+from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.program.unification import meaning
+from dojo_core.targets.cpu.limits import VECTOR_DTYPES
+from dojo_core.targets.cpu.processor import Processor, host
 
 ERROR_BOUNDS: dict[str, float] = {
     "sqrt": 6.0e-8,  # correctly rounded
@@ -483,10 +483,10 @@ def _vector(element: str, lanes: int) -> str:
     return text
 
 
-@cache
-def preamble(sizes: tuple[int, ...]) -> str:
-    """The C for vectors of these sizes in bytes. Raises nothing; sizes are 16, 32 and 64."""
-    text = HEAD
+@lru_cache(maxsize=16)
+def preamble(processor: Processor) -> str:
+    """What ``Code.text`` needs before it, for a processor and all with as much as it."""
+    text, sizes = HEAD, processor.vector_bytes
     for name, c_type in C_TYPES.items():
         text += f"typedef {c_type} {name};\n"
     shapes = [(d, n) for d in VECTOR_DTYPES for n in _lanes(d, sizes)]
@@ -507,11 +507,11 @@ def preamble(sizes: tuple[int, ...]) -> str:
     text += _scalar_float("f32") + _scalar_float("f64") + scalar_conversions()
     for dtype, lanes in shapes:
         text += _vector(dtype, lanes)
-    return text + _instructions(sizes)
+    return text + _instructions(processor)
 
 
-def _instructions(sizes: tuple[int, ...]) -> str:
-    """Those of ``targets/instructions.py`` that this processor has, by the compiler's names."""
+def _instructions(processor: Processor) -> str:
+    """Those of ``program/instructions.py`` that the processor has, by the compiler's names."""
     text = ""
     words = {instruction.word for instruction in INSTRUCTIONS.values()}
     for word in sorted(words):
@@ -519,9 +519,9 @@ def _instructions(sizes: tuple[int, ...]) -> str:
             f"typedef {word} {word}_unaligned __attribute__((aligned(1), may_alias));\n"
             f"INLINE {word} {word}_word(const void *p) {{ return *(const {word}_unaligned *)p; }}\n"
         )
-    for name, lanes in sorted(available(features())):
+    for name, lanes in sorted(available(processor.features)):
         instruction = INSTRUCTIONS[name]
-        if lanes * DTYPE_BYTES[instruction.word] not in sizes:
+        if lanes * DTYPE_BYTES[instruction.word] not in processor.vector_bytes:
             continue
         operands = "ab"[: len(meaning(name, lanes)[1].op.operands)]
         kind, held = f"{instruction.word}x{lanes}", f"{_accumulated(name, lanes)}x{lanes}"
@@ -547,5 +547,5 @@ def _lanes(dtype: str, sizes: tuple[int, ...]) -> list[int]:
     return [n for n in (2, 4, 8, 16, 32, 64) if least <= n <= most]
 
 
-PREAMBLE = preamble(vector_bytes(features()))
+PREAMBLE = preamble(host())
 """What ``Code.text`` needs before it, for this machine."""

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from dojo_core.codegen.code import Parameter
 from dojo_core.measure import sealed
 from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.judgement import Judgement, judgements, numbers, row_errors
 from dojo_core.measure.pool import STORED, Array, columns
 from dojo_core.program.text import parse
 from dojo_core.program.tree import DTYPE_BYTES
-from dojo_core.targets.cpu.code import Parameter
 from dojo_core.targets.cuda.driver import CudaError
 from dojo_core.targets.gpu.codegen import generate
 

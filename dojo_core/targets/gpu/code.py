@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dojo_core.codegen.code import Parameter
 from dojo_core.program.tree import Path
-from dojo_core.targets.cpu.code import Parameter
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dojo_core.codegen.code import NotGeneratable, Parameter
+from dojo_core.codegen.scalars import WRAPPING, Scalars, c_type, guard_text, index_text, literal
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import FLOATS, HALVES
 from dojo_core.program.functions import IDENTITY, LARGEST
@@ -28,12 +30,10 @@ from dojo_core.program.marks import lane_stride
 from dojo_core.program.printing import op_text
 from dojo_core.program.tree import DTYPE_BYTES, Access, Buffer, Leaf, Node, Op, Path, Program, Scope
 from dojo_core.program.validity import owner_path
-from dojo_core.targets.cpu.code import NotGeneratable, Parameter
 from dojo_core.targets.gpu.barriers import Barriers, barriers
 from dojo_core.targets.gpu.code import GpuCode, HostLoop, Launch, Pointer, Step
 from dojo_core.targets.gpu.conditions import direct, without_thread_dims
 from dojo_core.targets.gpu.prelude import ERROR_BOUNDS, F64_ERROR_BOUND, prelude
-from dojo_core.targets.scalars import WRAPPING, Scalars, c_type, guard_text, index_text, literal
 
 ALIGNMENT = 256  # bytes: what device allocations have
 MAX_LINES = 8192

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dojo_core.program.gpu import holds
+from dojo_core.program.target import Target
 from dojo_core.program.tree import Program, Scope
 from dojo_core.program.validity import Fault
-from dojo_core.targets.target import Target
 
 # 16 bytes a thread is the widest access of both families; dtypes without arithmetic have no vectors.
 VECTOR_WIDTHS = {"f32": (4, 2), "f64": (2,), "i32": (4, 2), "i64": (2,)}
@@ -60,4 +60,9 @@ def gpu(name: str, title: str, warp: int) -> GpuTarget:
         unrolled_ops=4096,
         threads=256,  # a usual block: what splits are offered for
         warp=warp,
+        tables=False,
+        passes={
+            "greedy": "agents.passes.gpu:greedy_on_a_gpu",
+            "heuristic": "agents.passes.gpu:heuristic_on_a_gpu",
+        },
     )

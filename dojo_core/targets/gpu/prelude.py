@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
+from dojo_core.codegen.conversions import scalar_integer, to_integer
 from dojo_core.program.dtypes import INTEGERS
-from dojo_core.targets.cpu.conversions import scalar_integer, to_integer
 
 ULP = 1.2e-7  # of f32, relative
 ERROR_BOUNDS = {

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dojo_core.targets.cpu.code import NotGeneratable
+from dojo_core.codegen.code import NotGeneratable
 
 _X = ("zero", "ra", "sp", "gp", "tp", *(f"t{n}" for n in range(3)), "s0", "s1", *(f"a{n}" for n in range(8)),
       *(f"s{n}" for n in range(2, 12)), *(f"t{n}" for n in range(3, 7)))  # fmt: skip

@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from dojo_core.codegen.code import NotGeneratable, Parameter
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import dtypes_of
 from dojo_core.program.printing import op_text
@@ -32,7 +33,6 @@ from dojo_core.program.tree import (
     Scope,
     leaves,
 )
-from dojo_core.targets.cpu.code import NotGeneratable, Parameter
 from dojo_core.targets.snitch.assembly import F, Instruction, frep, scfgwi
 from dojo_core.targets.snitch.limits import MEMORY_BYTES, SnitchTarget, target
 from dojo_core.targets.snitch.listing import SUFFIX, Listing, SnitchCode

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from dojo_core.codegen.code import NotGeneratable, Parameter
 from dojo_core.program.tree import Path
-from dojo_core.targets.cpu.code import NotGeneratable, Parameter
 from dojo_core.targets.snitch.assembly import F, Instruction, Label, X, encode, instruction
 
 SUFFIX = {"f64": ".d", "f32": ".s"}

@@ -9,12 +9,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from dojo_core.codegen.code import NotGeneratable, Parameter
 from dojo_core.measure.judgement import Judgement, judgements, row_errors
 from dojo_core.measure.limits import USUAL_SEED
 from dojo_core.measure.pool import Undefined, columns
 from dojo_core.moves.worst import input_sets
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.code import NotGeneratable, Parameter
 from dojo_core.targets.snitch.codegen import BYTES, generate
 from dojo_core.targets.snitch.listing import SnitchCode
 

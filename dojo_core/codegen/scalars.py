@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from dojo_core.codegen.code import NotGeneratable
+from dojo_core.codegen.conversions import integer_literal, scalar_conversion
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import (
     BEYOND,
@@ -22,8 +24,6 @@ from dojo_core.program.dtypes import (
 )
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Number, Op, Operand, Program, Scope
-from dojo_core.targets.cpu.code import NotGeneratable
-from dojo_core.targets.cpu.conversions import integer_literal, scalar_conversion
 
 WRAPPING = {"+": "add", "-": "subtract", "*": "multiply", "neg": "negate"}  # of integers
 

@@ -1,11 +1,9 @@
-"""What a target is to the core: its limits and the marks and locations it knows."""
+"""What a target is to legality: its limits, and the marks and locations it knows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
-from importlib import import_module
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dojo_core.program.dtypes import FLOATS, arithmetic
@@ -14,17 +12,6 @@ from dojo_core.program.tree import DTYPE_BYTES
 if TYPE_CHECKING:
     from dojo_core.program.tree import Program, Scope
     from dojo_core.program.validity import Fault
-
-# Every target: its name, and the module whose ``target()`` gives it.
-TARGETS = {
-    "cpu": "dojo_core.targets.cpu.limits",
-    "cuda": "dojo_core.targets.cuda.limits",
-    "hip": "dojo_core.targets.hip.limits",
-    "snitch": "dojo_core.targets.snitch.limits",
-}
-
-GPUS = ("cuda", "hip")  # of these: what the emulator runs and what has no time without the device
-SIMULATED = ("snitch",)  # of these: what runs on a model; its times are cycles, one a nanosecond
 
 
 @dataclass(frozen=True)
@@ -49,6 +36,8 @@ class Target:
         frozenset()
     )  # moves that mean nothing on it, beside those of marks that it lacks
     kernel_float: str = "f32"  # what the library's f32 arrays are on it
+    tables: bool = True  # does it have constant tables?
+    passes: Mapping[str, str] = field(default_factory=dict)  # "module:function" of its own, by a pass's name
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -74,6 +63,10 @@ class Target:
         return "stack" if "stack" in self.locations else "heap"
 
 
+NO_TABLES = "There are no constant tables on the target {} yet: play this program on the CPU."
+DEFAULT_TARGET = "cpu"  # what a program is for where nothing else is said
+
+
 def lanes_of(dtypes: Iterable[str], target: Target) -> tuple[int, ...]:
     """How many lanes a vector operation on these dtypes may have, widest first.
 
@@ -87,19 +80,3 @@ def lanes_of(dtypes: Iterable[str], target: Target) -> tuple[int, ...]:
     asked = [d for d in named if bytes_[d] == widest or d in FLOATS]
     common = set.intersection(*(set(target.vector_widths[d]) for d in asked))
     return tuple(sorted(common, reverse=True))
-
-
-NO_TABLES = "GPU targets have no constant tables yet: play this program on the CPU."
-
-
-class UnknownTarget(ValueError):
-    """Raised with a sentence that lists the known targets."""
-
-
-@cache
-def target(name: str) -> Target:
-    """The target of that name. Raises UnknownTarget."""
-    if name not in TARGETS:
-        raise UnknownTarget(f"There is no target {name!r}. The targets are: {', '.join(TARGETS)}.")
-    found: Target = import_module(TARGETS[name]).target()
-    return found

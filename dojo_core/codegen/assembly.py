@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dojo_core.program.tree import Path, Program
-from dojo_core.targets.target import SIMULATED
+from dojo_core.program.tree import Path
 
 _LOCATION = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
 _CODE = (".text", "__TEXT,__text")  # sections of ELF's and of macOS' files
@@ -60,27 +59,3 @@ def linked(text: str, nodes: Sequence[Path | None], before: int, comment: str) -
         tuple(None if number is None else nodes[number] for _, number in lines),
         tuple(number for _, number in lines),
     )
-
-
-def assembly_of(program: Program, target: str, policy: str) -> Assembly:
-    """What a target's compiler makes of a program.
-
-    Raises ValueError with a sentence (what it said, what is missing, or that there is nothing to list), and
-    NotGeneratable.
-    """
-    if target == "cuda":
-        from dojo_core.targets.cuda import build as cuda
-        from dojo_core.targets.gpu.check import gpu_code
-
-        return cuda.assembly(gpu_code(program, target, policy))
-    if target == "hip":
-        from dojo_core.targets.gpu.check import gpu_code
-        from dojo_core.targets.hip import build as hip
-
-        return hip.assembly(gpu_code(program, target, policy))
-    if target in SIMULATED:
-        raise ValueError("The code of this target is assembly already.")
-    from dojo_core.targets.cpu.build import assembly
-    from dojo_core.targets.cpu.codegen import generate
-
-    return assembly(generate(program, policy))
