@@ -1,5 +1,5 @@
-"""Compilers at work: started without a shell in a private folder, under a watchdog (watchdog.py), within limits of
-time, memory and file size."""
+"""Compilers at work: started without a shell in a private folder, under a watchdog (watchdog.py), within
+limits of time, memory and file size."""
 
 from __future__ import annotations
 
