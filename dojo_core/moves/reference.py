@@ -41,12 +41,12 @@ results, and what it keeps, is in [promises.md](promises.md).
 
 def summary(name: str) -> str:
     """The first sentence of a move's docstring."""
-    return inspect.cleandoc(type(REGISTRY[name]).__doc__ or "").split("\n\n")[0].replace("\n", " ")
+    return inspect.cleandoc(REGISTRY[name].__doc__ or "").split("\n\n")[0].replace("\n", " ")
 
 
 def section(name: str) -> str:
     """One move as Markdown."""
-    text = inspect.cleandoc(type(REGISTRY[name]).__doc__ or "")
+    text = inspect.cleandoc(REGISTRY[name].__doc__ or "")
     text = re.sub(r"^ {2}(\d+)\. ", r"\1. ", text, flags=re.MULTILINE)
     text = re.sub(r"^ {5}(?=\S)", "   ", text, flags=re.MULTILINE)
     text = re.sub(r"``([^`]+)``", r"`\1`", text)
@@ -102,7 +102,7 @@ def algebraic_page() -> str:
 
 def promise(name: str) -> str:
     """The paragraph of a move's docstring that says what its results are worth; \"\" where it has none."""
-    paragraphs = inspect.cleandoc(type(REGISTRY[name]).__doc__ or "").split("\n\n")
+    paragraphs = inspect.cleandoc(REGISTRY[name].__doc__ or "").split("\n\n")
     return next((p.replace("\n", " ") for p in paragraphs if p.startswith("Promises ")), "")
 
 
