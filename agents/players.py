@@ -1,4 +1,5 @@
-"""All agents by name: the passes, each search over edges and over lines, and PerfLLM with its ablations."""
+"""All agents by name: the passes, each search over edges and over lines, PerfLLM with its ablations, and what
+packages bring."""
 
 from __future__ import annotations
 
@@ -7,12 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agents.agent import Agent, Budget, Proposals, Strategy, Task
-from agents.passes import PASSES, pass_moves
+from agents.passes import PASSES, Pass, pass_moves
 from agents.perfllm.settings import VARIANTS, Settings
 from agents.search.cost_model import CostModel, Ranking, listening, load, model_file, ranked
 from agents.search.methods import annealing, sampling, uniform
 from agents.search.neighbours import Neighbour, edge, edit
 from agents.trail import Trail
+from dojo_core import plugins
 from dojo_core.extras import need
 
 
@@ -86,6 +88,25 @@ AGENTS: dict[str, Agent] = {
         *(search.agent() for search in SEARCHES.values()),
         *(Agent(name, about, _learning(s), version=s.digest) for name, (about, s) in VARIANTS.items()),
     )
+}
+
+
+def _guarded(agent: Agent) -> Agent:
+    """An agent of a package; what it raises and should not is Unusable, with a sentence."""
+
+    def strategy(task: Task, budget: Budget, rng: random.Random) -> Proposals:
+        try:
+            yield from agent.strategy(task, budget, rng)
+        except Exception as fault:
+            raise plugins.Unusable(plugins.failed("dojo.agents", agent.name, fault)) from fault
+
+    return Agent(agent.name, agent.about, strategy, agent.version)
+
+
+AGENTS |= {
+    name: _guarded(each)
+    for name, each in plugins.added("dojo.agents", (Pass, Agent), set(AGENTS) - set(PASSES)).items()
+    if isinstance(each, Agent) and name not in PASSES
 }
 
 

@@ -11,13 +11,13 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 log = logging.getLogger(__name__)
 log.addHandler(logging.NullHandler())  # without a log people are told the sentence alone
 
-API = 1  # of the interfaces that packages are written for: theirs says DOJO_API = 1, and is not used at another
+API = 1  # of the interfaces that packages are written for: they say DOJO_API = 1, and another is refused
 OURS = "dojo"  # the distribution whose entries stand first, and that nobody else's replace
 # By the group of entry points what one of them is called.
 GROUPS = {"dojo.targets": "target", "dojo.moves": "move", "dojo.agents": "agent", "dojo.kernels": "kernel"}
@@ -38,14 +38,16 @@ class Group:
 
 
 @cache
-def _installed() -> EntryPoints:
-    return entry_points()  # of all groups at once: each question reads every package's metadata
+def _installed() -> dict[str, list[EntryPoint]]:
+    """By group, read at once: each question to importlib reads every package's metadata."""
+    every = entry_points()
+    return {name: list(every.select(group=name)) for name in GROUPS}
 
 
 @cache
 def group(name: str) -> Group:
     """The Dojo's own entries in the order of its metadata, then others' by package."""
-    found = sorted(_installed().select(group=name), key=lambda e: (_package(e) != OURS, _package(e)))
+    found = sorted(_installed()[name], key=lambda e: (_package(e) != OURS, _package(e)))
     entries: dict[str, EntryPoint] = {}
     faults = []
     for entry in found:
@@ -94,10 +96,8 @@ def _found(name: str, key: str) -> Any:
     try:
         made_for = getattr(import_module(entry.module.partition(".")[0]), "DOJO_API", API)
         if made_for != API:
-            return refused(
-                name, key, f"was made for another version of the Dojo (interface {made_for!r:.20}, here it is "
-                f"{API})", "update one of them",
-            )  # fmt: skip
+            why = f"was made for another version of the Dojo (interface {made_for!r:.20}, here it is {API})"
+            return refused(name, key, why, "update one of them")
         found = entry.load()
         found = found() if isinstance(found, type) else found
         called = getattr(found, "name", key)
@@ -121,9 +121,8 @@ def refused(name: str, key: str, why: str, remedy: str = "tell its authors") -> 
 def failed(name: str, key: str, fault: BaseException) -> str:
     """Note that something of an entry raised what it never should as it was used; gives the sentence. The log
     has the traceback of the first one."""
-    told = (
-        f"The {GROUPS[name]} {key} of the package {package(name, key)} failed ({_told(fault)}): tell its authors."
-    )
+    about = f"The {GROUPS[name]} {key} of the package {package(name, key)}"
+    told = f"{about} failed ({_told(fault)}): tell its authors."
     if (name, key) not in _failures:
         _failures[name, key] = told
         log.error("using %s of %s", key, package(name, key), exc_info=fault)
@@ -134,6 +133,15 @@ def package(name: str, key: str) -> str:
     """The distribution that an entry is of; the Dojo's own where there is no entry of that name."""
     entry = group(name).entries.get(key)
     return OURS if entry is None else _package(entry)
+
+
+def brought() -> dict[str, dict[str, list[str]]]:
+    """By package and group the names that it brings and that are not left out."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for name in GROUPS:
+        for key in group(name).entries:
+            found.setdefault(package(name, key), {}).setdefault(name, []).append(key)
+    return found
 
 
 def names(name: str) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 Source: PerfDojo, SC '25, section 4.1. ``naive`` joins and reuses; ``greedy`` adds the target's hardware moves
 wherever they apply; ``heuristic`` does what an expert would. Each is a function of a sketch, and works on
-any program: what it tries and may not do, it leaves.
+any program: what it tries and may not do, it leaves. Packages bring passes of their own, and their targets
+some under the usual names (docs/packages.md).
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from pkgutil import resolve_name
 from agents.passes.greedy import greedy
 from agents.passes.heuristic import heuristic
 from agents.passes.naive import naive
-from dojo_core.game import MAX_MOVES, Game
+from dojo_core import plugins
+from dojo_core.game import MAX_MOVES, Game, GameFull
 from dojo_core.moves.core import Move
 from dojo_core.recipes import Sketch
 
@@ -30,13 +32,30 @@ class Pass:
     run: _Play
 
 
+def _guarded(group: str, entry: str, run: _Play) -> _Play:
+    """The same; what it raises and should not is Unusable, with a sentence about an entry of a package."""
+
+    def play(sketch: Sketch) -> None:
+        try:
+            run(sketch)
+        except GameFull:
+            raise
+        except Exception as fault:
+            raise plugins.Unusable(plugins.failed(group, entry, fault)) from fault
+
+    return play
+
+
 def _targets_own(name: str, usual: _Play) -> _Play:
     """What the sketch's target has under this name (``Target.passes``), else the usual."""
 
     def play(sketch: Sketch) -> None:
-        where = sketch.context.target.passes.get(name)
-        own: _Play = usual if where is None else resolve_name(where)
-        own(sketch)
+        target = sketch.context.target
+        where = target.passes.get(name)
+        if where is None:
+            usual(sketch)
+        else:
+            _guarded("dojo.targets", target.name, lambda here: resolve_name(where)(here))(sketch)
 
     return play
 
@@ -56,6 +75,13 @@ PASSES: dict[str, Pass] = {
             _targets_own("heuristic", heuristic),
         ),
     )
+}
+
+
+PASSES |= {
+    name: Pass(name, each.about, _guarded("dojo.agents", name, each.run))
+    for name, each in plugins.added("dojo.agents", object, PASSES).items()
+    if isinstance(each, Pass)
 }
 
 

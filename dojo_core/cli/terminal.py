@@ -21,7 +21,7 @@ from dojo_core.extras import NotInstalled, import_fault
 from dojo_core.files import naming, trouble_text, write_text
 from dojo_core.measure.conditions import BUSY_MEANS
 from dojo_core.measure.load import machine_now
-from dojo_core.plugins import faults
+from dojo_core.plugins import Unusable, faults
 
 if TYPE_CHECKING:
     from dojo_core.measure.measurement import Measurement
@@ -124,6 +124,7 @@ def _sentence(error: Exception) -> str | None:
             | GameFull()
             | UnknownTarget()
             | TargetFailed()
+            | Unusable()
             | DatabaseFault()
             | NotInstalled()
         ):

@@ -2,7 +2,7 @@
 
 Each has a start program for any shape, a float64 reference, and counts of operations and bytes.
 
-Adding one takes a ``Kernel`` in a group's file; a new group takes one line here.
+Adding one takes a ``Kernel`` in a group's file; a new group takes one line here. Those of packages come last.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dojo_core.kernels import (
     micro,
     narrow,
     normalisation,
+    packages,
     reductions,
     sparse,
 )
@@ -28,6 +29,7 @@ __all__ = ["Kernel", "Layer", "Shape", "get", "layers_of", "named_layers", "name
 
 _GROUPS = (elementwise, reductions, normalisation, contractions, convolutions, sparse, layers, micro, narrow)
 _KERNELS: dict[str, Kernel] = {kernel.name: kernel for group in _GROUPS for kernel in group.KERNELS}
+_KERNELS |= packages.kernels(_KERNELS)
 
 
 def names() -> tuple[str, ...]:
