@@ -4,7 +4,7 @@ packages bring."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from agents.agent import Agent, Budget, Proposals, Strategy, Task
@@ -18,11 +18,11 @@ from dojo_core import plugins
 from dojo_core.extras import need
 
 
-def _of_pass(name: str) -> Strategy:
+def _of_pass(one: Pass) -> Agent:
     def strategy(task: Task, budget: Budget, rng: random.Random) -> Proposals:
-        yield [Trail.at(task.game).played(pass_moves(task.game, name))]
+        yield [Trail.at(task.game).played(pass_moves(task.game, one.name))]
 
-    return strategy
+    return Agent(one.name, one.about, strategy)
 
 
 Method = Callable[[Task, Budget, random.Random, list[Trail], Neighbour], Proposals]
@@ -81,15 +81,6 @@ SEARCHES = {
     )
 }
 
-AGENTS: dict[str, Agent] = {
-    agent.name: agent
-    for agent in (
-        *(Agent(each.name, each.about, _of_pass(each.name)) for each in PASSES.values()),
-        *(search.agent() for search in SEARCHES.values()),
-        *(Agent(name, about, _learning(s), version=s.digest) for name, (about, s) in VARIANTS.items()),
-    )
-}
-
 
 def _guarded(agent: Agent) -> Agent:
     """An agent of a package; what it raises and should not is Unusable, with a sentence."""
@@ -103,11 +94,20 @@ def _guarded(agent: Agent) -> Agent:
     return Agent(agent.name, agent.about, strategy, agent.version)
 
 
-AGENTS |= {
-    name: _guarded(each)
-    for name, each in plugins.added("dojo.agents", (Pass, Agent), set(AGENTS) - set(PASSES)).items()
-    if isinstance(each, Agent) and name not in PASSES
-}
+def _brought(own: Mapping[str, Agent]) -> dict[str, Agent]:
+    """Passes and agents of packages, by name."""
+    return {
+        name: _of_pass(PASSES[name]) if isinstance(each, Pass) else _guarded(each)
+        for name, each in plugins.added("dojo.agents", (Pass, Agent), own).items()
+    }
+
+
+_OURS = (
+    *(_of_pass(each) for each in PASSES.own.values()),
+    *(search.agent() for search in SEARCHES.values()),
+    *(Agent(name, about, _learning(s), version=s.digest) for name, (about, s) in VARIANTS.items()),
+)
+AGENTS: plugins.Extended[Agent] = plugins.Extended({agent.name: agent for agent in _OURS}, _brought)
 
 
 class NoAgent(ValueError):

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import UserDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from threading import RLock
+from typing import Any, TypeVar
 
 log = logging.getLogger(__name__)
 log.addHandler(logging.NullHandler())  # without a log people are told the sentence alone
@@ -23,6 +26,33 @@ OURS = "dojo"  # the distribution whose entries stand first, and that nobody els
 GROUPS = {"dojo.targets": "target", "dojo.moves": "move", "dojo.agents": "agent", "dojo.kernels": "kernel"}
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _SHOWN = 300  # characters of what a package's exception says
+
+
+T = TypeVar("T")
+
+
+class Extended(UserDict[str, T]):
+    """A table of ours, with what packages bring behind it.
+
+    They are asked when it is first looked into, not as it is imported: the module of a package that is
+    imported first imports it, and is not there yet.
+    """
+
+    def __init__(
+        self, own: dict[str, T], more: Callable[[Mapping[str, T]], Mapping[str, T]] = lambda own: {}
+    ) -> None:
+        """``more``: from ours, what is to be added."""
+        self.own, self.more = own, more
+        self._lock = RLock()
+
+    @cached_property
+    def data(self) -> dict[str, T]:  # type: ignore[override]
+        with self._lock:
+            if "data" not in self.__dict__:
+                self.__dict__["data"] = dict(self.own)  # what a package finds that looks as it is loaded
+                self.__dict__["data"].update(self.more(self.own))
+            found: dict[str, T] = self.__dict__["data"]
+            return found
 
 
 class Unusable(Exception):

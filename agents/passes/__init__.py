@@ -8,7 +8,7 @@ some under the usual names (docs/packages.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
 
@@ -60,29 +60,29 @@ def _targets_own(name: str, usual: _Play) -> _Play:
     return play
 
 
-PASSES: dict[str, Pass] = {
-    each.name: each
-    for each in (
-        Pass("naive", "join scopes and reuse dimensions until nothing more applies", naive),
-        Pass(
-            "greedy",
-            "naive, then every move of the target's hardware wherever it applies",
-            _targets_own("greedy", greedy),
-        ),
-        Pass(
-            "heuristic",
-            "what an expert would do, by the structure of the program",
-            _targets_own("heuristic", heuristic),
-        ),
-    )
-}
+def _brought(own: Mapping[str, Pass]) -> dict[str, Pass]:
+    """Passes of packages, by name."""
+    return {
+        name: Pass(name, each.about, _guarded("dojo.agents", name, each.run))
+        for name, each in plugins.added("dojo.agents", object, own).items()
+        if isinstance(each, Pass)
+    }
 
 
-PASSES |= {
-    name: Pass(name, each.about, _guarded("dojo.agents", name, each.run))
-    for name, each in plugins.added("dojo.agents", object, PASSES).items()
-    if isinstance(each, Pass)
-}
+_OURS = (
+    Pass("naive", "join scopes and reuse dimensions until nothing more applies", naive),
+    Pass(
+        "greedy",
+        "naive, then every move of the target's hardware wherever it applies",
+        _targets_own("greedy", greedy),
+    ),
+    Pass(
+        "heuristic",
+        "what an expert would do, by the structure of the program",
+        _targets_own("heuristic", heuristic),
+    ),
+)
+PASSES: plugins.Extended[Pass] = plugins.Extended({each.name: each for each in _OURS}, _brought)
 
 
 def pass_moves(game: Game, name: str) -> tuple[Move, ...]:

@@ -24,12 +24,14 @@ from dojo_core.kernels import (
 from dojo_core.kernels.kernel import Kernel, Shape
 from dojo_core.kernels.networks import Layer, layers_of, networks
 from dojo_core.kernels.networks import layers as named_layers
+from dojo_core.plugins import Extended
 
 __all__ = ["Kernel", "Layer", "Shape", "get", "layers_of", "named_layers", "names", "networks", "unknown"]
 
 _GROUPS = (elementwise, reductions, normalisation, contractions, convolutions, sparse, layers, micro, narrow)
-_KERNELS: dict[str, Kernel] = {kernel.name: kernel for group in _GROUPS for kernel in group.KERNELS}
-_KERNELS |= packages.kernels(_KERNELS)
+_KERNELS: Extended[Kernel] = Extended(
+    {kernel.name: kernel for group in _GROUPS for kernel in group.KERNELS}, more=packages.brought
+)
 
 
 def names() -> tuple[str, ...]:

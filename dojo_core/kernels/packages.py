@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,15 +13,15 @@ from dojo_core.program.text import parse
 GROUP = "dojo.kernels"
 
 
-def kernels(taken: Container[str]) -> dict[str, Kernel]:
-    """All that can be used, by name, but for those that are ``taken``."""
+def brought(own: Mapping[str, Kernel]) -> dict[str, Kernel]:
+    """All that can be used, by name."""
     found = {}
-    for name, own in plugins.added(GROUP, Kernel, taken).items():
+    for name, kernel in plugins.added(GROUP, Kernel, own).items():
         try:
-            program = parse(own.text(own.shapes[0]))
+            program = parse(kernel.text(kernel.shapes[0]))
             if program.name != name:
                 raise ValueError(f"its text is of a kernel {program.name}")
-            found[name] = _guarded(own)
+            found[name] = _guarded(kernel)
         except Exception as fault:
             plugins.failed(GROUP, name, fault)
     return found

@@ -12,8 +12,8 @@ Judge = Callable[[Workload, Program, Effort], Measurement]
 
 
 class ModelledMeasurer:
-    """``judge`` verifies a program and gives it the model's number, in this process. Two programs' numbers are
-    comparable where ``origin`` is the same: another model has another fingerprint."""
+    """``judge`` verifies a program and gives it the model's number, in this process. Numbers of one
+    ``origin`` are comparable: another model has another fingerprint."""
 
     def __init__(self, origin: Origin, judge: Judge, records: Records | None = None) -> None:
         self.origin = origin

@@ -6,7 +6,7 @@ always looked at by V2 and V3, an ``Edit`` too: that nothing could be wrong ther
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dojo_core import plugins
 from dojo_core.moves.core import REGISTRY, Argument, Context, Edit, Move, Refusal, Transformation, structural
@@ -71,10 +71,15 @@ class Guarded(Transformation):
             self._failed(fault)
 
 
-def register() -> None:
-    """Add all that can be used."""
-    for name, own in plugins.added(GROUP, Transformation, REGISTRY).items():
+def brought(own: Mapping[str, Transformation]) -> dict[str, Transformation]:
+    """All that can be used, by name."""
+    found: dict[str, Transformation] = {}
+    for name, move in plugins.added(GROUP, Transformation, own).items():
         try:
-            REGISTRY[name] = Guarded(own)
+            found[name] = Guarded(move)
         except Exception as fault:
             plugins.failed(GROUP, name, fault)
+    return found
+
+
+REGISTRY.more = brought
