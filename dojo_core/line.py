@@ -308,9 +308,15 @@ def line_for(
 
 def applies(line: RecordedLine, shape: str, on: Target | None = None) -> bool:
     """Can all moves of a kernel's line be played at a shape of it?"""
+    return _applies(line, shape, on or target_named(line.target))
+
+
+@lru_cache(maxsize=256)
+def _applies(line: RecordedLine, shape: str, target: Target) -> bool:
+    """Remembered: an export asks several times which line comes first, and a network has layers alike."""
     kernel = kernels.get(line.kernel or "")
     start = kernel.program(kernel.shape(shape))
-    game = Game.new(start, kernel.name, shape, line.target, line.policy, limits=on)
+    game = Game.new(start, kernel.name, shape, line.target, line.policy, limits=target)
     return all(entry.applies for entry in line.play(game, longest_way=0).entries)
 
 

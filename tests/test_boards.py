@@ -186,8 +186,8 @@ def test_a_boards_processor(on: Callable[[Board], None]):
     assert graviton.instruction_set == "aarch64" and graviton.vectors == ((16, 32),)
     assert limits_of(graviton).vector_registers == 32
     assert star.vectors == ((16, 8),) and "v" not in star.features
-    assert banana.vectors == ((64, 16), (32, 32)) and banana.register_bytes == 32
-    assert limits_of(banana).vector_widths["f32"] == (16, 8) and banana.threads == 8
+    assert banana.vectors == ((32, 32), (16, 32)) and banana.register_bytes == 32
+    assert limits_of(banana).vector_widths["f32"] == (8, 4) and banana.threads == 8
 
 
 def test_of_unlike_cores_caches_are_those_that_each_has(on: Callable[[Board], None], monkeypatch):

@@ -21,13 +21,15 @@ from dojo_core.program.dtypes import FLOATS, OF_REALS, arithmetic, extremes, hol
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.interpret import interpret
 from dojo_core.program.target import lanes_of
-from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.program.tree import DTYPE_BYTES, Program
 from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.cpu.cross import Call
 from dojo_core.targets.cpu.limits import cpu
-from dojo_core.targets.cpu.processor import host
+from dojo_core.targets.cpu.processor import Processor, host
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, preamble
 from dojo_core.targets.gpu.codegen import generate as generate_gpu
 from tests.compiled import load, run, run_program
+from tests.crossed import run_emulated, with_tools
 from tests.emulated import emulate
 
 FLAGS = ["-std=gnu11", *compiler_flags(), "-w", "-fPIC", "-shared", "-lm"]
@@ -167,25 +169,42 @@ def accumulations(dtype: str, lanes: int) -> str:
     return "\n".join(head + lines) + "\n"
 
 
-@cache
-def compiled(machine: str, folder: Path) -> dict[tuple[str, str, int], tuple]:
-    """Program, code and library by kind, dtype and lanes, in one translation unit."""
-    flags, widest = MACHINES[machine]
-    processor = host().narrower(widest)
+def programs(processor: Processor) -> dict[tuple[str, str, int], tuple]:
+    """Program and code by kind, dtype and lanes."""
     made = {}
     for dtype in DTYPE_BYTES:
-        widths = (
-            () if dtype == "bool" else (s // DTYPE_BYTES[arithmetic(dtype)] for s in processor.vector_bytes)
-        )
+        bytes_ = DTYPE_BYTES[arithmetic(dtype)]
+        widths = () if dtype == "bool" else (size // bytes_ for size in processor.vector_bytes)
         for lanes in (1, *widths):
             for kind, text in (("pointwise", pointwise), ("accumulations", accumulations)):
                 program = parse(text(dtype, lanes))
                 made[kind, dtype, lanes] = program, generate(program, "strict", processor)
+    return made
+
+
+Results = dict[tuple[str, str, int], tuple[Program, dict[str, np.ndarray]]]  # by kind, dtype and lanes
+
+
+def computed(machine: str, folder: Path) -> Results:
+    """What this machine computes, in one translation unit."""
+    flags, widest = MACHINES[machine]
+    processor = host().narrower(widest)
+    made = programs(processor)
     source, shared = folder / f"{machine}.c", folder / f"{machine}.so"
     source.write_text(preamble(processor) + "\n".join(code.text for _, code in made.values()))
     subprocess.run(["gcc", *FLAGS, *flags, str(source), "-o", str(shared)], check=True, timeout=300)
     library = ctypes.CDLL(str(shared))
-    return {key: (*value, library) for key, value in made.items()}
+    return {
+        key: (program, run(code, given(program, key[1]), library)) for key, (program, code) in made.items()
+    }
+
+
+def emulated(processor: Processor) -> Results:
+    """What an emulator of a processor computes, in one program and one run."""
+    made = programs(processor)
+    calls = [Call(n, given(program, key[1])) for n, (key, (program, _)) in enumerate(made.items())]
+    got = run_emulated([code for _, code in made.values()], calls, processor)
+    return {key: (program, got[n]) for n, (key, (program, _)) in enumerate(made.items())}
 
 
 def given(program, dtype: str) -> dict[str, np.ndarray]:
@@ -225,13 +244,13 @@ def allowed(expression: str, dtype: str, inputs: dict, meant: np.ndarray) -> np.
     return 0.0
 
 
-def wrong_functions(machine: str, folder: Path) -> list[str]:
+def wrong_functions(results: Results) -> list[str]:
     wrong = []
-    for (kind, dtype, lanes), (program, code, library) in compiled(machine, folder).items():
+    for (kind, dtype, lanes), (program, got) in results.items():
         if kind != "pointwise":
             continue
         inputs = given(program, dtype)
-        got, meant = run(code, inputs, library), interpret(program, inputs)
+        meant = interpret(program, inputs)
         for number, expression in enumerate(expressions(dtype, lanes)):
             name = f"y{number}"
             held = program.buffer_of[name].dtype
@@ -246,13 +265,13 @@ def wrong_functions(machine: str, folder: Path) -> list[str]:
     return wrong
 
 
-def wrong_accumulations(machine: str, folder: Path) -> list[str]:
+def wrong_accumulations(results: Results) -> list[str]:
     wrong = []
-    for (kind, dtype, lanes), (program, code, library) in compiled(machine, folder).items():
+    for (kind, dtype, lanes), (program, got) in results.items():
         if kind != "accumulations":
             continue
         inputs = given(program, dtype)
-        got, meant = run(code, inputs, library), interpret(program, inputs)
+        meant = interpret(program, inputs)
         for number, (operator, start, function, across) in enumerate(accumulated(dtype, lanes)):
             name = f"y{number}"
             expected = meant[name]
@@ -269,15 +288,13 @@ def wrong_accumulations(machine: str, folder: Path) -> list[str]:
     return wrong
 
 
-def wrong_widths(machine: str, folder: Path) -> list[str]:
+def wrong_widths(results: Results) -> list[str]:
     """Vectors whose results are not the bits of single numbers."""
     wrong = []
-    made = compiled(machine, folder)
-    for (kind, dtype, lanes), (program, code, library) in made.items():
+    for (kind, dtype, lanes), (_, vectors) in results.items():
         if lanes == 1:
             continue
-        inputs = given(program, dtype)
-        vectors, singles = run(code, inputs, library), run(made[kind, dtype, 1][1], inputs, library)
+        singles = results[kind, dtype, 1][1]
         names = expressions if kind == "pointwise" else accumulated
         numbered = {what: k for k, what in enumerate(names(dtype, 1))}
         for number, what in enumerate(names(dtype, lanes)):
@@ -293,9 +310,26 @@ def test_c_and_the_interpreter_agree_in_every_dtype_and_width(machine, tmp_path)
     """In one test a machine, so that it is compiled once."""
     if MACHINES[machine][1] > host().vector_bytes[0]:
         pytest.skip("this machine has no such instructions")
-    assert not wrong_functions(machine, tmp_path)
-    assert not wrong_accumulations(machine, tmp_path)
-    assert not wrong_widths(machine, tmp_path)
+    results = computed(machine, tmp_path)
+    assert not wrong_functions(results)
+    assert not wrong_accumulations(results)
+    assert not wrong_widths(results)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "armv8-a",
+        "rv64gcv-256",
+        *(pytest.param(name, marks=pytest.mark.soak) for name in ("rv64gc", "rv64gcv-128", "rv64gcv-128-m4")),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_so_it_is_on_arm_and_riscv(name):
+    results = emulated(with_tools(name))
+    assert not wrong_functions(results)
+    assert not wrong_accumulations(results)
+    assert not wrong_widths(results)
 
 
 MIXED = ("{x} + {w}", "{x}*{x}", "max({x},{w})", "min({w},{x})", "+= {x}", "max= {x}*{x}")

@@ -57,6 +57,8 @@ def a_dead_link(file: Path) -> None:
 
 
 every_damage = pytest.mark.parametrize("damage", [empty, cut, flipped, grown, a_folder, a_dead_link])
+# For what starts a compiler or a worker each time, and reads the files as all do.
+several = [pytest.param(damage, marks=pytest.mark.soak) for damage in (empty, cut)]
 Damage = Callable[[Path], None]
 
 
@@ -74,10 +76,22 @@ def files(cache: Path) -> list[Path]:
     return list(by_file.values())
 
 
+@every_damage
+def test_no_damaged_file_is_read_and_what_is_made_again_stands_in_its_place(
+    home: Path, damage: Damage
+) -> None:
+    contents, file = b"contents" * 100, home / "a.so"
+    for _ in range(2):
+        sealed.keep(file, contents)
+        assert bytes(sealed.read(file) or b"") == contents
+        damage(file)
+        assert not sealed.is_intact(file)
+
+
 WORKLOAD = Workload(kernels.get("softmax").program((16, 40)), "softmax", "reassoc")
 
 
-@pytest.mark.parametrize("damage", [empty, cut, flipped, a_folder])
+@pytest.mark.parametrize("damage", [flipped, a_folder, *several])
 def test_a_kernel_is_measured_right_whatever_became_of_the_cache(home: Path, damage: Damage) -> None:
     with Records(home / "r.sqlite") as records, Measurer(records) as measurer:
         first = measurer.measure(WORKLOAD, [WORKLOAD.start])[0]
@@ -144,10 +158,8 @@ def test_every_file_of_a_pool_is_checked(home: Path, damage: Damage) -> None:
         assert all(map(sealed.is_intact, folder.iterdir())), "made again, and kept"
 
 
-@pytest.mark.parametrize(
-    "damage", [flipped, *(pytest.param(d, marks=pytest.mark.soak) for d in (empty, cut))]
-)
-def test_the_emulator_s_objects_are_checked(home: Path, damage: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("damage", [flipped, *several])
+def test_the_emulator_s_objects_are_checked(home: Path, damage: Damage) -> None:
     game = Game.new(kernels.get("relu").program((8, 64)), "relu", "8x64", target="cuda")
     for move in ("map_grid y@0", "map_block y@1"):
         game.play(move)

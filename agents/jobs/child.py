@@ -23,10 +23,10 @@ from agents.timing import CountTiming
 from agents.tuning import Tuning
 from dojo_core.extras import import_fault
 from dojo_core.game import Game
-from dojo_core.measure.leash import restrict
 from dojo_core.measure.limits import GIBI
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Records
+from dojo_core.measure.watchdog import restrict
 from dojo_core.plugins import Unusable
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.guarded import TargetFailed

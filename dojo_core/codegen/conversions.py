@@ -73,28 +73,8 @@ def scalar_integer(element: str) -> dict[str, str]:
 
 
 def scalar_conversions() -> str:
-    """``i8_from_f32`` and its kin, and f16 and bf16 to and from f32."""
-    text = """\
-INLINE f32 f32_from_bf16(bf16 x) {
-    union { u32 b; f32 x; } u = {(u32)x << 16};
-    return u.x;
-}
-INLINE bf16 bf16_from_f32(f32 x) { /* to nearest, ties to even */
-    union { f32 x; u32 b; } u = {x};
-    return x != x ? 0x7fc0 : (bf16)((u.b + 0x7fff + (u.b >> 16 & 1)) >> 16);
-}
-#ifdef __FLT16_MAX__ /* gcc 12 on x86-64, AArch64 */
-INLINE f32 f32_from_f16(f16 x) {
-    union { f16 b; _Float16 x; } u = {x};
-    return (f32)u.x;
-}
-INLINE f16 f16_from_f32(f32 x) {
-    union { _Float16 x; f16 b; } u = {(_Float16)x};
-    return u.b;
-}
-#endif
-"""
-    return text + "".join(to_integer(n, w) for w in ("f32", "f64") for n in INTEGERS)
+    """``i8_from_f32`` and its kin."""
+    return "".join(to_integer(n, w) for w in ("f32", "f64") for n in INTEGERS)
 
 
 def to_integer(narrow: str, wide: str) -> str:
@@ -173,68 +153,6 @@ def wide_integers(element: str, lanes: int) -> str:
         f"    {whole} y = __builtin_convertvector(({name})(({whole})x & inside), {whole});\n"
         f"    return y | (above & {most}) | ((x < -{bound}) & (-{most} - 1));\n}}\n"
     )
-
-
-def half_vectors(dtype: str, lanes: int) -> str:
-    """``bf16xN_f32`` and ``f32xN_bf16``, or the same of f16, between vectors of as many lanes."""
-    return _bf16_vectors(lanes) if dtype == "bf16" else _f16_vectors(lanes)
-
-
-def _bf16_vectors(lanes: int) -> str:
-    size = 4 * lanes
-    wide, words, b = vector_type("f32", lanes), vector_type("u32", lanes), vector_type("bf16", lanes)
-    whole = vector_type("i32", lanes)
-    if size == 64:  # gcc 12 would convert each half by itself
-        extended = _x86(
-            "__AVX512F__",
-            f"{words} w = ({words})__builtin_ia32_pmovzxwd512_mask((i16x16)x, ({whole}){{0}}, -1);\n"
-            f"    return ({wide})(w << 16);",
-            f"return ({wide})(__builtin_convertvector(x, {words}) << 16);",
-        )
-        narrowed = _x86(
-            "__AVX512F__",
-            f"return ({b})__builtin_ia32_pmovdw512_mask(({whole})r, (i16x16){{0}}, -1);",
-            f"return __builtin_convertvector(r, {b});",
-        )
-    else:
-        extended = f"    return ({wide})(__builtin_convertvector(x, {words}) << 16);\n"
-        narrowed = f"    return __builtin_convertvector(r, {b});\n"
-    return (
-        f"INLINE {wide} {b}_f32({b} x) {{\n{extended}}}\n"
-        f"INLINE {b} {wide}_bf16({wide} x) {{\n"
-        f"    {words} v = ({words})x, r = (v + 0x7fff + (v >> 16 & 1)) >> 16, nan = ({words})(x != x);\n"
-        f"    r = (r & ~nan) | (0x7fc0 & nan);\n{narrowed}}}\n"
-    )
-
-
-def _f16_vectors(lanes: int) -> str:
-    size = 4 * lanes
-    bits = {64: "512", 32: "256", 16: ""}[size]
-    wide, h = vector_type("f32", lanes), vector_type("f16", lanes)
-    each = ", ".join(f"f32_from_f16(x[{k}])" for k in range(lanes))
-    back = ", ".join(f"f16_from_f32(x[{k}])" for k in range(lanes))
-    test = "__AVX512F__" if size == 64 else "__F16C__"
-    read = f"return __builtin_ia32_vcvtph2ps{bits}((i16x8)x);"
-    write = f"return ({h})__builtin_ia32_vcvtps2ph{bits}(x, 4);"  # 4: the current rounding mode
-    if size == 64:
-        read = f"return __builtin_ia32_vcvtph2ps512_mask((i16x16)x, ({wide}){{0}}, -1, 4);"
-        write = f"return ({h})__builtin_ia32_vcvtps2ph512_mask(x, 4, (i16x16){{0}}, -1);"
-    elif size == 16:  # the instruction works on the lower half of a register
-        read = (
-            "i16x8 w = {(i16)x[0], (i16)x[1], (i16)x[2], (i16)x[3]};\n    return __builtin_ia32_vcvtph2ps(w);"
-        )
-        write = (
-            "i16x8 w = __builtin_ia32_vcvtps2ph(x, 4);\n"
-            f"    return ({h}){{(f16)w[0], (f16)w[1], (f16)w[2], (f16)w[3]}};"
-        )
-    text = "#ifdef __FLT16_MAX__\n"
-    text += f"INLINE {wide} {h}_f32({h} x) {{\n" + _x86(test, read, f"return ({wide}){{{each}}};") + "}\n"
-    text += f"INLINE {h} {wide}_f16({wide} x) {{\n" + _x86(test, write, f"return ({h}){{{back}}};") + "}\n"
-    return text + "#endif\n"
-
-
-def _x86(test: str, fast: str, plain: str) -> str:
-    return f"#if defined {test} && !defined __clang__\n    {fast}\n#else\n    {plain}\n#endif\n"
 
 
 def vector_conversion(text: str, have: str, want: str, lanes: int) -> str:

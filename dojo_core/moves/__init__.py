@@ -5,7 +5,7 @@ from dojo_core.moves import scopes, extent, padding, storage, dimensions, layout
 from dojo_core.moves import reductions, algebra, moments, online, marks, mapping, streaming, instructions  # noqa: F401
 from dojo_core.moves import packages  # noqa: F401
 from dojo_core.moves.core import IllegalMove, Move, REGISTRY, Refusal, Transformation, Verdict
-from dojo_core.moves.door import apply, blocked_moves, inverse, legal_moves, places, why
+from dojo_core.moves.api import apply, blocked_moves, inverse, legal_moves, places, why
 from dojo_core.moves.notation import MoveSyntax, parse_move
 from dojo_core.moves.places import NoSuchPlace, Place, place_of, resolve
 

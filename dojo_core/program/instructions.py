@@ -7,7 +7,7 @@ scopes under it as they stand. What the mark asks of them is ``program/unificati
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Instruction:
     the lanes, around one operation. ``needs`` has, per number of lanes, the processor's features as Linux
     names them, widest first. ``builtin`` is gcc's name of it, ``clang`` the other compiler's; its arguments
     are the operation's target and its operands in the order of ``text``, each a vector of ``word``: what one
-    lane takes.
+    lane takes. ``assembly`` stands where builtins' names differ between versions: target %0, operands %1, %2.
     """
 
     name: str
@@ -26,9 +26,10 @@ class Instruction:
     text: str
     needs: Mapping[int, frozenset[str]]
     word: str
-    builtin: Mapping[int, str]
-    clang: Mapping[int, str]
     source: str
+    builtin: Mapping[int, str] = field(default_factory=dict)
+    clang: Mapping[int, str] = field(default_factory=dict)
+    assembly: str = ""
 
     def program_text(self, lanes: int) -> str:
         """The whole program of one width."""
@@ -54,9 +55,43 @@ LANES 4 c[{0}] += a[{0},{1}]*b[{0},{1}]
             4: frozenset({"avx512vl", "avx512_vnni"}),
         },
         word="i32",
+        source="Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, VPDPBUSD",
         builtin={n: f"__builtin_ia32_vpdpbusd_v{n}si" for n in (16, 8, 4)},
         clang={n: f"__builtin_ia32_vpdpbusd{32 * n}" for n in (16, 8, 4)},
-        source="Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, VPDPBUSD",
+    ),
+    Instruction(
+        name="sdot",
+        about="four products of two signed bytes a lane, added to 32 bits",
+        text="""\
+kernel sdot
+in a, b
+out c
+a i8 [LANES, 4] heap
+b i8 [LANES, 4] heap
+c i32 [LANES] heap
+LANES 4 c[{0}] += a[{0},{1}]*b[{0},{1}]
+""",
+        needs={4: frozenset({"asimddp"})},
+        word="i32",
+        source="Arm Architecture Reference Manual for A-profile, SDOT (vector)",
+        assembly="sdot %0.4s, %1.16b, %2.16b",
+    ),
+    Instruction(
+        name="usdot",
+        about="four products of an unsigned and a signed byte a lane, added to 32 bits",
+        text="""\
+kernel usdot
+in a, b
+out c
+a u8 [LANES, 4] heap
+b i8 [LANES, 4] heap
+c i32 [LANES] heap
+LANES 4 c[{0}] += a[{0},{1}]*b[{0},{1}]
+""",
+        needs={4: frozenset({"i8mm"})},
+        word="i32",
+        source="Arm Architecture Reference Manual for A-profile, USDOT (vector)",
+        assembly="usdot %0.4s, %1.16b, %2.16b",
     ),
 )
 

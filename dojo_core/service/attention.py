@@ -45,7 +45,8 @@ class Limits(Protocol):
 
 class Attention:
     """One for all players. ``assemble`` makes the assembly view of an analysis, ``limits`` are those of the
-    machine, ``advise`` is the pass that hints ask where no measured move is faster."""
+    machine, ``advise`` is the pass that hints ask where no measured move is faster; ``idle`` says whether
+    the machine does nothing else just now."""
 
     def __init__(
         self,
@@ -54,12 +55,14 @@ class Attention:
         assemble: Callable[[Any], Any] | None = None,
         limits: Limits | None = None,
         advise: Advise | None = None,
+        idle: Callable[[], bool] = lambda: True,
     ) -> None:
         self._queue = queue
         self._store = store
         self._assemble = assemble
         self._limits = limits
         self._advise = advise
+        self._idle = idle
         self._analyses = Analyses()
         self._scout = Scout()
 
@@ -144,7 +147,7 @@ class Attention:
 
     def measure_limit(self, player: Player, table: Table) -> None:
         """Show what is known of the machine's limit; measure it once where that is nothing, or was taken on a
-        busy machine, when the first times are there: those come first."""
+        busy machine that is so no longer, when the first times are there: those come first."""
         limits = self._limits
         with table.lock:
             if limits is None or not backend(table.game.target).native:
@@ -155,6 +158,7 @@ class Attention:
                 or not player.measuring
                 or self._queue.of(table.key).down
                 or not limits.doubtful(table)
+                or (table.roofline is not None and not self._idle())
             ):
                 return
             successors = player.analysis.known_successors if player.analysis is not None else None

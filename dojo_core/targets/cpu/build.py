@@ -1,6 +1,6 @@
 """From generated C to shared objects: in batches, in parallel, cached by content; and to assembly.
 
-Compilers are started without a shell in a private folder, on a leash (``measure/leash.py``), within
+Compilers are started without a shell in a private folder, under a watchdog (``measure/watchdog.py``), within
 time, memory and file limits.
 """
 
@@ -36,8 +36,9 @@ from dojo_core.measure.limits import (
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.places import cache_directory
 from dojo_core.program.instructions import INSTRUCTIONS
-from dojo_core.system import is_x86
 from dojo_core.targets.cpu.excerpt import needed
+from dojo_core.targets.cpu.processor import ARM, Processor, host
+from dojo_core.targets.cpu.vecmath import preamble as preamble_of
 
 
 @cache
@@ -172,7 +173,8 @@ def _compile(
     if cancelled is not None and cancelled():
         return {key: CompileError(_CANCELLED, key, False) for key in keys}
     with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as folder:
-        source = _file(preamble, [_renamed(codes[key], _symbol(key)) for key in keys])
+        kernels = [_renamed(codes[key], _symbol(key)) for key in keys]
+        source = source_of(preamble, kernels, the_compiler().clang)
         error = compile_source(source, ["-fPIC", "-shared", "-w"], Path(folder), "batch.so", timeout)
         if error is None:
             # One file, one name per kernel: a hard link takes no space, and the names age one by one.
@@ -194,12 +196,12 @@ def _compile(
 _FUSED, _UNFUSED = "#pragma clang fp contract(fast)\n", "#pragma clang fp contract(off)\n"
 
 
-def _file(preamble: str, kernels: Sequence[str]) -> str:
-    """Kernels as a file of C for this compiler, behind what they need of the preamble."""
+def source_of(preamble: str, kernels: Sequence[str], clang: bool) -> str:
+    """Kernels as a file of C for gcc or ``clang``, behind what they need of the preamble."""
     from dojo_core.targets.cpu.codegen import STRICT
 
     preamble = needed("\n".join(kernels), preamble)
-    if the_compiler().clang:
+    if clang:
         named = [(i.builtin[n], i.clang[n]) for i in INSTRUCTIONS.values() for n in i.builtin]
         preamble = "".join(f"#define {gcc} {clang}\n" for gcc, clang in named) + _FUSED + preamble
         kernels = [f"{_UNFUSED}{k}\n{_FUSED}" if k.startswith(STRICT) else k for k in kernels]
@@ -233,22 +235,39 @@ def _hour_ago() -> float:
     return time.time() - 3600
 
 
-def assembly(code: Code, *, preamble: str | None = None, timeout: float = COMPILE_SECONDS) -> Assembly:
+def assembly(
+    code: Code,
+    *,
+    processor: Processor | None = None,
+    preamble: str | None = None,
+    timeout: float = COMPILE_SECONDS,
+) -> Assembly:
     """The assembly of one kernel (Intel syntax on x86), linked line by line with its C and its program.
 
-    An instruction that comes from an inline function of the preamble counts for the line that called it.
-    Raises ValueError with a sentence that holds the compiler's message.
+    ``processor``: which the code was generated for, by default this machine's. An instruction that comes from
+    an inline function of the preamble counts for the line that called it. Raises ValueError with a sentence
+    that holds the compiler's message, or says what is missing.
     """
-    prelude = _preamble() if preamble is None else preamble
-    source = _file(prelude, [code.text])
+    there = processor or host()
+    chain = there.toolchain
+    if chain is None and there is not host():
+        raise ValueError(f"There is no compiler for {there.name} ({there.instruction_set}) here.")
+    if chain is not None and chain.missing:
+        raise ValueError(chain.missing)
+    if preamble is None:
+        preamble = _preamble() if processor is None else preamble_of(processor)
+    source = source_of(preamble, [code.text], the_compiler().clang if chain is None else chain.clang)
     first = source[: source.index(code.text)].count("\n")  # lines before the kernel's own
-    syntax = ["-masm=intel"] if is_x86() else []
+    syntax = ["-masm=intel"] if there.is_x86 else []
     options = ["-S", "-g1", *syntax, "-fno-asynchronous-unwind-tables", "-w"]
+    command = None if chain is None else chain.command
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="assembly-") as folder, compiling():
-        error = compile_source(source, options, Path(folder), "out.s", timeout)
+        error = compile_source(source, options, Path(folder), "out.s", timeout, command)
         if error is not None:
             raise ValueError(f"The generated C does not compile: {error.message}")
         listing = (Path(folder) / "out.s").read_text(encoding="utf-8")
-
-    comment = "#" if is_x86() else ";" if sys.platform == "darwin" else "//"
+    apple = chain is None and sys.platform == "darwin"
+    comment = (
+        "//" if there.instruction_set == ARM and not apple else ";" if apple and not there.is_x86 else "#"
+    )
     return linked(listing, code.nodes, first, comment)

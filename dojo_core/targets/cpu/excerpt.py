@@ -31,6 +31,8 @@ def declarations(preamble: str) -> list[Declaration]:
     for line in preamble.splitlines(keepends=True):
         lines.append(line)
         bare = line.rstrip()
+        if bare.endswith("\\"):  # of a macro, that goes on
+            continue
         if body:
             body = bare != "}"
         elif bare.startswith("INLINE"):

@@ -201,8 +201,14 @@ def host() -> Processor:
     )
 
 
-def vectors_of(instruction_set: str, features: frozenset[str]) -> tuple[int, tuple[tuple[int, int], ...]]:
-    """The bytes of a vector register, and vectors with how many of them the registers hold, widest first."""
+def vectors_of(
+    instruction_set: str, features: frozenset[str], group: int = 1
+) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """The bytes of a vector register, and vectors with how many of them the registers hold, widest first.
+
+    ``group``: how many of RISC-V's registers one vector may fill. With one, the lines and the heuristic need
+    fewest register's worths of instructions; in groups, half or a quarter as many instructions.
+    """
     if instruction_set == X86:
         if {"avx512f", "avx512bw", "avx512vl", "avx512dq"} <= features:
             return 64, tuple((size, REGISTERS) for size in VECTOR_BYTES)
@@ -214,9 +220,9 @@ def vectors_of(instruction_set: str, features: frozenset[str]) -> tuple[int, tup
         register_bytes = riscv_register_bytes(features)
         if not register_bytes:  # vectors are scalars in the 32 registers of floating point
             return 8, ((16, 8),)
-        # One vector may lie in a group of two, four or eight registers.
-        groups = {size: max(1, size // register_bytes) for size in VECTOR_BYTES[:2]}
-        return register_bytes, tuple((size, REGISTERS // group) for size, group in groups.items())
+        fitting = [size for size in VECTOR_BYTES if size <= group * register_bytes]
+        groups = [max(1, size // register_bytes) for size in fitting]
+        return register_bytes, tuple((s, REGISTERS // g) for s, g in zip(fitting, groups, strict=True))
     return 16, ((16, REGISTERS),)
 
 
@@ -275,9 +281,14 @@ _RV64GC = frozenset({"i", "m", "a", "f", "d", "c"})
 
 
 def _known(
-    name: str, instruction_set: str, features: frozenset[str], model: str, caches: tuple[int, int, int]
+    name: str,
+    instruction_set: str,
+    features: frozenset[str],
+    model: str,
+    caches: tuple[int, int, int],
+    group: int = 1,
 ) -> Processor:
-    register_bytes, vectors = vectors_of(instruction_set, features)
+    register_bytes, vectors = vectors_of(instruction_set, features, group)
     one = Processor(name, instruction_set, features, vectors, register_bytes, caches, threads=4, model=model)
     return replace(one, toolchain=toolchain_for(one))
 
@@ -295,6 +306,9 @@ KNOWN: Mapping[str, Processor] = {
         _known("rv64gc", RISCV, _RV64GC, "sifive-u74", _BOARD),
         _known("rv64gcv-128", RISCV, _RV64GC | {"v"}, "sifive-p670", _BOARD),
         _known("rv64gcv-256", RISCV, _RV64GC | {"v", "zvl256b"}, "sifive-p670", _BOARD),
+        # The same with vectors in groups of four and two registers.
+        _known("rv64gcv-128-m4", RISCV, _RV64GC | {"v"}, "sifive-p670", _BOARD, group=4),
+        _known("rv64gcv-256-m2", RISCV, _RV64GC | {"v", "zvl256b"}, "sifive-p670", _BOARD, group=2),
     )
 }
 

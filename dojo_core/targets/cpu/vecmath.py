@@ -16,7 +16,6 @@ from functools import lru_cache
 
 from dojo_core.codegen.conversions import (
     float_bounds,
-    half_vectors,
     integer_functions,
     scalar_conversions,
     unsigned,
@@ -27,6 +26,8 @@ from dojo_core.program.instructions import INSTRUCTIONS, available
 from dojo_core.program.target import VECTOR_DTYPES
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.program.unification import meaning
+from dojo_core.targets.cpu.dialect import Dialect
+from dojo_core.targets.cpu.halves import half_vectors, scalar_halves
 from dojo_core.targets.cpu.processor import Processor, host
 
 ERROR_BOUNDS: dict[str, float] = {
@@ -212,29 +213,23 @@ def _libm_lanes(name: str, element: str, lanes: int, functions: dict[str, str]) 
     return "".join(lines)
 
 
-def _scalar_float(element: str) -> str:
+def _scalar_float(element: str, dialect: Dialect) -> str:
     """Functions of one f32 or f64."""
     suffix, integers = ("f", "i32") if element == "f32" else ("", "i64")
+    fused = dialect.fused(element, f"return __builtin_fma{suffix}(a, b, c);", "return a * b + c;")
+    most = f"{element} m = a > b ? a : b;\n    return __builtin_islessgreater(a, 0) ? m : a + m;"
+    least = f"{element} m = a < b ? a : b;\n    return __builtin_islessgreater(a, 0) ? m : -(-a - m);"
     text = f"""\
 INLINE {element} {element}_splat({element} x) {{ return x; }}
 INLINE {element} {element}_fma({element} a, {element} b, {element} c) {{
-#ifdef __FMA__
-    return __builtin_fma{suffix}(a, b, c);
-#else
-    return a * b + c;
-#endif
-}}
+{fused}}}
 INLINE {element} {element}_least({element} a, {element} b) {{ return a < b ? a : b; }}
 INLINE {element} {element}_most({element} a, {element} b) {{ return a > b ? a : b; }}
 /* Which is larger is as good as random: no branch. NaN and zeros are rarer, and right in a sum. */
 INLINE {element} {element}_max({element} a, {element} b) {{
-    {element} m = a > b ? a : b;
-    return __builtin_islessgreater(a, 0) ? m : a + m;
-}}
+{dialect.body(most, arm=_arm("fmax", element))}}}
 INLINE {element} {element}_min({element} a, {element} b) {{
-    {element} m = a < b ? a : b;
-    return __builtin_islessgreater(a, 0) ? m : -(-a - m);
-}}
+{dialect.body(least, arm=_arm("fmin", element))}}}
 INLINE {element} {element}_select(int chosen, {element} a, {element} b) {{ return chosen ? a : b; }}
 INLINE {element} {element}_abs({element} x) {{ return __builtin_fabs{suffix}(x); }}
 INLINE {element} {element}_sqrt({element} x) {{ return __builtin_sqrt{suffix}(x); }}
@@ -277,11 +272,17 @@ def _double(text: str) -> str:
     return text.replace("1.0f", "1.0").replace("0.0f", "0.0")
 
 
-def _x86(test: str, fast: str, plain: str) -> str:
-    return f"#if defined {test} && !defined __clang__\n    {fast}\n#else\n    {plain}\n#endif\n"
+def _arm(instruction: str, element: str, lanes: int = 1) -> str:
+    """One of Arm's instructions of two operands, which is exactly what is meant: the builtins' names differ
+    between compilers and versions."""
+    kind = element if lanes == 1 else f"{element}x{lanes}"
+    letter = "s" if element == "f32" else "d"
+    m, a, b = (f"%{letter}{k}" if lanes == 1 else f"%{k}.{lanes}{letter}" for k in range(3))
+    text = f'__asm__("{instruction} {m}, {a}, {b}" : "=w"(m) : "w"(a), "w"(b));'
+    return f"{kind} m;\n    {text}\n    return m;"
 
 
-def _vector_float(element: str, lanes: int) -> str:
+def _vector_float(element: str, lanes: int, dialect: Dialect) -> str:
     """Functions of a vector of f32 or f64."""
     name = f"{element}x{lanes}"
     size = DTYPE_BYTES[element] * lanes
@@ -304,8 +305,11 @@ def _vector_float(element: str, lanes: int) -> str:
     else:
         fused, test = f"return __builtin_ia32_vfmadd{p}{legacy}(a, b, c);", "__FMA__"
     # A machine whose vectors are narrower, or clang, which has no such builtin, rounds once all the same.
-    plain = f"\n#ifdef __FMA__\n    {_fused(element, lanes)}\n#else\n    return a * b + c;\n#endif"
-    text += f"{head}fma({name} a, {name} b, {name} c) {{\n" + _x86(test, fused, plain) + "}\n"
+    plain = dialect.fused(element, _fused(element, lanes), "return a * b + c;").rstrip("\n")
+    plain = f"\n{plain}" if plain.startswith("#") else plain.strip()
+    once = "__builtin_elementwise_fma", "return __builtin_elementwise_fma(a, b, c);"
+    text += f"{head}fma({name} a, {name} b, {name} c) {{\n"
+    text += dialect.body(plain, (test, fused), riscv=once) + "}\n"
     text += (
         f"{head}select({integers} chosen, {name} a, {name} b) {{\n"
         f"    return ({name})((({integers})a & chosen) | (({integers})b & ~chosen));\n}}\n"
@@ -317,8 +321,8 @@ def _vector_float(element: str, lanes: int) -> str:
             one = f"return __builtin_ia32_{instruction}{p}512_mask(a, b, a, -1, 4);"
         test = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE2__"}[size]
         plain = f"return {name}_select(a {sign} b, a, b);"
-        text += f"{head}{function}({name} a, {name} b) {{\n" + _x86(test, one, plain) + "}\n"
-    text += _ordered_extremes(name, integers, element, size)
+        text += f"{head}{function}({name} a, {name} b) {{\n" + dialect.body(plain, (test, one)) + "}\n"
+    text += _ordered_extremes(name, integers, element, lanes, dialect)
     mask = "__INT32_MAX__" if element == "f32" else "__INT64_MAX__"
     text += f"{head}abs({name} x) {{ return ({name})(({integers})x & {mask}); }}\n"
     text += (
@@ -330,14 +334,20 @@ def _vector_float(element: str, lanes: int) -> str:
     if wide:
         one = f"return __builtin_ia32_sqrt{p}512_mask(x, x, -1, 4);"
     test = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE2__"}[size]
-    text += f"{head}sqrt({name} x) {{\n" + _x86(test, one, lanewise(f"{element}_sqrt")) + "}\n"
-    for function, mode in (("floor", 9), ("round", 8)):
+    plain, elementwise = lanewise(f"{element}_sqrt"), "__builtin_elementwise_sqrt"
+    text += f"{head}sqrt({name} x) {{\n"
+    text += dialect.body(plain, (test, one), riscv=(elementwise, f"return {elementwise}(x);")) + "}\n"
+    for function, mode, elementwise in (
+        ("floor", 9, "__builtin_elementwise_floor"),
+        ("round", 8, "__builtin_elementwise_rint"),
+    ):
         one = f"return __builtin_ia32_round{p}{legacy}(x, {mode});"
         if wide:
             one = f"return __builtin_ia32_rndscale{p}_mask(x, {mode}, x, -1, 4);"
         test = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE4_1__"}[size]
         plain = lanewise(f"{element}_{function}")
-        text += f"{head}{function}({name} x) {{\n" + _x86(test, one, plain) + "}\n"
+        text += f"{head}{function}({name} x) {{\n"
+        text += dialect.body(plain, (test, one), riscv=(elementwise, f"return {elementwise}(x);")) + "}\n"
     text += f"INLINE {integers} {name}_bits({name} x) {{ return ({integers})x; }}\n"
     text += f"{head}from_bits({integers} b) {{ return ({name})b; }}\n"
     text += f"{head}convert({integers} b) {{ return __builtin_convertvector(b, {name}); }}\n"
@@ -348,9 +358,9 @@ def _vector_float(element: str, lanes: int) -> str:
             f"(void)n;\n    {integers} k = ({integers})t - 0x4b400000, h = k >> 1;\n"
             f"    return p * ({name})((h + 127) << 23) * ({name})((k - h + 127) << 23);"
         )
-        text += f"{head}scale({name} p, {name} n, {name} t) {{\n" + _x86(avx512, one, plain) + "}\n"
+        text += f"{head}scale({name} p, {name} n, {name} t) {{\n" + dialect.body(plain, (avx512, one)) + "}\n"
         masked = _RESIDUE_F32_MASKED.replace("BITS", bits).replace("TAIL", tail)
-        residue = _x86(avx512, masked.strip(), _RESIDUE_F32.strip())
+        residue = dialect.body(_RESIDUE_F32.strip(), (avx512, masked.strip()))
         templates += f"INLINE T T_residue(T x, T *t) {{\n{residue}}}\n"
         templates += _EXP_F32 + _LOG_F32 + _SIGMOID + _TANH_F32 + _ERF_F32
     else:
@@ -377,7 +387,7 @@ def _fused(element: str, lanes: int) -> str:
     return f"return __builtin_shufflevector({part(0)}, {part(half)}, {whole});"
 
 
-def _ordered_extremes(name: str, integers: str, element: str, size: int) -> str:
+def _ordered_extremes(name: str, integers: str, element: str, lanes: int, dialect: Dialect) -> str:
     """``T_max`` and ``T_min`` of a vector.
 
     The two minima differ where one is NaN, and where both are zeros; all bits of both are a NaN again, or the
@@ -385,6 +395,7 @@ def _ordered_extremes(name: str, integers: str, element: str, size: int) -> str:
     (``b`` passes), and its sign bit stays where ``a`` has one. Two instructions lie between one maximum and
     the next, of floating point both: what is computed of ``a`` alone need not wait.
     """
+    size = lanes * DTYPE_BYTES[element]
     p, bits = "ps" if element == "f32" else "pd", 8 * size
     legacy = {64: "512", 32: "256", 16: ""}[size]
     tail = ", 4)" if size == 64 else ")"
@@ -397,11 +408,23 @@ def _ordered_extremes(name: str, integers: str, element: str, size: int) -> str:
         f"    return __builtin_ia32_and{p}{bits}_mask(m, ({name}){sign}, m, -1);"
     )
     plain = f"return ({name})((({integers}){name}_most(a, b) | (a != a)) & {sign});"
-    return (
-        f"INLINE {name} {name}_min({name} a, {name} b) {{\n"
-        f"    return ({name})(({integers}){name}_least(a, b) | ({integers}){name}_least(b, a));\n}}\n"
-        f"INLINE {name} {name}_max({name} a, {name} b) {{\n" + _x86(avx512, masked, plain) + "}\n"
+    both = f"return ({name})(({integers}){name}_least(a, b) | ({integers}){name}_least(b, a));"
+    arm = {function: _arm(f"f{function}", element, lanes) for function in ("min", "max")}
+    riscv = {function: _riscv_extreme(function, integers, name) for function in ("min", "max")}
+    bodies = {
+        "min": dialect.body(both, None, arm["min"], riscv["min"]),
+        "max": dialect.body(plain, (avx512, masked), arm["max"], riscv["max"]),
+    }
+    return "".join(
+        f"INLINE {name} {name}_{function}({name} a, {name} b) {{\n{body}}}\n"
+        for function, body in bodies.items()
     )
+
+
+def _riscv_extreme(function: str, integers: str, name: str) -> tuple[str, str]:
+    """Its instructions order the zeros, and pass a NaN over: all bits of what is one there make it again."""
+    builtin = f"__builtin_elementwise_{function}"
+    return builtin, f"return ({name})(({integers}){builtin}(a, b) | (a != a) | (b != b));"
 
 
 _REDUCTIONS = (("sum", "add"), ("product", "multiply"), ("maximum", "max"), ("minimum", "min"))
@@ -429,28 +452,28 @@ def _narrow_reductions(element: str, lanes: int) -> str:
     return text
 
 
-def _vector(element: str, lanes: int) -> str:
+def _vector(element: str, lanes: int, dialect: Dialect) -> str:
     """The vector type, its loads, stores and horizontal reductions."""
     name = f"{element}x{lanes}"
     bytes_ = DTYPE_BYTES[element]
     size = bytes_ * lanes
     if element in HALVES:
         stream = f"INLINE void {name}_stream({element} *p, {name} x) {{ {name}_store(p, x); }}\n"
-        return _moves(element, lanes) + half_vectors(element, lanes) + stream
+        return _moves(element, lanes) + half_vectors(element, lanes, dialect) + stream
     text = _moves(element, lanes)
     if element in FLOATS:
         if size < 16:
             return text  # two f32, on the way from or to f64
         suffix = ("ps" if element == "f32" else "pd") + {64: "512", 32: "256", 16: ""}[size]
         test = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE2__"}[size]
-        text += (
-            f"INLINE void {name}_stream({element} *p, {name} x) {{\n"
+        past = (
             f"#if defined {test} && !defined __clang__\n"
             f"    if (((__UINTPTR_TYPE__)p & {size - 1}) == 0) {{\n"
             f"        __builtin_ia32_movnt{suffix}(p, x);\n        return;\n    }}\n#endif\n"
-            f"    {name}_store(p, x);\n}}\n"
         )
-        text += _vector_float(element, lanes)
+        text += f"INLINE void {name}_stream({element} *p, {name} x) {{\n"
+        text += past * dialect.is_x86 + f"    {name}_store(p, x);\n}}\n"
+        text += _vector_float(element, lanes, dialect)
     else:
         text += f"INLINE void {name}_stream({element} *p, {name} x) {{ {name}_store(p, x); }}\n"
         text += integer_functions(element, lanes)
@@ -486,7 +509,7 @@ def _vector(element: str, lanes: int) -> str:
 @lru_cache(maxsize=16)
 def preamble(processor: Processor) -> str:
     """What ``Code.text`` needs before it, for a processor and all with as much as it."""
-    text, sizes = HEAD, processor.vector_bytes
+    text, sizes, dialect = HEAD, processor.vector_bytes, Dialect(processor.instruction_set)
     for name, c_type in C_TYPES.items():
         text += f"typedef {c_type} {name};\n"
     shapes = [(d, n) for d in VECTOR_DTYPES for n in _lanes(d, sizes)]
@@ -504,10 +527,15 @@ def preamble(processor: Processor) -> str:
     text += PREFETCH
     for dtype in INTEGERS:
         text += integer_functions(dtype, 1)
-    text += _scalar_float("f32") + _scalar_float("f64") + scalar_conversions()
+    text += (
+        _scalar_float("f32", dialect)
+        + _scalar_float("f64", dialect)
+        + scalar_halves(dialect)
+        + scalar_conversions()
+    )
     for dtype, lanes in shapes:
-        text += _vector(dtype, lanes)
-    return text + _instructions(processor)
+        text += _vector(dtype, lanes, dialect)
+    return dialect.finish(text + _instructions(processor))
 
 
 def _instructions(processor: Processor) -> str:
@@ -526,10 +554,11 @@ def _instructions(processor: Processor) -> str:
         operands = "ab"[: len(meaning(name, lanes)[1].op.operands)]
         kind, held = f"{instruction.word}x{lanes}", f"{_accumulated(name, lanes)}x{lanes}"
         taken = ", ".join(f"{kind} {o}" for o in operands)
-        text += (
-            f"INLINE {held} {name}_{lanes}({held} c, {taken}) "
-            f"{{ return {instruction.builtin[lanes]}(c, {', '.join(operands)}); }}\n"
-        )
+        value = f"return {instruction.builtin.get(lanes)}(c, {', '.join(operands)});"
+        if instruction.assembly:
+            inputs = ", ".join(f'"w"({o})' for o in operands)
+            value = f'__asm__("{instruction.assembly}" : "+w"(c) : {inputs}); return c;'
+        text += f"INLINE {held} {name}_{lanes}({held} c, {taken}) {{ {value} }}\n"
     return text
 
 

@@ -1,0 +1,155 @@
+"""Whole programs on Arm and RISC-V, under an emulator: starts, lines and the heuristic's ends of kernels;
+Arm's dot products; what is told where a tool is missing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from agents.passes import play_pass
+from dojo_core import kernels, parse
+from dojo_core.game import Game
+from dojo_core.line import LINES_FOLDER, read_line, recorded_lines
+from dojo_core.program.dtypes import INTEGERS
+from dojo_core.program.interpret import interpret
+from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.cpu.cross import Call, EmulatorFault, NotRun
+from dojo_core.targets.cpu.limits import limits_of
+from dojo_core.targets.cpu.processor import Processor, known
+from tests.compiled import random_inputs
+from tests.crossed import run_emulated, with_tools
+
+SHAPES = {
+    "softmax": "8x192",
+    "layernorm": "4x256",
+    "matmul": "12x64x128",
+    "conv": "1x16x4x8x56x3",
+    "qmatmul": "12x128x128",
+}
+FLOATING = ("softmax", "layernorm", "matmul", "conv")
+
+
+def ends(kernel: str, shape: str, processor: Processor) -> dict[str, tuple[Program, str]]:
+    """Start, line and heuristic's end on a processor, each with its policy."""
+    found, line = kernels.get(kernel), recorded_lines()[kernel]
+    start = found.program(found.shape(shape))
+    played, passed = (
+        Game.new(start, kernel, shape, policy=policy, limits=limits_of(processor))
+        for policy in (line.policy, "reassoc")
+    )
+    if kernel == "qmatmul" and "i8mm" in processor.features:
+        text = (LINES_FOLDER / "qmatmul.line").read_text()
+        line = read_line(text.replace("vpdpbusd", "usdot"))
+    report = line.play(played)
+    # The int8 line ends where it asks for an instruction that there is not: a program all the same.
+    refused = [e.move for e in report.entries if e.outcome != "same"]
+    assert refused in ([], ["use_instruction c#1@5 vpdpbusd"])
+    play_pass(passed, "heuristic")
+    return {
+        "start": (start, "reassoc"),
+        "line": (played.current.program, line.policy),
+        "heuristic": (passed.current.program, "reassoc"),
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "armv8-a",
+        "armv8.6-a",
+        "rv64gcv-128",
+        "rv64gcv-256",
+        *(pytest.param(name, marks=pytest.mark.soak) for name in ("armv8.4-a", "rv64gc", "rv64gcv-256-m2")),
+    ],
+)
+@pytest.mark.parametrize("kernels_of", [FLOATING, ("qmatmul",)], ids=["floating", "int8"])
+def test_starts_lines_and_heuristic_compute_what_their_kernels_are(name, kernels_of):
+    processor = with_tools(name)
+    codes, calls, wanted = [], [], []
+    for kernel in kernels_of:
+        shape = SHAPES[kernel]
+        found = kernels.get(kernel)
+        made = ends(kernel, shape, processor)
+        start = made["start"][0]
+        given = random_inputs(start, full=True)
+        expected = found.reference(given, found.shape(shape))
+        for title, (program, policy) in made.items():
+            inputs = {
+                a: given[a].reshape([d.size for d in program.buffer_of[a].dims]) for a in program.inputs
+            }
+            codes.append(generate(program, policy, processor))
+            calls.append(Call(len(calls), {program.buffer_of[a].name: v for a, v in inputs.items()}))
+            wanted.append((f"{kernel} {title}", program, expected))
+    if kernels_of == ("qmatmul",):
+        assert ("usdot_4(" in codes[1].text) == ("i8mm" in processor.features)
+    try:
+        results = run_emulated(codes, calls, processor)
+    except EmulatorFault as fault:
+        pytest.skip(str(fault))
+    for got, (title, program, expected) in zip(results, wanted, strict=True):
+        for output in program.outputs:
+            buffer = program.buffer_of[output]
+            meant = expected[output]
+            allowed = 0 if buffer.dtype in INTEGERS else 1e-4
+            np.testing.assert_allclose(
+                got[buffer.name].reshape(meant.shape),
+                meant,
+                rtol=allowed,
+                atol=allowed * np.abs(meant).max(),
+                err_msg=f"{title} on {name}",
+            )
+
+
+DOT = """\
+kernel k
+in x, w
+out y
+x FIRST [3, 8] heap
+w i8 [2, 4, 4] heap
+y i32 [3, 4] heap
+3 4 y[{0},{1}] = 7
+3 2 4:NAME 4 y[{0},{2}] += x[{0},{1}*4+{3}]*w[{1},{2},{3}]
+"""
+
+
+def test_dot_products_of_arm_with_the_extreme_values():
+    processor = with_tools("armv8.6-a")
+    codes, calls, wanted = [], [], []
+    for name, first in (("sdot", "i8"), ("usdot", "u8")):
+        program = parse(DOT.replace("NAME", name).replace("FIRST", first))
+        low, high = (-128, 127) if first == "i8" else (0, 255)
+        codes.append(generate(program, processor=processor))
+        assert f"{name}_4(" in codes[-1].text
+        for x, w in ((low, -128), (high, -128), (high, 127), (None, None)):
+            inputs = random_inputs(program, full=True)
+            if x is not None:
+                inputs = {"x": np.full_like(inputs["x"], x), "w": np.full_like(inputs["w"], w)}
+            calls.append(Call(len(codes) - 1, inputs))
+            wanted.append(interpret(program, inputs)["y"])
+    for got, expected in zip(run_emulated(codes, calls, processor), wanted, strict=True):
+        np.testing.assert_array_equal(got["y"], expected)
+
+
+def test_without_the_instruction_loops_stand_there():
+    program = parse(DOT.replace("NAME", "usdot").replace("FIRST", "u8"))
+    for name in ("armv8-a", "x86-64-v4", "rv64gcv-128"):
+        assert "usdot_4(" not in generate(program, processor=known(name)).text
+
+
+def test_what_is_missing_and_what_goes_wrong_is_told():
+    processor = known("armv8-a")
+    assert processor.toolchain is not None
+    code = generate(parse(DOT.replace(":NAME", "").replace("FIRST", "u8")), processor=processor)
+    absent = replace(processor, toolchain=replace(processor.toolchain, emulator=("no-qemu",)))
+    with pytest.raises(NotRun, match=r"^no-qemu is not here\. This brings it: apt-get install "):
+        run_emulated([code], [], absent)
+    with pytest.raises(NotRun, match=r"^There is no compiler for z15 \(s390x\) here\.$"):
+        run_emulated([code], [], replace(processor, name="z15", instruction_set="s390x", toolchain=None))
+    there = with_tools("armv8-a")
+    with pytest.raises(NotRun, match=r"^The generated C does not compile for armv8-a: (?s:.*)nonsense"):
+        run_emulated([replace(code, text=code.text.replace("{", "{ nonsense", 1))], [], there)
+    ends = replace(code, text=code.text.replace("(void)workspace;", "__builtin_trap();", 1))
+    inputs = random_inputs(parse(DOT.replace(":NAME", "").replace("FIRST", "u8")))
+    with pytest.raises(NotRun, match=r"^The program for armv8-a ended with status \d+: "):
+        run_emulated([ends], [Call(0, inputs)], there)
