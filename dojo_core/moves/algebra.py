@@ -49,6 +49,7 @@ class UseReciprocal(Transformation):
     """
 
     name = "use_reciprocal"
+    also = ("strength_reduction",)
     family = "algebra"
     rewrites = "/"
     worst_inputs = ("small", "large", "zeros")

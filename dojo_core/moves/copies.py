@@ -283,6 +283,7 @@ class StageRead(_Stage):
     """
 
     name = "stage_read"
+    also = ("cache_read", "pack")
     suffix = "p"
     at_root = True
     reads = True
@@ -403,6 +404,7 @@ class StageWrite(_Stage):
     """
 
     name = "stage_write"
+    also = ("cache_write",)
     suffix = "t"
     at_root = False
     reads = False

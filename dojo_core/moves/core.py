@@ -143,6 +143,7 @@ class Transformation:
     conditions; the numbers recur in its ``plan``."""
 
     name: ClassVar[str]
+    also: ClassVar[tuple[str, ...]] = ()  # what others call it: read in its place, never written
     family: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]]
     rewrites: ClassVar[str] = ""  # of an algebraic move: the function that stands in what it rewrites

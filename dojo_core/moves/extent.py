@@ -65,6 +65,7 @@ class CutScope(OnScope):
     """
 
     name = "cut_scope"
+    also = ("index_set_splitting", "peel")
     parameters = (Parameter("scope", "scope"), Parameter("at", "number"))
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:

@@ -56,6 +56,7 @@ class UseInstruction(Transformation):
     """
 
     name = "use_instruction"
+    also = ("tensorize",)
     family = "instructions"
     parameters = (Parameter("scope", "scope"), Parameter("name", "instruction"))
 

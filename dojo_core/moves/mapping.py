@@ -82,6 +82,7 @@ class MapGrid(_Map):
     """
 
     name = "map_grid"
+    also = ("block_idx",)
     mark = "g"
 
     def offered(self, context: Context, scope: Scope, above: tuple[Scope, ...]) -> bool:
@@ -115,6 +116,7 @@ class MapBlock(_Map):
     """
 
     name = "map_block"
+    also = ("thread_idx",)
     mark = "b"
 
     def offered(self, context: Context, scope: Scope, above: tuple[Scope, ...]) -> bool:
@@ -146,6 +148,7 @@ class MapWarp(_Map):
     """
 
     name = "map_warp"
+    also = ("shuffle",)
     mark = "w"
 
     def offered(self, context: Context, scope: Scope, above: tuple[Scope, ...]) -> bool:

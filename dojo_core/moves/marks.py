@@ -114,6 +114,7 @@ class Parallelize(MarkMove):
     """
 
     name = "parallelize"
+    also = ("openmp", "threads")
     mark = "p"
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
@@ -163,6 +164,7 @@ class Vectorize(MarkMove):
     """
 
     name = "vectorize"
+    also = ("simd",)
     mark = "v"
 
     def offered(self, context: Context, scope: Scope, above: tuple[Scope, ...]) -> bool:
@@ -412,6 +414,7 @@ class StreamStore(_StreamMove):
     """
 
     name = "stream_store"
+    also = ("non_temporal",)
     on = True
 
     def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:

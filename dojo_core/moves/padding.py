@@ -119,6 +119,7 @@ class PadScope(OnScope):
     """
 
     name = "pad_scope"
+    also = ("loop_padding",)
     parameters = (Parameter("scope", "scope"), Parameter("size", "number"), Parameter("mode", "mode"))
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:

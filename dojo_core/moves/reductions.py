@@ -85,6 +85,7 @@ class SplitReduction(Transformation):
     """
 
     name = "split_reduction"
+    also = ("rfactor",)
     family = "reductions"
     parameters = (Parameter("reduction", "reduction"), Parameter("name", "name"))
 

@@ -59,6 +59,7 @@ class SplitScope(Transformation):
     """
 
     name = "split_scope"
+    also = ("strip_mine", "split")
     family = "scopes"
     parameters = (Parameter("scope", "scope"), Parameter("factor", "number"))
 
@@ -132,6 +133,7 @@ class MergeScopes(Transformation):
     """
 
     name = "merge_scopes"
+    also = ("fuse", "coalesce", "collapse")
     family = "scopes"
     parameters = (Parameter("scope", "scope"),)
 
@@ -222,6 +224,7 @@ class JoinScopes(Transformation):
     """
 
     name = "join_scopes"
+    also = ("fusion", "loop_fusion")
     family = "scopes"
     parameters = (Parameter("scope", "scope"),)
 
@@ -315,6 +318,7 @@ class FissionScope(Transformation):
     """
 
     name = "fission_scope"
+    also = ("distribute", "loop_distribution", "fission")
     family = "scopes"
     parameters = (Parameter("scope", "scope"), Parameter("child", "node"))
 
@@ -390,6 +394,7 @@ class Interchange(Transformation):
     """
 
     name = "interchange"
+    also = ("permute", "loop_interchange")
     family = "scopes"
     parameters = (Parameter("scope", "scope"),)
 
@@ -463,6 +468,7 @@ class Reorder(Transformation):
     """
 
     name = "reorder"
+    also = ("code_motion",)
     family = "scopes"
     parameters = (Parameter("node", "node"),)
 

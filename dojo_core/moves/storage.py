@@ -168,6 +168,7 @@ class ReuseDims(BufferMove):
     """
 
     name = "reuse_dims"
+    also = ("contract_array", "storage_folding")
     parameters = (
         Parameter("buffer", "buffer"),
         Parameter("dims", "numbers"),

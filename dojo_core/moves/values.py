@@ -138,6 +138,7 @@ class Forward(_OnRead):
     """
 
     name = "forward"
+    also = ("inline", "copy_propagation")
     parameters = (Parameter("operation", "op"), Parameter("array", "buffer"))
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
@@ -242,6 +243,7 @@ class Recompute(_OnRead):
     """
 
     name = "recompute"
+    also = ("rematerialise", "rematerialize")
     parameters = (Parameter("operation", "op"), Parameter("array", "buffer"), Parameter("name", "name"))
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
@@ -479,6 +481,7 @@ class Contract(Transformation):
     """
 
     name = "contract"
+    also = ("fma",)
     family = "values"
     parameters = (Parameter("operation", "op"), Parameter("array", "buffer"))
 
@@ -644,6 +647,7 @@ class DropDead(Transformation):
     """
 
     name = "drop_dead"
+    also = ("dead_code_elimination",)
     family = "values"
     parameters = (Parameter("operation", "op"),)
 
