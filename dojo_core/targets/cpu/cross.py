@@ -155,8 +155,8 @@ def run(
         status, said = run_leashed([*emulator, str(folder / "program"), "in", "out"], folder, run_seconds)
         if status and _QEMU_7 in said:
             raise EmulatorFault(
-                f"{chain.emulator[0]} gave up on an instruction of this program for {processor.name}. qemu 7 does "
-                "so on some of vectors (https://gitlab.com/qemu-project/qemu/-/issues/1441), 8.1 does not."
+                f"{chain.emulator[0]} gave up on an instruction of this program for {processor.name}. "
+                "qemu 7 has not all of vectors (https://gitlab.com/qemu-project/qemu/-/issues/1441), 8.1 has."
             )
         if status:
             raise NotRun(f"The program for {processor.name} ended with status {status}: {said}")
