@@ -69,6 +69,9 @@ play: $(VENV)/.play
 run: setup
 	$(BIN)/dojo app
 
+# Hundreds of processes start: what they import is compiled once, even where a shell says that nothing be kept.
+test soak mutate: export PYTHONDONTWRITEBYTECODE =
+
 test: setup
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .

@@ -20,7 +20,7 @@ from agents.tuning import Tuning
 from dojo_core.bounded_json import read_object
 from dojo_core.cli.positions import PolicyOption, ShapeOption, TargetOption, kernels_and_shapes, played
 from dojo_core.cli.records import opened
-from dojo_core.cli.simulated import tell_cycles
+from dojo_core.cli.reporting import tell_unit
 from dojo_core.cli.terminal import (
     Failure,
     columns,
@@ -29,13 +29,14 @@ from dojo_core.cli.terminal import (
     out,
     print_table,
     read_file,
-    seconds_text,
     tell_machine,
     write_file,
 )
 from dojo_core.game import Game
+from dojo_core.measure.measurement import seconds_text
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.targets.cpu.measurer import Measurer
-from dojo_core.targets.origins import gauged
+from dojo_core.targets.registry import backend
 
 FIGURE = "random-edges,random-lines,sampling-edges,sampling-lines,annealing-edges,annealing-lines"
 
@@ -80,18 +81,18 @@ def compare(
     else:
         if reference not in chosen:
             chosen.insert(0, reference)
-        untimed = no_clock(target or "cpu", "let a pass play")
+        untimed = no_clock(target or DEFAULT_TARGET, "let a pass play")
         if untimed:
             raise Failure(untimed)
         games = [
             played(name, sizes, policy, target=target) for name, sizes in kernels_and_shapes(names, shape)
         ]
-        if gauged(target or "cpu"):
+        if backend(target or DEFAULT_TARGET).clock().gauged:
             tell_machine()
         curves = _run(games, chosen, seeds, Budget(budget))
     _write(folder, curves, reference)
     _tell(curves, reference)
-    tell_cycles(target)
+    tell_unit(target)
 
 
 def _run(games: list[Game], agents: list[str], seeds: int, budget: Budget) -> list[Curve]:

@@ -15,6 +15,7 @@ from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_ta
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Records
 from dojo_core.program.expressions import TextError
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 
 FEWEST = 8  # programs of a workload, for it to teach anything
@@ -62,8 +63,8 @@ def fit_cost_model(
 def sampled(records: Records, fingerprint: str) -> list[Sampled]:
     """Programs of each workload that were measured on a machine, spread from the fastest to the slowest."""
     found = []
-    for kernel, start in records.workloads("cpu", fingerprint):
-        ranking = records.ranking(start, "cpu", fingerprint, limit=-1)
+    for kernel, start in records.workloads(DEFAULT_TARGET, fingerprint):
+        ranking = records.ranking(start, DEFAULT_TARGET, fingerprint, limit=-1)
         chosen = [ranking[int(n)] for n in np.linspace(0, len(ranking) - 1, min(MOST, len(ranking)))]
         rows, times = [], []
         for record in chosen:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from dojo_core.measure.clock import TargetMeasurer
 from dojo_core.measure.measurement import Effort, Measurement, Workload
-from dojo_core.measure.records import Records
 from dojo_core.program.tree import Node, Op, Program
 from dojo_core.targets.cpu.measurer import Measurer
-from dojo_core.targets.cuda.measurer import GpuMeasurer, gpu_fault, gpu_measurer
-from dojo_core.targets.registry import SIMULATED
-from dojo_core.targets.snitch.measurer import SnitchMeasurer, snitch_measurer
+from dojo_core.targets.measurers import Measurers
+from dojo_core.targets.registry import backend
 
 
 class Timing(Protocol):
@@ -31,26 +30,24 @@ class Timing(Protocol):
 
 def no_clock(target: str, instead: str = "count operations instead, or let a pass play") -> str:
     """Why agents cannot time programs for a target here, and what to do instead; empty where they can."""
-    if target == "cpu" or target in SIMULATED:
-        return ""
-    missing = gpu_fault() if target == "cuda" else ""
-    if target == "cuda" and not missing:
+    clock = backend(target).clock()
+    if clock.timed:
         return ""
     return (
-        f"Agents measure programs for this computer's CPU, and nothing here times those for {target}: "
-        f"{instead} (dojo pass), which measures nothing. {missing}"
+        f"Agents go by what programs take, and nothing here times those for {target}: "
+        f"{instead} (dojo pass), which measures nothing. {clock.missing}"
     ).rstrip()
 
 
 class MachineTiming:
-    """The clock of this machine: compiled, verified, timed, kept in the measurer's records; of programs for
-    CUDA that of its GPU, for Snitch that of the model.
+    """The clocks of this machine: compiled, verified, timed, kept in the measurer's records; of programs for
+    another target than the measurer's on that one's own.
 
     A candidate whose first run takes more than 3 times the best known is run no more.
     """
 
     def __init__(self, measurer: Measurer, player: str) -> None:
-        self._measurer = measurer
+        self._measurers = Measurers(measurer.records, **{measurer.target: measurer})
         self._player = player
 
     def measure(
@@ -64,30 +61,15 @@ class MachineTiming:
         unknown = no_clock(workload.target)
         if unknown:
             return [Measurement(p.hash, "", "refused", unknown) for p in programs]
-        if workload.target != "cpu":
-            device = gpu_measurer() if workload.target == "cuda" else snitch_measurer()
-            timing = DeviceTiming(device, self._measurer.records, self._player)
-            return timing.measure(workload, programs, lines, effort, cancelled)
-        return self._measurer.measure(
-            workload,
-            programs,
-            effort,
-            cancelled=cancelled,
-            player=self._player,
-            lines=lines,
-            fresh=effort is Effort.FINAL,
-        )
+        timing = MeasurerTiming(self._measurers.of(workload.target), self._player)
+        return timing.measure(workload, programs, lines, effort, cancelled)
 
 
-class DeviceTiming:
-    """The clock of a GPU or of a model, on a measurer of one's own; kept in records, if some are given."""
+class MeasurerTiming:
+    """The clock of one target, by a measurer of it."""
 
-    def __init__(
-        self, device: GpuMeasurer | SnitchMeasurer, records: Records | None = None, player: str = ""
-    ) -> None:
-        self._device = device
-        self._records = records
-        self._player = player
+    def __init__(self, measurer: TargetMeasurer, player: str) -> None:
+        self._measurer, self._player = measurer, player
 
     def measure(
         self,
@@ -97,11 +79,15 @@ class DeviceTiming:
         effort: Effort,
         cancelled: Callable[[], bool],
     ) -> list[Measurement]:
-        fresh = effort is Effort.FINAL
-        return self._device.measure(
-            workload, programs, effort, None, cancelled, fresh,
-            records=self._records, lines=lines, player=self._player,
-        )  # fmt: skip
+        return self._measurer.measure(
+            workload,
+            programs,
+            effort,
+            cancelled=cancelled,
+            player=self._player,
+            lines=lines,
+            fresh=effort is Effort.FINAL,
+        )
 
 
 class TableTiming:

@@ -17,7 +17,7 @@ from dojo_core.measure.measurement import Effort
 from dojo_core.measure.records import SavedGame
 from dojo_core.moves.core import Move
 from dojo_core.targets.cpu.measurer import Measurer
-from dojo_core.targets.origins import origin
+from dojo_core.targets.registry import backend
 
 
 def key_of(game: Game, agent: Agent, budget: Budget, seed: int, machine: str, lanes: int = 1) -> RunKey:
@@ -65,7 +65,7 @@ class Tuning:
         self.control = Control()
         self._measurer = measurer
         self._timing = timing or MachineTiming(measurer, agent.name)
-        here = origin(game.target)
+        here = backend(game.target).clock().origin
         machine = machine or (here.fingerprint if here else measurer.machine.fingerprint)
         self._key = key_of(game, agent, budget, seed, machine, lanes)
         self._lanes = lanes

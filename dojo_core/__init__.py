@@ -27,7 +27,8 @@ if TYPE_CHECKING:
         legal_moves,
         why,
     )
-    from dojo_core.own import KernelError, OwnKernel, kernel
+    from dojo_core.own.arrays import KernelError
+    from dojo_core.own.kernel import OwnKernel, kernel
     from dojo_core.program.expressions import TextError
     from dojo_core.program.text import parse
     from dojo_core.program.tree import Program

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from dojo_core.program.expressions import TextError
 from dojo_core.program.marks import mark_fault
+from dojo_core.program.target import DEFAULT_TARGET, NO_TABLES
 from dojo_core.program.text import operation_lines
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import definition_fault, storage_fault
-from dojo_core.targets.registry import NO_TABLES, target
+from dojo_core.targets.registry import target
 
 
 def program_fault(
-    program: Program, on: str | None = "cpu", policy: str = "reassoc", source: str | None = None
+    program: Program, on: str | None = DEFAULT_TARGET, policy: str = "reassoc", source: str | None = None
 ) -> str | None:
     """Why a program that parses cannot be played on: its storage, what it reads and writes, its marks.
 
     With no target (``on`` None) the marks are left to whoever knows it. Lines are those of ``source``, the
     text that was parsed; without it, of the program's own.
     """
-    if on is not None and "g" in target(on).marks and program.tables:
-        return NO_TABLES
+    if on is not None and program.tables and not target(on).tables:
+        return NO_TABLES.format(target(on).title)
     fault = storage_fault(program)
     if fault is None and program_doubt(program) is None:  # what is not known to be wrong is let in
         fault = definition_fault(program)

@@ -17,7 +17,7 @@ from dojo_core.moves.notation import MoveSyntax, parse_move
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.ways import with_enablers
 from dojo_core.program.expressions import TextError
-from dojo_core.program.target import Target
+from dojo_core.program.target import DEFAULT_TARGET, Target
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Birth, Program
 
@@ -108,7 +108,7 @@ class Game:
         program: Program,
         kernel: str | None = None,
         shape: str = "",
-        target: str = "cpu",
+        target: str = DEFAULT_TARGET,
         policy: str = "reassoc",
         title: str | None = None,
         limits: Target | None = None,

@@ -45,15 +45,14 @@ from dojo_core.package_data import data_path
 from dojo_core.parameters import Let, Value, read_let
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.expressions import TextError
-from dojo_core.program.target import Target
+from dojo_core.program.target import DEFAULT_TARGET, VECTOR_BYTES, Target
 from dojo_core.recipes import RECIPES, play
-from dojo_core.targets.cpu.limits import VECTOR_BYTES
-from dojo_core.targets.registry import TARGETS
+from dojo_core.targets.registry import backend
+from dojo_core.targets.registry import names as target_names
 from dojo_core.targets.registry import target as target_named
 
 LINES_FOLDER = data_path("dojo_core", "lines")
 
-_SAME_MOVES = {"hip": "cuda"}  # targets with the moves of another, whose lines apply
 
 # Possessive, so that a line of many spaces is looked at once.
 _MOVE = re.compile(r"(?:(\d{1,6}):)?\s*+((?>[^\s;](?:[^;]*[^\s;])?))\s*+(?:;\s*+([\d. ]*+))?\Z", re.ASCII)
@@ -61,7 +60,7 @@ _FACTS = {
     "kernel": (r"\w+", "kernel softmax"),
     "shape": (r"\d{1,9}(x\d{1,9}){0,15}", "shape 24576x512"),
     "policy": ("|".join(POLICIES), f"policy {POLICIES[0]} (or {', '.join(POLICIES[1:])})"),
-    "target": ("|".join(TARGETS), f"target cpu (of {', '.join(TARGETS)})"),
+    "target": ("|".join(target_names()), f"target {DEFAULT_TARGET} (of {', '.join(target_names())})"),
     "vectors": ("|".join(map(str, VECTOR_BYTES)), "vectors 32 (bytes of a register; or 16, 64)"),
 }
 _PARAMETER = re.compile(r"\$([a-z][a-z0-9_]*)")
@@ -195,7 +194,7 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
     """Read a line file. Raises TextError with the line and what to do."""
     if len(text) > 256 * 1024:
         raise TextError("the line is longer than 256 KiB", "Split it.")
-    facts = {"kernel": "", "shape": "", "policy": "reassoc", "target": "cpu", "vectors": ""}
+    facts = {"kernel": "", "shape": "", "policy": "reassoc", "target": DEFAULT_TARGET, "vectors": ""}
     lets: list[Let] = []
     moves: list[tuple[int, str, str]] = []
     numbers: list[int] = []
@@ -250,21 +249,20 @@ def _sizes(kernel: str | None) -> tuple[str, ...]:
     return tuple(kernels.get(kernel).parameters) if kernel in kernels.names() else ()
 
 
-def lines_folder(target: str = "cpu") -> Path:
-    """Where the lines of a target lie: the CPU's beside the folders of the others."""
-    return LINES_FOLDER if target == "cpu" else LINES_FOLDER / _SAME_MOVES.get(target, target)
+def lines_folder(target: str = DEFAULT_TARGET) -> Path | None:
+    """Where the recorded lines for a target lie, None where there are none."""
+    return backend(target).lines
 
 
-def recorded_lines(target: str = "cpu") -> dict[str, RecordedLine]:
+def recorded_lines(target: str = DEFAULT_TARGET) -> dict[str, RecordedLine]:
     """The lines for a target that come with the Dojo, by name."""
-    return {
-        p.stem: _read(p.read_text(encoding="utf-8"), p.stem)
-        for p in sorted(lines_folder(target).glob("*.line"))
-    }
+    folder = lines_folder(target)
+    files = sorted(folder.glob("*.line")) if folder is not None else []
+    return {p.stem: _read(p.read_text(encoding="utf-8"), p.stem) for p in files}
 
 
 def lines_for(
-    kernel: str, shape: str | None = None, target: str = "cpu", on: Target | None = None
+    kernel: str, shape: str | None = None, target: str = DEFAULT_TARGET, on: Target | None = None
 ) -> dict[str, RecordedLine]:
     """The lines that come with the Dojo for a kernel, by name, in the order in which a shape tries them.
 
@@ -299,7 +297,7 @@ def _points(sizes: Sequence[int]) -> int:
 
 
 def line_for(
-    kernel: str, shape: str | None = None, target: str = "cpu", on: Target | None = None
+    kernel: str, shape: str | None = None, target: str = DEFAULT_TARGET, on: Target | None = None
 ) -> RecordedLine | None:
     """The first line of a kernel that applies at a shape; where none does, or without a shape, the first."""
     found = list(lines_for(kernel, shape, target, on).values())
@@ -310,9 +308,15 @@ def line_for(
 
 def applies(line: RecordedLine, shape: str, on: Target | None = None) -> bool:
     """Can all moves of a kernel's line be played at a shape of it?"""
+    return _applies(line, shape, on or target_named(line.target))
+
+
+@lru_cache(maxsize=256)
+def _applies(line: RecordedLine, shape: str, target: Target) -> bool:
+    """Remembered: an export asks several times which line comes first, and a network has layers alike."""
     kernel = kernels.get(line.kernel or "")
     start = kernel.program(kernel.shape(shape))
-    game = Game.new(start, kernel.name, shape, line.target, line.policy, limits=on)
+    game = Game.new(start, kernel.name, shape, line.target, line.policy, limits=target)
     return all(entry.applies for entry in line.play(game, longest_way=0).entries)
 
 

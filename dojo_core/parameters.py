@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dojo_core.program.expressions import TextError
-from dojo_core.targets.cpu.limits import VECTOR_BYTES
+from dojo_core.program.target import VECTOR_BYTES
 
 MOST = 10**12  # that a part of an expression may come to
 LARGEST = 10**9 - 1  # that a parameter may be

@@ -11,12 +11,12 @@ from collections import Counter
 from dojo_core.moves.core import REGISTRY, Refusal
 from dojo_core.moves.door import legal_moves
 from dojo_core.moves.legality import context, outcome
-from dojo_core.program.target import Target
+from dojo_core.program.target import DEFAULT_TARGET, Target
 from dojo_core.program.tree import Program
 
 
 def perft(
-    program: Program, depth: int, target: str | Target = "cpu", policy: str = "reassoc"
+    program: Program, depth: int, target: str | Target = DEFAULT_TARGET, policy: str = "reassoc"
 ) -> Counter[str]:
     """The lines of ``depth`` legal moves from a position, by the name of their last move; ``total()`` is all
     of them. Each further move takes some hundred times as long.

@@ -32,7 +32,7 @@ from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, place_of, resolv
 from dojo_core.moves.storage import buffer_named
 from dojo_core.moves.ways import with_enablers
 from dojo_core.program.expressions import TextError
-from dojo_core.program.target import Target
+from dojo_core.program.target import DEFAULT_TARGET, Target
 from dojo_core.program.tree import Birth, Op, Path, Program, Scope, walk
 
 MOST_MOVES = 200  # that one recipe may make
@@ -144,7 +144,7 @@ def recipe(
 def expand(
     program: Program,
     text: str,
-    target: str | Target = "cpu",
+    target: str | Target = DEFAULT_TARGET,
     policy: str = "reassoc",
     recipes: Mapping[str, Recipe] | None = None,
 ) -> tuple[Move, ...]:

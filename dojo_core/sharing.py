@@ -17,6 +17,7 @@ from dojo_core.faults import program_fault
 from dojo_core.game import Entry, Game
 from dojo_core.line import read_line
 from dojo_core.program.expressions import TextError
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.targets.registry import target
@@ -156,7 +157,7 @@ def open_text(text: str, name: str = "") -> Opened:
     return Opened(Game.new(program, title=program.name))
 
 
-def _judge(start: Program, on: str = "cpu", policy: str = "reassoc") -> None:
+def _judge(start: Program, on: str = DEFAULT_TARGET, policy: str = "reassoc") -> None:
     """Raises BadLink for a program that cannot be played on."""
     fault = program_fault(start, on, policy)
     if fault is not None:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dojo_core.codegen.built import Built
 from dojo_core.program.gpu import kernels as launches
 from dojo_core.program.tree import Program, Scope
-from dojo_core.targets.cpu.build import Built
 from dojo_core.targets.gpu.barriers import LOOPS, barriers
 from dojo_core.targets.gpu.code import GpuCode
 from dojo_core.targets.gpu.codegen import generate

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from dojo_core.moves.examples import SNITCH
 from dojo_core.program.tree import Node, Program, Scope
 from tests.programs import random_program
+from tests.targets import SNITCH
 
 # Short streams and loops, so that small extents meet the limits.
 TINY = replace(SNITCH, name="tiny", dims=2, body=4, repeats=8, repeat=4, unrolled_ops=64, stack_bytes=1024)

@@ -5,6 +5,7 @@ import random
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 import pytest
 
@@ -38,6 +39,12 @@ def played(name: str, evaluations: int = 24, seed: int = 0, start: Game | None =
     return list(run(Task(start or game()), AGENTS[name], CountTiming(), Budget(evaluations), seed))
 
 
+@cache
+def whole(name: str) -> list[Event]:
+    """A run on the usual game, which several tests look at."""
+    return played(name)
+
+
 LEARN_NOTHING = [name for name in AGENTS if not name.startswith("perfllm")]  # the others: test_perfllm.py
 
 
@@ -52,7 +59,7 @@ def test_the_same_seed_and_times_give_the_same_run(name):
 
 @pytest.mark.parametrize("name", [name for name in LEARN_NOTHING if "-" in name])
 def test_a_search_spends_its_budget_and_ends_with_its_best(name):
-    events = played(name)
+    events = whole(name)
     searched = [e for e in events if not e.final]
     assert [e.evaluation for e in searched] == list(range(1, 25))
     assert len({e.program.hash for e in searched}) == 24  # nothing is measured twice
@@ -77,7 +84,7 @@ def test_an_agent_plays_a_gpu_as_it_plays_any_target(name):
 
 def test_a_line_found_is_a_line_of_the_game():
     for name in ("annealing-lines", "sampling-edges"):
-        best = played(name)[-1].best
+        best = whole(name)[-1].best
         replay = game()
         for move in best.line:
             replay.play(move)
@@ -153,7 +160,7 @@ class Told:
 
 
 def test_a_lucky_sample_does_not_win():
-    honest = {p.program.hash: p.measurement.seconds for p in played("random-edges") if not p.final}
+    honest = {p.program.hash: p.measurement.seconds for p in whole("random-edges") if not p.final}
     slow = max(honest, key=lambda h: honest[h])
 
     def rule(program: Program, effort: Effort) -> float:

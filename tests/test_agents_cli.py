@@ -55,10 +55,10 @@ def test_all_kernels_are_tuned_and_what_is_done_is_not_done_again(home, monkeypa
     def only(*names: str) -> SimpleNamespace:
         return SimpleNamespace(names=lambda: names, get=lambda name: SimpleNamespace(shapes=shapes[name]))
 
-    monkeypatch.setattr("agents.cli.kernels", only("dot"))
+    monkeypatch.setattr("agents.commands.kernels", only("dot"))
     first = dojo("tune", "--all", "--agent", "naive")
     assert "dot 64" in first.stdout and "dot 96" in first.stdout and "This run is done" not in first.stderr
-    monkeypatch.setattr("agents.cli.kernels", only("dot", "axpy"))
+    monkeypatch.setattr("agents.commands.kernels", only("dot", "axpy"))
     told = dojo("tune", "--all", "--agent", "naive")
     assert all(title in told.stdout for title in ("dot 64", "dot 96", "axpy 32"))
     assert told.stderr.count("This run is done") == 2

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import dojo_core.targets.cpu.build as builder
+from dojo_core.codegen.built import Built, CompileError
 from dojo_core.codegen.code import Code, Parameter
-from dojo_core.targets.cpu.build import Built, CompileError, assembly, build, code_hash
+from dojo_core.targets.cpu.build import assembly, build, code_hash
 from tests.waiting import wait_until
 
 PREAMBLE = "static inline float twice(float v)\n{\n  return v * 2.0f;\n}\n"

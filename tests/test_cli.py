@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from agents.cli import COMMANDS, app
 from dojo_core import kernels, legal_moves, parse
-from dojo_core.cli import app
+from dojo_core.cli.loading import loaded
 from dojo_core.game import Game
 from dojo_core.measure.records import Records
 from dojo_core.targets.cpu.codegen import generate
@@ -22,7 +23,7 @@ from dojo_core.version import version
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMANDS = (
+WITH_AN_EXAMPLE = (
     "kernels",
     "show",
     "moves",
@@ -67,7 +68,7 @@ def said(text: str) -> str:
 # ------------------------------------------------------------------------------- what they print
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", WITH_AN_EXAMPLE)
 def test_help_has_an_example(command):
     assert f"Example: dojo {command}" in said(dojo(command, "--help").stdout)
 
@@ -75,6 +76,27 @@ def test_help_has_an_example(command):
 def test_without_a_command_there_is_help_that_names_them_all():
     told = CliRunner().invoke(app, []).output
     assert all(re.search(rf"\b{command}\b", told) for command in COMMANDS)
+
+
+def test_help_says_of_each_command_what_its_own_help_begins_with():
+    for name, command in COMMANDS.items():
+        begins = loaded(command).help.split("\n\n")[0]
+        assert said(begins) == command.summary, name
+
+
+def test_a_command_imports_no_more_than_it_needs():
+    """The app, a version and a list start at once: NumPy, rich and the core take longer."""
+    script = (
+        "import sys\nfrom agents.cli import app\napp({words}, standalone_mode=False)\nprint(*sys.modules)"
+    )
+    for words, spared in (
+        (["--version"], {"rich.console", "numpy", "lark", "dojo_core.moves"}),
+        (["app", "--help"], {"numpy", "lark", "dojo_core.moves"}),
+        (["recipes"], {"agents.agent", "dojo_core.service", "dojo_core.bench", "dojo_core.export"}),
+    ):
+        started = [sys.executable, "-c", script.format(words=words)]
+        told = subprocess.run(started, capture_output=True, text=True, check=True).stdout
+        assert spared.isdisjoint(told.splitlines()[-1].split()), words
 
 
 def test_kernels():

@@ -20,7 +20,7 @@ from dojo_core.moves.examples import WIDE
 from dojo_core.moves.legality import all_candidates, context, is_legal
 from dojo_core.program.dtypes import INTEGERS, arithmetic, dtypes_of
 from dojo_core.program.interpret import interpret
-from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.program.tree import DTYPE_BYTES, Program
 from dojo_core.targets.cpu.chains import BARRIER
 from dojo_core.targets.cpu.codegen import STRICT, WRITTEN_OUT, generate
 from dojo_core.targets.cpu.limits import VECTOR_DTYPES
@@ -361,19 +361,17 @@ def test_the_same_program_gives_the_same_c_in_every_process():
 # ------------------------------------------------------------------------------- numbers
 
 
-def agree(found, start, policy: str = "reassoc") -> None:
-    """The C of a position computes what the start program means."""
-    inputs = random_inputs(start)
-    got = run_program(found, inputs, policy)
-    for name, expected in interpret(start, inputs).items():
-        np.testing.assert_allclose(got[name].reshape(expected.shape), expected, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", TINY)
-def test_the_start_of_each_kernel_computes_what_it_means(name):
-    start = kernels.get(name).program(TINY[name])
-    for policy in ("strict", "algebraic"):
-        agree(start, start, policy)
+def agree(found: list[tuple[Program, str]], start: Program) -> None:
+    """The C of each position, compiled together under its policy, computes what the start program means."""
+    codes = [generate(replace(each, name=f"k{n}"), policy) for n, (each, policy) in enumerate(found)]
+    library, inputs = load("\n".join(code.text for code in codes)), random_inputs(start)
+    meant = interpret(start, inputs)
+    for code in codes:
+        got = run(code, inputs, library)
+        for name, expected in meant.items():
+            np.testing.assert_allclose(
+                got[name].reshape(expected.shape), expected, rtol=1e-4, atol=1e-4, err_msg=code.text
+            )
 
 
 @cache
@@ -395,11 +393,12 @@ def walk(start, seed: int):
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_positions_after_a_handful_of_moves_compute_what_the_start_means(name):
+def test_each_start_and_positions_after_a_handful_of_moves_compute_what_it_means(name):
     start = kernels.get(name).program(TINY[name])
-    for seed in (0, 1):
-        position, _ = walk(start, seed)
-        agree(position, start, "algebraic")
+    ends = [walk(start, seed)[0] for seed in (0, 1)]
+    policies = {"strict": [start], "algebraic": [start, *ends]}
+    found = [(each, policy) for policy, positions in policies.items() for each in positions]
+    agree(found, start)
 
 
 def test_the_walks_meet_every_mark_and_place():
@@ -408,7 +407,7 @@ def test_the_walks_meet_every_mark_and_place():
 
 
 def test_the_end_of_the_line_computes_softmax():
-    agree(line_end(), kernels.get("softmax").program((6, 16)), "algebraic")
+    agree([(line_end(), "algebraic")], kernels.get("softmax").program((6, 16)))
 
 
 FORMS = [
@@ -463,17 +462,22 @@ def sound(body: str, buffers: str):
         return None
 
 
-@pytest.mark.parametrize("sign", ["=", "+="])
-def test_every_function_agrees_with_the_interpreter_in_every_dtype(sign):
+# What is accumulated is made as what is assigned: make soak accumulates every form too.
+@pytest.mark.parametrize(
+    ("sign", "forms"),
+    [("=", FORMS), ("+=", FORMS[::3]), pytest.param("+=", FORMS, marks=pytest.mark.soak)],
+    ids=["=", "+=", "+= of every form"],
+)
+def test_every_function_agrees_with_the_interpreter_in_every_dtype(sign, forms):
     found = [
         sound(
             f"9 y[{{0}}] = 1\n| y[{{0}}] += {form}" if sign == "+=" else f"9 y[{{0}}] = {form}",
             f"x {x} [9] heap\nw {w} [9] heap\ny {y} [9] heap",
         )
         for x, w, y in TYPES
-        for form in FORMS
+        for form in forms
     ]
-    assert sum(each is not None for each in found) > 400
+    assert sum(each is not None for each in found) > 0.7 * len(found)
     agree_all([each for each in found if each is not None])
 
 
@@ -505,7 +509,7 @@ def test_a_prefetch_of_a_stack_buffer_out_of_its_scope_is_no_code():
         "x f32 [8] heap\ny f32 [8] heap\nt f32 [8:N] stack",
     )
     assert "prefetch(t" not in generate(found).text.replace("!prefetch(t[{0}])", "")
-    agree(found, found)
+    agree([(found, "reassoc")], found)
 
 
 # ------------------------------------------------------------------------------- refusals
@@ -604,7 +608,7 @@ def test_many_short_sums_are_kept_from_gccs_search_for_vectors(body, long):
     written = program("4 y[{0}] = 0\n" + body, buffers)
     assert generate(written).text.startswith(WRITTEN_OUT) == long
     assert generate(written, "strict").text.startswith(STRICT + WRITTEN_OUT * long)
-    agree(written, written)
+    agree([(written, "reassoc")], written)
 
 
 def test_an_iterator_as_a_truth_value():

@@ -74,12 +74,15 @@ def gone_through(program: Program) -> dict[object, tuple[int, ...]]:
     return unset
 
 
+@pytest.mark.parametrize(
+    "seeds", [range(160), pytest.param(range(160, 400), marks=pytest.mark.soak)], ids=["160", "240 more"]
+)
 @pytest.mark.parametrize("few", [definedness._FEW, 0], ids=["as they are", "cut"])
-def test_it_agrees_with_an_execution(monkeypatch, few):
+def test_it_agrees_with_an_execution(monkeypatch, few, seeds):
     """On random texts, of which many read what is not set."""
     monkeypatch.setattr(definedness, "_FEW", few)
     faulty = 0
-    for seed in range(400):
+    for seed in seeds:
         try:
             program = parse(_Writer(random.Random(f"definedness {seed}")).text())
         except TextError:

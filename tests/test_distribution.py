@@ -84,8 +84,19 @@ def done(*command: str, cwd: Path = ROOT) -> None:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """Built, and installed beside nothing; the dependencies are those of the tests."""
-    place = tmp_path_factory.mktemp("distribution")
+    """Built, and installed beside nothing; once, whichever of pytest's workers are given a test of it."""
+    base = tmp_path_factory.getbasetemp()
+    place = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "distribution"
+    with alone(place.with_suffix(".lock")):
+        if not (place / "installed").exists():
+            install(place)
+            (place / "installed").touch()
+    return Installed(place / "environment")
+
+
+def install(place: Path) -> None:
+    """A wheel of this folder in a virtual environment; the dependencies are those of the tests."""
+    place.mkdir(exist_ok=True)
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
     with alone(ROOT / "build" / "native.lock"):
         done(*pip, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", str(place),
@@ -100,6 +111,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
         "install",
         "--no-index",
         "--no-deps",
+        "--no-compile",  # most of it is not imported here
         str(wheel),
     )
     dependencies = next(path for path in map(Path, sys.path) if (path / "streamlit").is_dir())
@@ -107,7 +119,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     (packages / "dependencies.pth").write_text(f"{dependencies}\n")
     told = {"checkout": str(ROOT), "dependencies": str(dependencies)}
     (packages / "sitecustomize.py").write_text(DELETED.format(**told))
-    return made
 
 
 def test_nothing_is_imported_from_the_checkout(installed: Installed) -> None:

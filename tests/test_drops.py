@@ -46,15 +46,16 @@ def without(game: Game, number: int):
     return other.drop(number, skip_invalid=True), other
 
 
-# Time goes with the square of a line's length: some five drops here; make soak drops each move, of the
-# longest lines (220 moves, many of them of one recipe) each second or third.
-@pytest.mark.parametrize("most", [5, pytest.param(100, marks=pytest.mark.soak)])
+# Each drop replays what follows: here two drops of the longest lines (220 moves, many of them of one recipe),
+# ten of a line of 20; make soak drops each move, of the longest lines each third.
+@pytest.mark.parametrize("moves", [200, pytest.param(20_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", LINES)
-def test_no_later_move_silently_moves_to_another_node(name, most):
+def test_no_later_move_silently_moves_to_another_node(name, moves):
     game = played(name)
     original = game.main_line(0)
     outcomes: Counter[str] = Counter()
-    for dropped in original[1 :: max(1, len(original) // most)]:
+    drops = max(2, moves // len(original))
+    for dropped in original[1 :: max(1, len(original) // drops)]:
         report, branch = without(game, dropped.id)
         later = [p for p in original if p.id > dropped.id]
         assert len(report.entries) == len(later)
@@ -73,12 +74,13 @@ def test_no_later_move_silently_moves_to_another_node(name, most):
     assert outcomes["same"] and outcomes["place changed"] + outcomes["refused"]
 
 
-def test_what_is_left_computes_the_same():
+@pytest.mark.parametrize("each", [9, pytest.param(3, marks=pytest.mark.soak)])
+def test_what_is_left_computes_the_same(each):
     """A line with one move dropped is a line of legal moves: the oracle agrees, whatever move it was."""
     game = played("cpu softmax", "4x64", block=32)
     terms = oracle.Terms()
     wanted = oracle.run(game.start, "algebraic", terms).outputs
-    for dropped in game.main_line(0)[1::3]:
+    for dropped in game.main_line(0)[1::each]:
         _, branch = without(game, dropped.id)
         seen = oracle.run(branch.current.program, "algebraic", terms)
         assert seen.fault is None and seen.outputs == wanted, dropped.move

@@ -237,9 +237,10 @@ def test_a_database_of_the_first_version_gets_the_new_form(tmp_path):
         assert len(again.measurements()) == 4
 
 
-def test_killed_a_hundred_times_while_writing_nothing_finished_is_lost(tmp_path):
-    rng, finished = random.Random(0), set()
-    for number in range(100):
+@pytest.mark.parametrize("kills", [30, pytest.param(300, marks=pytest.mark.soak)])
+def test_killed_again_and_again_while_writing_nothing_finished_is_lost(tmp_path, kills):
+    rng, finished = random.Random(kills), set()
+    for number in range(kills):
         heard, told = os.pipe()
         child = os.fork()
         if child == 0:
@@ -259,7 +260,7 @@ def test_killed_a_hundred_times_while_writing_nothing_finished_is_lost(tmp_path)
     with Records(tmp_path / "r.sqlite") as records:
         assert finished <= {record.program_hash for _, record in records.measurements()}
         assert records._rows("PRAGMA integrity_check")[0][0] == "ok"
-    assert len(finished) > 100
+    assert len(finished) > kills
 
 
 # ---------------------------------------------------------------------------- the command line

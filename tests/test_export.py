@@ -140,20 +140,18 @@ def test_a_c_program_builds_with_it_and_gets_its_results(exported, tmp_path, com
     assert told.endswith(f"of {levels} levels\n")
 
 
-def run_without_the_dojo(script: str, library: Path, scratch: Path, *words: str) -> str:
-    """What a script that uses a library says, the library installed by pip where nothing of ours is."""
+def run_without_the_dojo(scripts: list[str], libraries: list[Path], scratch: Path, *words: str) -> str:
+    """What scripts that use libraries say, these installed by pip where nothing of ours is. One process runs
+    them all: importing torch and readying its compiler is the greater part of their time."""
     site = scratch / "site"
     install = "-m pip install --no-index --no-deps --no-build-isolation --disable-pip-version-check --target"
-    done(sys.executable, *install.split(), site, library, cwd=scratch)
+    done(sys.executable, *install.split(), site, *libraries, cwd=scratch)
     # -I -S: neither this folder nor what .pth files add, so that the Dojo is not importable
     paths = [str(site), sysconfig.get_paths()["purelib"]]
-    start = f"import sys, runpy; sys.path[:0] = {paths!r}; runpy.run_path({str(USED / script)!r})"
+    files = [str(USED / script) for script in scripts]
+    start = f"import sys, runpy; sys.path[:0] = {paths!r}; [runpy.run_path(file) for file in {files!r}]"
     cache = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor")}
     return done(sys.executable, "-I", "-S", "-c", start, *words, cwd=scratch, OMP_NUM_THREADS="2", **cache)
-
-
-def test_its_python_package_works_with_numpy_and_pytorch(exported, tmp_path):
-    assert "levels" in run_without_the_dojo("use_python.py", exported, tmp_path)
 
 
 # The recorded lines where they apply, else the heuristic pass; some sizes that no vector width divides.
@@ -167,12 +165,15 @@ FEW = ("add", "batchnorm", "matmul", "conv", "gelu", "gqa")
 
 
 @pytest.mark.parametrize("names", [FEW, pytest.param(tuple(MANY), marks=pytest.mark.soak)])
-def test_operators_of_many_kernels_agree_with_pytorch_and_stand_in_one_graph(records, tmp_path, names):
+def test_a_python_package_works_with_numpy_and_operators_of_many_kernels_with_pytorch(
+    exported, records, tmp_path, names
+):
     chosen = [best(kernel, MANY[kernel], records) for kernel in names]
     assert {choice.source.partition(" ")[2].split()[0] for choice in chosen} == {"line", "heuristic"}
-    write(library(chosen, "many"), tmp_path / "library")
-    told = run_without_the_dojo("use_many.py", tmp_path / "library", tmp_path, *names)
-    assert f"{len(names)} operators" in told
+    write(library(chosen, "many"), tmp_path / "many")
+    scripts, libraries = ["use_python.py", "use_many.py"], [exported, tmp_path / "many"]
+    told = run_without_the_dojo(scripts, libraries, tmp_path, *names)
+    assert "levels" in told and f"{len(names)} operators" in told
 
 
 def test_a_kernel_file_tells_where_it_comes_from_and_holds_just_what_it_needs(records):

@@ -8,9 +8,8 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import lines_folder, read_line
 from dojo_core.targets.cuda import build as cuda
-from dojo_core.targets.gpu.check import gpu_code
 from dojo_core.targets.hip import build as hip
-from dojo_core.targets.listing import assembly_of
+from dojo_core.targets.registry import backend
 from tests.test_cli import dojo
 
 MISSING = "%s is missing: pip install 'dojo[gpu]'"
@@ -26,8 +25,8 @@ def softmax(target):
 def linked(target, instruction):
     """The lines of the generated code that instructions of a kind come from."""
     program = softmax(target)
-    made = assembly_of(program, target, "reassoc")
-    lines = gpu_code(program, target, "reassoc").text.splitlines()
+    made = backend(target).assembly(program, "reassoc")
+    lines = backend(target).generate(program, "reassoc").text.splitlines()
     assert not any(row.lstrip().startswith((".loc", "//", "/*")) for row in made.lines)
     assert len(made.lines) == len(made.nodes) == len(made.c_lines)
     found = zip(made.lines, made.c_lines, strict=True)

@@ -17,6 +17,7 @@ from dojo_core.service.players import Player
 from dojo_core.service.queue import Outcome
 from dojo_core.service.wiring import KernelLibrary, MeasurerBench, RecordStore, assemble
 from dojo_core.targets.cuda import build as cuda
+from dojo_core.targets.cuda.backend import Cuda
 from dojo_core.targets.gpu.check import Checker
 from dojo_core.targets.gpu.feedback import Feedback, KernelReport, NoFeedback, occupancy, summary
 from dojo_core.targets.hip import build as hip
@@ -35,7 +36,7 @@ def mapped_relu() -> Game:
 
 def test_a_position_is_verified_in_the_emulator_and_has_no_time():
     game = mapped_relu()
-    with Checker("cuda") as checker:
+    with Checker(Cuda()) as checker:
         workload = Workload(game.start, "relu", game.policy)
         verdict = checker.check(workload, game.current.program).verdict
         assert (verdict.status, verdict.verified, verdict.seconds) == ("ok", True, None)

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from benchmarks.gpu.stand_in import Emulated, StandIn
 from dojo_core import kernels, parse
-from dojo_core.bench.on_gpu import ROWS, run_gpu_bench
 from dojo_core.bench.ours import Entry
 from dojo_core.cli import app
 from dojo_core.game import Game
@@ -23,19 +22,20 @@ from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.judgement import row_errors
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.records import Records
-from dojo_core.service import wiring
 from dojo_core.service.queue import Outcome
 from dojo_core.service.wiring import MeasurerBench, RecordStore
 from dojo_core.targets.cpu import codegen as cpu
 from dojo_core.targets.cpu.build import build
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.cuda import measurer as on_gpu
+from dojo_core.targets.cuda.backend import Cuda
+from dojo_core.targets.cuda.bench import ROWS, run_gpu_bench
 from dojo_core.targets.cuda.driver import CudaError, Device, LaunchLimits
 from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu
 from dojo_core.targets.cuda.session import Session
 from dojo_core.targets.gpu.code import Launch
 from dojo_core.targets.gpu.feedback import NoFeedback
-from dojo_core.targets.origins import timed
+from dojo_core.targets.registry import backend
 
 STAND_IN = (sys.executable, "-m", "benchmarks.gpu.stand_in")
 MOVES = ("map_grid y@0", "split_scope y@1 4", "vectorize y@2", "map_block y@1")
@@ -388,7 +388,7 @@ def test_the_bench_the_board_and_the_command_line_measure_on_the_device(gpu, mon
     assert (ours["kind"], ours["verified"], len(ours["samples_ns"])) == ("ours", True, 2)
     assert torch["status"] == "failed" and report["cache"] == "cold" and report["limits"]["seconds"] > 0
 
-    monkeypatch.setattr(wiring, "feedback", lambda code: NoFeedback(f"of {code.kernels[0]}", True))
+    monkeypatch.setattr(Cuda, "feedback", lambda _, code: NoFeedback(f"of {code.kernels[0]}", True))
     game = mapped_relu()
     outcomes: dict[str, Outcome] = {}
     with Records(tmp_path / "records.sqlite") as records:
@@ -399,7 +399,8 @@ def test_the_bench_the_board_and_the_command_line_measure_on_the_device(gpu, mon
         finally:
             bench.close()
     here = outcomes[game.current.program.hash]
-    assert here.ok and here.message == "of kernel_relu_0" and timed("cuda") and not timed("hip")
+    assert here.ok and here.message == "of kernel_relu_0" and backend("cuda").clock().timed
+    assert not backend("hip").clock().timed
 
     saved = tmp_path / "relu.game"
     saved.write_text(game.to_text())

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from dojo_core.moves import REGISTRY
-from dojo_core.moves.examples import GPU, WIDE
+from dojo_core.moves.examples import WIDE
 from dojo_core.program.gpu import is_warp_reduction
 from dojo_core.program.validity import storage_fault
 from dojo_core.targets.gpu import conditions
 from tests import oracle
 from tests.gpu import TINY
+from tests.targets import GPU
 from tests.test_refusals import COPY, SUM, X2, XY, Case, conditions_have_cases, heap, program_of, refused
 
 ROWS = "8:g 16 y[{0},{1}] = x[{0},{1}]"

@@ -15,19 +15,22 @@ from tests.gpu import TINY, mapped, moved, variants
 from tests.programs import random_program
 
 
+# The first moves of each walk in make test, all of it in make soak.
+@pytest.mark.parametrize("length", [6, pytest.param(12, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_random_walk_on_a_gpu_keeps_the_meaning(seed):
+def test_a_random_walk_on_a_gpu_keeps_the_meaning(seed, length):
     rng = random.Random(f"gpu {seed}")
     program, rules = walks.start_on_a_gpu(rng)
-    _, finding = walks.walk_from(program, rules, rng, walks.Tally(), 12, 3, compared=8)
+    _, finding = walks.walk_from(program, rules, rng, walks.Tally(), length, 3, compared=4)
     assert finding is None, finding
 
 
-def test_what_v2_and_v3_accept_on_a_gpu_the_oracle_accepts():
+@pytest.mark.parametrize("drawn", [20, pytest.param(40, marks=pytest.mark.soak)])
+def test_what_v2_and_v3_accept_on_a_gpu_the_oracle_accepts(drawn):
     """Marks, locations and ``:N`` at random: most are refused, and none is accepted wrongly."""
     rng = random.Random("gpu 1")
     accepted = threads = 0
-    for _ in range(40):
+    for _ in range(drawn):
         program = random_program(rng)
         while program.tables:  # which GPU targets have not
             program = random_program(rng)

@@ -11,6 +11,7 @@ from agents.passes import pass_moves
 from dojo_core import kernels
 from dojo_core.bench.roofline import Roofline
 from dojo_core.game import Game
+from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.records import Records
 from dojo_core.moves import parse_move
 from dojo_core.service import Service
@@ -113,6 +114,31 @@ def test_the_limit_is_measured_once_and_told_with_the_times(
     other.send("measure", on=False)  # who asks for no times is not measured for
     other.until(lambda: not helped.polling(other.player))
     assert measured_limits == ["pair 64"]
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_a_limit_taken_on_a_busy_machine_is_taken_again_once_that_is_idle(tmp_path: Path, busy: bool) -> None:
+    measured: list[str] = []
+
+    class Doubtful(Limits):
+        def known(self, table: Table) -> Roofline | None:
+            return LIMIT
+
+        def doubtful(self, table: Table) -> bool:
+            return True
+
+    service = Service(
+        RecordStore(Records(tmp_path / "records.sqlite")),
+        Kernels(),
+        Bench,
+        limits=Doubtful(measured),
+        machine=lambda: Conditions(0.9 if busy else 0.0),
+    )
+    page = Page(service)
+    page.start()
+    page.until(lambda: not service.polling(page.player))
+    service.close()
+    assert measured == ([] if busy else ["pair 64"])
 
 
 def test_a_preview_shows_any_legal_move_listed_or_not(service: Service) -> None:

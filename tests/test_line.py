@@ -19,7 +19,7 @@ from dojo_core.targets.cpu.limits import cpu, vector_widths
 from tests.compiled import random_inputs, run_program
 from tests.goldens import FOLDER
 
-SMALLER = {  # full, they take gigabytes or a second
+SMALLER = {  # full, they take gigabytes or a second; of what rows share, a few rows tell as much
     "softmax_pipelined": "192x512",
     "conv": "1x16x8x56x56x3",
     "attention": "2x96x128x64",
@@ -27,16 +27,28 @@ SMALLER = {  # full, they take gigabytes or a second
     "batchnorm": "4x3x64x128",
     "batchnorm_channels": "2x4x4x300",
     "batchnorm_pipelined": "2x4x4x300",
-    "bmm": "8x256x128x256",
-    "bmm_avx2": "8x256x128x256",
+    "bmm": "2x64x128x256",
+    "bmm_avx2": "2x64x128x256",
     "conv_few_channels": "2x10x3x64x512x5",
     "conv_few_channels_avx2": "2x10x3x64x512x5",
-    "add": "64x4096",
-    "layernorm": "256x4096",
-    "layernorm_long": "64x4096",
-    "relu": "256x4096",
-    "rmsnorm": "256x4096",
+    "add": "32x4096",
+    "gelu": "32x3072",
+    "gemv": "64x4096",
+    "layernorm": "32x4096",
+    "layernorm_long": "32x4096",
+    "matmul": "96x1024x256",
+    "matmul_layers": "64x768x288",
+    "maxpool": "1x8x114x114x3x2",
+    "qmatmul": "96x1024x256",
+    "reducemean": "32x4096",
+    "reducemean_avx2": "32x4096",
+    "relu": "32x4096",
+    "relu_ffn": "2x8x112x112",
+    "relu_ffn_cached": "1x8x112x112",
+    "rmsnorm": "32x4096",
+    "rope": "16x8x128",
     "layernorm_pipelined": "64x1024",
+    "swiglu": "1x64x1024x448",
     "swiglu_row": "1x1x256x1024",
     "matmul_long": "16x3584x96",
     "gqa": "2x4x64x128x128",
@@ -268,21 +280,6 @@ def test_where_a_line_tells_no_shape_its_parameters_follow_the_kernels_first():
     assert line.settings == {"half": kernels.get("softmax").shapes[0][1] // 2}
 
 
-@pytest.mark.parametrize("lanes", [16, 8, 4])
-def test_lines_carry_over_to_every_layer_of_networks(monkeypatch, lanes):
-    """ResNet-50, BERT-base and Llama 3 8B, at each width of vectors."""
-    narrower = replace(WIDE, vector_widths={"f32": tuple(n for n in (16, 8, 4) if n <= lanes)})
-    set_cpu(monkeypatch, narrower)
-    layers = kernels.named_layers().values()
-    assert len(layers) == 66
-    without = [
-        layer.name
-        for layer in layers
-        if not any(applies(line, layer.shape) for line in lines_for(layer.kernel, layer.shape).values())
-    ]
-    assert without == []
-
-
 # Which of a kernel's lines a layer gets: the nearest that applies.
 FAMILIES = {
     "resnet50.conv1": "conv2d_first", "resnet50.layer1.conv1": "conv2d_pointwise",
@@ -294,6 +291,37 @@ FAMILIES = {
     "llama3-8b.attention": "gqa", "llama3-8b.decode.attention": "gqa_decode",
     "llama3-8b.decode.rope": "rope_decode", "llama3-8b.decode.swiglu": "swiglu_row",
 }  # fmt: skip
+
+
+# One of each of these families, and one of each kernel.
+FEW = {*FAMILIES, *{layer.kernel: name for name, layer in kernels.named_layers().items()}.values()}
+
+
+# With narrower vectors the suite tries a few layers, make soak all of them.
+@pytest.mark.parametrize(
+    ("lanes", "names"),
+    [
+        (16, kernels.named_layers()),
+        (8, FEW),
+        (4, FEW),
+        pytest.param(8, kernels.named_layers(), marks=pytest.mark.soak),
+        pytest.param(4, kernels.named_layers(), marks=pytest.mark.soak),
+    ],
+    ids=["16", "8", "4", "8, every layer", "4, every layer"],
+)
+def test_lines_carry_over_to_every_layer_of_networks(monkeypatch, lanes, names):
+    """ResNet-50, BERT-base and Llama 3 8B, at each width of vectors."""
+    narrower = replace(WIDE, vector_widths={"f32": tuple(n for n in (16, 8, 4) if n <= lanes)})
+    set_cpu(monkeypatch, narrower)
+    every = kernels.named_layers()
+    assert len(every) == 66
+    layers = [every[name] for name in names]
+    without = [
+        layer.name
+        for layer in layers
+        if not any(applies(line, layer.shape) for line in lines_for(layer.kernel, layer.shape).values())
+    ]
+    assert without == []
 
 
 def test_a_line_for_some_vectors_goes_first_there_and_last_elsewhere(monkeypatch):

@@ -10,7 +10,7 @@ from tests import mutate
 
 
 def test_some_conditions_switched_off_are_noticed():
-    command = [sys.executable, "-m", "tests.mutate", "--sample", "6", "--seed", "11", "--walks", "3"]
+    command = [sys.executable, "-m", "tests.mutate", "--sample", "6", "--seed", "7", "--walks", "3"]
     done = subprocess.run(command, cwd=mutate.ROOT, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("| ") > 6

@@ -25,8 +25,7 @@ from dojo_core.service.feed import roofline_view
 from dojo_core.service.queue import MeasuringQueue, Outcome, Task
 from dojo_core.service.shelf import Shelf
 from dojo_core.service.wiring import KernelLibrary, RecordStore
-from dojo_core.targets import origins
-from dojo_core.targets.origins import origin
+from dojo_core.targets.registry import backend
 from pages.library.tables import record_cells
 from tests.stand_ins import Bench
 from tests.test_roofline import stored
@@ -49,7 +48,7 @@ def record(seconds: float, age: float, load: float | None, exclusive: bool = Tru
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine that tells its load, and is idle whatever runs beside this test."""
     monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(origins, "load_is_told", lambda: True)
+    monkeypatch.setattr("dojo_core.targets.cpu.backend.load_is_told", lambda: True)
     monkeypatch.setattr("dojo_core.targets.cpu.measurer.load_is_told", lambda: True)
     monkeypatch.setattr("dojo_core.measure.trial.conditions_of", lambda answer: Conditions(0.01))
     return tmp_path
@@ -207,7 +206,7 @@ def test_the_command_line_tells_what_the_machine_does(
 
 
 def test_a_clock_that_tells_no_load_is_not_doubted_for_it() -> None:
-    here, model = origin("cpu"), origin("snitch")
+    here, model = backend("cpu").clock().origin, backend("snitch").clock().origin
     assert here is not None and here.gauged
     assert model is not None and not model.gauged
 

@@ -29,7 +29,7 @@ from dojo_core.measure.records import Records
 from tests.cluster import Cluster, cluster
 
 OURS, THEIRS = "a" * 16, "b" * 16
-BUDGET = Budget(40)
+BUDGET = Budget(26)
 
 
 @pytest.fixture

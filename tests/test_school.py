@@ -79,9 +79,7 @@ def test_every_lesson_of_the_dojo_is_sound(path: Path) -> None:
 def narrowest(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The cpu is one with vectors of 16 bytes, as every processor has, and no wider ones."""
     monkeypatch.setattr(limits, "host", lambda: known("x86-64-v2"))
-    target.cache_clear()
     yield
-    target.cache_clear()
 
 
 def test_every_lesson_and_puzzle_can_be_solved_on_any_processor(narrowest: None) -> None:

@@ -23,8 +23,9 @@ from dojo_core.program.text import parse
 from dojo_core.targets.cpu.build import build
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.measurer import Measurer
-from dojo_core.targets.gpu.check import Checker, gpu_code
+from dojo_core.targets.gpu.check import Checker
 from dojo_core.targets.gpu.emulator import build_emulated
+from dojo_core.targets.registry import backend
 
 
 def empty(file: Path) -> None:
@@ -56,6 +57,8 @@ def a_dead_link(file: Path) -> None:
 
 
 every_damage = pytest.mark.parametrize("damage", [empty, cut, flipped, grown, a_folder, a_dead_link])
+# For what starts a compiler or a worker each time, and reads the files as all do.
+several = [pytest.param(damage, marks=pytest.mark.soak) for damage in (empty, cut)]
 Damage = Callable[[Path], None]
 
 
@@ -73,10 +76,22 @@ def files(cache: Path) -> list[Path]:
     return list(by_file.values())
 
 
+@every_damage
+def test_no_damaged_file_is_read_and_what_is_made_again_stands_in_its_place(
+    home: Path, damage: Damage
+) -> None:
+    contents, file = b"contents" * 100, home / "a.so"
+    for _ in range(2):
+        sealed.keep(file, contents)
+        assert bytes(sealed.read(file) or b"") == contents
+        damage(file)
+        assert not sealed.is_intact(file)
+
+
 WORKLOAD = Workload(kernels.get("softmax").program((16, 40)), "softmax", "reassoc")
 
 
-@pytest.mark.parametrize("damage", [empty, cut, flipped, a_folder])
+@pytest.mark.parametrize("damage", [flipped, a_folder, *several])
 def test_a_kernel_is_measured_right_whatever_became_of_the_cache(home: Path, damage: Damage) -> None:
     with Records(home / "r.sqlite") as records, Measurer(records) as measurer:
         first = measurer.measure(WORKLOAD, [WORKLOAD.start])[0]
@@ -143,15 +158,16 @@ def test_every_file_of_a_pool_is_checked(home: Path, damage: Damage) -> None:
         assert all(map(sealed.is_intact, folder.iterdir())), "made again, and kept"
 
 
-def test_the_emulator_s_objects_are_checked(home: Path) -> None:
+@pytest.mark.parametrize("damage", [flipped, *several])
+def test_the_emulator_s_objects_are_checked(home: Path, damage: Damage) -> None:
     game = Game.new(kernels.get("relu").program((8, 64)), "relu", "8x64", target="cuda")
     for move in ("map_grid y@0", "map_block y@1"):
         game.play(move)
     workload = Workload(game.start, "relu", game.policy, "cuda")
-    for damage in (None, empty, cut, flipped):
-        for file in files(home / "cache") if damage else ():
+    for damaged in (False, True):
+        for file in files(home / "cache") if damaged else ():
             damage(file)
-        with Checker("cuda") as checker:  # as in another process: nothing is held in memory
+        with Checker(backend("cuda")) as checker:  # as in another process: nothing is held in memory
             checked = checker.check(workload, game.current.program)
         assert checked.verdict.verified, checked.verdict.message
 
@@ -159,7 +175,7 @@ def test_the_emulator_s_objects_are_checked(home: Path) -> None:
 def test_what_the_emulator_runs_may_be_damaged_as_it_is_about_to_be_loaded(home: Path) -> None:
     game = Game.new(kernels.get("relu").program((8, 64)), "relu", "8x64", target="cuda")
     game.play("map_grid y@0")
-    built = build_emulated(gpu_code(game.current.program, "cuda", "reassoc"))
+    built = build_emulated(backend("cuda").generate(game.current.program, "reassoc"))
     cut(Path(built.library))
     with pytest.raises(sealed.Damaged), sealed.loadable(Path(built.library)):
         pass

@@ -13,7 +13,6 @@ import pytest
 
 from dojo_core import apply, legal_moves, parse
 from dojo_core.codegen.code import NotGeneratable
-from dojo_core.moves.examples import SNITCH
 from dojo_core.targets.snitch.assembly import Instruction, Label, encode, frep, instruction, scfgwi
 from dojo_core.targets.snitch.calibration import MEASURED, simulated, table
 from dojo_core.targets.snitch.codegen import generate
@@ -21,6 +20,7 @@ from dojo_core.targets.snitch.simulate import CODE, execute, judge
 from tests import walks
 from tests.goldens import FOLDER
 from tests.snitch import TINY, runnable
+from tests.targets import SNITCH
 
 DOCS = Path(__file__).parent.parent / "docs"
 

@@ -16,7 +16,7 @@ from dojo_core.service.games import begun
 from dojo_core.service.players import Player
 from dojo_core.service.queue import Outcome
 from dojo_core.service.wiring import KernelLibrary, MeasurerBench, RecordStore, assemble
-from dojo_core.targets.origins import origin
+from dojo_core.targets.registry import backend
 from dojo_core.targets.snitch.measurer import SnitchMeasurer
 
 
@@ -94,10 +94,10 @@ def test_the_model_is_a_machine_of_its_own_whose_times_never_vary(tmp_path):
     workload = Workload(game.start, "relu", game.policy, "snitch")
     start, after = game.start, apply(game.start, "ssr y@0", "snitch")
     with Records(tmp_path / "records.sqlite") as records:
-        first = SnitchMeasurer().measure(workload, [start, after], records=records, player="me")
-        again = SnitchMeasurer().measure(workload, [start, after], records=records)
+        first = SnitchMeasurer(records).measure(workload, [start, after], player="me")
+        again = SnitchMeasurer(records).measure(workload, [start, after])
         final = SnitchMeasurer().measure(workload, [after], Effort.FINAL, fresh=True)
-        here = origin("snitch")
+        here = backend("snitch").clock().origin
         assert here is not None and here.fingerprint != this_machine().fingerprint
         assert records.best(start.hash, "snitch", here.fingerprint).player == "me"
     assert [m.known for m in (*first, *again)] == [False, False, True, True]

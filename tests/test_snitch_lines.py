@@ -6,12 +6,12 @@ from agents.passes import play_pass
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
-from dojo_core.moves.examples import SNITCH
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import walk
 from dojo_core.targets.snitch.simulate import judge
 from tests.compiled import random_inputs
 from tests.goldens import FOLDER
+from tests.targets import SNITCH
 
 LINES = recorded_lines("snitch")
 PEAK = {"add": 0.98, "relu": 0.98, "dot": 0.87, "sum": 0.87, "gemv": 0.95, "matmul": 0.88}

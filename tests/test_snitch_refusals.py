@@ -7,8 +7,9 @@ import pytest
 
 from dojo_core import apply, parse, why
 from dojo_core.moves import REGISTRY, inverse
-from dojo_core.moves.examples import SNITCH, WIDE
+from dojo_core.moves.examples import WIDE
 from tests.snitch import TINY
+from tests.targets import SNITCH
 from tests.test_refusals import Case, conditions_have_cases, program_of, refused
 
 

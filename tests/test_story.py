@@ -79,7 +79,7 @@ def test_a_page_shows_what_changes_and_the_times():
     ("text", "sentence"),
     [
         (LINE.replace("kernel relu", ""), "names no kernel"),
-        (LINE.replace("shape", "target cuda\nshape"), "for cuda, where no times are taken"),
+        (LINE.replace("shape", "target cuda\nshape"), "the line is for cuda"),
         (LINE.replace("vectorize y@2", "vectorize y@0"), "move 2, vectorize y@0, does not apply"),
         (LINE.replace("vectorize y@2", "vectorize_all y@0"), "cannot be told in groups"),
     ],

@@ -3,9 +3,10 @@
 import pytest
 
 from dojo_core import apply, blocked_moves, kernels, parse, why
-from dojo_core.moves.examples import GPU, SNITCH, WIDE
+from dojo_core.moves.examples import WIDE
 from dojo_core.moves.legality import context
 from dojo_core.moves.ways import with_enablers
+from tests.targets import GPU, SNITCH
 from tests.test_moves import kernel
 
 

@@ -188,18 +188,16 @@ def listing_fault(program: Program, rules: Rules) -> Finding | None:
 
 
 def _listed(program: Program, move: Move, refusal: Refusal | None, rules: Rules) -> Finding | None:
-    told = ""
     try:
-        apply(program, move, rules.target, rules.policy)
-    except IllegalMove as error:
-        if refusal is not None and error.refusal.code == refusal.code:
-            return None
-        told = str(error)
+        result = outcome(context(program, rules.target, rules.policy), move)
     except Exception as error:
         return Finding("crash", rules, program.text, str(move), _told(error))
-    if refusal is None and not told:
+    if isinstance(result, Refusal) and refusal is not None and result.code == refusal.code:
         return None
-    return Finding("listing", rules, program.text, str(move), told or f"listed as blocked: {refusal}")
+    if isinstance(result, Program) and refusal is None:
+        return None
+    told = str(result) if isinstance(result, Refusal) else f"listed as blocked: {refusal}"
+    return Finding("listing", rules, program.text, str(move), told)
 
 
 def off_the_grid(program: Program, target: Target, rng: random.Random) -> Iterator[Move]:

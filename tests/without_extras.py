@@ -52,9 +52,10 @@ def main() -> None:
         from streamlit.testing.v1 import AppTest
 
         import agents.cli
+        from dojo_core.cli.loading import loaded
         from pages import shell
 
-        assert agents.cli.app
+        assert all(loaded(command) for command in agents.cli.COMMANDS.values())
         for entry in shell.PAGES:
             drawn = AppTest.from_function(_page, args=(entry.name,), default_timeout=120).run()
             assert not drawn.exception and not drawn.error, (entry.name, drawn.exception, drawn.error)

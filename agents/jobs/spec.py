@@ -81,8 +81,7 @@ class JobSpec:
             return f"Give a limit of 1 to {MOST_SECONDS:.0f} seconds."
         if self.timing not in TIMINGS:
             return f"There is no timing {self.timing!r}: take one of {', '.join(TIMINGS)}."
-        target = Game.from_text(self.game).target if self.timing == "machine" else "cpu"
-        return no_clock(target)
+        return no_clock(Game.from_text(self.game).target) if self.timing == "machine" else ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

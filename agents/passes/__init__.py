@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from pkgutil import resolve_name
 
-from agents.passes.gpu import greedy_on_a_gpu, heuristic_on_a_gpu
 from agents.passes.greedy import greedy
 from agents.passes.heuristic import heuristic
 from agents.passes.naive import naive
-from agents.passes.snitch import heuristic_on_snitch
 from dojo_core.game import MAX_MOVES, Game
 from dojo_core.moves.core import Move
 from dojo_core.recipes import Sketch
-from dojo_core.targets.gpu.limits import GpuTarget
-from dojo_core.targets.snitch.limits import SnitchTarget
 
 _Play = Callable[[Sketch], None]
 
@@ -34,20 +30,31 @@ class Pass:
     run: _Play
 
 
-def _on(sketch: Sketch, cpu: _Play, gpu: _Play, snitch: _Play) -> None:
-    target = sketch.context.target
-    (gpu if isinstance(target, GpuTarget) else snitch if isinstance(target, SnitchTarget) else cpu)(sketch)
+def _targets_own(name: str, usual: _Play) -> _Play:
+    """What the sketch's target has under this name (``Target.passes``), else the usual."""
 
+    def play(sketch: Sketch) -> None:
+        where = sketch.context.target.passes.get(name)
+        own: _Play = usual if where is None else resolve_name(where)
+        own(sketch)
 
-_GREEDY = partial(_on, cpu=greedy, gpu=greedy_on_a_gpu, snitch=greedy)
-_HEURISTIC = partial(_on, cpu=heuristic, gpu=heuristic_on_a_gpu, snitch=heuristic_on_snitch)
+    return play
+
 
 PASSES: dict[str, Pass] = {
     each.name: each
     for each in (
         Pass("naive", "join scopes and reuse dimensions until nothing more applies", naive),
-        Pass("greedy", "naive, then every move of the target's hardware wherever it applies", _GREEDY),
-        Pass("heuristic", "what an expert would do, by the structure of the program", _HEURISTIC),
+        Pass(
+            "greedy",
+            "naive, then every move of the target's hardware wherever it applies",
+            _targets_own("greedy", greedy),
+        ),
+        Pass(
+            "heuristic",
+            "what an expert would do, by the structure of the program",
+            _targets_own("heuristic", heuristic),
+        ),
     )
 }
 

@@ -18,12 +18,13 @@ from agents.timing import CountTiming, MachineTiming, Timing, no_clock
 from dojo_core.bounded_json import read_object
 from dojo_core.cli.positions import LineOption, PolicyOption, ShapeOption, TargetOption, played
 from dojo_core.cli.records import opened
-from dojo_core.cli.simulated import tell_cycles
-from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, seconds_text
+from dojo_core.cli.reporting import tell_unit
+from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table
 from dojo_core.extras import need
+from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.places import cache_directory
 from dojo_core.targets.cpu.measurer import Measurer
-from dojo_core.targets.origins import origin
+from dojo_core.targets.registry import backend
 
 EncoderOption = Annotated[
     str, typer.Option("--encoder", help="ir, bag, counts, minilm, or a model's folder or name.")
@@ -129,7 +130,7 @@ def train(
     with opened() as records, Measurer(records) as measurer:
         plan = Plan(games, settings, budget, seed, recorded)
         timing: Timing = CountTiming() if counting else MachineTiming(measurer, "perfllm")
-        here = None if counting else origin(games[0].target)
+        here = None if counting else backend(games[0].target).clock().origin
         machine = here.fingerprint if here else "count"
         kept = None if counting else records
         try:
@@ -144,7 +145,7 @@ def train(
                 out.print(json.dumps(entry), soft_wrap=True, markup=False)
     if not as_json:
         _told(finals, attempted, counting)
-        tell_cycles("" if counting else games[0].target)
+        tell_unit("" if counting else games[0].target)
     err.print(f"The run is in {escape(str(training.folder))}.", style="dim", soft_wrap=True)
 
 
@@ -180,7 +181,7 @@ def try_policy(
                 out.print(json.dumps(entry), soft_wrap=True, markup=False)
     if not as_json:
         _told([], attempted, counting)
-        tell_cycles("" if counting else games[0].target)
+        tell_unit("" if counting else games[0].target)
         for entry in attempted:
             out.print("\n".join([f"\n{entry['kernel']}:", *entry["line"]]), markup=False)
 

@@ -26,6 +26,7 @@ from dojo_core.game import Game
 from dojo_core.moves.core import REGISTRY
 from dojo_core.moves.door import legal_moves
 from dojo_core.program.dependence import POLICIES
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import DTYPE_BYTES, Access, Program, Scope, walk
 
 log = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ def structure(program: Program) -> tuple[float, ...]:
 
 def legal_counts(program: Program, policy: str) -> tuple[int, ...]:
     """How many legal moves of each of ``KINDS`` there are."""
-    count = Counter(move.name for move in legal_moves(program, "cpu", policy))
+    count = Counter(move.name for move in legal_moves(program, DEFAULT_TARGET, policy))
     return tuple(count[kind] for kind in KINDS)
 
 
@@ -143,7 +144,7 @@ def _walk(kernel: str, rng: random.Random, length: int) -> Walk:
     shape = random_shape(kernel, rng)
     policy = rng.choice(POLICIES)
     told = "x".join(map(str, shape))
-    trail = Trail.at(Game.new(kernels.get(kernel).program(shape), kernel, told, "cpu", policy))
+    trail = Trail.at(Game.new(kernels.get(kernel).program(shape), kernel, told, DEFAULT_TARGET, policy))
     counted = set(rng.sample(range(length), min(COUNTED, length)))
     programs: list[Program] = [trail.program]
     moves: list[str] = []

@@ -23,6 +23,7 @@ from agents.scale.wire import Answer, OtherVersion, Request
 from dojo_core.measure.exchange import NoRecord, take_in
 from dojo_core.measure.measurement import SETTLED, Effort, Measurement, Origin, Workload
 from dojo_core.measure.records import Record, Records
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import Program
 
 if TYPE_CHECKING:
@@ -308,7 +309,7 @@ class FleetTiming:
 
     def _believes(self, record: Record) -> bool:
         """Whether those machines tell their load is not known here: what does not tell is not doubted."""
-        return Origin("cpu", self._fingerprint, "").believes(record)
+        return Origin(DEFAULT_TARGET, self._fingerprint, "").believes(record)
 
     def _best_of(self, workload: Workload) -> float | None:
         start = workload.start.hash

@@ -17,7 +17,7 @@ from dojo_core.program.tree import DTYPE_BYTES, Access, Node, Op, Program, Scope
 
 CACHES = {"first": 32 << 10, "second": 1 << 20, "third": 32 << 20}  # bytes: orders of size, no machine's own
 THREADS = frozenset("pgbw")
-ON_A_GPU = {"local": "register", "shared": "stack"}  # locations that are as near
+NEAR = {"local": "register", "shared": "stack"}  # locations that are as near
 CHEAP = frozenset(("", "+", "-", "*", "max", "min", "neg", *DTYPE_BYTES))
 
 FEATURES = (
@@ -89,7 +89,7 @@ def _count(program: Program, node: Node, scopes: tuple[Scope, ...], count: defau
         if access.indirect:
             count["through tables"] += executed
         if buffer.location != "heap":
-            count[ON_A_GPU.get(buffer.location, buffer.location)] += executed
+            count[NEAR.get(buffer.location, buffer.location)] += executed
             continue
         stride = abs(_stride(program, access, len(scopes) - 1))
         kind = "the same cell" if stride == 0 else "neighbours" if stride == 1 else "far apart"

@@ -33,10 +33,9 @@ from typing import Any
 
 from agents.agent import Budget, Task, run
 from agents.players import AGENTS
-from agents.timing import DeviceTiming
+from agents.timing import MeasurerTiming
 from benchmarks.gpu.positions import OTHERS, SMALL, TABLE, position, shapes, walked, ways
 from dojo_core import kernels
-from dojo_core.bench.on_gpu import ROWS, run_gpu_bench
 from dojo_core.bench.ours import Entry
 from dojo_core.bench.summary import summary
 from dojo_core.game import Game
@@ -44,6 +43,8 @@ from dojo_core.line import line_for
 from dojo_core.measure.evidence import FAULTS
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.records import Records
+from dojo_core.targets.cuda.backend import Cuda, DeviceMeasurer
+from dojo_core.targets.cuda.bench import ROWS, run_gpu_bench
 from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu
 from dojo_core.targets.registry import UnknownTarget
 from tests.tiny import TINY
@@ -142,7 +143,8 @@ def search(
     first = best = None
     tried, message = 0, ""
     budget = Budget(evaluations, SEARCH_SECONDS)
-    for event in run(Task(game), AGENTS[AGENT], DeviceTiming(gpu, records, AGENT), budget, seed=1):
+    timing = MeasurerTiming(DeviceMeasurer(Cuda(), records, gpu), AGENT)
+    for event in run(Task(game), AGENTS[AGENT], timing, budget, seed=1):
         tried, best = event.evaluation, event.best or best
         message = event.measurement.message or message
         first = first or event.measurement.seconds

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dojo_core.targets.cpu.build import CompileError
+from dojo_core.codegen.built import CompileError
 from dojo_core.targets.cuda.driver import CudaError
 from dojo_core.targets.cuda.worker import serve
 from dojo_core.targets.gpu.code import GpuCode

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from dojo_core.bench.baselines import SCRIPTS
+from dojo_core.targets.cuda.bench import SCRIPT
 
-sys.path.insert(0, str(SCRIPTS))
+sys.path.insert(0, str(SCRIPT.parent))
 import torch_cuda
 
 _asked = itertools.count()

@@ -25,6 +25,7 @@ from dojo_core.line import recorded_lines
 from dojo_core.measure.records import Records
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.expressions import TextError
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 
 log = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ def resolve(game: Game, wanted: dict[str, Any]) -> Resolved:
 
 def run(job: dict[str, Any], say: Any, stopped: threading.Event) -> None:
     """One comparison; ``say`` is told each event."""
-    game = Game.new(parse(job["start"]), job["kernel"], job["shape"], "cpu", job["policy"])
+    game = Game.new(parse(job["start"]), job["kernel"], job["shape"], DEFAULT_TARGET, job["policy"])
     found: list[Resolved] = []
     failed: list[dict[str, Any]] = []
     for wanted in job["entries"]:
@@ -84,7 +85,7 @@ def run(job: dict[str, Any], say: Any, stopped: threading.Event) -> None:
             failed.append(_failed(wanted["name"], "It could not be played: a fault of ours, logged."))
     # The loosest policy among them: the tolerance that all of their results are judged by.
     policy = max((each.policy for each in found), key=_looseness, default=game.policy)
-    game = Game.new(game.start, game.kernel, game.shape, "cpu", policy)
+    game = Game.new(game.start, game.kernel, game.shape, DEFAULT_TARGET, policy)
     with Records() as records:
         report = run_bench(
             game, [each.entry for each in found], job["against"], job["rounds"],

@@ -12,7 +12,7 @@ from dojo_core.measure.records import Records
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.targets.origins import origin
+from dojo_core.targets.registry import backend
 
 log = logging.getLogger(__name__)
 ENTRY_POINTS = "dojo.heuristics"  # of installed packages: functions that play a game on from its cursor
@@ -56,7 +56,7 @@ def heuristic_entries(game: Game) -> tuple[list[Entry], list[str]]:
 
 def best_record(records: Records, game: Game) -> Entry | None:
     """The fastest verified program that the records know for this start on this machine."""
-    here = origin(game.target)
+    here = backend(game.target).clock().origin
     record = records.best(game.start.hash, here.target, here.fingerprint, game.policy) if here else None
     if record is None:
         return None

@@ -7,9 +7,11 @@ from typing import Any
 
 from dojo_core.bench import charts
 from dojo_core.bench.charts import seconds_text
+from dojo_core.bench.contest import Contest, contest
 from dojo_core.bench.summary import summary, title
 from dojo_core.bounded_json import read_object
 from dojo_core.measure.conditions import Conditions
+from dojo_core.program.target import DEFAULT_TARGET
 
 _STYLE = """
 :root { color-scheme: light dark; --paper: #fbfaf7; --card: #ffffff; --ink: #1d2126; --soft: #666d75;
@@ -63,21 +65,6 @@ dt { font-weight: 600; margin-top: 8px; } dd { margin: 0; overflow-wrap: anywher
 """
 
 
-_LIMIT = {
-    "cpu": "The limit is the best that this machine was ever seen to do: multiply-adds on all threads, or "
-    "the kernel's own arrays streamed without arithmetic, whichever takes longer. What beats it becomes it.",
-    "cuda": "The limit is the fastest copy of as many bytes within the device, or the kernel's operations at "
-    "the device's peak rate without tensor cores, whichever takes longer. What beats it becomes it.",
-}
-_PANELS = {
-    "cpu": "Speed relative to PyTorch eager with its memory reused (dashed), best runs; longer is faster. "
-    "PyTorch with its default memory is shown apart: it pays for fresh pages in each run, which flatters us. "
-    "So is C written by hand for these shapes (dojo_core/bench/others/hand.c), which is no library.",
-    "cuda": "Speed relative to PyTorch eager without TF32 (dashed), best runs; longer is faster. "
-    "With TF32 it computes in fewer bits, and is shown apart.",
-}
-
-
 def page(document: dict[str, Any]) -> str:
     """The HTML of a bench as ``dojo bench --json`` writes it."""
     reports = document["reports"]
@@ -96,7 +83,7 @@ def page(document: dict[str, Any]) -> str:
         parts.append(
             _figure(
                 "Share of the machine's limit",
-                _LIMIT[_target(reports)],
+                _contest(reports).limit,
                 picture,
                 [("bound-memory", "bound by memory"), ("bound-arithmetic", "bound by arithmetic")],
             )
@@ -121,9 +108,13 @@ def page(document: dict[str, Any]) -> str:
     )
 
 
-def _target(reports: list[dict[str, Any]]) -> str:
-    """What the programs ran on: of one bench, all on the same."""
-    return str(reports[0].get("target", "cpu")) if reports else "cpu"
+def _contest(reports: list[dict[str, Any]]) -> Contest:
+    """That of what the programs ran on: of one bench, all on the same. Raises KeyError for an unknown one."""
+    target = str(reports[0].get("target", DEFAULT_TARGET)) if reports else DEFAULT_TARGET
+    found = contest(target)
+    if found is None:
+        raise KeyError(target)
+    return found
 
 
 def _head(document: dict[str, Any], found: dict[str, Any]) -> str:
@@ -184,7 +175,7 @@ def _panels(reports: list[dict[str, Any]]) -> str:
         ("limit", "the machine's limit"),
     ]
     return (
-        f'<h2>Every entry, kernel by kernel</h2><p class="soft">{escape(_PANELS[_target(reports)])}</p>'
+        f'<h2>Every entry, kernel by kernel</h2><p class="soft">{escape(_contest(reports).panels)}</p>'
         f'{_key(key)}<div class="panels">{"".join(figures)}</div>'
     )
 

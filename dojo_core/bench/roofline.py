@@ -31,6 +31,7 @@ from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Limit, Records
 from dojo_core.program.dtypes import INTEGERS
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import DTYPE_BYTES, Program
 
 log = logging.getLogger(__name__)
@@ -155,7 +156,11 @@ def known(records: Records, kernel: Question) -> Roofline | None:
     if own is not None:
         found = found.beaten(own.seconds, own.source)
     return _lowered(
-        records, kernel, found, records.least_time(kernel.start.hash, "cpu", here), "a program of the Dojo"
+        records,
+        kernel,
+        found,
+        records.least_time(kernel.start.hash, DEFAULT_TARGET, here),
+        "a program of the Dojo",
     )
 
 

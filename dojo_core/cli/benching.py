@@ -27,16 +27,19 @@ from dojo_core.cli.terminal import (
     out,
     print_table,
     read_file,
-    seconds_text,
     write_file,
 )
 from dojo_core.game import Game
 from dojo_core.line import lines_for
 from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.measurement import seconds_text
+from dojo_core.program.target import DEFAULT_TARGET
+from dojo_core.targets.registry import backend
 from dojo_core.version import version
 
 if TYPE_CHECKING:
     from dojo_core.bench import Entry
+    from dojo_core.bench.contest import Contest
 
 FORMAT = 2  # of the JSON
 LARGEST_BENCH = 64 * 1024 * 1024  # characters of it
@@ -79,8 +82,8 @@ def bench(
 ) -> None:
     """Time our lines against baselines and the machine's limits, in interleaved rounds, separate processes.
 
-    On a GPU (--target cuda) the others are PyTorch eager, compiled, with CUDA graphs, and cuBLAS; the limit
-    is a copy within the device.
+    The others are those of the target (--target): on a GPU PyTorch there and the vendor's own products,
+    and the limit is a copy within the device.
 
     Example: [bold]dojo bench softmax --against torch --json softmax.json --html softmax.html[/bold]
 
@@ -112,18 +115,10 @@ def bench(
             ) from None
         return
     jobs = _jobs(names or [], everything, shape)
-    if target not in (None, "cpu", "cuda"):
-        raise Failure(f"Nothing here times programs for {target}: a bench takes --target cpu or cuda.")
-    if target == "cuda":
-        if start:
-            raise Failure("On a GPU a start program is one thread's: leave --start out.")
-        from dojo_core.targets.cuda.measurer import NoGpu, gpu_measurer
-
-        try:
-            gpu_measurer()
-        except NoGpu as missing:
-            raise Failure(str(missing)) from None
-    wanted = _baselines(against or [], target or "cpu")
+    held = _contest(target)
+    if start and not held.starts:
+        raise Failure(f"For {target} a start program is one thread's: leave --start out.")
+    wanted = _baselines(against or [], held)
     document = {
         "format": FORMAT,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -136,14 +131,10 @@ def bench(
         layer = layers.get((name, sizes or ""), "")
         try:
             passed = heuristic or bool(layer)
-            if target == "cuda":
-                report = _measured_on_gpu(
-                    name, sizes, line, settings, wanted, rounds, record, passed, not warm
-                )
-            else:
-                report = _measured(
-                    name, sizes, line, settings, wanted, rounds, start, record, passed, ready_within
-                )
+            report = _measured(
+                held, name, sizes, line, settings, target, wanted, rounds, start, record, passed, not warm,
+                ready_within,
+            )  # fmt: skip
             report["layer"] = layer
             _remark(report, remarks)
         except Failure as failure:
@@ -202,71 +193,58 @@ def _layers(names: list[str]) -> dict[tuple[str, str], str]:
     return found
 
 
-def _baselines(given: list[str], target: str = "cpu") -> list[str]:
-    from dojo_core.bench import BASELINES
-    from dojo_core.bench.on_gpu import ROWS
+def _contest(target: str | None) -> Contest:
+    """What programs for a target are held against. Raises Failure."""
+    from dojo_core.bench.contest import contest
+    from dojo_core.targets.registry import backends
 
-    known = list(ROWS if target == "cuda" else BASELINES)
+    backend(target or DEFAULT_TARGET)  # which says so where there is none
+    found = contest(target or DEFAULT_TARGET)
+    if found is None:
+        known = " or ".join(each.name for each in backends() if each.rivals)
+        raise Failure(f"Nothing here holds programs for {target} against others: take --target {known}.")
+    fault = found.fault()
+    if fault:
+        raise Failure(fault)
+    return found
+
+
+def _baselines(given: list[str], held: Contest) -> list[str]:
+    known = list(held.baselines)
     for baseline in given:
         if baseline not in known and baseline != "all":
             raise Failure(f"There is no baseline {baseline!r}. The baselines: {', '.join(known)}, or all.")
     return known if "all" in given else list(dict.fromkeys(given))
 
 
-def _measured_on_gpu(
-    name: str,
-    shape: str | None,
-    line: Path | None,
-    settings: list[str] | None,
-    against: list[str],
-    rounds: int,
-    record: bool,
-    heuristic: bool,
-    cold: bool,
-) -> dict[str, Any]:
-    """One kernel's report on the GPU: the line, and the heuristic's where asked for or without a line."""
-    from dojo_core.bench import BenchFailed
-    from dojo_core.bench.on_gpu import run_gpu_bench
-    from dojo_core.targets.cuda.measurer import gpu_measurer
-
-    game, remark = _game(name, shape, line, settings, "cuda")
-    if game.kernel is None:
-        raise Failure("On a GPU the kernels of the library are compared: a text of one's own has no rival.")
-    lined = len(game.line()) > 1
-    entries, remarks = _ours(game, remark, False, record, heuristic or not lined)
-    try:
-        with opened() as records, _watched(f"{name} {game.shape}", rounds) as (advance, _):
-            report = run_gpu_bench(
-                gpu_measurer(), game, entries, against, rounds, cold, advance, records=records
-            )
-    except BenchFailed as error:
-        raise Failure(str(error)) from None
-    report["remarks"] = remarks + report["remarks"]
-    return report
-
-
 def _measured(
+    held: Contest,
     name: str,
     shape: str | None,
     line: Path | None,
     settings: list[str] | None,
+    target: str | None,
     against: list[str],
     rounds: int,
     start: bool,
     record: bool,
     heuristic: bool,
+    cold: bool,
     ready_within: float | None,
 ) -> dict[str, Any]:
-    """One kernel's report."""
-    from dojo_core.bench import BenchFailed, run_bench
+    """One kernel's report; where no start program is timed, the heuristic's program stands in for a line."""
+    from dojo_core.bench import BenchFailed
 
-    game, remark = _game(name, shape, line, settings)
+    game, remark = _game(name, shape, line, settings, target)
+    if game.kernel is None and held.needs_kernel:
+        raise Failure(
+            f"For {target} the kernels of the library are compared: a text of one's own has no rival."
+        )
+    heuristic = heuristic or (len(game.line()) < 2 and not held.starts)
     entries, remarks = _ours(game, remark, start, record, heuristic)
     try:
         with opened() as records, _watched(f"{name} {game.shape}", rounds) as (advance, step):
-            report = run_bench(
-                game, entries, against, rounds, advance, step, ready_within=ready_within, records=records
-            )
+            report = held.run(game, entries, against, rounds, advance, step, cold, ready_within, records)
     except BenchFailed as error:
         raise Failure(str(error)) from None
     report["remarks"] = remarks + report["remarks"]
@@ -306,7 +284,7 @@ def _game(
     """The kernel with its line played, or at its start with a remark why ({stand_in}: what is timed then)."""
     if line is not None:
         return played(name, shape, None, line, settings, target), ""
-    lines = lines_for(name, shape, target or "cpu")
+    lines = lines_for(name, shape, target or DEFAULT_TARGET)
     remarks = []
     for found in lines:
         try:
@@ -395,18 +373,11 @@ def _report_table(report: dict[str, Any]) -> None:
     print_table(table)
     notes = [f"{entry['name']}: {entry['details']}." for entry in report["entries"] if entry["details"]]
     if limits:
-        if report.get("target") == "cuda":
-            notes.append(
-                f"Limits: {limits['gbytes_per_second']:.0f} GB/s in a copy within the device; "
-                f"{limits['gflops']:.0f} GFLOP/s in f32 by its clock. Times by events, {report['cache']} "
-                "second-level cache."
-            )
-        else:
-            notes.append(
-                f"Limits: {limits['gbytes_per_second']:.1f} GB/s over {limits['pattern']} ({limits['way']}); "
-                f"{limits['gflops_one_thread']:.0f} GFLOP/s on one thread, "
-                f"{limits['gflops']:.0f} on {limits['threads']}."
-            )
+        from dojo_core.bench.contest import contest
+
+        held = contest(report.get("target", DEFAULT_TARGET))
+        if held is not None:
+            notes.append(held.limits(report))
         if limits.get("reached"):
             notes.append(f"The limit is what {limits['reached']} took: it beat what was measured without it.")
     notes += report["remarks"]

@@ -19,7 +19,7 @@ from dojo_core.cli.positions import (
     text_kind,
 )
 from dojo_core.cli.records import opened
-from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file, seconds_text
+from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file
 from dojo_core.export import (
     DEFAULT_NAME,
     Choice,
@@ -39,6 +39,7 @@ from dojo_core.faults import program_fault
 from dojo_core.files import naming
 from dojo_core.game import Game
 from dojo_core.line import line_for, read_line
+from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Records
 from dojo_core.program.text import parse
 from dojo_core.targets.cpu.measurer import Effort, Measurer, Workload

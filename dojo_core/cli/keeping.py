@@ -12,18 +12,19 @@ from rich.markup import escape
 
 from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, TargetOption, played
 from dojo_core.cli.records import opened
-from dojo_core.cli.simulated import tell_cycles
-from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, seconds_text, write_file
+from dojo_core.cli.reporting import tell_unit
+from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, write_file
 from dojo_core.files import naming
-from dojo_core.measure import backups
+from dojo_core.measure import backups, restoring
 from dojo_core.measure.conditions import BUSY_MEANS
 from dojo_core.measure.exchange import NoRecord, Taken, exported, file_lines, merge, take_in
+from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.places import data_directory
 from dojo_core.measure.records import Records, contents
 from dojo_core.measure.rescue import MAGIC
 from dojo_core.moves import IllegalMove, MoveSyntax
-from dojo_core.targets.cuda.measurer import gpu_fault
-from dojo_core.targets.origins import origin
+from dojo_core.program.target import DEFAULT_TARGET
+from dojo_core.targets.registry import backend
 
 
 def best(
@@ -40,14 +41,14 @@ def best(
     Example: [bold]dojo best softmax --line[/bold]
     """
     game = played(kernel, shape, policy, target=target)
-    here = origin(game.target)
+    clock = backend(game.target).clock()
+    here = clock.origin
     if here is None:
-        missing = f" {gpu_fault()}" if game.target == "cuda" else ""
-        raise Failure(f"Nothing here times programs for {game.target}: no best one is known.{missing}")
+        raise Failure(f"Nothing here times programs for {game.target}: no best one is known. {clock.missing}")
     with opened() as records:
         found = records.ranking(game.start.hash, here.target, here.fingerprint, policy, limit=limit)
     if not found:
-        how = f"dojo tune {kernel}" + ("" if game.target == "cpu" else f" --target {game.target}")
+        how = f"dojo tune {kernel}" + ("" if game.target == DEFAULT_TARGET else f" --target {game.target}")
         raise Failure(f"Nothing of {game.title} has been measured on this machine: try {how}.")
     kept = next((r for r in found if r.line or r.program_hash == game.start.hash), None)
     if (line or save is not None) and kept is None:
@@ -76,7 +77,7 @@ def best(
     print_table(table)
     if any(record.conditions.busy for record in found):
         out.print(f"{BUSY_MEANS} A program's time taken in quiet comes first.", style="dim", soft_wrap=True)
-    tell_cycles(game.target)
+    tell_unit(game.target)
 
 
 def export_records(
@@ -128,7 +129,7 @@ def restore_records(
         raise Failure(f"There is no back-up {backup[:40]!r}: give a number from 1 to {len(existing)}.")
     chosen = existing[int(backup) - 1]
     try:
-        aside = backups.restore(database, chosen)
+        aside = restoring.restore(database, chosen)
     except ValueError as error:
         raise Failure(str(error)) from None
     kept = f" What there was is kept as {aside.name}." if aside.exists() else ""

@@ -31,6 +31,7 @@ from dojo_core.moves.door import places, why
 from dojo_core.moves.legality import context
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.ways import with_enablers
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.recipes import RECIPES
@@ -253,7 +254,7 @@ def check(
         _check_moves(file, text)
         return
     program = parse(text)
-    fault = program_fault(program, target or "cpu", source=text)
+    fault = program_fault(program, target or DEFAULT_TARGET, source=text)
     if fault is not None:
         raise Failure(fault)
     out.print(

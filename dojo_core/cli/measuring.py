@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from dojo_core.cli.emulated import check_gpu
 from dojo_core.cli.positions import (
     JsonFlag,
     KernelArgument,
@@ -21,27 +20,25 @@ from dojo_core.cli.positions import (
     played,
 )
 from dojo_core.cli.records import opened
-from dojo_core.cli.simulated import tell_cycles
+from dojo_core.cli.reporting import print_report, tell_unit
 from dojo_core.cli.terminal import (
     Failure,
     columns,
     out,
     print_table,
     progress,
-    seconds_text,
     tell_provenance,
 )
 from dojo_core.game import Game
 from dojo_core.measure.conditions import age_text
-from dojo_core.measure.measurement import Effort, Measurement
+from dojo_core.measure.measurement import Effort, Measurement, Workload, seconds_text
 from dojo_core.measure.speed import LOOKS, in_turns
 from dojo_core.moves import apply, legal_moves
 from dojo_core.program.tree import Program
-from dojo_core.targets.origins import origin, steadiness
-from dojo_core.targets.registry import GPUS, SIMULATED
+from dojo_core.targets.registry import backend
 
 if TYPE_CHECKING:
-    from dojo_core.targets.cpu.measurer import Measurer, Workload
+    from dojo_core.measure.clock import TargetMeasurer
 
 
 def time_moves(
@@ -62,49 +59,49 @@ def time_moves(
 
     ▲ and ▼ stand only where the interval of the rounds leaves out 1.
 
-    For a GPU target without the device the position is verified in an emulator and compiled, without seconds.
-    For snitch the number is cycles on a calibrated model.
+    A target without a clock here tells what it has instead: on a GPU target without the device the position
+    is verified in an emulator and compiled; on a model the number is its cycles.
 
     Example: [bold]dojo time softmax --moves[/bold]
     """
-    from dojo_core.targets.cpu.measurer import Measurer, Workload
-    from dojo_core.targets.cuda.measurer import gpu_fault
-
     game = played(kernel, shape, policy, line, settings, target)
     program = game.current.program
+    on = backend(game.target)
+    clock = on.clock()
     if recorded:
-        _show(_from_records(game, all_moves), as_json, steadiness(game.target))
-        tell_cycles(game.target)
+        _show(_from_records(game, all_moves), as_json, clock.steady)
+        tell_unit(game.target)
         return
-    if game.target == "cuda" and not gpu_fault():
-        _show(_on_gpu(game, all_moves), as_json, steadiness(game.target))
+    try:
+        report = on.report(game, all_moves)
+    except ValueError as fault:
+        raise Failure(str(fault)) from None
+    if report is not None:
+        print_report(report, as_json)
         return
-    if game.target in GPUS:
-        if all_moves:
-            raise Failure("Without a GPU there are no times to compare moves by: leave --moves out.")
-        check_gpu(game, as_json)
-        return
-    if game.target in SIMULATED:
-        from dojo_core.cli.simulated import time_simulated
-
-        time_simulated(game, all_moves, as_json)
-        return
-    workload = Workload(game.start, game.kernel, game.policy)
-    with opened() as records, Measurer(records) as measurer:
+    if not clock.timed:
+        raise Failure(f"Nothing here times programs for {game.target}. {clock.missing}")
+    workload = Workload(game.start, game.kernel, game.policy, game.target)
+    with opened() as records, on.measurer(records) as measurer:
         own = measurer.measure(workload, [program], Effort.NORMAL, fresh=True)[0]
         rows: list[tuple[str, Measurement]] = [("this position", own)]
         if all_moves:
             found = legal_moves(program, game.target, game.policy)
             programs = [apply(program, m, game.target, game.policy) for m in found]
-            results = _in_turns(measurer, workload, program, programs)
+            results = _in_turns(measurer, workload, program, programs, clock.steady)
             rows += [(str(m), results[p.hash]) for m, p in zip(found, programs, strict=True)]
-    _show(rows, as_json)
+    _show(rows, as_json, clock.steady)
 
 
 def _in_turns(
-    measurer: Measurer, workload: Workload, position: Program, programs: list[Program]
+    measurer: TargetMeasurer,
+    workload: Workload,
+    position: Program,
+    programs: list[Program],
+    steady: float | None,
 ) -> dict[str, Measurement]:
-    """What moves lead to, timed in turns with the position; what that leaves open a few times more."""
+    """What moves lead to, timed in turns with the position; what that leaves open a few times more, unless
+    the clock is ``steady``."""
     results: dict[str, Measurement] = {}
     due = list(dict.fromkeys(programs))
     for look in range(LOOKS):
@@ -118,33 +115,19 @@ def _in_turns(
 
             for m in measurer.measure(workload, due, Effort.QUICK, heard, fresh=look > 0, against=position):
                 results[m.program_hash] = replace(m, ratios=(*ratios.get(m.program_hash, ()), *m.ratios))
-        due = [p for p in due if len(r := results[p.hash].ratios) > 1 and not in_turns(r).decided]
+        due = [
+            p
+            for p in due
+            if steady is None and len(r := results[p.hash].ratios) > 1 and not in_turns(r).decided
+        ]
         if not due:
             break
     return results
 
 
-def _on_gpu(game: Game, all_moves: bool) -> list[tuple[str, Measurement]]:
-    """The position and its moves, timed on the GPU with a cold second-level cache."""
-    from dojo_core.measure.measurement import Workload
-    from dojo_core.targets.cuda.measurer import gpu_measurer
-
-    workload = Workload(game.start, game.kernel, game.policy, game.target)
-    program = game.current.program
-    with opened() as records:
-        own = gpu_measurer().measure(workload, [program], Effort.NORMAL, fresh=True, records=records)[0]
-        rows = [("this position", own)]
-        if all_moves:
-            found = legal_moves(program, game.target, game.policy)
-            programs = [apply(program, m, game.target, game.policy) for m in found]
-            results = gpu_measurer().measure(workload, programs, Effort.QUICK, fresh=True, records=records)
-            rows += [(str(m), r) for m, r in zip(found, results, strict=True)]
-    return rows
-
-
 def _from_records(game: Game, all_moves: bool) -> list[tuple[str, Measurement]]:
     """What this machine's records know of the position, and of its moves. Raises Failure."""
-    here = origin(game.target)
+    here = backend(game.target).clock().origin
     if here is None:
         raise Failure(f"Nothing here times programs for {game.target}: there are no records of it.")
     program = game.current.program

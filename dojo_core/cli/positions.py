@@ -17,9 +17,10 @@ from dojo_core.game import Game
 from dojo_core.line import RecordedLine, lines_folder, read_line, recorded_lines
 from dojo_core.package_data import document
 from dojo_core.program.dependence import POLICIES
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.targets.registry import TARGETS
+from dojo_core.targets.registry import names as target_names
 from dojo_core.targets.registry import target as target_named
 
 TABLE_3 = (
@@ -43,7 +44,7 @@ PolicyOption = Annotated[
     str | None, typer.Option("--policy", help=f"Floating-point policy: {', '.join(POLICIES)}.")
 ]
 TargetOption = Annotated[
-    str | None, typer.Option("--target", help=f"What it is made for: {', '.join(TARGETS)}.")
+    str | None, typer.Option("--target", help=f"What it is made for: {', '.join(target_names())}.")
 ]
 LineOption = Annotated[
     Path | None,
@@ -138,7 +139,7 @@ def played(
     """A game with a line played from the start. Raises Failure where a move does not apply."""
     recorded: RecordedLine | None = None
     if line is not None:
-        text = line_text(line, target or "cpu")
+        text = line_text(line, target or DEFAULT_TARGET)
         if text.startswith("dojo game"):
             if settings or shape or policy or target:
                 raise Failure(
@@ -157,7 +158,7 @@ def played(
             raise Failure(f"{line} is a line of {recorded.kernel}, not of {kernel}.")
     program, name, sizes = start_of(kernel, shape or (recorded.shape if recorded else None))
     chosen = _policy(policy, recorded.policy if recorded else "reassoc")
-    on = target or (recorded.target if recorded else "cpu")
+    on = target or (recorded.target if recorded else DEFAULT_TARGET)
     if name is not None:
         program = target_named(on).start(program)
     game = Game.new(program, name, sizes, on, chosen)
@@ -180,13 +181,13 @@ def text_kind(text: str) -> str:
     return "line" if any(row.startswith("shape ") for row in text.splitlines()) else "program"
 
 
-def line_text(line: Path, target: str = "cpu") -> str:
+def line_text(line: Path, target: str = DEFAULT_TARGET) -> str:
     """The text of a line file or a game; of a recorded line, where it is the name of one and no file."""
     if line.exists():
         return read_file(line)
-    recorded = recorded_lines(target)
-    if str(line) in recorded:
-        return read_file(lines_folder(target) / f"{line}.line")
+    recorded, folder = recorded_lines(target), lines_folder(target)
+    if folder is not None and str(line) in recorded:
+        return read_file(folder / f"{line}.line")
     known = ", ".join(recorded) or "none"
     raise Failure(f"There is no file {line}. The recorded lines: {known}.")
 

@@ -12,6 +12,7 @@ from dojo_core.cli.terminal import Failure, out
 from dojo_core.measure.evidence import FAULTS, load
 from dojo_core.program.text import parse
 from dojo_core.targets.cpu.measurer import Measurer, Workload
+from dojo_core.targets.registry import backend
 
 
 def reproduce(
@@ -25,7 +26,7 @@ def reproduce(
         evidence = load(file)
     except ValueError as error:
         raise Failure(str(error)) from None
-    if evidence.target != "cpu":
+    if not backend(evidence.target).native:
         raise Failure(f"This is a program for {evidence.target}: dojo check judges it in the emulator.")
     workload = Workload(parse(evidence.start), evidence.kernel or None, evidence.policy)
     with Measurer() as measurer:

@@ -38,6 +38,7 @@ from dojo_core.school.lesson import Lesson, read_lesson
 from dojo_core.school.mine import GAIN, HEAD, LONGEST, mine, puzzle_text, recorded_games
 from dojo_core.school.school import LESSONS_FOLDER, NO_LESSON, glossary_for, open_school
 from dojo_core.targets.cpu.measurer import Measurer
+from dojo_core.targets.registry import backend
 
 lesson = typer.Typer(
     no_args_is_help=True,
@@ -222,7 +223,7 @@ def _games(files: list[Path] | None, shape: str | None, records: Records) -> Ite
                 raise Failure(
                     f"{file} is neither a game nor a line: save one on Play, or with dojo play --record."
                 )
-        if game.target != "cpu":
+        if not backend(game.target).native:
             raise Failure(f"{file} is for {game.target}: puzzles are timed on this machine's processor.")
         yield game
 

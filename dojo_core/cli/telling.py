@@ -9,8 +9,9 @@ import typer
 from rich.markup import escape
 
 from dojo_core.cli.positions import line_text
-from dojo_core.cli.terminal import Failure, err, out, progress, read_file, seconds_text, write_file
+from dojo_core.cli.terminal import Failure, err, out, progress, read_file, write_file
 from dojo_core.line import read_line
+from dojo_core.measure.measurement import seconds_text
 
 
 def tell(

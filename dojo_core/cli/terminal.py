@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial, wraps
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -17,19 +17,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from dojo_core.codegen.code import NotGeneratable
 from dojo_core.extras import NotInstalled, import_fault
-from dojo_core.faults import text_fault
 from dojo_core.files import naming, trouble_text, write_text
-from dojo_core.game import GameFull
 from dojo_core.measure.conditions import BUSY_MEANS
-from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.load import machine_now
-from dojo_core.measure.measurement import Measurement
-from dojo_core.measure.measurement import seconds_text as seconds_text
-from dojo_core.moves import IllegalMove, MoveSyntax, NoSuchPlace
-from dojo_core.program.expressions import TextError
-from dojo_core.targets.registry import UnknownTarget
+
+if TYPE_CHECKING:
+    from dojo_core.measure.measurement import Measurement
 
 STANDARD_OUTPUT = "standard output"
 
@@ -79,37 +73,55 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             with naming(STANDARD_OUTPUT):
                 sys.stdout.flush()  # a reader that has left is noticed here, not as Python ends
             return answer
-        except (
-            Failure,
-            TextError,
-            MoveSyntax,
-            IllegalMove,
-            NoSuchPlace,
-            NotGeneratable,
-            GameFull,
-            UnknownTarget,
-            DatabaseFault,
-            NotInstalled,
-        ) as error:
-            told = text_fault(error) if isinstance(error, TextError) else str(error)
-            err.print(escape(told), style="red", soft_wrap=True)
-            raise typer.Exit(1) from None
-        except ModuleNotFoundError as error:
-            err.print(escape(import_fault(error, "This command")), style="red", soft_wrap=True)
-            raise typer.Exit(1) from None
         except BrokenPipeError:
             _throw_away_the_rest()
             raise typer.Exit(0) from None
-        except OSError as error:  # a folder that is full, or not ours; no compiler
-            if error.filename == STANDARD_OUTPUT:
-                _throw_away_the_rest()
-            err.print(escape(trouble_text(error)), style="red", soft_wrap=True)
-            raise typer.Exit(1) from None
         except KeyboardInterrupt:
             err.print("Stopped. What was finished is kept.", style="yellow")
             raise typer.Exit(130) from None
+        except Exception as error:
+            told = _sentence(error)
+            if told is None:
+                raise
+            if isinstance(error, OSError) and error.filename == STANDARD_OUTPUT:
+                _throw_away_the_rest()
+            err.print(escape(told), style="red", soft_wrap=True)
+            raise typer.Exit(1) from None
 
     return wrapped
+
+
+def _sentence(error: Exception) -> str | None:
+    """What it says to a person; None where it is a fault of ours."""
+    # Here, for a command that meets no error need not import the core.
+    from dojo_core.codegen.code import NotGeneratable
+    from dojo_core.faults import text_fault
+    from dojo_core.game import GameFull
+    from dojo_core.measure.database import DatabaseFault
+    from dojo_core.moves import IllegalMove, MoveSyntax, NoSuchPlace
+    from dojo_core.program.expressions import TextError
+    from dojo_core.targets.registry import UnknownTarget
+
+    match error:
+        case TextError():
+            return text_fault(error)
+        case (
+            Failure()
+            | MoveSyntax()
+            | IllegalMove()
+            | NoSuchPlace()
+            | NotGeneratable()
+            | GameFull()
+            | UnknownTarget()
+            | DatabaseFault()
+            | NotInstalled()
+        ):
+            return str(error)
+        case ModuleNotFoundError():
+            return import_fault(error, "This command")
+        case OSError():  # a folder that is full, or not ours; no compiler
+            return trouble_text(error)
+    return None
 
 
 def read_file(path: Path, most: int = LARGEST_FILE) -> str:

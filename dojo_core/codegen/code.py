@@ -1,14 +1,26 @@
-"""What the C generator hands to the builder and the measurer."""
+"""What generators hand on: to builders, measurers and those who show code."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from dojo_core.program.tree import Path
 
 
 class NotGeneratable(Exception):
     """The program is outside what the generator supports; ``str()`` is a sentence for a person."""
+
+
+class Generated(Protocol):
+    """Code in whatever language: its ``text``, and for each line of it the path of the program node it comes
+    from, or None."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def nodes(self) -> tuple[Path | None, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)

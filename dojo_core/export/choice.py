@@ -14,12 +14,13 @@ from dojo_core.line import RecordedLine, line_for
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records
 from dojo_core.program.expressions import TextError
+from dojo_core.program.target import DEFAULT_TARGET, VECTOR_BYTES
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.limits import VECTOR_BYTES, narrower
-from dojo_core.targets.origins import origin
+from dojo_core.targets.cpu.limits import narrower
+from dojo_core.targets.registry import backend
 
-TARGET = "cpu"
+TARGET = DEFAULT_TARGET
 _GAMES = 100  # saved games that are searched for the moves that led to a record's program
 
 
@@ -61,7 +62,7 @@ class Choice:
 
 def of_game(game: Game, source: str) -> Choice:
     """A game's position at the cursor. Raises NotExported for a game of another target than the CPU."""
-    if game.target != TARGET:
+    if not backend(game.target).native:
         raise NotExported(
             f"A library runs on the CPU, and {source} is made for {game.target}: export another."
         )
@@ -185,7 +186,7 @@ def with_record(choice: Choice, records: Records) -> Choice:
 
 def _believed(choice: Choice) -> bool:
     """Has it a record that says what measuring it now would say?"""
-    here = origin(TARGET)
+    here = backend(TARGET).clock().origin
     return choice.record is not None and here is not None and here.believes(choice.record)
 
 

@@ -18,10 +18,10 @@ from dojo_core.export.templates import filled
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Record
 from dojo_core.program.instructions import INSTRUCTIONS
+from dojo_core.program.target import VECTOR_BYTES
 from dojo_core.program.tree import DTYPE_BYTES, Program, Scope, walk
 from dojo_core.targets.cpu.codegen import PREAMBLE, STRICT, WRITTEN_OUT, generate
 from dojo_core.targets.cpu.excerpt import needed
-from dojo_core.targets.cpu.limits import VECTOR_BYTES
 from dojo_core.version import version
 
 WIDTH = 110  # columns of comments

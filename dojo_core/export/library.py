@@ -19,7 +19,7 @@ from dojo_core.export.kernel import (
 from dojo_core.export.names import library_name
 from dojo_core.export.templates import filled
 from dojo_core.measure.measurement import seconds_text
-from dojo_core.targets.cpu.limits import VECTOR_BYTES
+from dojo_core.program.target import VECTOR_BYTES
 
 DEFAULT_NAME = "dojo_kernels"
 

@@ -12,7 +12,6 @@ import logging
 import os
 import shutil
 import sqlite3
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -125,28 +124,6 @@ def _copy(database: Path, into: Path, end: float) -> None:
     if told != "ok":
         damage = str(told).splitlines()[-1]
         raise sqlite3.DatabaseError(damage)
-
-
-def restore(database: Path, backup: Backup) -> Path:
-    """Put a back-up in a database's place; gives the name under which what was there is kept.
-
-    Processes that have it open go on with the back-up. Raises OSError, and ValueError where the back-up is
-    damaged.
-    """
-    from dojo_core.measure.database import exclusively, set_aside
-
-    with tempfile.TemporaryDirectory(prefix="restore-", dir=database.parent) as folder:
-        copy = Path(folder) / "copy.sqlite"
-        shutil.copyfile(backup.path, copy)
-        try:
-            with closing(sqlite3.connect(copy)) as connection:
-                told = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            told = str(error)
-        if told != "ok":
-            raise ValueError(f"The back-up {backup.path.name} is damaged ({told}): take another.")
-        with exclusively(database):
-            return set_aside(database, "before-restore", copy)
 
 
 def _prune(database: Path) -> None:

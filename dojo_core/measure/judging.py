@@ -15,6 +15,7 @@ from dojo_core.moves.core import Context, Move, Refusal
 from dojo_core.moves.legality import context, outcome
 from dojo_core.moves.places import place_of
 from dojo_core.program.marks import lane_stride
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import Birth, Leaf, Path, Program, Scope
 
 LONG = 2**28  # operations that take about a second
@@ -26,7 +27,7 @@ def hastened(start: Program) -> Program:
     executed = sum(math.prod(scope.size for scope in leaf.scopes) for leaf in start.leaves)
     if executed < LONG:
         return start
-    here = context(start, "cpu", "strict")  # strict: nothing is summed in another order
+    here = context(start, DEFAULT_TARGET, "strict")  # strict: nothing is summed in another order
     for birth in [leaf.op.birth for leaf in start.leaves if leaf.op.accumulate]:
         here = _rows_innermost(here, birth)
     for number, node in enumerate(here.program.body):

@@ -12,6 +12,7 @@ from typing import Any
 from dojo_core.measure.conditions import UNKNOWN, Conditions, age_text, stands
 from dojo_core.measure.records import Record, Sample
 from dojo_core.measure.speed import Speed, apart, drift, in_turns
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import Program
 
 STATUSES = (
@@ -62,7 +63,7 @@ class Workload:
     start: Program
     kernel: str | None = None
     policy: str = "reassoc"
-    target: str = "cpu"
+    target: str = DEFAULT_TARGET
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import time
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.measure.measurement import STATUSES
 from dojo_core.measure.records import Record
+from dojo_core.plugins import names
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.tree import DTYPE_BYTES, text_hash
-from dojo_core.targets.registry import TARGETS
 
 SHORTEST = 1e-9  # seconds: no call of anything takes less
 LONGEST = 86_400.0  # seconds of one run
@@ -49,7 +49,7 @@ def _words(record: Record) -> str:
         return f"there is no status {record.status!r:.40}"
     if record.policy not in POLICIES:
         return f"there is no policy {record.policy!r:.40}"
-    if record.target not in TARGETS:
+    if record.target not in names("dojo.targets"):
         return f"there is no target {record.target!r:.40}"
     if record.dtype not in DTYPE_BYTES:
         return f"there is no dtype {record.dtype!r:.40}"

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dojo_core.codegen.built import Built
 from dojo_core.codegen.code import Code
 from dojo_core.measure.conditions import UNKNOWN, Conditions
 from dojo_core.measure.limits import (
@@ -26,7 +27,6 @@ from dojo_core.measure.records import Sample
 from dojo_core.measure.sealed import Damaged
 from dojo_core.moves.worst import input_sets
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.build import Built
 
 log = logging.getLogger(__name__)
 

@@ -12,18 +12,20 @@ from dojo_core.moves.legality import all_candidates, context, is_legal, outcome
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
 from dojo_core.moves.ways import with_enablers
-from dojo_core.program.target import Target
+from dojo_core.program.target import DEFAULT_TARGET, Target
 from dojo_core.program.tree import Path, Program
 
 
-def legal_moves(program: Program, target: str | Target = "cpu", policy: str = "reassoc") -> tuple[Move, ...]:
+def legal_moves(
+    program: Program, target: str | Target = DEFAULT_TARGET, policy: str = "reassoc"
+) -> tuple[Move, ...]:
     """All legal moves of a position, numbers from the documented grids."""
     here = context(program, target, policy)
     return tuple(m for m in all_candidates(here) if is_legal(here, m))
 
 
 def blocked_moves(
-    program: Program, target: str | Target = "cpu", policy: str = "reassoc"
+    program: Program, target: str | Target = DEFAULT_TARGET, policy: str = "reassoc"
 ) -> tuple[tuple[Move, Refusal], ...]:
     """Well-formed moves that are refused, each with its reason (``why`` adds the enabling moves)."""
     here = context(program, target, policy)
@@ -42,7 +44,7 @@ def as_move(move: Move | str) -> Move:
 def apply(
     program: Program,
     move: Move | str,
-    target: str | Target = "cpu",
+    target: str | Target = DEFAULT_TARGET,
     policy: str = "reassoc",
     born: int | None = None,
 ) -> Program:
@@ -58,7 +60,9 @@ def apply(
     return replace(result, age=max(program.age + 1, here.born))
 
 
-def why(program: Program, move: Move | str, target: str | Target = "cpu", policy: str = "reassoc") -> Verdict:
+def why(
+    program: Program, move: Move | str, target: str | Target = DEFAULT_TARGET, policy: str = "reassoc"
+) -> Verdict:
     """Why a move is legal or not, with the places, a witness and the moves that would enable it."""
     here = context(program, target, policy)
     played = as_move(move)
@@ -78,7 +82,7 @@ def places(program: Program, move: Move | str) -> tuple[Path, ...]:
 
 
 def inverse(
-    program: Program, move: Move | str, target: str | Target = "cpu", policy: str = "reassoc"
+    program: Program, move: Move | str, target: str | Target = DEFAULT_TARGET, policy: str = "reassoc"
 ) -> Move | None:
     """The move that undoes a legal move: legal at once on its result, and gives the program back exactly.
 

@@ -7,18 +7,16 @@ import re
 from dataclasses import dataclass
 
 from dojo_core.moves.core import REGISTRY
-from dojo_core.program.target import Target
+from dojo_core.program.target import VECTOR_BYTES, Target, vector_widths
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.limits import vector_widths
-from dojo_core.targets.gpu.limits import gpu
-from dojo_core.targets.snitch.limits import target as snitch
+from dojo_core.targets.registry import backends
 
 # Of no machine: wide vectors and two threads, so that the examples are the same everywhere.
 WIDE = Target(
     name="wide",
     title="a CPU with 512-bit vectors",
-    vector_widths=vector_widths((64, 32, 16)),
+    vector_widths=vector_widths(VECTOR_BYTES),
     marks=frozenset("upv"),
     locations=("heap", "stack", "register"),
     stack_bytes=1 << 20,
@@ -27,12 +25,11 @@ WIDE = Target(
     threads=2,
     instructions=frozenset({("vpdpbusd", 16), ("vpdpbusd", 8)}),
 )
-GPU = gpu("gpu", "a GPU", warp=32)
-SNITCH = snitch()
 POLICY = "algebraic"  # under which every move may be played
 
 _ALL = 128  # a dimension that the docstring leaves open
 _BLOCK = re.compile(r"^(Before|After ``(?P<move>[^`]+)``)::\n\n(?P<text>(?: {4}.*\n?|\n)+)", re.MULTILINE)
+_MARK = re.compile(r"(?<!\S)\d+:([a-z])(?!\S)")
 _BUFFER = re.compile(r"[a-z]\w* [fiu]\d+ \[")
 
 
@@ -55,9 +52,15 @@ def example(name: str) -> Example:
     before, after = (
         [line.strip() for line in block["text"].splitlines() if line.strip()] for block in found[:2]
     )
-    target = {"mapping": GPU, "streaming": SNITCH}.get(REGISTRY[name].family, WIDE)
+    target = _target_with({mark for line in (*before, *after) for mark in _MARK.findall(line)})
     buffers, operations = _parted(after)
     return Example(found[1]["move"], parse(_whole(before, operations)), buffers, operations, target)
+
+
+def _target_with(marks: set[str]) -> Target:
+    """The first that knows the marks, those of no machine before all others."""
+    everybody = (WIDE, *(each.limits for each in backends()))
+    return next(target for target in everybody if marks <= target.marks)
 
 
 def _parted(lines: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

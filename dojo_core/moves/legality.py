@@ -18,10 +18,10 @@ from dojo_core.program.expressions import LINE
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.printing import extent
-from dojo_core.program.target import Target
+from dojo_core.program.target import DEFAULT_TARGET, NO_TABLES, Target
 from dojo_core.program.tree import DTYPE_BYTES, Op, Program, summary, walk
 from dojo_core.program.validity import Fault, keeps_storage, storage_fault
-from dojo_core.targets.registry import NO_TABLES, UnknownTarget
+from dojo_core.targets.registry import UnknownTarget
 from dojo_core.targets.registry import target as target_named
 
 
@@ -216,14 +216,14 @@ def _counts_far(op: Op, sizes: Sequence[int], dtypes: Mapping[str, str]) -> bool
 
 
 def context(
-    program: Program, target: str | Target = "cpu", policy: str = "reassoc", born: int | None = None
+    program: Program, target: str | Target = DEFAULT_TARGET, policy: str = "reassoc", born: int | None = None
 ) -> Context:
     """What legality is asked in. ``born`` numbers the move for births; default: the next of the program."""
     if policy not in POLICIES:
         raise ValueError(f"There is no policy {policy!r}. The policies are: {', '.join(POLICIES)}.")
     found = target if isinstance(target, Target) else target_named(target)
-    if "g" in found.marks and program.tables:
-        raise UnknownTarget(NO_TABLES)
+    if program.tables and not found.tables:
+        raise UnknownTarget(NO_TABLES.format(found.title))
     return Context(program, found, policy, program.age + 1 if born is None else born)
 
 

@@ -25,8 +25,8 @@ FAMILIES = {
     "reductions": "Reductions",
     "algebra": "Algebra",
     "marks": "Marks",
-    "mapping": "Mapping to a GPU",
-    "streaming": "Streams and hardware loops (Snitch)",
+    "mapping": "Mapping to blocks and threads",
+    "streaming": "Streams and hardware loops",
     "instructions": "Instructions",
 }
 

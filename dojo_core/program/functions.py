@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.program.nodes import DTYPE_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def _scope_fault(
     around it and the buffers that it accesses: an edit shares most subtrees with the program before."""
     sound: dict[object, tuple[Buffer, ...]] = scope.__dict__.setdefault("_sound", {})
     around = (tuple([(s.size, s.mark) for s in above]), target, policy)
-    buffers = tuple([program.buffer_of[array] for array in scope.summary.first_accessed])
+    buffers = tuple(map(program.buffer_of.__getitem__, scope.summary.first_accessed))
     known = sound.get(around)
     if known is not None and all(map(is_, known, buffers)):
         return None

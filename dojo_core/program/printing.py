@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dojo_core.program.functions import FUNCTIONS
-from dojo_core.program.tree import Access, Node, Number, Op, Operand, Program, Scope
+from dojo_core.program.nodes import Access, Node, Number, Op, Operand, Scope
+
+if TYPE_CHECKING:
+    from dojo_core.program.tree import Program
 
 TERM = len("*549755813888+{10}")  # what a split adds to an iterator, at most
 

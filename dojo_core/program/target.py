@@ -1,9 +1,9 @@
-"""What a target is to the core: its limits and the marks and locations it knows."""
+"""What a target is to legality: its limits, and the marks and locations it knows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dojo_core.program.dtypes import FLOATS, arithmetic
@@ -36,6 +36,8 @@ class Target:
         frozenset()
     )  # moves that mean nothing on it, beside those of marks that it lacks
     kernel_float: str = "f32"  # what the library's f32 arrays are on it
+    tables: bool = True  # does it have constant tables?
+    passes: Mapping[str, str] = field(default_factory=dict)  # "module:function" of its own, by a pass's name
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -59,6 +61,21 @@ class Target:
     def temporary(self, above: tuple[Scope, ...]) -> str:
         """Where a buffer that a move makes for one iteration of the scopes ``above`` best lives."""
         return "stack" if "stack" in self.locations else "heap"
+
+
+NO_TABLES = "There are no constant tables on the target {} yet: play this program on the CPU."
+DEFAULT_TARGET = "cpu"  # what a program is for where nothing else is said
+
+
+VECTOR_BYTES = (64, 32, 16)  # what registers of vectors hold, widest first
+# The dtypes that vectors of C hold: bool is a byte of 0 or 1 without arithmetic of its own.
+VECTOR_DTYPES = ("f64", "f32", "i64", "i32", "i16", "i8", "u8", "f16", "bf16")
+
+
+def vector_widths(sizes: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """Legal lane counts per dtype for vectors of these bytes, widest first: of f16 and bf16 those of f32, in
+    which they are computed."""
+    return {d: tuple(size // DTYPE_BYTES[arithmetic(d)] for size in sizes) for d in VECTOR_DTYPES}
 
 
 def lanes_of(dtypes: Iterable[str], target: Target) -> tuple[int, ...]:

@@ -210,9 +210,6 @@ class _View:
             yield touch, coverage(touch, self.touches)
 
 
-Numbers = dict[str, str]  # the arrays of a buffer, each with its number there
-
-
 _ELSEWHERE = Access("", ())  # the target of an operation that writes another buffer
 
 
@@ -236,27 +233,29 @@ class _Projection:
         )
 
 
-def _project(node: Node, numbers: Numbers) -> _Projection | None:
-    """What of a subtree concerns these arrays; None if nothing does. Kept with the scope, by those of them
-    that it accesses. An array goes by its number, so that like accesses to another share a verdict."""
+def _project(node: Node, arrays: tuple[str, ...]) -> _Projection | None:
+    """What of a subtree concerns the arrays of a buffer; None if nothing does. Kept with the scope. An array
+    goes by its number in the buffer, so that like accesses to another share a verdict."""
     if isinstance(node, Op):
-        reads = [o for o in node.operands if isinstance(o, Access) and o.array in numbers]
-        number = numbers.get(node.target.array)
-        if not reads and number is None:
+        reads = [o for o in node.operands if isinstance(o, Access) and o.array in arrays]
+        written = node.target.array in arrays
+        if not reads and not written:
             return None
-        mine = tuple([Access(numbers[o.array], o.index) for o in reads])
-        if number is None:
+        mine = tuple([_numbered(o, arrays) for o in reads])
+        if not written:
             return _Projection(("op", None, "", mine, node.guard))
-        return _Projection(("op", Access(number, node.target.index), node.accumulate, mine, node.guard))
-    arrays = node.arrays
-    here = tuple([item for item in numbers.items() if item[0] in arrays])
-    if not here:
+        return _Projection(("op", _numbered(node.target, arrays), node.accumulate, mine, node.guard))
+    if node.arrays.isdisjoint(arrays):
         return None
-    kept: dict[object, _Projection] = node.__dict__.setdefault("_projections", {})
-    if here not in kept:
-        children = tuple([p for p in [_project(c, numbers) for c in node.body] if p is not None])
-        kept[here] = _Projection((node.size, _order_mark(node), children))
-    return kept[here]
+    kept: dict[tuple[str, ...], _Projection] = node.__dict__.setdefault("_projections", {})
+    if arrays not in kept:
+        children = tuple([p for c in node.body if (p := _project(c, arrays)) is not None])
+        kept[arrays] = _Projection((node.size, _order_mark(node), children))
+    return kept[arrays]
+
+
+def _numbered(access: Access, arrays: tuple[str, ...]) -> Access:
+    return Access(str(arrays.index(access.array)), access.index)
 
 
 def _order_mark(scope: Scope) -> str:
@@ -271,8 +270,7 @@ def _is_sound(program: Program, buffer: Buffer, nodes: Iterable[Node]) -> bool:
     """Is nothing wrong with a buffer, as far as these children of the root access it?"""
     names = buffer.arrays
     outputs = tuple([k for k, array in enumerate(names) if array in program.outputs])
-    numbers = {array: str(k) for k, array in enumerate(names)}
-    projection = tuple([p for p in [_project(n, numbers) for n in nodes] if p is not None])
+    projection = tuple([p for n in nodes if (p := _project(n, names)) is not None])
     return _judge(projection, len(names), buffer.dims, buffer.location, outputs)
 
 

@@ -19,6 +19,7 @@ from dojo_core.moves.notation import parse_move
 from dojo_core.moves.places import NoSuchPlace, Place, leaf_at
 from dojo_core.program.expressions import TextError
 from dojo_core.program.marks import lane_stride
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import Access, Leaf, Program
 
 TOLERANCE = (
@@ -37,7 +38,7 @@ class Situation:
     program: Program
     start: Program
     moves: int = 0
-    target: str = "cpu"
+    target: str = DEFAULT_TARGET
     policy: str = "reassoc"
     tried: frozenset[str] = frozenset()
     speed_up: float | None = None

@@ -19,6 +19,7 @@ from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.records import Record
 from dojo_core.moves import IllegalMove, MoveSyntax, apply, legal_moves
 from dojo_core.program.expressions import TextError
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.school.goals import Situation, read_goal
@@ -198,7 +199,7 @@ def recorded_games(records: Sequence[Record]) -> Iterator[Game]:
     best: dict[tuple[str, str], Record] = {}
     for record in records:
         key = (record.start_hash, record.policy)
-        if not (record.line and record.verified and record.seconds and record.target == "cpu"):
+        if not (record.line and record.verified and record.seconds and record.target == DEFAULT_TARGET):
             continue
         if record.start_hash in starts and (
             key not in best or record.seconds < (best[key].seconds or record.seconds)

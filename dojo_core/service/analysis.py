@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dojo_core.codegen.code import Code, NotGeneratable
+from dojo_core.codegen.code import Generated, NotGeneratable
 from dojo_core.moves import (
     REGISTRY,
     IllegalMove,
@@ -26,12 +26,7 @@ from dojo_core.moves import (
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.tree import Program
 from dojo_core.service.view import Json, code_lines, difference, paths_text
-from dojo_core.targets.cpu.codegen import generate
-from dojo_core.targets.gpu.check import gpu_code
-from dojo_core.targets.gpu.code import GpuCode
-from dojo_core.targets.registry import GPUS, SIMULATED
-from dojo_core.targets.snitch.codegen import generate as assembler
-from dojo_core.targets.snitch.listing import SnitchCode
+from dojo_core.targets.registry import backend
 
 log = logging.getLogger(__name__)
 
@@ -213,12 +208,8 @@ class Analysis:
                     self._code_view = {"error": "The code generator failed here: a fault of ours, logged."}
             return self._code_view
 
-    def _generated(self) -> Code | GpuCode | SnitchCode:
-        if self.target in SIMULATED:
-            return assembler(self.program)
-        if self.target in GPUS:
-            return gpu_code(self.program, self.target, self.policy)
-        return generate(self.program, self.policy)
+    def _generated(self) -> Generated:
+        return backend(self.target).generate(self.program, self.policy)
 
     def preview(self, move_text: str) -> list[tuple[str, str]]:
         """The lines that a move takes away and brings; none for a move that is not legal here."""

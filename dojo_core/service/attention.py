@@ -16,8 +16,7 @@ from dojo_core.service.players import Player, Table
 from dojo_core.service.queue import Task
 from dojo_core.service.scout import Scout
 from dojo_core.service.sources import Store
-from dojo_core.targets.origins import steadiness
-from dojo_core.targets.registry import GPUS, SIMULATED
+from dojo_core.targets.registry import backend
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +45,8 @@ class Limits(Protocol):
 
 class Attention:
     """One for all players. ``assemble`` makes the assembly view of an analysis, ``limits`` are those of the
-    machine, ``advise`` is the pass that hints ask where no measured move is faster."""
+    machine, ``advise`` is the pass that hints ask where no measured move is faster; ``idle`` says whether
+    the machine does nothing else just now."""
 
     def __init__(
         self,
@@ -55,12 +55,14 @@ class Attention:
         assemble: Callable[[Any], Any] | None = None,
         limits: Limits | None = None,
         advise: Advise | None = None,
+        idle: Callable[[], bool] = lambda: True,
     ) -> None:
         self._queue = queue
         self._store = store
         self._assemble = assemble
         self._limits = limits
         self._advise = advise
+        self._idle = idle
         self._analyses = Analyses()
         self._scout = Scout()
 
@@ -145,10 +147,10 @@ class Attention:
 
     def measure_limit(self, player: Player, table: Table) -> None:
         """Show what is known of the machine's limit; measure it once where that is nothing, or was taken on a
-        busy machine, when the first times are there: those come first."""
+        busy machine that is so no longer, when the first times are there: those come first."""
         limits = self._limits
         with table.lock:
-            if limits is None or table.game.target in (*GPUS, *SIMULATED):
+            if limits is None or not backend(table.game.target).native:
                 return
             table.roofline = limits.known(table)  # every time: another page, or a run, may have lowered it
             if (
@@ -156,6 +158,7 @@ class Attention:
                 or not player.measuring
                 or self._queue.of(table.key).down
                 or not limits.doubtful(table)
+                or (table.roofline is not None and not self._idle())
             ):
                 return
             successors = player.analysis.known_successors if player.analysis is not None else None
@@ -192,7 +195,7 @@ class Attention:
             here = table.game.current.program.hash
             successors = analysis.known_successors or []
             hashes = [s.program.hash for s in successors]
-            queue, steady = self._queue.of(table.key), steadiness(table.game.target)
+            queue, steady = self._queue.of(table.key), backend(table.game.target).clock().steady
             speeds = queue.speeds(table.key, here, hashes, steady)
             moves = [str(s.move) for s in successors]
             found = measured_hint(at, analysis, dict(zip(moves, speeds, strict=True)))
@@ -222,7 +225,7 @@ class Attention:
         if not player.measuring:
             self._queue.drop(player.id)
             return
-        game, steady = table.game, steadiness(table.game.target)
+        game, steady = table.game, backend(table.game.target).clock().steady
 
         def task(position: Position) -> Task:
             program = position.program
@@ -243,7 +246,7 @@ class Attention:
         seen: dict[str, int] = {}
         ranked: list[tuple[tuple[int, int, int], Task]] = []
         chosen = player.selection
-        here, steady = _moves_to(table.game, table.game.current), steadiness(table.game.target)
+        here, steady = _moves_to(table.game, table.game.current), backend(table.game.target).clock().steady
         for row, successor in zip(analysis.rows, successors, strict=True):
             name = successor.move.name
             rank = OTHER

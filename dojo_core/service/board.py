@@ -8,11 +8,10 @@ from dojo_core.ownership import watching
 from dojo_core.service import library
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.changes import usable_recipes
-from dojo_core.service.games import POLICIES, TARGETS, Games
+from dojo_core.service.games import POLICIES, Games, targets
 from dojo_core.service.players import Player, Table
 from dojo_core.service.view import Json, commands, difference, history, program_lines
-from dojo_core.targets.origins import timed
-from dojo_core.targets.registry import SIMULATED
+from dojo_core.targets.registry import backend
 
 
 def start_screen(games: Games, player: Player) -> Json:
@@ -45,7 +44,7 @@ def start_screen(games: Games, player: Player) -> Json:
             {"name": name, "words": words, "sentence": sentence} for name, words, sentence in POLICIES
         ],
         "targets": [
-            {"name": name, "words": words, "sentence": sentence} for name, words, sentence in TARGETS
+            {"name": name, "words": words, "sentence": sentence} for name, words, sentence in targets()
         ],
         "games": [
             {**card, "yours": games.may_change(game.player, player.owner)}
@@ -59,7 +58,7 @@ def start_screen(games: Games, player: Player) -> Json:
 
 def _rules(game: Game) -> list[list[str]]:
     """What holds in a game, its arithmetic and its target: some words for each, and a sentence."""
-    tables = ((POLICIES, game.policy), (TARGETS, game.target))
+    tables = ((POLICIES, game.policy), (targets(), game.target))
     return [[words, about] for table, name in tables for each, words, about in table if each == name]
 
 
@@ -67,6 +66,7 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
     """The position at the cursor. The table is locked."""
     game = table.game
     here = game.current
+    clock, words = backend(game.target).clock(), backend(game.target).words
     program = program_lines(here.program, table.hues)
     program["diff"], program["added"] = [], []
     program["since_start"] = difference(game.start.text, here.program.text) if here.parent is not None else []
@@ -77,7 +77,8 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
         "game": {
             "id": game.id, "title": game.title, "kernel": game.kernel, "shape": game.shape,
             "policy": game.policy, "target": game.target, "rules": _rules(game),
-            "timed": timed(game.target), "unit": "cycles" if game.target in SIMULATED else "seconds",
+            "timed": clock.timed, "unit": clock.unit, "steady": clock.exact,
+            "code": words.code, "play": words.play,
             "by": table.by, "changes": table.changes,
             "doubt": "" if game.kernel else program_doubt(game.start) or "",
             "watching": "" if table.source is None else watching(table.owner),

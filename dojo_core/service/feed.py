@@ -14,7 +14,7 @@ from dojo_core.service.lanes import waited_for
 from dojo_core.service.players import Player, Table
 from dojo_core.service.queue import MeasuringQueue, Outcome
 from dojo_core.service.view import Json
-from dojo_core.targets.origins import steadiness
+from dojo_core.targets.registry import backend
 
 # What stands for a move's time while there is none (the page's words for them are in moves.js).
 WAITING, RUNNING, NOT_ASKED = 0, 1, 2
@@ -92,7 +92,7 @@ def last_move(table: Table, queue: MeasuringQueue) -> list[Any] | None:
     if here.parent is None:
         return None
     before = table.game.positions[here.parent].program.hash
-    steady = steadiness(table.game.target)
+    steady = backend(table.game.target).clock().steady
     speed = queue.speeds(table.key, before, [here.program.hash], steady)[0]
     return None if speed is None else speed_view(speed)
 
@@ -121,7 +121,7 @@ def move_results(
     hashes = [s.program.hash for s in successors]
     wanted = queue.wanted(player.id) if player.explored else set(hashes)
     results: list[Any] = []
-    here, steady = table.game.current.program.hash, steadiness(table.game.target)
+    here, steady = table.game.current.program.hash, backend(table.game.target).clock().steady
     outcomes = queue.results(table.key, hashes)
     speeds = queue.speeds(table.key, here, hashes, steady)
     for program_hash, outcome, speed in zip(hashes, outcomes, speeds, strict=True):

@@ -17,6 +17,7 @@ from dojo_core.line import RecordedLine, read_line
 from dojo_core.measure.database import DatabaseFault
 from dojo_core.ownership import may_claim, watching
 from dojo_core.program.expressions import TextError
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.service import library, yardstick
@@ -24,10 +25,8 @@ from dojo_core.service.changes import copied
 from dojo_core.service.merging import merge
 from dojo_core.service.players import Refused, Table
 from dojo_core.service.sources import SCHOOL_GAMES, KernelCard, Kernels, SavedText, Store
-from dojo_core.targets.gpu.check import gpu_code
-from dojo_core.targets.registry import GPUS, SIMULATED
+from dojo_core.targets.registry import backend, backends
 from dojo_core.targets.registry import target as target_named
-from dojo_core.targets.snitch.codegen import generate as assembler
 
 log = logging.getLogger(__name__)
 
@@ -47,20 +46,10 @@ POLICIES = (
     ),
 )
 
-TARGETS = (
-    ("cpu", "this computer's CPU", "Every move is verified and timed on this computer."),
-    (
-        "cuda",
-        "NVIDIA GPU (CUDA)",
-        "Verified in an emulator and compiled; without the GPU nothing has a time.",
-    ),
-    ("hip", "AMD GPU (HIP)", "Verified in an emulator and compiled; without the GPU nothing has a time."),
-    (
-        "snitch",
-        "Snitch (RISC-V with streams)",
-        "Verified on a model of the core, which tells cycles: small shapes, up to 128 KiB of doubles.",
-    ),
-)
+
+def targets() -> list[tuple[str, str, str]]:
+    """Of each target its name, its words and a sentence."""
+    return [(each.name, each.words.title, each.words.about) for each in backends()]
 
 
 class Games:
@@ -251,7 +240,7 @@ class Games:
                 "delete some first."
             )
 
-    def from_kernel(self, kernel: str, shape: str, policy: str, target: str = "cpu") -> Game:
+    def from_kernel(self, kernel: str, shape: str, policy: str, target: str = DEFAULT_TARGET) -> Game:
         """A game on one of the kernels; an empty ``shape`` is its first. Raises Refused."""
         card = next((card for card in self.cards() if card.name == kernel), None)
         if card is None:
@@ -260,11 +249,11 @@ class Games:
         shape = dict(card.layers).get(shape, shape)
         try:
             program = self._kernels.start(kernel, shape)
-            return begun(program, kernel, shape, target or "cpu", _policy(policy))
+            return begun(program, kernel, shape, target or DEFAULT_TARGET, _policy(policy))
         except (ValueError, TypeError) as fault:
             raise Refused(str(fault)) from fault
 
-    def from_text(self, text: str, policy: str, target: str = "cpu") -> Game:
+    def from_text(self, text: str, policy: str, target: str = DEFAULT_TARGET) -> Game:
         """A game from a program, a saved game or a line, whichever the text is.
 
         Raises TextError, and Refused where a line does not play or a program does not write its output.
@@ -274,11 +263,11 @@ class Games:
         if any(row.startswith("shape ") for row in text.splitlines()):
             return self._replayed(read_line(text))
         program = parse(text)
-        fault = program_fault(program, target or "cpu", _policy(policy), text)
+        fault = program_fault(program, target or DEFAULT_TARGET, _policy(policy), text)
         if fault is not None:
             raise Refused(fault)
         try:
-            return begun(program, None, "", target or "cpu", _policy(policy))
+            return begun(program, None, "", target or DEFAULT_TARGET, _policy(policy))
         except ValueError as fault:
             raise Refused(str(fault)) from fault
 
@@ -313,12 +302,9 @@ def begun(program: Program, kernel: str | None, shape: str, target: str, policy:
     if kernel is not None:
         program = target_named(target).start(program)
     game = Game.new(program, kernel=kernel, shape=shape, target=target, policy=policy)
-    if target in (*GPUS, *SIMULATED):
+    if target != DEFAULT_TARGET:
         try:
-            if target in GPUS:
-                gpu_code(program, target, policy)
-            else:
-                assembler(program)
+            backend(target).generate(program, policy)
         except NotGeneratable as fault:
             raise ValueError(str(fault)) from fault
         game.title = f"{game.title} on {target}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from dojo_core.measure.exclusive import CPU, Wait, waiting
+from dojo_core.measure.exclusive import Wait, waiting
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.service.queue import Bench, MeasuringQueue, Task
-from dojo_core.targets.registry import GPUS, SIMULATED
+from dojo_core.targets.registry import backend
 
 
 class Lanes:
@@ -36,8 +37,8 @@ class Lanes:
             return list(self._queues.values())
 
     def begin(self) -> None:
-        """Get ready on the CPU, which most games are for, before there is something to measure."""
-        self.of("cpu").begin()
+        """Get ready on the target that most games are for, before there is something to measure."""
+        self.of(DEFAULT_TARGET).begin()
 
     def want(self, player: str, tasks: Sequence[tuple[int, Task]]) -> None:
         """Replace what a player wants measured, on whatever targets; as ``MeasuringQueue.want``."""
@@ -89,5 +90,6 @@ class Lanes:
 
 def waited_for(target: str) -> Wait | None:
     """Who has the clock that a game on this target waits for, where that has taken long."""
-    found = None if target in SIMULATED else waiting()
-    return found if found is not None and (found.clock == CPU) == (target not in GPUS) else None
+    lock = backend(target).clock().lock
+    found = None if lock is None else waiting()
+    return found if found is not None and found.clock == lock else None

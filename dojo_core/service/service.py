@@ -71,10 +71,14 @@ class Service:
         """``machine``: what else the machine does now. ``local``: only this machine's own people can reach
         it; games that are nobody's may be claimed."""
         self._machine = machine
-        self.queue = Lanes(make_bench, idle=lambda: not machine().busy)
+
+        def idle() -> bool:
+            return not machine().busy
+
+        self.queue = Lanes(make_bench, idle=idle)
         self.queue.begin()
         self._games = Games(store, kernels, lines, local)
-        self._attention = Attention(self.queue, store, assemble, limits, advise)
+        self._attention = Attention(self.queue, store, assemble, limits, advise, idle)
         self._players: OrderedDict[str, Player] = OrderedDict()
         self._lock = threading.Lock()  # of the players' list
         self._numbers = itertools.count(1)  # of notices and downloads, so that a page shows each once

@@ -21,7 +21,6 @@ from dojo_core import kernels
 from dojo_core.bench.baselines import BASELINES
 from dojo_core.bench.roofline import Question, known
 from dojo_core.bench.summary import settled
-from dojo_core.bounded_json import read_object
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.export import Choice, NotExported, library, of_game, zipped
 from dojo_core.faults import program_fault, text_fault
@@ -29,12 +28,13 @@ from dojo_core.game import Entry, Game, GameFull
 from dojo_core.line import recorded_lines
 from dojo_core.measure.catalogue import Board, Catalogue, Row, TakenOut, Wanted
 from dojo_core.measure.exchange import PACKED, NoRecord, Taken, file_lines, take_in, to_line
-from dojo_core.measure.machine import Machine, this_machine
+from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Workload, seconds_text
 from dojo_core.measure.records import Record, SavedGame
 from dojo_core.moves import IllegalMove, MoveSyntax
 from dojo_core.ownership import name as owner_name
 from dojo_core.program.expressions import TextError
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.service import library as saved
@@ -46,8 +46,7 @@ from dojo_core.service.service import Service
 from dojo_core.service.sources import SCHOOL_GAMES
 from dojo_core.sharing import BadLink, Opened, open_text
 from dojo_core.targets.cpu.codegen import generate
-from dojo_core.targets.cuda.measurer import Gpu
-from dojo_core.targets.origins import origins
+from dojo_core.targets.registry import backends, origins
 
 log = logging.getLogger(__name__)
 
@@ -118,10 +117,10 @@ class Shelf:
         self.catalogue = catalogue
         self.comparisons = comparisons
         self.catalogue.here = frozenset([this_machine().fingerprint])
-        threading.Thread(target=self._find_gpu, name="fingerprints", daemon=True).start()
+        threading.Thread(target=self._find_origins, name="fingerprints", daemon=True).start()
         self._service = service
 
-    def _find_gpu(self) -> None:
+    def _find_origins(self) -> None:
         """A GPU's worker takes seconds to start; its records are another machine's until then."""
         self.catalogue.here = frozenset(here.fingerprint for here in origins())
 
@@ -266,7 +265,7 @@ class Shelf:
                 found.append(Contender("line", f"line {name}", line=name, policy=line.policy))
         wanted = Wanted(
             start_hash=game.start.hash,
-            target="cpu",
+            target=DEFAULT_TARGET,
             fingerprint=this_machine().fingerprint,
             state="verified",
         )
@@ -496,11 +495,10 @@ def kernel_shape(kernel: str, start_hash: str, played: tuple[str, ...], sizes: t
 
 @lru_cache(maxsize=64)
 def _summary(details: str) -> str:
-    """The line about a machine or a GPU from its JSON; empty where it is of another form."""
-    for kind in (Machine, Gpu):
+    """The line about what timed a record, from its JSON; empty where no target knows its form."""
+    for each in backends():
         try:
-            told = read_object(details)
-            return kind(**told).summary[:120]
-        except (ValueError, TypeError, AttributeError, IndexError):
+            return each.machine(details)[:120]
+        except (ValueError, TypeError, AttributeError, LookupError):
             continue
     return ""

@@ -16,8 +16,10 @@ from dojo_core.bench.roofline import Roofline
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.kernels.kernel import executed_flops, minimal_bytes
 from dojo_core.measure.load import machine_now
+from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.places import data_directory
 from dojo_core.measure.records import Records, SavedGame
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import Program
 from dojo_core.service import KernelCard, Service
 from dojo_core.service.analysis import Analysis
@@ -27,14 +29,8 @@ from dojo_core.service.queue import Outcome
 from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json, code_lines
 from dojo_core.system import yield_to_others
-from dojo_core.targets.cpu.measurer import Effort, Measurement, Measurer, Workload
-from dojo_core.targets.cuda.measurer import gpu_measurer
-from dojo_core.targets.gpu.check import Checker, feedback, gpu_code
-from dojo_core.targets.gpu.feedback import summary
-from dojo_core.targets.listing import assembly_of
-from dojo_core.targets.origins import origin, timed
-from dojo_core.targets.registry import GPUS, SIMULATED
-from dojo_core.targets.snitch.measurer import snitch_measurer
+from dojo_core.targets.measurers import Measurers
+from dojo_core.targets.registry import backend
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +50,6 @@ def outcome(measurement: Measurement) -> Outcome:
             ratios=measurement.ratios,
         )
     return Outcome(measurement.status, message=measurement.message)
-
-
-NO_TIME = "No time: seconds need a GPU."
 
 
 class RecordStore:
@@ -87,7 +80,7 @@ class RecordStore:
         return [_saved(game) for game in self._records.games(owner, limit, nobodys=True)]
 
     def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]:
-        here = origin(workload.target)
+        here = backend(workload.target).clock().origin
         if here is None:
             return {}
         start = workload.start.hash
@@ -137,17 +130,13 @@ class KernelLibrary:
 
 
 class MeasurerBench:
-    """The measurer as the queue uses it."""
+    """The measurers as the queues use them."""
 
     def __init__(self, records: Records) -> None:
-        self._records = records
-        self._measurer = Measurer(records)
-        self._checkers: dict[
-            str, Checker
-        ] = {}  # by target; each holds a process, which takes seconds to start
+        self._measurers = Measurers(records)
 
     def warm(self) -> None:
-        self._measurer.warm()
+        self._measurers.of(DEFAULT_TARGET).warm()
 
     def measure(
         self,
@@ -160,67 +149,26 @@ class MeasurerBench:
         lines: Mapping[str, str] | None = None,
         against: Program | None = None,
     ) -> None:
-        effort = Effort.NORMAL if careful else Effort.QUICK
-
-        def told(m: Measurement) -> None:
-            on_result(m.program_hash, outcome(m))
-
-        if workload.target in GPUS and timed(workload.target):
-            by_hash = {program.hash: program for program in programs}
-
-            def reported(m: Measurement) -> None:
-                found = outcome(m)
-                if found.ok:
-                    code = gpu_code(by_hash[m.program_hash], workload.target, workload.policy)
-                    found = replace(found, message=summary(feedback(code)))
-                on_result(m.program_hash, found)
-
-            on_gpu = reported if careful else told
-            gpu_measurer().measure(
-                workload, programs, effort, on_gpu, cancelled, again, records=self._records, lines=lines
-            )
-        elif workload.target in GPUS:
+        clock = backend(workload.target).clock()
+        if clock.lock is None:
             _yield_to_clocks()
-            if not again:  # a second look would tell nothing new, and a quick one less
-                self._check(workload, programs, careful, on_result, cancelled)
-        elif workload.target in SIMULATED:
-            _yield_to_clocks()
-            # its cycles are always the same: no second look tells more, nor a careful one
-            model, normal = snitch_measurer(), Effort.NORMAL
-            model.measure(workload, programs, normal, told, cancelled, records=self._records, lines=lines)
-        else:
-            self._measurer.measure(
-                workload, programs, effort, told, cancelled, lines=lines, fresh=again, against=against
-            )
-
-    def _check(
-        self,
-        workload: Any,
-        programs: Sequence[Program],
-        careful: bool,
-        on_result: Callable[[str, Outcome], None],
-        cancelled: Callable[[], bool],
-    ) -> None:
-        """GPU programs: the position itself is verified in the emulator and compiled; nothing has a time."""
-        for program in programs:
-            if cancelled():
-                return
-            if not careful:
-                on_result(program.hash, Outcome("untimed", message=f"{NO_TIME} Play it to have it verified."))
-                continue
-            if workload.target not in self._checkers:
-                self._checkers[workload.target] = Checker(workload.target)
-            checked = self._checkers[workload.target].check(workload, program)
-            if not checked.verdict.verified:
-                on_result(program.hash, outcome(checked.verdict))
-                continue
-            told = f"Verified in the emulator. {summary(checked.feedback)} {NO_TIME}"
-            on_result(program.hash, Outcome("verified", message=told))
+        if clock.exact and again and not clock.timed:
+            return  # a second look would tell nothing new, and a quick one less
+        # what always has the same number needs no careful look, nor a second one
+        exact = clock.exact and clock.timed
+        self._measurers.of(workload.target).measure(
+            workload,
+            programs,
+            Effort.NORMAL if careful or exact else Effort.QUICK,
+            lambda m: on_result(m.program_hash, outcome(m)),
+            cancelled,
+            lines=lines,
+            fresh=again and not exact,
+            against=against,
+        )
 
     def close(self) -> None:
-        self._measurer.close()
-        for checker in self._checkers.values():
-            checker.close()
+        self._measurers.close()
 
 
 BESIDE_PRIORITY = 10  # niceness: a tenth of a core that a measurement wants too
@@ -237,7 +185,7 @@ def _yield_to_clocks() -> None:
 def assemble(analysis: Analysis) -> Json:
     """The assembly of a position's code, as lines with their nodes."""
     try:
-        made = assembly_of(analysis.program, analysis.target, analysis.policy)
+        made = backend(analysis.target).assembly(analysis.program, analysis.policy)
     except (NotGeneratable, ValueError) as fault:
         return {"error": f"There is no assembly to show. {fault}"}
     return {"lines": code_lines(made.lines, made.nodes)}

@@ -10,6 +10,7 @@ from dojo_core.game import Game
 from dojo_core.line import RecordedLine
 from dojo_core.program.expressions import TextError
 from dojo_core.program.tree import Program
+from dojo_core.targets.registry import backend
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,8 @@ def story(line: RecordedLine, settings: Mapping[str, int] | None = None) -> Stor
     """
     if line.kernel is None:
         raise TextError("the line names no kernel", "Add a line: kernel softmax")
-    if line.target != "cpu":
-        raise TextError(
-            f"the line is for {line.target}, where no times are taken", "Tell a line for the CPU."
-        )
+    if not backend(line.target).native:
+        raise TextError(f"the line is for {line.target}", "Tell a line for this computer's processor.")
     kernel = kernels.get(line.kernel)
     sizes = kernel.shape(line.shape) if line.shape else kernel.shapes[0]
     shape = "x".join(map(str, sizes))

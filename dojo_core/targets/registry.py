@@ -1,35 +1,57 @@
-"""Every target by name."""
+"""Every target by name: the Dojo's own and those of installed packages, found by entry points alike."""
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
+from typing import TYPE_CHECKING
 
+from dojo_core.plugins import Unusable, load
+from dojo_core.plugins import names as names_in
 from dojo_core.program.target import Target
 
-# Every target: its name, and the module whose ``target()`` gives it.
-TARGETS = {
-    "cpu": "dojo_core.targets.cpu.limits",
-    "cuda": "dojo_core.targets.cuda.limits",
-    "hip": "dojo_core.targets.hip.limits",
-    "snitch": "dojo_core.targets.snitch.limits",
-}
+if TYPE_CHECKING:
+    from dojo_core.measure.measurement import Origin
+    from dojo_core.targets.backend import Backend
 
-GPUS = ("cuda", "hip")  # of these: what the emulator runs and what has no time without the device
-SIMULATED = ("snitch",)  # of these: what runs on a model; its times are cycles, one a nanosecond
-
-
-NO_TABLES = "GPU targets have no constant tables yet: play this program on the CPU."
+GROUP = "dojo.targets"
 
 
 class UnknownTarget(ValueError):
-    """Raised with a sentence that lists the known targets."""
+    """Raised with a sentence: the known targets, or why that of a package cannot be used."""
 
 
-@cache
-def target(name: str) -> Target:
+def names() -> tuple[str, ...]:
+    """Of all targets, the default one first."""
+    return names_in(GROUP)
+
+
+def backend(name: str) -> Backend:
     """The target of that name. Raises UnknownTarget."""
-    if name not in TARGETS:
-        raise UnknownTarget(f"There is no target {name!r}. The targets are: {', '.join(TARGETS)}.")
-    found: Target = import_module(TARGETS[name]).target()
+    try:
+        found: Backend = load(GROUP, name)
+    except KeyError:
+        raise UnknownTarget(f"There is no target {name!r}. The targets are: {', '.join(names())}.") from None
+    except Unusable as fault:
+        raise UnknownTarget(str(fault)) from None
     return found
+
+
+def backends() -> tuple[Backend, ...]:
+    """All that can be used."""
+    found = []
+    for name in names():
+        try:
+            found.append(backend(name))
+        except UnknownTarget:
+            continue
+    return tuple(found)
+
+
+def target(name: str) -> Target:
+    """The limits of the target of that name. Raises UnknownTarget."""
+    return backend(name).limits
+
+
+def origins() -> list[Origin]:
+    """What gives programs a number here (the first answer may take as long as a device's worker's start)."""
+    found = (each.clock().origin for each in backends())
+    return [origin for origin in found if origin is not None]

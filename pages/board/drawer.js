@@ -16,9 +16,8 @@ const FAILURE_SENTENCES = {
 };
 
 const HINTS = {
-  model: "A move changes how the program computes, never what. Each position that you play is verified on a model of the machine; what that found stands below the code.",
-  gpu: "A move changes how the program computes, never what. First give scopes to the GPU's blocks and threads (map_grid, map_block). Each position that you play is verified in an emulator and compiled; what that found stands below the code.",
-  simulated: "A move changes how the program computes, never what. Every position runs on a model of the core: the times are its cycles, always the same for the same program. Streams (ssr) and hardware loops (frep) are this target's own.",
+  move: "A move changes how the program computes, never what.",
+  untimed: "Nothing here times programs for this target.",
   blocked: "These moves are well formed but would break the program here. Select one to see why, where, and what would unblock it.",
   enablers: "An enabler makes a move legal that is blocked now. Neutral is not bad: plateaus are part of the game.",
   all: "A move changes how the program computes, never what. The bar shows the time it leads to: ▲ faster, ▼ slower than now; the thin line is how sure that is, ? not yet. Apply plays it; you can always take back.",

@@ -64,8 +64,8 @@ class Hints {
     const found = best === null ? null : el("p", { class: "found" }, "Fastest measured here: ", el("code", {}, best.text),
       el("span", { class: "faster" }, `  ▲ ${ratio(best.gain)}  `),
       el("button", { class: "small", type: "button", onclick: () => pane.find("all", best.text) }, "Show it"));
-    if (board.data.game.unit === "cycles") return [found, el("p", { class: "hint" }, HINTS.simulated)];
-    if (!board.data.game.timed) return [found, el("p", { class: "hint" }, ["cuda", "hip"].includes(board.data.game.target) ? HINTS.gpu : HINTS.model)];
+    const { timed, unit, play } = board.data.game;
+    if (!timed || unit !== "seconds") return [found, el("p", { class: "hint" }, `${HINTS.move} ${play || HINTS.untimed}`)];
     if (board.watching) return [found, el("p", { class: "hint" }, board.watching)];
     if (begun) return [found, el("p", { class: "hint" }, HINTS.all)];
     if (!board.data.measuring) return [el("p", { class: "hint" }, HINTS.all)];

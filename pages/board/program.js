@@ -189,7 +189,7 @@ class CodePane {
       this.body.replaceChildren(el("p", { class: text && text.error ? "empty failure" : "empty" }, sentence));
       return;
     }
-    put(this.tabs.buttons.get("c"), { cuda: "CUDA", hip: "HIP", snitch: "Snitch" }[this.board.data.game.target] || "C");
+    put(this.tabs.buttons.get("c"), this.board.data.game.code);
     const hues = new Map(this.board.data.program.lines.map((line) => [line.path, line.hue % HUES]));
     this.body.replaceChildren(...text.lines.map(([line, path]) =>
       el("div", { class: `line code${path !== null && hues.has(path) ? ` op hue-${hues.get(path)}` : ""}`,

@@ -18,7 +18,7 @@ class StartView {
     this.board = board;
     this.root = el("div", { class: "start" });
     this.drawn = null;
-    this.own = { text: "", policy: "reassoc", target: "cpu" };
+    this.own = { text: "", policy: "", target: "" };
     this.shapes = new Map(); // as typed, by kernel
   }
 
@@ -83,7 +83,7 @@ class StartView {
     const choose = () => { this.own[name] = choice.value; put(words, options.find((o) => o.name === choice.value).sentence); };
     const choice = el("select", { class: "field", "aria-label": label === "For" ? "Target" : "Floating-point policy", onchange: choose },
       ...options.map((o) => el("option", { value: o.name }, name === "policy" ? `${o.words} (${o.name})` : o.words)));
-    choice.value = this.own[name];
+    choice.value = this.own[name] || options[0].name;
     choose();
     return [el("label", {}, `${label}: `), choice, words];
   }

@@ -8,6 +8,7 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.service.comparing import MOST, Comparison, Spec
+from dojo_core.targets.registry import backend
 from pages import shell
 from pages.compare.results import results
 from pages.shared import the_player, the_shelf
@@ -45,7 +46,7 @@ def page() -> None:
 def _game(current: Comparison | None) -> Game | None:
     """What is compared: the board's game, or a kernel's start; at first what was compared last."""
     table = the_player().table
-    options = [BOARD] if table is not None and table.game.target == "cpu" else []
+    options = [BOARD] if table is not None and backend(table.game.target).native else []
     left, middle, _ = st.columns([2, 2, 3], vertical_alignment="bottom")
     names = [*options, *kernels.names()]
     last = current.spec if current is not None and current.spec.kernel in names else None

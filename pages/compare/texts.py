@@ -8,9 +8,9 @@ import streamlit as st
 
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.program.expressions import TextError
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
-from dojo_core.targets.cpu.build import assembly
-from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.registry import backend
 
 SHOWN = 3  # beside each other
 VIEWS = {"Program": None, "C": "c", "Assembly": "asm"}
@@ -45,7 +45,9 @@ def shown(text: str, view: str, policy: str) -> str:
     if view == "Program":
         return text
     try:
-        code = generate(parse(text), policy)
-        return code.text if view == "C" else "\n".join(assembly(code).lines)
+        program, target = parse(text), backend(DEFAULT_TARGET)
+        if view == "C":
+            return target.generate(program, policy).text
+        return "\n".join(target.assembly(program, policy).lines)
     except (NotGeneratable, TextError, ValueError) as fault:
         return f"// {fault}"

@@ -51,17 +51,22 @@ def page(run: str) -> None:
         now = trainings.view(run)
         _head(now)
         shell.tell_of_waiting("train")
-        curves.draw(now)
-        _tried(now)
-        if st.session_state.pop("train_go", False):
-            shell.go("play")
-        if _going_on(now) != polling:
+        if _going_on(now) != polling or _told(now) != _told(view):
             st.rerun()
 
     st.fragment(run_every=POLL if polling else None)(look_again)()
+    curves.draw(view)  # not with each look: six charts, drawn anew only where there is more to show
+    _tried(view)
+    if st.session_state.pop("train_go", False):
+        shell.go("play")
     if not polling:
         notice_changes(lambda: trainings.state(run))
     _play(view)
+
+
+def _told(view: TrainingView) -> tuple[int, int, bool]:
+    """What the curves and the checkpoint's play are drawn from; what was told before never changes."""
+    return len(view.events), len(view.tried), view.trying
 
 
 def _going_on(view: TrainingView) -> bool:

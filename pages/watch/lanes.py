@@ -16,7 +16,7 @@ from dojo_core.measure.speed import DRIFT_QUIET, SIGNS, apart
 from dojo_core.moves import IllegalMove
 from dojo_core.program.text import parse
 from dojo_core.service.view import Json, difference, program_lines
-from dojo_core.targets.origins import steadiness
+from dojo_core.targets.registry import backend
 from pages.runs import STATES
 
 LOGGED = 200  # entries of the log that a page is sent
@@ -57,7 +57,11 @@ class Lane:
     @property
     def drift(self) -> float:
         """By which factor two of its times may differ that were taken at different moments."""
-        return 1.0 if self.spec.timing == "count" else steadiness(_target(self.spec.game)) or DRIFT_QUIET
+        return (
+            1.0
+            if self.spec.timing == "count"
+            else backend(_target(self.spec.game)).clock().steady or DRIFT_QUIET
+        )
 
     @property
     def title(self) -> str:

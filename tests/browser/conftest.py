@@ -16,13 +16,18 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.browser.playing import open_softmax
+
 ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+# What Debian builds without windows draws the same pages with two thirds of the processor's time.
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -53,6 +58,11 @@ class Server:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def other_url(self) -> str:
+        """The same app under another name, where a browser has other cookies."""
+        return f"http://localhost:{self.port}"
 
     @property
     def locks(self) -> Path:
@@ -97,9 +107,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     outcome: Any = yield
     report = outcome.get_result()
     given = getattr(item, "funcargs", {})
-    if not report.failed or "tab" not in given:
+    if not report.failed or "standing" not in given:
         return
-    page, server = given["tab"], given["server"]
+    standing = given["standing"]
+    page, server = given.get("tab") or standing.page, given.get("server") or given["common_server"]
     try:
         page.set_default_timeout(5_000)
         report.sections.append((f"page {page.url}", page.locator("body").inner_text()))
@@ -109,6 +120,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         report.sections.append(("page", f"It cannot be read: {fault}"))
     said = (server.home / "server.log").read_text(errors="replace")
     report.sections.append(("server", said[-4_000:]))
+    if standing.page is not None:  # whatever state it is in, the next test gets another one
+        standing.page.close()
 
 
 @pytest.fixture(scope="package")
@@ -134,7 +147,9 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def driver() -> Iterator[Any]:
     """Playwright."""
     if CHROMIUM is None:
-        pytest.skip("No Chromium here (Debian: apt-get install chromium): browser tests skipped.")
+        pytest.skip(
+            f"No Chromium here (Debian: apt-get install {BROWSERS[0]}, or chromium): browser tests skipped."
+        )
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed.")
     with playwright.sync_playwright() as made:
         yield made
@@ -154,36 +169,61 @@ def chromium(driver: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     profile.close()
 
 
+def forget(page: Any, server: Server) -> None:
+    """What the app kept in the browser: the next page that it loads is that of another browser."""
+    page.context.clear_cookies(domain="127.0.0.1")
+    kept = page.context.new_cdp_session(page)
+    kept.send("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "all"})
+
+
+@dataclass
+class Standing:
+    """A tab that stays open, and the errors in its page's scripts."""
+
+    page: Any = None
+    faults: list[str] = field(default_factory=list)
+
+    def close_others(self, chromium: Any) -> None:
+        for each in chromium.pages[1:]:  # the first one keeps the browser open, and the process that draws
+            if each is not self.page:
+                each.close()
+
+
 @pytest.fixture(scope="package")
-def another_browser(driver: Any) -> Iterator[Any]:
-    browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-    yield browser
-    browser.close()
+def standing() -> Standing:
+    return Standing()
 
 
 @pytest.fixture
-def stranger(another_browser: Any) -> Iterator[Any]:
-    """A tab of another browser, with a profile of its own."""
-    profile = another_browser.new_context(viewport={"width": 1280, "height": 800})
-    profile.set_default_timeout(200_000)
-    yield profile.new_page()
-    profile.close()
-
-
-@pytest.fixture
-def tab(chromium: Any, server: Server) -> Iterator[Any]:
+def tab(chromium: Any, standing: Standing, server: Server) -> Iterator[Any]:
     """A fresh tab of a visitor whom the app never saw; an error in the page's script fails the test."""
     if chromium.pages[0].url == "about:blank":  # a page of the site's keeps its process
         chromium.pages[0].goto(f"{server.url}/_stcore/health")
     opened = chromium.new_page()
-    chromium.clear_cookies()
-    visitor = chromium.new_cdp_session(opened)
-    visitor.send("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "all"})
+    forget(opened, server)
     faults: list[str] = []
     opened.on("pageerror", lambda fault: faults.append(str(fault)))
     yield opened
-    for each in chromium.pages[1:]:  # the first one keeps the browser open, and the process that draws
-        each.close()
+    standing.close_others(chromium)
+    assert not faults, faults
+
+
+@pytest.fixture
+def board(chromium: Any, standing: Standing, common_server: Server) -> Iterator[Any]:
+    """A new softmax, unmeasured, on the board of a tab that stays: no page is loaded for it. Its visitor is
+    one whom the app knows, by its other name, under which it has other cookies than ``tab``."""
+    if standing.page is None or standing.page.is_closed():
+        standing.page = chromium.new_page()
+        standing.page.on("pageerror", lambda fault: standing.faults.append(str(fault)))
+        standing.page.goto(common_server.other_url)
+        standing.page.wait_for_selector(".card")
+    elif not standing.page.locator(".card.kernel").first.is_visible():
+        standing.page.click("text=New game")
+        standing.page.wait_for_selector(".card.kernel")
+    open_softmax(standing.page)
+    yield standing.page
+    standing.close_others(chromium)
+    faults, standing.faults = standing.faults, []
     assert not faults, faults
 
 

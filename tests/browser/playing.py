@@ -15,10 +15,14 @@ NAME = "<img src=x onerror='window.pwned=1'>**b**[a](javascript:window.pwned=1)"
 BOARD = "document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
 
 
-def open_softmax(page: Any, shape: str = SHAPE) -> None:
+def open_softmax(page: Any, shape: str = SHAPE, measured: bool = False) -> None:
+    """``measured``: where a test is about times, or about what is pressed while they come."""
     page.fill("[data-kernel=softmax] input", shape)
     page.click("[data-kernel=softmax] button")
     page.wait_for_selector(".row[data-move]")
+    if not measured:
+        page.keyboard.press("m")
+        page.wait_for_selector(".queue-text >> text=Off")
 
 
 def entries(page: Any) -> list[str]:

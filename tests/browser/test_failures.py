@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.browser.playing import BOARD, apply, open_softmax, wait_for_entries
+import pytest
+
+from tests.browser.playing import BOARD, apply, wait_for_entries
 
 KINDS = {
     "compile_error": ("does not compile", "the compiler said"),
@@ -28,34 +30,31 @@ def feed(page: Any, change: str, then: str = "") -> None:
     )
 
 
-def quiet_softmax(page: Any) -> None:
+@pytest.fixture
+def quiet(board: Any) -> Any:
     """A board that no poll redraws."""
-    open_softmax(page)
-    page.keyboard.press("m")
-    page.wait_for_selector(".queue-text >> text=Off")
-    page.wait_for_timeout(1500)
+    board.wait_for_timeout(1500)
+    return board
 
 
-def test_every_failure_has_its_words_in_the_row_and_its_drawer_with_what_was_said(page: Any) -> None:
-    quiet_softmax(page)
-    page.select_option("select[aria-label='Order of the moves']", "listed")
+def test_every_failure_has_its_words_in_the_row_and_its_drawer_with_what_was_said(quiet: Any) -> None:
+    quiet.select_option("select[aria-label='Order of the moves']", "listed")
     for number, (kind, (row, drawer)) in enumerate(KINDS.items()):
-        page.click(f"#move-{number} .name")
-        move = page.get_attribute(f"#move-{number}", "data-move")
-        page.wait_for_function("move => window.dojoFeed.look.move === move", arg=move)
-        feed(page, f"feed.results[{number}] = ['{kind}', 'the words of {kind}']")
-        assert page.inner_text(f"#move-{number} .value") == f"✕ {row}"
-        told = page.inner_text(".drawer")
+        quiet.click(f"#move-{number} .name")
+        move = quiet.get_attribute(f"#move-{number}", "data-move")
+        quiet.wait_for_function("move => window.dojoFeed.look.move === move", arg=move)
+        feed(quiet, f"feed.results[{number}] = ['{kind}', 'the words of {kind}']")
+        assert quiet.inner_text(f"#move-{number} .value") == f"✕ {row}"
+        told = quiet.inner_text(".drawer")
         assert drawer in told and f"the words of {kind}" in told
-        assert page.locator(".drawer >> text=Apply").count() == 1
+        assert quiet.locator(".drawer >> text=Apply").count() == 1
 
 
-def test_a_dead_measurer_is_told_play_goes_on_and_restart_asks_for_a_new_one(page: Any) -> None:
-    quiet_softmax(page)
-    assert not page.locator(".banner").is_visible()
-    feed(page, "feed.queue.state = 'down'; feed.queue.message = 'The measurer has stopped (no gcc).'")
-    page.wait_for_selector(".banner >> text=The measurer has stopped (no gcc).")
-    apply(page, "join_scopes m@0")
-    wait_for_entries(page, 2)
-    feed(page, "feed.queue.state = 'down'", f"{BOARD}.querySelector('.banner button').click();")
-    page.wait_for_function(f"() => {BOARD}.querySelector('.banner').hidden")
+def test_a_dead_measurer_is_told_play_goes_on_and_restart_asks_for_a_new_one(quiet: Any) -> None:
+    assert not quiet.locator(".banner").is_visible()
+    feed(quiet, "feed.queue.state = 'down'; feed.queue.message = 'The measurer has stopped (no gcc).'")
+    quiet.wait_for_selector(".banner >> text=The measurer has stopped (no gcc).")
+    apply(quiet, "join_scopes m@0")
+    wait_for_entries(quiet, 2)
+    feed(quiet, "feed.queue.state = 'down'", f"{BOARD}.querySelector('.banner button').click();")
+    quiet.wait_for_function(f"() => {BOARD}.querySelector('.banner').hidden")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.browser.playing import BOARD, apply, open_softmax, wait_for_entries
+from tests.browser.playing import BOARD, apply, wait_for_entries
 
 # Rows lie one after the other in memory, so that going along the columns costs several times as much as
 # along the rows: some single move is faster by far, however busy the machine is.
@@ -35,48 +35,43 @@ def test_a_newcomer_plays_a_first_improving_move_by_pressing_what_is_offered(pag
     assert "%" in page.inner_text(".metric-rate .metric-value")
 
 
-def test_h_tells_the_kind_then_the_place_then_the_move_and_enter_like_apply_plays_it(page: Any) -> None:
-    open_softmax(page)
-    page.keyboard.press("m")  # unmeasured: a pass is asked
-    page.wait_for_selector(".queue-text >> text=Off")
-    page.keyboard.press("h")
-    page.wait_for_selector(".drawer >> text=Hint 1 of 3")
-    assert page.locator(".line .involved").count() == 0
-    page.keyboard.press("h")
-    page.wait_for_selector(".drawer >> text=Hint 2 of 3")
-    assert page.locator(".line .involved").count() >= 1
-    page.click("[data-tab=tree]")
-    assert page.locator(".tree .involved").count() >= 1
-    page.keyboard.press("h")
-    page.click(".drawer >> text=Apply")
-    wait_for_entries(page, 2)
+def test_h_tells_the_kind_then_the_place_then_the_move_and_enter_like_apply_plays_it(board: Any) -> None:
+    board.keyboard.press("h")  # unmeasured: a pass is asked
+    board.wait_for_selector(".drawer >> text=Hint 1 of 3")
+    assert board.locator(".line .involved").count() == 0
+    board.keyboard.press("h")
+    board.wait_for_selector(".drawer >> text=Hint 2 of 3")
+    assert board.locator(".line .involved").count() >= 1
+    board.click("[data-tab=tree]")
+    assert board.locator(".tree .involved").count() >= 1
+    board.keyboard.press("h")
+    board.click(".drawer >> text=Apply")
+    wait_for_entries(board, 2)
 
 
-def test_the_tree_selects_what_the_texts_select(page: Any) -> None:
-    open_softmax(page)
-    page.click("[data-tab=tree]")
-    assert page.locator(".tree .leaf").count() == 7
-    page.click(".tree .scope >> nth=0")
-    assert page.locator(".tree .selected").count() == 4  # a scope, its reduction's, and two operations
-    assert page.locator(".code .line.selected").count() >= 2
-    page.click("[data-tab=text]")
-    assert page.locator(".line .slot.selected").count() >= 1
+def test_the_tree_selects_what_the_texts_select(board: Any) -> None:
+    board.click("[data-tab=tree]")
+    assert board.locator(".tree .leaf").count() == 7
+    board.click(".tree .scope >> nth=0")
+    assert board.locator(".tree .selected").count() == 4  # a scope, its reduction's, and two operations
+    assert board.locator(".code .line.selected").count() >= 2
+    board.click("[data-tab=text]")
+    assert board.locator(".line .slot.selected").count() >= 1
 
 
-def test_lists_by_keyboard_tell_a_screen_reader_which_row_is_chosen(page: Any) -> None:
-    open_softmax(page)
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
-    row = page.locator(".moves").get_attribute("aria-activedescendant")
-    assert page.locator(f"#{row}").get_attribute("aria-selected") == "true"
-    page.keyboard.press("Enter")
-    wait_for_entries(page, 2)
+def test_lists_by_keyboard_tell_a_screen_reader_which_row_is_chosen(board: Any) -> None:
+    board.keyboard.press("ArrowDown")
+    board.keyboard.press("ArrowDown")
+    row = board.locator(".moves").get_attribute("aria-activedescendant")
+    assert board.locator(f"#{row}").get_attribute("aria-selected") == "true"
+    board.keyboard.press("Enter")
+    wait_for_entries(board, 2)
     # up and down lead from move to move in the history, where that is the list
-    page.locator(".history").focus()
-    page.keyboard.press("ArrowUp")
-    page.wait_for_selector(".entry.here[data-id='0']")
-    page.keyboard.press("ArrowDown")
-    page.wait_for_selector(".entry.here[data-id='1']")
+    board.locator(".history").focus()
+    board.keyboard.press("ArrowUp")
+    board.wait_for_selector(".entry.here[data-id='0']")
+    board.keyboard.press("ArrowDown")
+    board.wait_for_selector(".entry.here[data-id='1']")
 
 
 def test_a_game_for_a_gpu_shows_its_code_and_what_the_emulator_found(page: Any) -> None:

@@ -73,7 +73,7 @@ def left(chromium: Any, server: Any) -> Iterator[Left]:
         each.on("pageerror", lambda fault: faults.append(str(fault)))
     play.goto(server.url)
     play.wait_for_selector(".card")
-    open_softmax(play)
+    open_softmax(play, measured=True)
     apply(play, MOVE)
     wait_for_entries(play, 2)
 

@@ -1,4 +1,4 @@
-"""Library, Share and Compare in a real browser: what a person does with what was played and measured."""
+"""Library and Compare in a real browser: what a person does with what was played and measured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.measure.exchange import to_line
 from dojo_core.measure.records import Records
-from tests.browser.playing import apply, open_softmax, wait_for_entries
 from tests.test_shelf import record
 
 OWN_SERVER = True  # records are put into its data
@@ -92,29 +91,6 @@ def test_what_is_imported_is_a_claim_and_a_broken_file_a_sentence(library: Any, 
     assert "400 new records, 0 known already." in said
     page.get_by_text("Games", exact=True).click()
     page.get_by_placeholder("Title, kernel or player").wait_for()
-
-
-def test_a_shared_link_brings_the_line_to_another_visitor(page: Any, server: Any) -> None:
-    open_softmax(page)
-    apply(page, "join_scopes m@0")
-    wait_for_entries(page, 2)
-    page.get_by_role("button", name="Share", exact=True).click()
-    page.wait_for_selector(".dojo-share[open]")
-    link = page.get_by_label("Link").input_value()
-    assert link.startswith(f"{server.url}/?g=1.") and len(link) < 300
-    with page.expect_download() as saved:
-        page.get_by_role("button", name="Download .dojo").click()
-    assert Path(saved.value.path()).read_text().startswith("dojo game 1\n")
-    page.keyboard.press("Escape")
-
-    page.goto(link)
-    page.wait_for_selector(".entry")
-    wait_for_entries(page, 2)
-    assert "join_scopes" in page.locator(".entry.here").inner_text()
-    page.wait_for_selector("text=Replayed 1 move through the legality checks.")
-    assert "g=1." not in page.url
-    page.goto(f"{server.url}/?g=1.AAAA")
-    page.wait_for_selector("text=damaged or cut off")
 
 
 def test_programs_are_compared_and_taken_along(tab: Any, server: Any) -> None:

@@ -36,7 +36,7 @@ def holder(server: Server) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_running_holder_is_named_and_measured_beside(holder: Any, page: Any) -> None:
-    open_softmax(page, "32x48")
+    open_softmax(page, "32x48", measured=True)
     page.wait_for_selector(".banner.calm")
     told = page.inner_text(".banner span")
     assert told.startswith("Waiting for the measuring lock: held by `python")
@@ -49,13 +49,5 @@ def test_a_running_holder_is_named_and_measured_beside(holder: Any, page: Any) -
 
 def test_a_stopped_holder_is_passed_over(holder: Any, page: Any) -> None:
     os.kill(holder.pid, signal.SIGSTOP)
-    open_softmax(page, "32x56")
+    open_softmax(page, "32x56", measured=True)
     page.wait_for_selector(".row[data-state=known]")
-
-
-def test_a_game_on_the_snitch_model_does_not_wait_for_the_processor(holder: Any, page: Any) -> None:
-    page.select_option("select[aria-label=Target]", "snitch")
-    page.fill("[data-kernel=relu] input", "4x64")
-    page.click("[data-kernel=relu] button")
-    page.wait_for_selector("[data-move='ssr y@0'] .value >> text=×")
-    assert not page.locator(".banner").is_visible()

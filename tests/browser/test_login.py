@@ -16,7 +16,8 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from tests.browser.conftest import Server
+from dojo_core.measure.records import Records
+from tests.browser.conftest import Server, forget
 from tests.browser.playing import open_softmax
 from tests.browser.wire import Wire
 
@@ -110,28 +111,24 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Ite
     server.stop()
 
 
+def kept_games(server: Server) -> int | None:
+    """None before the first one who may come in: then there are not even records."""
+    path = server.home / "records.sqlite"
+    if not path.exists():
+        return None
+    with Records(path) as records:
+        return len(records.games())
+
+
 def test_nobody_sees_a_board_before_the_login(guarded: Server) -> None:
+    before = kept_games(guarded)
     with Wire(guarded.port, "g=some-game") as wire:
         assert not wire.data and "Log in" in "".join(wire.words)
         # nor plays, by sending what a board would send
         wire.components["dojo_board"] = "$$ID-0123-board"
         wire.event("start", kernel="softmax", shape="8x16", policy="reassoc")
         assert not wire.data
-    assert not (guarded.home / "records.sqlite").exists()
-
-
-def test_who_logs_in_plays_and_who_is_not_listed_does_not(
-    chromium: Any, guarded: Server, provider: Provider
-) -> None:
-    for email, seen in (("ada@example.org", ".card.kernel"), ("eve@evil.example", "text=not among those")):
-        provider.email = email
-        chromium.clear_cookies()
-        page = chromium.new_page()
-        page.goto(guarded.url)
-        page.click("button >> text=Log in")
-        page.wait_for_selector(seen)
-        assert (page.locator(".card.kernel").count() > 0) is (seen == ".card.kernel")
-        page.close()
+    assert kept_games(guarded) == before
 
 
 def test_a_forged_cookie_is_none(guarded: Server) -> None:
@@ -155,24 +152,30 @@ def test_the_secrets_are_not_served(guarded: Server) -> None:
     assert "cookie_secret" not in (Path(guarded.home) / "server.log").read_text()
 
 
-def test_a_game_belongs_to_the_account_in_whichever_browser(
-    chromium: Any, stranger: Any, guarded: Server, provider: Provider
+def test_who_logs_in_plays_who_is_not_listed_does_not_and_a_game_is_the_account_s_in_whichever_browser(
+    chromium: Any, guarded: Server, provider: Provider
 ) -> None:
-    def come(page: Any, email: str, address: str) -> None:
+    def come(email: str, seen: str = ".card.kernel") -> Any:
+        """In a browser that has not been here before."""
         provider.email = email
-        page.context.clear_cookies()
+        page = chromium.new_page()
+        forget(page, guarded)
         page.goto(guarded.url)
         page.click("button >> text=Log in")
-        page.wait_for_selector(".card.kernel")
-        page.goto(address)
+        page.wait_for_selector(seen)
+        return page
 
-    page = chromium.new_page()
-    come(page, "ada@example.org", guarded.url)
-    open_softmax(page, "8x24")
-    address = page.url
-    come(stranger, "ben@example.org", address)
-    stranger.wait_for_selector(".watched >> text=This game belongs to ada@example.org")
-    come(stranger, "ada@example.org", address)
-    stranger.wait_for_selector(".row[data-move]")
-    assert not stranger.locator(".watched").is_visible()
-    page.close()
+    eve = come("eve@evil.example", "text=not among those")
+    assert eve.locator(".card.kernel").count() == 0
+    ada = come("ada@example.org")
+    open_softmax(ada, "8x24")
+    address = ada.url
+    ben = come("ben@example.org")
+    ben.goto(address)
+    ben.wait_for_selector(".watched >> text=This game belongs to ada@example.org")
+    again = come("ada@example.org")
+    again.goto(address)
+    again.wait_for_selector(".row[data-move]")
+    assert not again.locator(".watched").is_visible()
+    for page in (eve, ada, ben, again):
+        page.close()

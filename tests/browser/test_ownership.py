@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
+from dojo_core import kernels
+from dojo_core.game import Game
+from dojo_core.sharing import link
 from tests.browser.conftest import Server
 from tests.browser.playing import apply, entries, open_softmax, wait_for_entries
 from tests.browser.wire import Wire
 
-SHAPE = "24x40"
 PLAYED = ["Start", "1. join_scopes m@0"]
+ANN, BEN = ("dojo_browser=" + sign * 32 for sign in "ab")
 
 
-def begin(page: Any, shape: str = SHAPE) -> None:
-    open_softmax(page, shape)
+def begin(page: Any) -> None:
+    """A move on the board."""
     apply(page, "join_scopes m@0")
     wait_for_entries(page, 2)
 
@@ -24,60 +29,67 @@ def arrive(page: Any, count: int) -> None:
     wait_for_entries(page, count)
 
 
-def cards(page: Any, server: Server) -> list[str]:
-    page.goto(server.url)
-    page.wait_for_selector(".card.kernel")
-    return [str(words) for words in page.locator(".card.as-button").all_inner_texts()]
+def games(server: Server, browser: str) -> list[str]:
+    """The games on a browser's start screen."""
+    with Wire(server.port, Cookie=browser) as wire:
+        return [f"{card['title']}, {card['moves']}" for card in wire.board["start"]["games"]]
 
 
-def test_who_opens_the_address_watches_and_plays_on_in_a_copy(page: Any, stranger: Any) -> None:
-    begin(page)
-    address = page.url
-    (secret,) = [cookie["value"] for cookie in page.context.cookies() if cookie["name"] == "dojo_browser"]
-    for readable in (address, page.content(), page.evaluate("document.cookie")):
+def game_in(page: Any) -> str:
+    """The game that a page's address names."""
+    return str(page.url).partition("g=")[2]
+
+
+def test_who_opens_the_address_watches_and_plays_on_in_a_copy(board: Any, tab: Any) -> None:
+    begin(board)
+    address = board.url
+    (secret,) = [
+        cookie["value"] for cookie in board.context.cookies(address) if cookie["name"] == "dojo_browser"
+    ]
+    for readable in (address, board.content(), board.evaluate("document.cookie")):
         assert secret not in readable
 
-    stranger.goto(address)
-    arrive(stranger, 2)
-    assert entries(stranger) == PLAYED
-    stranger.wait_for_selector(".watched >> text=belongs to another browser")
+    tab.goto(address.replace("localhost", "127.0.0.1"))
+    arrive(tab, 2)
+    assert entries(tab) == PLAYED
+    tab.wait_for_selector(".watched >> text=belongs to another browser")
     for words in ("Take back", "Remove this move", "Make main line", "Delete from here", "Apply"):
-        for button in stranger.get_by_role("button", name=words).all():
+        for button in tab.get_by_role("button", name=words).all():
             assert button.is_disabled() and "another browser" in str(button.get_attribute("title"))
-    assert stranger.locator(".row .apply").first.is_disabled()
+    assert tab.locator(".row .apply").first.is_disabled()
     for key in ("u", "Delete", "Backspace"):
-        stranger.keyboard.press(key)
-    stranger.fill("input[type=search]", "split_scope m@0 2")
-    stranger.locator("input[type=search]").press("Enter")
-    stranger.wait_for_selector(".notice >> text=belongs to another browser")
-    stranger.fill("input[type=search]", "")
+        tab.keyboard.press(key)
+    tab.fill("input[type=search]", "split_scope m@0 2")
+    tab.locator("input[type=search]").press("Enter")
+    tab.wait_for_selector(".notice >> text=belongs to another browser")
+    tab.fill("input[type=search]", "")
 
     # what the owner plays is seen at once, and looking around moves nobody else
-    apply(page, "join_scopes m@0")
-    wait_for_entries(page, 3)
-    wait_for_entries(stranger, 3)
-    stranger.click(".entry >> text=1. join_scopes m@0")
-    stranger.wait_for_selector(".entry.here[data-id='1']")
-    assert page.locator(".entry.here").get_attribute("data-id") == "2"
+    apply(board, "join_scopes m@0")
+    wait_for_entries(board, 3)
+    wait_for_entries(tab, 3)
+    tab.click(".entry >> text=1. join_scopes m@0")
+    tab.wait_for_selector(".entry.here[data-id='1']")
+    assert board.locator(".entry.here").get_attribute("data-id") == "2"
 
-    stranger.click("text=Fork: play on from here")
-    stranger.wait_for_selector(".watched", state="hidden")
-    assert stranger.url != address and stranger.locator(".entry.here").get_attribute("data-id") == "1"
-    stranger.click("text=Delete from here")
-    wait_for_entries(stranger, 1)
+    tab.click("text=Fork: play on from here")
+    tab.wait_for_selector(".watched", state="hidden")
+    assert game_in(tab) != game_in(board) and tab.locator(".entry.here").get_attribute("data-id") == "1"
+    tab.click("text=Delete from here")
+    wait_for_entries(tab, 1)
 
-    page.reload()
-    arrive(page, 3)
-    assert not page.locator(".watched").is_visible()
-    page.click("text=Take back")
-    page.wait_for_selector(".entry.here[data-id='1']")
+    board.reload()
+    arrive(board, 3)
+    assert not board.locator(".watched").is_visible()
+    board.click("text=Take back")
+    board.wait_for_selector(".entry.here[data-id='1']")
 
 
-def test_forged_events_are_refused(page: Any, server: Server) -> None:
-    begin(page)
-    query = page.url.partition("?")[2]
+def test_forged_events_are_refused(board: Any, common_server: Server) -> None:
+    begin(board)
+    query = board.url.partition("?")[2]
     for cookie in ("", "dojo_browser=" + "0" * 32, "dojo_browser=../../x", "dojo_browser=" + "0" * 1_000):
-        with Wire(server.port, query, Cookie=cookie) as foreign:
+        with Wire(common_server.port, query, Cookie=cookie) as foreign:
             assert foreign.board["game"]["watching"]
             for kind, fields in (
                 ("goto", {"id": 1}), ("delete", {}), ("play", {"move": "join_scopes m@0"}),
@@ -85,28 +97,55 @@ def test_forged_events_are_refused(page: Any, server: Server) -> None:
             ):  # fmt: skip
                 foreign.event(kind, **fields)
             assert [node["move"] for node in foreign.board["history"]["nodes"]] == [None, "join_scopes m@0"]
-    page.reload()
-    arrive(page, 2)
-    assert entries(page) == PLAYED and page.locator(".entry.here").get_attribute("data-id") == "1"
+    board.reload()
+    arrive(board, 2)
+    assert entries(board) == PLAYED and board.locator(".entry.here").get_attribute("data-id") == "1"
 
 
-def test_a_shared_link_adds_one_card_and_none_to_others(page: Any, stranger: Any, server: Server) -> None:
-    begin(page, "24x48")
-    page.click("nav ~ button >> text=Share")
-    link = page.input_value(".dojo-share input")
-    before = cards(page, server)
+def test_a_shared_link_brings_the_line_to_another_visitor(
+    board: Any, tab: Any, common_server: Server
+) -> None:
+    begin(board)
+    board.get_by_role("button", name="Share", exact=True).click()
+    board.wait_for_selector(".dojo-share[open]")
+    shared = board.get_by_label("Link").input_value()
+    assert shared.startswith(f"{common_server.other_url}/?g=1.") and len(shared) < 300
+    with board.expect_download() as saved:
+        board.get_by_role("button", name="Download .dojo").click()
+    assert Path(saved.value.path()).read_text().startswith("dojo game 1\n")
+    board.click(".dojo-share >> text=Close")
+    board.wait_for_selector(".dojo-share[open]", state="detached")
+
+    tab.goto(shared.replace("localhost", "127.0.0.1"))
+    tab.wait_for_selector(".entry")
+    wait_for_entries(tab, 2)
+    assert "join_scopes" in tab.locator(".entry.here").inner_text()
+    tab.wait_for_selector("text=Replayed 1 move through the legality checks.")
+    assert "g=1." not in tab.url and not tab.locator(".watched").is_visible()
+    tab.goto(f"{common_server.url}/?g=1.AAAA")
+    tab.wait_for_selector("text=damaged or cut off")
+
+
+def test_a_shared_link_adds_one_card_and_none_to_others(common_server: Server) -> None:
+    with Wire(common_server.port, Cookie=ANN) as ann:
+        ann.event("start", kernel="softmax", shape="24x48", policy="reassoc")
+        ann.event("measure", on=False)
+        ann.event("play", move="join_scopes m@0")
+    game = Game.new(kernels.get("softmax").program((24, 48)), "softmax", "24x48")
+    game.play("join_scopes m@0")
+    before, text = games(common_server, ANN), link(game)
+    assert len(before) == 1 and text is not None and games(common_server, BEN) == []
     for _ in range(4):
-        stranger.goto(link)
-        arrive(stranger, 2)
-        assert not stranger.locator(".watched").is_visible()
-    assert len([words for words in cards(stranger, server) if "24x48" in words]) == 1
-    assert cards(page, server) == before
+        with Wire(common_server.port, urlencode({"g": text}), Cookie=BEN) as ben:
+            assert not ben.board["game"]["watching"] and len(ben.board["history"]["nodes"]) == 2
+            ben.event("measure", on=False)
+    assert games(common_server, BEN) == before == games(common_server, ANN)
 
 
-def test_a_second_tab_of_the_browser_plays_in_the_same_game(page: Any) -> None:
-    begin(page, "24x56")
-    other = page.context.new_page()
-    other.goto(page.url)
+def test_a_second_tab_of_the_browser_plays_in_the_same_game(board: Any) -> None:
+    begin(board)
+    other = board.context.new_page()
+    other.goto(board.url)
     arrive(other, 2)
     other.click("text=Take back")
     other.wait_for_selector(".entry.here[data-id='0']")
@@ -114,10 +153,14 @@ def test_a_second_tab_of_the_browser_plays_in_the_same_game(page: Any) -> None:
 
 def test_a_session_that_does_not_know_its_browser_begins_again(page: Any) -> None:
     """As an open page of a Dojo that kept no secret, when its server was started anew."""
-    begin(page, "24x64")
-    page.context.clear_cookies()
+    open_softmax(page)
+    begin(page)
+    page.context.clear_cookies(domain="127.0.0.1")
     with page.expect_event("load"):
         page.click("nav >> text=Library")
     page.click("nav >> text=Play")
     page.wait_for_selector(".watched")  # what it began belongs to the browser that it was
-    assert {cookie["name"] for cookie in page.context.cookies()} >= {"dojo_browser", "dojo_browser_mark"}
+    assert {cookie["name"] for cookie in page.context.cookies(page.url)} >= {
+        "dojo_browser",
+        "dojo_browser_mark",
+    }

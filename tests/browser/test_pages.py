@@ -13,6 +13,14 @@ import pytest
 from pages.shell import existing
 from tests.browser.playing import NAME, TELEPHONE, WIDER, apply, markup, open_softmax, wait_for_entries
 
+# What the script has told is drawn, and laid out: nothing has changed in the page for a while.
+AT_REST = """() => new Promise((rest) => {
+  let timer = setTimeout(done, 250);
+  const changes = new MutationObserver(() => { clearTimeout(timer); timer = setTimeout(done, 250); });
+  changes.observe(document.body, { subtree: true, childList: true, attributes: true });
+  function done() { changes.disconnect(); rest(); }
+})"""
+
 
 @pytest.fixture(scope="module")
 def pages(chromium: Any, server: Any) -> Iterator[dict[str, tuple[int, list[str]]]]:
@@ -39,15 +47,13 @@ def pages(chromium: Any, server: Any) -> Iterator[dict[str, tuple[int, list[str]
     look("the list of games")
     page.locator(".game-open").first.click()
     page.wait_for_selector("h1 >> text=onerror")
-    search = page.evaluate("() => window.location.search")
-    for entry in existing():
-        page.goto(f"{server.url}/{'' if entry.name == 'play' else entry.name}{search}")
-        page.wait_for_selector(".dojo-bar")
+    for entry in sorted(existing(), key=lambda entry: entry.name == "learn"):
+        page.click(f".dojo-bar a >> text={entry.title}")
+        page.wait_for_selector(f".dojo-bar a[aria-current=page] >> text={entry.title}")
         page.wait_for_selector("[data-test-script-state=notRunning]")
         page.wait_for_selector("[data-testid=stSkeleton]", state="detached")
-        page.wait_for_timeout(500)  # what the script has told is drawn, and laid out
+        page.evaluate(AT_REST)
         look(entry.name)
-    page.goto(f"{server.url}/learn{search}")
     page.click("text=Begin with the first lesson")
     page.wait_for_selector(".board.embedded .row[data-move]")
     look("a lesson's step")

@@ -10,7 +10,7 @@ from tests.browser.playing import BOARD, apply, entries, here, open_softmax, row
 
 
 def test_select_filter_play_take_back_branch_and_reload(page: Any) -> None:
-    open_softmax(page)
+    open_softmax(page, measured=True)
     # one selection in all texts
     page.click(".line.op .instruction >> nth=1")
     assert page.locator(".program .line.selected").count() == 1
@@ -54,7 +54,7 @@ def test_select_filter_play_take_back_branch_and_reload(page: Any) -> None:
 
 
 def test_measured_times_fill_the_table_and_rows_stay_in_place(page: Any) -> None:
-    open_softmax(page, "96x64")
+    open_softmax(page, "96x64", measured=True)
     page.select_option("select[aria-label='Order of the moves']", "gain")
     page.wait_for_selector(".row[data-state=known]", timeout=400_000)
     before = rows(page)
@@ -85,7 +85,7 @@ def test_measured_times_fill_the_table_and_rows_stay_in_place(page: Any) -> None
 
 
 def test_a_double_click_plays_one_move(page: Any) -> None:
-    open_softmax(page)
+    open_softmax(page, measured=True)
     page.locator('.row[data-move="join_scopes m@0"] .apply').dblclick()
     wait_for_entries(page, 2)
     time.sleep(1.5)
@@ -99,143 +99,141 @@ def test_a_double_click_plays_one_move(page: Any) -> None:
     assert len(entries(page)) == 3
 
 
-def test_two_tabs_are_two_players(page: Any, server: Any) -> None:
-    other = page.context.new_page()
-    other.goto(server.url)
+def test_two_tabs_are_two_players(board: Any, common_server: Any) -> None:
+    other = board.context.new_page()
+    other.goto(common_server.other_url)
     other.wait_for_selector(".card")
-    open_softmax(page)
-    open_softmax(other)
-    apply(page, "join_scopes m@0")
-    wait_for_entries(page, 2)
+    open_softmax(other, measured=True)
+    apply(board, "join_scopes m@0")
+    wait_for_entries(board, 2)
     time.sleep(1)
     assert len(entries(other)) == 1
-    assert page.url != other.url
+    assert board.url != other.url
 
 
-def test_a_typed_move_or_recipe_is_played_and_a_wrong_one_is_kept(page: Any) -> None:
-    open_softmax(page)
-    page.keyboard.press("/")
-    page.keyboard.type("tile m#1@1 8 2")
-    assert "tile SCOPE SIZES" in page.locator(".drawer").inner_text()
-    page.keyboard.press("Enter")
-    wait_for_entries(page, 3)
-    assert page.input_value("input[type=search]") == ""
-    assert entries(page)[1:] == ["1. split_scope m#1@1 8", "2. split_scope m#1@2 2"]
-    page.fill("input[type=search]", "tile m#1@1 3")
-    page.locator("input[type=search]").press("Enter")
-    page.wait_for_selector(".notice.error")
-    assert "3 does not cut" in page.locator(".notice").inner_text()
-    assert page.input_value("input[type=search]") == "tile m#1@1 3"
-    assert len(entries(page)) == 3
+def test_a_typed_move_or_recipe_is_played_and_a_wrong_one_is_kept(board: Any) -> None:
+    board.keyboard.press("/")
+    board.keyboard.type("tile m#1@1 8 2")
+    assert "tile SCOPE SIZES" in board.locator(".drawer").inner_text()
+    board.keyboard.press("Enter")
+    wait_for_entries(board, 3)
+    assert board.input_value("input[type=search]") == ""
+    assert entries(board)[1:] == ["1. split_scope m#1@1 8", "2. split_scope m#1@2 2"]
+    board.fill("input[type=search]", "tile m#1@1 3")
+    board.locator("input[type=search]").press("Enter")
+    board.wait_for_selector(".notice.error")
+    assert "3 does not cut" in board.locator(".notice").inner_text()
+    assert board.input_value("input[type=search]") == "tile m#1@1 3"
+    assert len(entries(board)) == 3
 
 
-def test_typing_c_and_r_reaches_the_filter_and_not_streamlit(page: Any) -> None:
-    open_softmax(page)
-    page.keyboard.press("/")
-    page.keyboard.type("crc")
-    assert page.input_value("input[type=search]") == "crc"
-    assert page.locator("[role=dialog]").count() == 0
+def test_typing_c_and_r_reaches_the_filter_and_not_streamlit(board: Any) -> None:
+    board.keyboard.press("/")
+    board.keyboard.type("crc")
+    assert board.input_value("input[type=search]") == "crc"
+    assert board.locator("[role=dialog]").count() == 0
 
 
-def test_a_blocked_move_explains_itself_and_offers_its_enabler(page: Any) -> None:
-    open_softmax(page)
-    page.click("[data-tab=blocked]")
-    page.click('.row.blocked[data-move="reuse_dims d 0"]')
-    assert "clobbers" in page.inner_text(".drawer")
+def test_a_blocked_move_explains_itself_and_offers_its_enabler(board: Any) -> None:
+    board.click("[data-tab=blocked]")
+    board.click('.row.blocked[data-move="reuse_dims d 0"]')
+    assert "clobbers" in board.inner_text(".drawer")
     # its places are marked, and the enabler is looked at before it is played
-    assert page.locator(".line .involved").count() >= 1
-    page.wait_for_selector(".drawer .preview .minus")
-    page.click(".drawer .enablers button.primary >> nth=0")
-    wait_for_entries(page, 2)
+    assert board.locator(".line .involved").count() >= 1
+    board.wait_for_selector(".drawer .preview .minus")
+    board.click(".drawer .enablers button.primary >> nth=0")
+    wait_for_entries(board, 2)
     # and then the move itself is offered
-    page.wait_for_selector(".drawer .news")
-    assert "reuse_dims d 0 is legal now." in page.inner_text(".drawer")
-    page.wait_for_selector(".drawer >> text=Legal, for: d holds no input or output")
-    page.click(".drawer >> text=Play it")
-    wait_for_entries(page, 3)
+    board.wait_for_selector(".drawer .news")
+    assert "reuse_dims d 0 is legal now." in board.inner_text(".drawer")
+    board.wait_for_selector(".drawer >> text=Legal, for: d holds no input or output")
+    board.click(".drawer >> text=Play it")
+    wait_for_entries(board, 3)
 
 
-def test_a_blocked_move_is_reached_in_two_steps(page: Any) -> None:
-    open_softmax(page)
-    page.click("[data-tab=blocked]")
-    page.click('.row.blocked[data-move="reuse_dims d 1"]')
-    assert "then join_scopes d@1" in page.inner_text(".drawer .enablers")
-    page.click(".drawer .enablers button.primary >> nth=0")
-    wait_for_entries(page, 2)
-    page.wait_for_selector(".drawer >> text=Next on the way to reuse_dims d 1.")
-    page.click(".drawer >> text=Play it")
-    wait_for_entries(page, 3)
-    page.wait_for_selector(".drawer >> text=reuse_dims d 1 is legal now.")
+def test_a_blocked_move_is_reached_in_two_steps(board: Any) -> None:
+    board.click("[data-tab=blocked]")
+    board.click('.row.blocked[data-move="reuse_dims d 1"]')
+    assert "then join_scopes d@1" in board.inner_text(".drawer .enablers")
+    board.click(".drawer .enablers button.primary >> nth=0")
+    wait_for_entries(board, 2)
+    board.wait_for_selector(".drawer >> text=Next on the way to reuse_dims d 1.")
+    board.click(".drawer >> text=Play it")
+    wait_for_entries(board, 3)
+    board.wait_for_selector(".drawer >> text=reuse_dims d 1 is legal now.")
 
 
-def test_a_wrong_text_is_shown_with_its_place_and_kept(page: Any) -> None:
+UNWRITTEN = "4 y[{0}] = x[{0}]"  # half of its output
+
+
+def test_a_wrong_text_is_shown_with_its_place_and_kept_and_so_is_one_that_leaves_output_unwritten(
+    page: Any,
+) -> None:
     text = "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = z[{0}]*2\n"
     page.fill("textarea", text)
     page.click("text=Play this")
     page.wait_for_selector(".own .text-error")
     assert "z" in page.inner_text(".own .text-error") and "^" in page.inner_text(".own .text-error")
     assert page.input_value("textarea") == text
+    page.fill("textarea", text.replace("8 y[{0}] = z[{0}]*2", UNWRITTEN))
+    page.click("text=Play this")
+    page.wait_for_selector(f".own .text-error >> text={UNWRITTEN}")
     page.fill("textarea", text.replace("z[", "x["))
     page.click("text=Play this")
     page.wait_for_selector(".row[data-move]")
 
 
-def test_a_text_that_leaves_its_output_unwritten_is_refused(page: Any) -> None:
-    page.fill("textarea", "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n4 y[{0}] = x[{0}]\n")
-    page.click("text=Play this")
-    page.wait_for_selector(".own .text-error")
-    assert "4 y[{0}] = x[{0}]" in page.inner_text(".own .text-error")
-
-
-def test_a_title_is_never_markup(page: Any) -> None:
+def test_a_title_is_never_markup(board: Any) -> None:
     facts = "title: <img src=x onerror=alert(1)>\nkernel: -\nshape: -\ntarget: cpu\npolicy: reassoc\n"
     program = "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = x[{0}]*2\n"
     text = f"dojo game 1\n{facts}start:\n{program}moves:\n"
-    page.fill("textarea", text)
-    page.click("text=Play this")
-    page.wait_for_selector(".row[data-move]")
-    assert page.inner_text("h1 >> nth=-1") == "<img src=x onerror=alert(1)>"
-    assert page.locator("img[src=x]").count() == 0
+    board.click("text=New game")
+    board.fill("textarea", text)
+    board.click("text=Play this")
+    board.wait_for_selector(".row[data-move]")
+    assert board.inner_text("h1 >> nth=-1") == "<img src=x onerror=alert(1)>"
+    assert board.locator("img[src=x]").count() == 0
 
 
-def test_a_saved_line_can_be_downloaded_and_played_again(page: Any) -> None:
-    open_softmax(page)
-    apply(page, "join_scopes m@0")
-    wait_for_entries(page, 2)
-    with page.expect_download() as download:
-        page.click("text=Save line")
+def test_a_saved_line_can_be_downloaded_and_played_again(board: Any) -> None:
+    apply(board, "join_scopes m@0")
+    wait_for_entries(board, 2)
+    with board.expect_download() as download:
+        board.click("text=Save line")
     text = Path(download.value.path()).read_text()
     assert text.startswith("dojo game 1") and "join_scopes m@0" in text
-    page.click("text=New game")
-    page.wait_for_selector("textarea")
-    page.fill("textarea", text)
-    page.click("text=Play this")
-    wait_for_entries(page, 2)
+    board.click("text=New game")
+    board.wait_for_selector("textarea")
+    board.fill("textarea", text)
+    board.click("text=Play this")
+    board.wait_for_selector(".entry.here[data-id='1']")  # in sight: those of the game before are only hidden
+    assert len(entries(board)) == 2
 
 
-def test_removing_a_move_asks_first(page: Any) -> None:
-    open_softmax(page)
-    apply(page, "join_scopes m@0")
-    wait_for_entries(page, 2)
-    page.click("text=Remove this move")
-    page.wait_for_selector("dialog[open]")
-    page.click("dialog >> text=Cancel")
-    page.wait_for_selector("dialog[open]", state="detached")
-    assert len(entries(page)) == 2
+def test_removing_a_move_asks_first(board: Any) -> None:
+    apply(board, "join_scopes m@0")
+    wait_for_entries(board, 2)
+    board.click("text=Remove this move")
+    board.wait_for_selector("dialog[open]")
+    board.click("dialog >> text=Cancel")
+    board.wait_for_selector("dialog[open]", state="detached")
+    assert len(entries(board)) == 2
 
 
-def test_a_recorded_line_is_stepped_through_without_measuring(page: Any) -> None:
-    page.locator("button.as-button", has_text="steps · rewrite formulas").first.click()
-    page.wait_for_selector(".entry.here[data-id='0']")
-    page.wait_for_selector(".queue-text >> text=off")
+def test_a_recorded_line_is_stepped_through_without_measuring(board: Any) -> None:
+    board.click("text=New game")
+    board.locator("button.as-button", has_text="softmax 1x32000").first.click()
+    board.wait_for_selector(".entry.here[data-id='0']")
+    board.wait_for_selector(".queue-text >> text=off")
     for _ in range(4):  # quicker than the board is drawn: each of them counts
-        page.keyboard.press("ArrowRight")
-    page.wait_for_selector(".entry.here[data-id='4']")
-    page.keyboard.down("ArrowRight")
+        board.keyboard.press("ArrowRight")
+    board.wait_for_selector(".entry.here[data-id='4']")
+    board.keyboard.down("ArrowRight")
     for _ in range(9):
-        page.keyboard.down("ArrowRight")
-    page.wait_for_selector(".entry.here[data-id='14']")
+        board.keyboard.down("ArrowRight")
+    board.wait_for_selector(".entry.here[data-id='14']")
     time.sleep(1)
-    assert here(page) == "14"
-    page.keyboard.press("m")
-    page.wait_for_function(f"() => !{BOARD}.querySelector('.queue-text').textContent.includes('off')")
+    assert here(board) == "14"
+    board.keyboard.press("m")
+    board.wait_for_function(f"() => !{BOARD}.querySelector('.queue-text').textContent.includes('off')")
+    board.keyboard.press("m")  # nobody waits for the rest

@@ -7,7 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.browser.playing import apply, open_softmax, wait_for_entries
-from tests.browser.test_failures import feed, quiet_softmax
+from tests.browser.test_failures import feed, quiet
+
+__all__ = ["quiet"]  # a fixture, which pytest looks for here
 
 # [verdict, value, low, high, rounds]: what stands in the row, what in its tooltip and its drawer.
 ROWS = {
@@ -23,43 +25,41 @@ BUSY = (
 )
 
 
-def test_a_row_has_a_colour_only_where_its_interval_leaves_out_one(page: Any) -> None:
-    quiet_softmax(page)
-    page.select_option("select[aria-label='Order of the moves']", "listed")
+def test_a_row_has_a_colour_only_where_its_interval_leaves_out_one(quiet: Any) -> None:
+    quiet.select_option("select[aria-label='Order of the moves']", "listed")
     for number, (verdict, (speed, row, told)) in enumerate(ROWS.items()):
-        feed(page, f"feed.results[{number}] = [0.001, 0.0011, '{verdict}', ...{speed}]")
-        value = page.locator(f"#move-{number} .value")
+        feed(quiet, f"feed.results[{number}] = [0.001, 0.0011, '{verdict}', ...{speed}]")
+        value = quiet.locator(f"#move-{number} .value")
         assert value.inner_text() == row and told in str(value.get_attribute("title"))
         coloured = {"faster", "slower"} & set(str(value.get_attribute("class")).split())
         assert coloured == {"faster", "slower"} & {verdict}
-        page.click(f"#move-{number} .name")
-        page.wait_for_function(
+        quiet.click(f"#move-{number} .name")
+        quiet.wait_for_function(
             "text => window.dojoFeed.look.move === text",
-            arg=page.get_attribute(f"#move-{number}", "data-move"),
+            arg=quiet.get_attribute(f"#move-{number}", "data-move"),
         )
-        feed(page, f"feed.results[{number}] = [0.001, 0.0011, '{verdict}', ...{speed}]")
-        assert told in page.inner_text(".drawer")
+        feed(quiet, f"feed.results[{number}] = [0.001, 0.0011, '{verdict}', ...{speed}]")
+        assert told in quiet.inner_text(".drawer")
 
 
-def test_the_machine_s_state_stands_beside_the_time_and_busy_times_are_marked(page: Any) -> None:
-    quiet_softmax(page)
-    feed(page, "feed.machine = {busy: false, quiet: true, words: 'idle', share: 1}")
-    assert page.inner_text(".machine-now") == "machine idle"
+def test_the_machine_s_state_stands_beside_the_time_and_busy_times_are_marked(quiet: Any) -> None:
+    feed(quiet, "feed.machine = {busy: false, quiet: true, words: 'idle', share: 1}")
+    assert quiet.inner_text(".machine-now") == "machine idle"
     feed(
-        page,
+        quiet,
         "feed.machine = {busy: true, quiet: false, share: 60, words: 'busy: other processes took 60% of the "
         "cores'};"
         f"Object.assign(feed.now, {{state: 'ok', seconds: 0.002, median: 0.003, spread: 0.5}}, {BUSY});"
         f"feed.times[0] = 0.002; feed.provenance[0] = {BUSY}",
     )
-    assert page.inner_text(".machine-now") == "busy 60%"
-    assert "taken busy" in page.inner_text(".metric-time")
-    assert "other processes took 60% of the cores" in str(page.get_attribute(".metric-time", "title"))
-    assert page.locator(".entry small.taken-busy").count() == 1
+    assert quiet.inner_text(".machine-now") == "busy 60%"
+    assert "taken busy" in quiet.inner_text(".metric-time")
+    assert "other processes took 60% of the cores" in str(quiet.get_attribute(".metric-time", "title"))
+    assert quiet.locator(".entry small.taken-busy").count() == 1
 
 
 def test_a_start_timed_again_is_offered_and_taken_only_when_pressed(page: Any) -> None:
-    open_softmax(page)
+    open_softmax(page, measured=True)
     page.wait_for_function("() => window.dojoFeed && window.dojoFeed.start > 0")
     page.keyboard.press("m")
     page.wait_for_selector(".queue-text >> text=Off")

@@ -7,16 +7,15 @@ from typing import Any
 from tests.browser.playing import apply, open_softmax, wait_for_entries
 
 
-def test_what_is_deleted_comes_back_with_undo(page: Any) -> None:
-    open_softmax(page)
-    apply(page, "join_scopes m@0")
-    wait_for_entries(page, 2)
-    page.click("text=Delete from here")
-    wait_for_entries(page, 1)
-    page.wait_for_selector(".notice >> text=Deleted join_scopes m@0.")
-    page.click(".notice >> text=Undo")
-    wait_for_entries(page, 2)
-    page.wait_for_selector(".entry.here[data-id='1']")
+def test_what_is_deleted_comes_back_with_undo(board: Any) -> None:
+    apply(board, "join_scopes m@0")
+    wait_for_entries(board, 2)
+    board.click("text=Delete from here")
+    wait_for_entries(board, 1)
+    board.wait_for_selector(".notice >> text=Deleted join_scopes m@0.")
+    board.click(".notice >> text=Undo")
+    wait_for_entries(board, 2)
+    board.wait_for_selector(".entry.here[data-id='1']")
 
 
 def test_back_and_forward_lead_to_the_start_screen_and_to_the_game(page: Any) -> None:
@@ -40,19 +39,18 @@ def test_back_and_forward_lead_to_the_start_screen_and_to_the_game(page: Any) ->
     assert page.url == game
 
 
-def test_an_error_is_told_once_and_to_the_tab_that_caused_it(page: Any) -> None:
-    open_softmax(page)
-    page.fill("input[type=search]", "tile m#1@1 3")
-    page.locator("input[type=search]").press("Enter")
-    page.wait_for_selector(".notice.error >> text=does not cut")
-    page.reload()
-    page.wait_for_selector(".row[data-move]")
-    page.wait_for_timeout(1000)
-    assert not page.locator(".notice").is_visible()
+def test_an_error_is_told_once_and_to_the_tab_that_caused_it(board: Any) -> None:
+    board.fill("input[type=search]", "tile m#1@1 3")
+    board.locator("input[type=search]").press("Enter")
+    board.wait_for_selector(".notice.error >> text=does not cut")
+    board.reload()
+    board.wait_for_selector(".row[data-move]")
+    board.wait_for_timeout(1000)
+    assert not board.locator(".notice").is_visible()
 
 
 def test_another_tab_on_the_same_game_says_that_it_went_on(page: Any) -> None:
-    open_softmax(page)
+    open_softmax(page, measured=True)
     other = page.context.new_page()
     other.goto(page.url)
     other.wait_for_selector(".row[data-move]")
@@ -98,26 +96,24 @@ def test_all_games_with_moves_are_listed_renamed_and_deleted(page: Any) -> None:
     assert page.inner_text("h1 >> nth=-1") == "My softmax"
 
 
-def test_escape_and_the_slash_in_the_filter(page: Any) -> None:
-    open_softmax(page)
-    page.click('.row[data-move="join_scopes m@0"]')
-    page.wait_for_selector(".drawer.open")
-    page.keyboard.press("/")
-    page.keyboard.type("/split_scope")
-    assert page.input_value("input[type=search]") == "split_scope"
-    assert page.locator(".drawer.open").count() == 0  # its row is hidden
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Escape")
-    assert page.input_value("input[type=search]") == ""
+def test_escape_and_the_slash_in_the_filter(board: Any) -> None:
+    board.click('.row[data-move="join_scopes m@0"]')
+    board.wait_for_selector(".drawer.open")
+    board.keyboard.press("/")
+    board.keyboard.type("/split_scope")
+    assert board.input_value("input[type=search]") == "split_scope"
+    assert board.locator(".drawer.open").count() == 0  # its row is hidden
+    board.keyboard.press("ArrowDown")
+    board.keyboard.press("Escape")
+    assert board.input_value("input[type=search]") == ""
 
 
-def test_a_selected_line_is_in_view_in_the_assembly(page: Any) -> None:
-    open_softmax(page)
-    page.click(".line.op .instruction >> nth=6")
-    page.click("[data-tab=asm]")
-    page.wait_for_selector(".code .line.selected", timeout=400_000)
-    page.wait_for_timeout(300)
-    seen = page.locator(".pane.code").evaluate(
+def test_a_selected_line_is_in_view_in_the_assembly(board: Any) -> None:
+    board.click(".line.op .instruction >> nth=6")
+    board.click("[data-tab=asm]")
+    board.wait_for_selector(".code .line.selected", timeout=400_000)
+    board.wait_for_timeout(300)
+    seen = board.locator(".pane.code").evaluate(
         """pane => { const b = pane.querySelector('.scroll').getBoundingClientRect();
         const l = pane.querySelector('.line.selected').getBoundingClientRect();
         return l.top >= b.top && l.bottom <= b.bottom; }"""
@@ -125,15 +121,14 @@ def test_a_selected_line_is_in_view_in_the_assembly(page: Any) -> None:
     assert seen
 
 
-def test_help_explains_the_notation_and_the_moves(page: Any) -> None:
-    open_softmax(page)
-    page.keyboard.press("?")
-    page.click("dialog [data-tab=notation]")
-    assert "!prefetch" in page.inner_text("dialog")
-    page.click("dialog [data-tab=moves]")
-    assert "join_scopes SCOPE" in page.inner_text("dialog") and "`" not in page.inner_text("dialog")
-    page.keyboard.press("Escape")
-    assert page.locator(".row .name >> nth=0").get_attribute("title")
+def test_help_explains_the_notation_and_the_moves(board: Any) -> None:
+    board.keyboard.press("?")
+    board.click("dialog [data-tab=notation]")
+    assert "!prefetch" in board.inner_text("dialog")
+    board.click("dialog [data-tab=moves]")
+    assert "join_scopes SCOPE" in board.inner_text("dialog") and "`" not in board.inner_text("dialog")
+    board.keyboard.press("Escape")
+    assert board.locator(".row .name >> nth=0").get_attribute("title")
 
 
 def test_a_shape_that_is_none_is_told_at_its_card(page: Any) -> None:

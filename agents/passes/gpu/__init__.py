@@ -2,7 +2,7 @@
 
 It knows no kernel by name. Products get tiles in shared memory and registers; long rows get a warp or a block
 each, which reads them once into registers; everything else gets a thread for each result. What may not be
-mapped stays as it is. Source: PerfDojo, SC '25, section 4.1, and the recorded lines of dojo_core/lines/cuda.
+mapped stays as it is. Source: PerfDojo, SC '25, section 4.1, and the recorded lines of dojo_core/lines/gpu.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Panels of 16 steps of k go through shared memory, ``a`` transposed and padded against bank conflicts; each
 thread keeps 8 x 8 sums in registers. Few tiles would leave processors idle and the others without a second
 block to hide the first one's loads: then k is cut into parts, whose sums are added up afterwards (split-K).
-Source: the recorded line of matmul in dojo_core/lines/cuda.
+Source: the recorded line of matmul in dojo_core/lines/gpu.
 """
 
 from __future__ import annotations

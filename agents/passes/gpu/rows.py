@@ -3,7 +3,7 @@
 Short rows get a warp each, long ones a block of warps. A thread has 4 neighbours at a time (128-bit
 accesses); what it read stays in its registers; a reduction is each thread's own, then the warp's by shuffles,
 then the block's through shared memory. Source: the lines of softmax and rmsnorm in
-dojo_core/lines/cuda.
+dojo_core/lines/gpu.
 """
 
 from __future__ import annotations

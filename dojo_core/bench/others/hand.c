@@ -3,7 +3,8 @@
 //
 // Every entry is void hand_NAME(void *const *arrays): the kernel's inputs, then its output. Arrays begin at a
 // cache line. hand_NAME_pack packs constant weights beforehand for hand_NAME_packed. hand.py builds this file and
-// offers, where two ways are plausible, each as a variant.
+// offers, where two ways are plausible, each as a variant. It builds one kernel at a time (-DHAND_MUL): all of
+// them take the compiler three seconds.
 
 #include <immintrin.h>
 #include <math.h>
@@ -105,16 +106,22 @@ INLINE void elementwise(int what, void *const *arrays, long count, int stream, l
 
 #define ELEMENTWISE(NAME, WHAT, COUNT, STREAM, AHEAD) \
     void NAME(void *const *arrays) TEAM(elementwise(WHAT, arrays, COUNT, STREAM, AHEAD))
+#ifdef HAND_ADD
 ELEMENTWISE(hand_add, ADD, 3072L * 4096, 0, 512)
 ELEMENTWISE(hand_add_stream, ADD, 3072L * 4096, 1, 0)
 ELEMENTWISE(hand_add_stream_near, ADD, 3072L * 4096, 1, 256)
 ELEMENTWISE(hand_add_stream_far, ADD, 3072L * 4096, 1, 768)
+#endif
+#ifdef HAND_MUL
 ELEMENTWISE(hand_mul, MUL, 6L * 14336, 0, 0)
 ELEMENTWISE(hand_mul_fetch, MUL, 6L * 14336, 0, 256)
+#endif
+#ifdef HAND_RELU
 ELEMENTWISE(hand_relu, RELU, 4096L * 4096, 0, 512)
 ELEMENTWISE(hand_relu_stream, RELU, 4096L * 4096, 1, 0)
 ELEMENTWISE(hand_relu_stream_near, RELU, 4096L * 4096, 1, 256)
 ELEMENTWISE(hand_relu_stream_far, RELU, 4096L * 4096, 1, 768)
+#endif
 
 INLINE void scaled(void *const *arrays, int stream, long ahead) {
     enum { PLANES = 8 * 64, CHANNELS = 64, PLANE = 112 * 112 };
@@ -136,10 +143,12 @@ INLINE void scaled(void *const *arrays, int stream, long ahead) {
     if (stream) _mm_sfence();
 }
 
+#ifdef HAND_RELU_FFN
 void hand_relu_ffn(void *const *arrays) TEAM(scaled(arrays, 0, 512))
 void hand_relu_ffn_stream(void *const *arrays) TEAM(scaled(arrays, 1, 0))
 void hand_relu_ffn_stream_near(void *const *arrays) TEAM(scaled(arrays, 1, 256))
 void hand_relu_ffn_stream_far(void *const *arrays) TEAM(scaled(arrays, 1, 768))
+#endif
 
 // ---------------------------------------------------------------------------------------------- reductions
 
@@ -168,11 +177,13 @@ INLINE void means(void *const *arrays, int rows, long ahead) {
     }
 }
 
+#ifdef HAND_REDUCEMEAN
 void hand_reducemean(void *const *arrays) TEAM(means(arrays, 1, 0))
 void hand_reducemean_near(void *const *arrays) TEAM(means(arrays, 1, 512))
 void hand_reducemean_far(void *const *arrays) TEAM(means(arrays, 1, 2048))
 void hand_reducemean_rows(void *const *arrays) TEAM(means(arrays, 4, 512))
 void hand_reducemean_two(void *const *arrays) TEAM(means(arrays, 2, 1024))
+#endif
 
 INLINE void softmax(void *const *arrays, int stream, long ahead) {
     enum { ROWS = 24576, COLUMNS = 512 };
@@ -250,6 +261,7 @@ INLINE void softmax_flight(void *const *arrays, int stream, long ahead) {
     if (stream) _mm_sfence();
 }
 
+#ifdef HAND_SOFTMAX
 void hand_softmax_flight(void *const *arrays) TEAM(softmax_flight(arrays, 0, 512))
 void hand_softmax_flight_stream(void *const *arrays) TEAM(softmax_flight(arrays, 1, 0))
 void hand_softmax_flight_stream_near(void *const *arrays) TEAM(softmax_flight(arrays, 1, 512))
@@ -258,6 +270,7 @@ void hand_softmax(void *const *arrays) TEAM(softmax(arrays, 0, 1024))
 void hand_softmax_stream(void *const *arrays) TEAM(softmax(arrays, 1, 0))
 void hand_softmax_stream_near(void *const *arrays) TEAM(softmax(arrays, 1, 512))
 void hand_softmax_stream_far(void *const *arrays) TEAM(softmax(arrays, 1, 1536))
+#endif
 
 // ---------------------------------------------------------------------------------------------- normalisation
 
@@ -350,30 +363,42 @@ INLINE void norm_flight(void *const *arrays, int root, long rows, long columns, 
     void NAME(void *const *arrays) TEAM(norm(arrays, ROOT, ROWS, COLUMNS, STREAM, AHEAD))
 #define NORM_FLIGHT(NAME, ROOT, ROWS, COLUMNS, STREAM, AHEAD) \
     void NAME(void *const *arrays) TEAM(norm_flight(arrays, ROOT, ROWS, COLUMNS, STREAM, AHEAD))
+#ifdef HAND_LAYERNORM_1024
 NORM_FLIGHT(hand_layernorm_1024_flight, 0, 16384, 1024, 0, 1024)
 NORM_FLIGHT(hand_layernorm_1024_flight_stream, 0, 16384, 1024, 1, 0)
 NORM_FLIGHT(hand_layernorm_1024_flight_stream_near, 0, 16384, 1024, 1, 512)
 NORM_FLIGHT(hand_layernorm_1024_flight_stream_far, 0, 16384, 1024, 1, 1536)
+#endif
+#ifdef HAND_LAYERNORM_4096
 NORM_FLIGHT(hand_layernorm_4096_flight, 0, 4096, 4096, 0, 1024)
 NORM_FLIGHT(hand_layernorm_4096_flight_stream, 0, 4096, 4096, 1, 0)
 NORM_FLIGHT(hand_layernorm_4096_flight_stream_near, 0, 4096, 4096, 1, 512)
 NORM_FLIGHT(hand_layernorm_4096_flight_stream_far, 0, 4096, 4096, 1, 1536)
+#endif
+#ifdef HAND_RMSNORM
 NORM_FLIGHT(hand_rmsnorm_flight, 1, 3072, 4096, 0, 1024)
 NORM_FLIGHT(hand_rmsnorm_flight_stream, 1, 3072, 4096, 1, 0)
 NORM_FLIGHT(hand_rmsnorm_flight_stream_near, 1, 3072, 4096, 1, 512)
 NORM_FLIGHT(hand_rmsnorm_flight_stream_far, 1, 3072, 4096, 1, 1536)
+#endif
+#ifdef HAND_LAYERNORM_1024
 NORM(hand_layernorm_1024, 0, 16384, 1024, 0, 1024)
 NORM(hand_layernorm_1024_stream, 0, 16384, 1024, 1, 0)
 NORM(hand_layernorm_1024_stream_near, 0, 16384, 1024, 1, 1024)
 NORM(hand_layernorm_1024_stream_far, 0, 16384, 1024, 1, 2048)
+#endif
+#ifdef HAND_LAYERNORM_4096
 NORM(hand_layernorm_4096, 0, 4096, 4096, 0, 4096)
 NORM(hand_layernorm_4096_stream, 0, 4096, 4096, 1, 0)
 NORM(hand_layernorm_4096_stream_near, 0, 4096, 4096, 1, 4096)
 NORM(hand_layernorm_4096_stream_far, 0, 4096, 4096, 1, 6144)
+#endif
+#ifdef HAND_RMSNORM
 NORM(hand_rmsnorm, 1, 3072, 4096, 0, 4096)
 NORM(hand_rmsnorm_stream, 1, 3072, 4096, 1, 0)
 NORM(hand_rmsnorm_stream_near, 1, 3072, 4096, 1, 4096)
 NORM(hand_rmsnorm_stream_far, 1, 3072, 4096, 1, 6144)
+#endif
 
 // Sums of x - around and of its square. Pieces of 4096 or fewer are summed in f32, the rest in f64.
 INLINE void moments(const float *x, long count, float around, long ahead, double sums[2]) {
@@ -517,14 +542,19 @@ INLINE void batchnorm_flight(void *const *arrays, int shared, int stream, long a
     if (stream) _mm_sfence();
 }
 
+#ifdef HAND_BATCHNORM_SMALL
 void hand_batchnorm_small_flight(void *const *arrays) TEAM(batchnorm_flight(arrays, 0, 1, 0))
 void hand_batchnorm_small_flight_near(void *const *arrays) TEAM(batchnorm_flight(arrays, 0, 1, 512))
 void hand_batchnorm_small_flight_shared(void *const *arrays) TEAM(batchnorm_flight(arrays, 1, 1, 0))
 void hand_batchnorm_small_flight_shared_near(void *const *arrays) TEAM(batchnorm_flight(arrays, 1, 1, 512))
+#endif
+#ifdef HAND_BATCHNORM_LARGE
 void hand_batchnorm_large(void *const *arrays) TEAM(batchnorm_shared(arrays, 3, 2048L * 2048, 0, 512))
 void hand_batchnorm_large_stream(void *const *arrays) TEAM(batchnorm_shared(arrays, 3, 2048L * 2048, 1, 0))
 void hand_batchnorm_large_stream_near(void *const *arrays) TEAM(batchnorm_shared(arrays, 3, 2048L * 2048, 1, 512))
 void hand_batchnorm_large_stream_far(void *const *arrays) TEAM(batchnorm_shared(arrays, 3, 2048L * 2048, 1, 1024))
+#endif
+#ifdef HAND_BATCHNORM_SMALL
 void hand_batchnorm_small_shared(void *const *arrays) TEAM(batchnorm_shared(arrays, 64, 300L * 300, 0, 512))
 void hand_batchnorm_small_shared_stream(void *const *arrays) TEAM(batchnorm_shared(arrays, 64, 300L * 300, 1, 0))
 void hand_batchnorm_small_shared_stream_near(void *const *arrays) TEAM(batchnorm_shared(arrays, 64, 300L * 300, 1, 512))
@@ -533,6 +563,7 @@ void hand_batchnorm_small(void *const *arrays) TEAM(batchnorm_small(arrays, 0, 5
 void hand_batchnorm_small_stream(void *const *arrays) TEAM(batchnorm_small(arrays, 1, 0))
 void hand_batchnorm_small_stream_near(void *const *arrays) TEAM(batchnorm_small(arrays, 1, 512))
 void hand_batchnorm_small_stream_far(void *const *arrays) TEAM(batchnorm_small(arrays, 1, 1024))
+#endif
 
 // ---------------------------------------------------------------------------------------------- contractions
 
@@ -618,8 +649,10 @@ INLINE void matmul(void *const *arrays, int stream) {
     if (stream) _mm_sfence();
 }
 
+#ifdef HAND_MATMUL
 void hand_matmul(void *const *arrays) TEAM(matmul(arrays, 0))
 void hand_matmul_stream(void *const *arrays) TEAM(matmul(arrays, 1))
+#endif
 
 // c[192, 256, 256] = a[192, 256, 128] b[192, 128, 256]. Tiles of 14 or 13 rows and 32 columns; while they
 // are computed the next a and b come to L2, a few lines a tile.
@@ -684,8 +717,10 @@ INLINE void bmm(void *const *arrays, int stream) {
     if (stream) _mm_sfence();
 }
 
+#ifdef HAND_BMM
 void hand_bmm(void *const *arrays) TEAM(bmm(arrays, 0))
 void hand_bmm_stream(void *const *arrays) TEAM(bmm(arrays, 1))
+#endif
 
 // y[256, 448] = silu(x w) * (x v), x[256, 4096]. Tiles of 14 or 13 rows, 16 columns of x w and the same 16 of
 // x v, each over the whole depth. Rows of x lie 16 KiB apart, where 14 of them fight for one set of L1: x is
@@ -779,6 +814,7 @@ INLINE void swiglu(void *const *arrays, const float *packed) {
     }
 }
 
+#ifdef HAND_SWIGLU
 void hand_swiglu(void *const *arrays) TEAM(swiglu(arrays, 0))
 void hand_swiglu_packed(void *const *arrays, const float *packed) TEAM(swiglu(arrays, packed))
 
@@ -791,6 +827,7 @@ void hand_swiglu_pack(void *const *arrays, float *to) {
         }
     }
 }
+#endif
 
 // ---------------------------------------------------------------------------------------------- convolutions
 
@@ -866,8 +903,10 @@ INLINE void c5(void *const *arrays, int stream) {
     if (stream) _mm_sfence();
 }
 
+#ifdef HAND_CONV_5
 void hand_conv_5(void *const *arrays) TEAM(c5(arrays, 0))
 void hand_conv_5_stream(void *const *arrays) TEAM(c5(arrays, 1))
+#endif
 
 // y[8, 64, 54, 54] = x[8, 64, 56, 56] * w[64, 64, 3, 3], directly: tiles of 14 or 13 points of a row and 32
 // channels, as a product of x's points, each the same for all channels, and w packed as [2][64, 3, 3][32].
@@ -947,6 +986,8 @@ INLINE void c3(void *const *arrays, const float *packed) {
     }
 }
 
+#ifdef HAND_CONV_3
 void hand_conv_3(void *const *arrays) TEAM(c3(arrays, 0))
 void hand_conv_3_packed(void *const *arrays, const float *packed) TEAM(c3(arrays, packed))
 void hand_conv_3_pack(void *const *arrays, float *to) { c3_pack(arrays[1], to, 0, C3 * 9 / 16); }
+#endif

@@ -75,11 +75,13 @@ FUNCTIONS: dict[tuple[str, str], tuple[str, dict[str, str]]] = {
 }  # fmt: skip
 
 
-def build(folder: Path) -> ctypes.CDLL:
+def build(folder: Path, base: str) -> ctypes.CDLL:
+    """The functions whose names begin so."""
     library = folder / "hand.so"
     subprocess.run(
-        [COMPILER, *FLAGS, str(SOURCE), "-o", str(library), "-lm"], check=True, timeout=COMPILE_SECONDS
-    )
+        [COMPILER, *FLAGS, f"-D{base.upper()}", str(SOURCE), "-o", str(library), "-lm"],
+        check=True, timeout=COMPILE_SECONDS,
+    )  # fmt: skip
     return ctypes.CDLL(str(library))
 
 
@@ -127,7 +129,7 @@ def prepare(job: Job) -> tuple[Variants, str]:
     if shutil.which(COMPILER) is None:
         raise Unsupported("The C by hand needs gcc, which is not here.")
     base, ends = FUNCTIONS[job.kernel, shape]
-    library = build(Path(tempfile.mkdtemp(prefix="dojo-hand-")))
+    library = build(Path(tempfile.mkdtemp(prefix="dojo-hand-")), base)
     return {name: lambda end=end: prepared(job, library, base, end) for name, end in ends.items()}, version()
 
 

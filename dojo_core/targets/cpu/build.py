@@ -10,59 +10,35 @@ import hashlib
 import math
 import os
 import re
-import select
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from dojo_core.codegen.assembly import Assembly, linked
+from dojo_core.codegen.built import Built, CompileError
 from dojo_core.codegen.code import Code
-from dojo_core.files import write_text
-from dojo_core.measure import leash, sealed
+from dojo_core.measure import sealed
 from dojo_core.measure.compiler import the_compiler
+from dojo_core.measure.compiling import compile_source
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import (
     BATCH_KERNELS,
     CACHE_OBJECT_BYTES,
     CODE_BYTES,
-    COMPILE_FILE_BYTES,
-    COMPILE_MEMORY,
     COMPILE_SECONDS,
-    MESSAGE_CHARACTERS,
 )
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.places import cache_directory
 from dojo_core.program.instructions import INSTRUCTIONS
-from dojo_core.system import end_group
 from dojo_core.targets.cpu.excerpt import needed
 from dojo_core.targets.cpu.processor import ARM, Processor, host
 from dojo_core.targets.cpu.vecmath import preamble as preamble_of
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """A kernel in a shared object; other kernels of its batch may lie in the same one."""
-
-    library: str
-    symbol: str
-    code_hash: str
-
-
-@dataclass(frozen=True, slots=True)
-class CompileError:
-    """What the compiler said. Not ``settled``: it was stopped, and another try may go well."""
-
-    message: str
-    code_hash: str
-    settled: bool = True
 
 
 @cache
@@ -230,81 +206,6 @@ def source_of(preamble: str, kernels: Sequence[str], clang: bool) -> str:
         preamble = "".join(f"#define {gcc} {clang}\n" for gcc, clang in named) + _FUSED + preamble
         kernels = [f"{_UNFUSED}{k}\n{_FUSED}" if k.startswith(STRICT) else k for k in kernels]
     return "\n".join([preamble, *kernels, ""])
-
-
-def compile_source(
-    source: str,
-    options: list[str],
-    folder: Path,
-    output: str,
-    timeout: float,
-    command: tuple[str, ...] | None = None,
-    libraries: tuple[str, ...] = (),
-) -> CompileError | None:
-    """Compile ``source``, C unless the options say otherwise, to ``folder/output``. What the compiler said
-    where that fails.
-
-    ``command``: another compiler than this machine's, with what it is told of every file. ``libraries``: what
-    is linked behind it.
-    """
-    write_text(folder / "kernels.c", source)
-    if command is None:
-        compiler = the_compiler()
-        command = (compiler.path, *compiler.flags)
-    path = shutil.which(command[0]) or command[0]
-    words = [path, "-std=gnu11", *command[1:], *options, "kernels.c", "-o", output, *libraries]
-    status, text = run_leashed(words, folder, timeout)
-    if status == 0:
-        return None
-    # Killed, as by a lack of memory: the driver ends with 4 then, with 1 after an error in the source.
-    settled = status == 1 and "Killed signal" not in text
-    return CompileError(text, "", settled)
-
-
-def run_leashed(
-    command: list[str], folder: Path, timeout: float, characters: int = MESSAGE_CHARACTERS
-) -> tuple[int | None, str]:
-    """Run a compiler in ``folder`` within limits: (its status, what it said). Status None: it was stopped."""
-    limits = [str(int(timeout) + 5), str(COMPILE_MEMORY), str(COMPILE_FILE_BYTES)]
-    with (folder / "messages").open("w") as messages:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", leash.__file__, *limits, *command],
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=messages,
-            env={**_compilers_environment(), "LC_ALL": "C", "TMPDIR": str(folder)},
-            start_new_session=True,
-        )
-        assert process.stdin is not None and process.stdout is not None
-        try:
-            if not _closes_within(process.stdout.fileno(), timeout):
-                return None, f"The compiler took more than {timeout:g} s and was stopped."
-            status = process.wait()
-        finally:
-            if process.returncode is None:
-                end_group(process.pid)
-                process.wait()
-            process.stdin.close()
-            process.stdout.close()
-    text = (folder / "messages").read_text(errors="replace")[:characters]
-    return status, text or (
-        "" if status == 0 else f"The compiler ended with status {status} and said nothing."
-    )
-
-
-def _compilers_environment() -> dict[str, str]:
-    """What compilers find their own files by: those loaded as a module, or on macOS, not by PATH alone."""
-    names = ("LD_LIBRARY_PATH", "DEVELOPER_DIR", "SDKROOT")
-    return {"PATH": os.defpath} | {n: os.environ[n] for n in ("PATH", *names) if n in os.environ}
-
-
-def _closes_within(descriptor: int, seconds: float) -> bool:
-    """Wait for a child to end, which closes its output. ``Popen.wait(timeout)`` looks every 50 ms: a third of
-    a compilation."""
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(1000 * seconds))
 
 
 def _prune(objects: Path) -> None:

@@ -17,12 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dojo_core.codegen.code import Code, Parameter
+from dojo_core.measure.compiling import compile_source, run_leashed
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS, RUN_SECONDS
 from dojo_core.measure.places import cache_directory
 from dojo_core.measure.pool import STORED, from_double, to_double
 from dojo_core.program.tree import DTYPE_BYTES
-from dojo_core.targets.cpu.build import compile_source, run_leashed, source_of
+from dojo_core.targets.cpu.build import source_of
 from dojo_core.targets.cpu.processor import Processor, Toolchain
 from dojo_core.targets.cpu.vecmath import preamble
 
@@ -155,8 +156,8 @@ def run(
         status, said = run_leashed([*emulator, str(folder / "program"), "in", "out"], folder, run_seconds)
         if status and _QEMU_7 in said:
             raise EmulatorFault(
-                f"{chain.emulator[0]} gave up on an instruction of this program for {processor.name}. "
-                "qemu 7 has not all of vectors (https://gitlab.com/qemu-project/qemu/-/issues/1441), 8.1 has."
+                f"{chain.emulator[0]} gave up on an instruction of this program for {processor.name}. qemu 7 "
+                "does so on some of vectors (its issue 1441, gitlab.com/qemu-project/qemu); 8.1 does not."
             )
         if status:
             raise NotRun(f"The program for {processor.name} ended with status {status}: {said}")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from dojo_core.program.dtypes import arithmetic
 from dojo_core.program.instructions import available
-from dojo_core.program.target import Target
-from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.program.target import VECTOR_BYTES, Target, vector_widths
 from dojo_core.targets.cpu.processor import SHARED_BYTES_OF_A_CORE, Processor, host
-from dojo_core.targets.cpu.processor import VECTOR_BYTES as VECTOR_BYTES
 
 # The smallest stack an OpenMP thread gets by default is 2 MiB (libgomp takes the system's default,
 # 8 MiB on Linux, 2 MiB under some container limits); half of 2 MiB is left to everything else.
@@ -29,15 +25,6 @@ MAX_LINES = 8192
 # One-letter scope marks and locations that the C generator knows.
 MARKS = frozenset({"u", "p", "v"})
 LOCATIONS = ("heap", "stack", "register")
-
-# The dtypes that C vectors hold: bool is a byte of 0 or 1 without arithmetic of its own.
-VECTOR_DTYPES = ("f64", "f32", "i64", "i32", "i16", "i8", "u8", "f16", "bf16")
-
-
-def vector_widths(sizes: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Legal lane counts per dtype for vectors of these bytes, widest first: of f16 and bf16 those of f32, in
-    which they are computed."""
-    return {d: tuple(size // DTYPE_BYTES[arithmetic(d)] for size in sizes) for d in VECTOR_DTYPES}
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from dojo_core.codegen.built import Built, CompileError
 from dojo_core.codegen.code import Code, NotGeneratable
 from dojo_core.measure import evidence
 from dojo_core.measure.alone import measured_alone
@@ -34,8 +35,9 @@ from dojo_core.measure.sealed import DAMAGED, Damaged
 from dojo_core.measure.speed import DRIFT_BUSY, FIRST_ROUNDS, ROUNDS
 from dojo_core.measure.trial import Compiled, Trials
 from dojo_core.measure.turns import GROUP, SAMPLE_NS, Turns, take_turns
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.build import Built, CompileError, build, code_hash
+from dojo_core.targets.cpu.build import build, code_hash
 
 __all__ = ["Effort", "Measurement", "Measurer", "Workload"]
 
@@ -55,7 +57,7 @@ class Measurer:
         self,
         records: Records | None = None,
         *,
-        target: str = "cpu",
+        target: str = DEFAULT_TARGET,
         run_seconds: float = RUN_SECONDS,
         compile_seconds: float = COMPILE_SECONDS,
         jobs: int = 2,

@@ -23,11 +23,11 @@ from dojo_core.codegen.conversions import (
 )
 from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS
 from dojo_core.program.instructions import INSTRUCTIONS, available
+from dojo_core.program.target import VECTOR_DTYPES
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.program.unification import meaning
 from dojo_core.targets.cpu.dialect import Dialect
 from dojo_core.targets.cpu.halves import half_vectors, scalar_halves
-from dojo_core.targets.cpu.limits import VECTOR_DTYPES
 from dojo_core.targets.cpu.processor import Processor, host
 
 ERROR_BOUNDS: dict[str, float] = {

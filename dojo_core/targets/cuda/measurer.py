@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from typing import Any
 
+from dojo_core.codegen.built import CompileError
 from dojo_core.codegen.code import Code, NotGeneratable
 from dojo_core.launch import module_command
 from dojo_core.measure.alone import measured_alone
@@ -32,7 +33,7 @@ from dojo_core.measure.sealed import DAMAGED, Damaged
 from dojo_core.moves.worst import input_sets
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import codegen as cpu
-from dojo_core.targets.cpu.build import CompileError, build
+from dojo_core.targets.cpu.build import build
 from dojo_core.targets.cuda.build import compiled, content_key
 from dojo_core.targets.cuda.driver import driver_fault
 from dojo_core.targets.gpu.code import GpuCode

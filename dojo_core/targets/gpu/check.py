@@ -6,7 +6,9 @@ There is never a time here: seconds need the device.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from dojo_core.codegen.built import CompileError
 from dojo_core.codegen.code import Code, NotGeneratable
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Measurement, Workload
@@ -14,13 +16,13 @@ from dojo_core.measure.sealed import DAMAGED, Damaged
 from dojo_core.measure.trial import Compiled, Trials
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import codegen as cpu
-from dojo_core.targets.cpu.build import CompileError, build
+from dojo_core.targets.cpu.build import build
 from dojo_core.targets.gpu.code import GpuCode
-from dojo_core.targets.gpu.codegen import generate
 from dojo_core.targets.gpu.emulator import build_emulated
 from dojo_core.targets.gpu.feedback import Feedback, NoFeedback
-from dojo_core.targets.gpu.limits import GpuTarget
-from dojo_core.targets.registry import target as target_named
+
+if TYPE_CHECKING:
+    from dojo_core.targets.gpu.backend import GpuBackend
 
 
 @dataclass(frozen=True)
@@ -32,18 +34,11 @@ class Checked:
     feedback: Feedback | NoFeedback
 
 
-def gpu_code(program: Program, target: str, policy: str) -> GpuCode:
-    """The code of a program for a GPU target. Raises NotGeneratable."""
-    found = target_named(target)
-    assert isinstance(found, GpuTarget)
-    return generate(program, policy, found.name, found.warp)
-
-
 class Checker:
     """Verifies and compiles, one program after the other. Close it, or use it in ``with``."""
 
-    def __init__(self, target: str) -> None:
-        self.target = target
+    def __init__(self, target: GpuBackend) -> None:
+        self._target = target
         self._trials = Trials(this_machine(), 60.0)
 
     def __enter__(self) -> Checker:
@@ -59,11 +54,11 @@ class Checker:
     def check(self, workload: Workload, program: Program) -> Checked:
         """The program run on the kernel's inputs in the emulator, and compiled."""
         try:
-            code = gpu_code(program, self.target, workload.policy)
+            code = self._target.generate(program, workload.policy)
         except NotGeneratable as reason:
             told = str(reason)
             return Checked(Measurement(program.hash, "", "refused", told), NoFeedback(told, False))
-        return Checked(self._verdict(workload, program, code), feedback(code))
+        return Checked(self._verdict(workload, program, code), self._target.feedback(code))
 
     def _verdict(self, workload: Workload, program: Program, code: GpuCode) -> Measurement:
         try:
@@ -92,7 +87,7 @@ class Checker:
             code = cpu.generate(workload.start, workload.policy)
             built = build([code], beside=True)[0]
         except NotGeneratable:
-            mapped = gpu_code(workload.start, self.target, workload.policy)
+            mapped = self._target.generate(workload.start, workload.policy)
             code, built = _interface(mapped), build_emulated(mapped)
         if isinstance(built, CompileError):
             raise NotGeneratable(f"The start program does not compile: {built.message}")
@@ -102,14 +97,3 @@ class Checker:
 def _interface(code: GpuCode) -> Code:
     """What the worker needs to know of emulated code."""
     return Code(code.text, code.symbol, code.nodes, code.parameters, code.workspace_bytes, code.error_bound)
-
-
-def feedback(code: GpuCode) -> Feedback | NoFeedback:
-    """What the compiler of its dialect says."""
-    if code.dialect == "cuda":
-        from dojo_core.targets.cuda import build
-
-        return build.feedback(code)
-    from dojo_core.targets.hip import build as hip
-
-    return hip.feedback(code)

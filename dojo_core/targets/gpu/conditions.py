@@ -244,9 +244,9 @@ def _thread_rule(program: Program, buffer: Buffer) -> Iterator[Fault]:
     """A thread finds in its own copy what the program says is there."""
     owner = len(owner_path(program, buffer))
     found = _mine(program, buffer)
-    dims = {t: thread_dims(buffer, t.leaf, direct(t.access)) for t in found}
-    chosen = dims[found[0]]
-    odd = next((t for t in found if dims[t] != chosen), None)
+    dims = [thread_dims(buffer, t.leaf, direct(t.access)) for t in found]
+    chosen = dims[0]
+    odd = next((t for t, own in zip(found, dims, strict=True) if own != chosen), None)
     if odd is not None:  # 1
         yield _fault(
             "thread-dims",

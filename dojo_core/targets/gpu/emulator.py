@@ -12,10 +12,11 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from dojo_core.codegen.built import Built, CompileError
 from dojo_core.measure import sealed
+from dojo_core.measure.compiling import compile_source
 from dojo_core.measure.limits import COMPILE_SECONDS
 from dojo_core.measure.places import cache_directory
-from dojo_core.targets.cpu.build import Built, CompileError, compile_source
 from dojo_core.targets.gpu.code import GpuCode, HostLoop, Step
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dojo_core.extras import install_line
+
 
 @dataclass(frozen=True, slots=True)
 class KernelReport:
@@ -38,6 +40,29 @@ class NoFeedback:
 
     message: str
     missing: bool
+
+
+def columns() -> tuple[str, ...]:
+    """Of a table of kernels: names, then figures."""
+    return ("kernel", "blocks", "threads", "registers", "spills", "stack", "shared", "occupancy", "128-bit")
+
+
+def row(k: KernelReport) -> tuple[str, ...]:
+    """A kernel in that table."""
+    return (
+        k.symbol, f"{k.blocks:,}", str(k.threads), str(k.registers), f"{k.spill_bytes} B",
+        f"{k.stack_bytes} B", f"{k.shared_bytes:,} B", f"{k.occupancy:.0%}",
+        "–" if k.wide is None else str(k.wide),
+    )  # fmt: skip
+
+
+def note(found: Feedback) -> str:
+    """What the table's figures are."""
+    told = f"Compiled for {found.architecture} by {found.tool}, not executed."
+    told += " Registers, spills and stack are of a thread."
+    if all(k.wide is None for k in found.kernels) and found.architecture.startswith("sm_"):
+        told += f" The count of 128-bit accesses needs nvdisasm: {install_line('gpu')}"
+    return told
 
 
 def summary(found: Feedback | NoFeedback) -> str:

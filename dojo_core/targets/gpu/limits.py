@@ -60,4 +60,9 @@ def gpu(name: str, title: str, warp: int) -> GpuTarget:
         unrolled_ops=4096,
         threads=256,  # a usual block: what splits are offered for
         warp=warp,
+        tables=False,
+        passes={
+            "greedy": "agents.passes.gpu:greedy_on_a_gpu",
+            "heuristic": "agents.passes.gpu:heuristic_on_a_gpu",
+        },
     )

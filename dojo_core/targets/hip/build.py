@@ -10,9 +10,9 @@ from pathlib import Path
 
 from dojo_core.codegen.assembly import Assembly, linked
 from dojo_core.files import write_text
+from dojo_core.measure.compiling import run_leashed
 from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
 from dojo_core.measure.places import cache_directory
-from dojo_core.targets.cpu.build import run_leashed
 from dojo_core.targets.gpu.code import GpuCode
 from dojo_core.targets.gpu.feedback import Feedback, KernelReport, NoFeedback
 

@@ -9,6 +9,7 @@ from dojo_core.program.target import Target
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import Fault
 
+LABEL = "cycles on a calibrated model"  # what its numbers are
 MEMORY_BYTES = 128 * 1024  # the tightly coupled memory of a cluster, all of it for one core
 
 
@@ -37,7 +38,7 @@ def target() -> SnitchTarget:
     """The Snitch target."""
     return SnitchTarget(
         name="snitch",
-        title="Snitch (RV32 with stream registers)",
+        title="Snitch (RISC-V with streams)",
         vector_widths={},
         marks=frozenset("usf"),
         locations=("heap", "stack", "register"),
@@ -46,5 +47,6 @@ def target() -> SnitchTarget:
         unrolled_ops=256,
         threads=1,
         kernel_float="f64",
+        passes={"heuristic": "agents.passes.snitch:heuristic_on_snitch"},
         without=frozenset({"prefetch", "clear_prefetch", "stream_store", "clear_stream"}),  # it has no cache
     )

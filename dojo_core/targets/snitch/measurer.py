@@ -26,11 +26,24 @@ from dojo_core.targets.snitch.simulate import judge
 
 
 class SnitchMeasurer:
-    """Measures on the model, in this process. What it finds is kept in the records that the caller names."""
+    """Measures on the model, in this process. What it finds is kept in the records that are given."""
 
-    def __init__(self) -> None:
+    def __init__(self, records: Records | None = None) -> None:
         self.origin = origin_of_the_model()
+        self._records = records
         self._known: dict[tuple[str, str, str], Measurement] = {}  # by program, start program and policy
+
+    def warm(self) -> None:
+        """There is nothing to start."""
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+    def __enter__(self) -> SnitchMeasurer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def measure(
         self,
@@ -39,10 +52,11 @@ class SnitchMeasurer:
         effort: Effort = Effort.NORMAL,
         on_result: Callable[[Measurement], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
-        fresh: bool = False,
-        records: Records | None = None,
-        lines: Mapping[str, str] | None = None,
+        *,
         player: str = "",
+        lines: Mapping[str, str] | None = None,
+        fresh: bool = False,
+        against: Program | None = None,
     ) -> list[Measurement]:
         """One measurement for each program, in order; ``on_result`` is told each as it comes.
 
@@ -56,22 +70,24 @@ class SnitchMeasurer:
                 found.append(Measurement(program.hash, "", "cancelled", stopped))
                 continue
             key = program.hash, workload.start.hash, workload.policy
-            known = None if fresh else self._known.get(key) or self._recorded(workload, program, records)
+            known = None if fresh else self._known.get(key) or self._recorded(workload, program)
             told = known or _measured(workload, program, effort)
             self._known[key] = told
-            if known is None and records is not None and told.status != "refused":
+            if known is None and self._records is not None and told.status != "refused":
                 line = (lines or {}).get(program.hash, "")
-                records.add(self.origin.record(told, program, workload, effort, line, player))
+                self._records.add(self.origin.record(told, program, workload, effort, line, player))
             found.append(told)
             if on_result is not None:
                 on_result(told)
         return found
 
-    def _recorded(self, workload: Workload, program: Program, records: Records | None) -> Measurement | None:
-        if records is None:
+    def _recorded(self, workload: Workload, program: Program) -> Measurement | None:
+        if self._records is None:
             return None
         start, here = workload.start.hash, self.origin
-        by_hash = records.known_all([program.hash], here.target, here.fingerprint, workload.policy, start)
+        by_hash = self._records.known_all(
+            [program.hash], here.target, here.fingerprint, workload.policy, start
+        )
         record = by_hash.get(program.hash)
         settled = record is not None and record.status in ("ok", *KEPT)
         return Measurement.recorded(record) if record is not None and settled else None
@@ -108,9 +124,3 @@ def origin_of_the_model() -> Origin:
     fingerprint = hashlib.sha256(json.dumps(cycles).encode()).hexdigest()[:16]
     details = {"name": "Snitch, a calibrated model", "unit": "cycles, one a nanosecond"}
     return Origin("snitch", fingerprint, json.dumps(details, sort_keys=True))
-
-
-@cache
-def snitch_measurer() -> SnitchMeasurer:
-    """This process' measurer on the model."""
-    return SnitchMeasurer()

@@ -10,13 +10,14 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dojo_core import kernels
-from dojo_core.bench.baselines import SCRIPTS, Process, Silent, interpreter, write_job
+from dojo_core.bench.baselines import Process, Silent, interpreter, write_job
+from dojo_core.bench.contest import Contest
 from dojo_core.bench.ours import Entry
 from dojo_core.bench.roofline import MEASURED, Roofline, limits_of
 from dojo_core.bench.rounds import SAMPLES, BenchFailed, Row, flops_of, kept_in, told_beside
@@ -24,7 +25,10 @@ from dojo_core.game import Game
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.records import Limit, Records
-from dojo_core.targets.cuda.measurer import GpuMeasurer
+from dojo_core.package_data import data_path
+from dojo_core.targets.cuda.measurer import GpuMeasurer, gpu_fault, gpu_measurer
+
+SCRIPT = data_path("dojo_core", "targets", "cuda", "others", "torch_cuda.py")
 
 # By name: what a table calls it, and whether it is shown without being compared with.
 ROWS = {
@@ -48,7 +52,7 @@ class _Torch:
 
     def __init__(self, game: Game, folder: Path, command: Sequence[str], clock: str) -> None:
         self._clock = clock
-        self._command = [*(command or (interpreter(), str(SCRIPTS / "torch_cuda.py")))]
+        self._command = [*(command or (interpreter(), str(SCRIPT)))]
         self._command += [game.kernel or "", game.shape, str(folder)]
         self._process: Process | None = None
         self.disturbed = False  # did something else run on the device meanwhile?
@@ -202,3 +206,41 @@ def run_gpu_bench(
         "remarks": [*filter(None, (defaults, told_beside(disturbed, len(copies))))],
         "entries": [row.told(reference, found.seconds) for row in rows + others],
     }
+
+
+def _run(
+    game: Game,
+    entries: Sequence[Entry],
+    against: Sequence[str],
+    rounds: int,
+    on_round: Callable[[int, int], None],
+    on_step: Callable[[str], None],
+    cold: bool,
+    ready_within: float | None,
+    records: Records | None,
+) -> dict[str, Any]:
+    return run_gpu_bench(gpu_measurer(), game, entries, against, rounds, cold, on_round, records=records)
+
+
+def _limits(report: Mapping[str, Any]) -> str:
+    limits = report["limits"]
+    return (
+        f"Limits: {limits['gbytes_per_second']:.0f} GB/s in a copy within the device; "
+        f"{limits['gflops']:.0f} GFLOP/s in f32 by its clock. Times by events, {report['cache']} "
+        "second-level cache."
+    )
+
+
+CONTEST = Contest(
+    baselines={name: title for name, (title, _) in ROWS.items()},
+    limit="The limit is the fastest copy of as many bytes within the device, or the kernel's operations at "
+    "the device's peak rate without tensor cores, whichever takes longer. What beats it becomes it.",
+    panels="Speed relative to PyTorch eager without TF32 (dashed), best runs; longer is faster. "
+    "With TF32 it computes in fewer bits, and is shown apart.",
+    limits=_limits,
+    run=_run,
+    fault=gpu_fault,
+    needs_kernel=True,
+    starts=False,
+    apart_counts=False,
+)

@@ -13,9 +13,12 @@ import math
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
+
+sys.path.append(str(Path(__file__).resolve().parents[3] / "bench" / "others"))
 import torch_operators
 from protocol import Unsupported, brief, fault, read_job
 

@@ -1,0 +1,33 @@
+"""A command of the table, imported and made so that errors which a person can cause end in a sentence."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from dojo_core.cli.terminal import plain_errors, write_what_can_be_written
+from dojo_core.cli.waiting import measures, tell_of_waiting
+
+if TYPE_CHECKING:
+    from dojo_core.cli.commands import Command
+
+
+@cache
+def loaded(command: Command) -> Any:
+    """What Typer runs for it."""
+    module, name = command.place.split(":")
+    found = getattr(import_module(module), name)
+    if not isinstance(found, typer.Typer):
+        run = measures(found) if command.measures else found
+        found = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        found.command()(plain_errors(run))
+    return typer.main.get_command(found)
+
+
+def begin() -> None:
+    """Before any command runs."""
+    write_what_can_be_written()
+    tell_of_waiting()

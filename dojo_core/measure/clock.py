@@ -1,0 +1,84 @@
+"""How a target's programs come to a number here, and what that number is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from dojo_core.measure.measurement import Effort, Measurement, Origin, Workload
+from dojo_core.program.tree import Program
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What gives programs of a target a number.
+
+    ``kind``: ``"measured"`` (seconds on a device), ``"modelled"`` (a model's count, told as ``unit``),
+    ``"emulated"`` (programs are run and verified, nothing has a number) or ``"missing"`` (nothing runs them).
+    ``origin``: whose number it is; None where there is none, and ``missing`` says why and how it is got.
+    ``label``: what its numbers are, where they are not measured seconds. ``steady``: the factor by which two
+    numbers of one program differ at most whatever this computer does meanwhile; None: other processes share
+    it. ``lock``: the name of the measuring lock that is held while it counts, None where it needs none.
+    """
+
+    kind: Literal["measured", "modelled", "emulated", "missing"]
+    origin: Origin | None = None
+    unit: Literal["seconds", "cycles"] = "seconds"
+    label: str = ""
+    steady: float | None = None
+    lock: str | None = None
+    missing: str = ""
+
+    @property
+    def timed(self) -> bool:
+        """Do programs have a number here?"""
+        return self.origin is not None
+
+    @property
+    def gauged(self) -> bool:
+        """Does its number come with what else the machine did?"""
+        return self.origin is not None and self.origin.gauged
+
+    @property
+    def exact(self) -> bool:
+        """Is it always the same for a program, so that no second look tells more?"""
+        return self.kind != "measured"
+
+
+class TargetMeasurer(Protocol):
+    """Verifies a target's programs, and gives them a number where its clock has one.
+
+    What is found is kept in the records that it was made with, and found there.
+    """
+
+    def warm(self) -> None:
+        """Get ready before there is something to measure."""
+
+    def measure(
+        self,
+        workload: Workload,
+        programs: Sequence[Program],
+        effort: Effort = ...,
+        on_result: Callable[[Measurement], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        *,
+        player: str = "",
+        lines: Mapping[str, str] | None = None,
+        fresh: bool = False,
+        against: Program | None = None,
+    ) -> list[Measurement]:
+        """One measurement for each program, in order; ``on_result`` is told each as it comes.
+
+        A program that is right and has no number is ``verified``; one that was not looked at with this
+        effort ``untimed``. ``fresh``: what is known is measured again. After ``cancelled`` says so, the rest
+        is ``cancelled``. ``player`` and ``lines`` (by program hash, the moves from the start) go to the
+        records. ``against``: a program that each is timed in turns with, where the clock is not steady.
+        """
+
+    def close(self) -> None:
+        """End what it started."""
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, *_: object) -> None: ...

@@ -1,0 +1,113 @@
+"""What a target is to the rest of the Dojo: everything that is asked of one stands here.
+
+Nobody asks which target it is. One is found by name in ``registry``, where packages add theirs by the entry
+point ``dojo.targets`` (docs/packages.md).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dojo_core.bounded_json import read_object
+from dojo_core.codegen.assembly import Assembly
+from dojo_core.codegen.code import Generated
+from dojo_core.measure.clock import Clock, TargetMeasurer
+from dojo_core.plugins import API
+from dojo_core.program.target import Target
+from dojo_core.program.tree import Program
+
+if TYPE_CHECKING:
+    from dojo_core.game import Game
+    from dojo_core.measure.records import Records
+
+
+@dataclass(frozen=True)
+class Words:
+    """What people are told of a target.
+
+    ``title``: in lists; ``about``: a sentence on how positions are judged there. ``code``: what its generated
+    text is called on a tab, ``language`` what it is to a colourer of syntax (a lexer of Pygments). ``play``:
+    what a player is told below the table of moves, after what holds for all.
+    """
+
+    title: str
+    about: str
+    code: str = "C"
+    language: str = "c"
+    play: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a target tells of a position, and of its moves where asked, in place of a table of times.
+
+    ``columns`` and ``rows`` are for people, the first column a name, the others figures; ``failed`` are the
+    numbers of rows that are no result. ``remarks`` are sentences below. ``data`` is for programs (JSON).
+    ``fault``: why the position itself is not right, or an empty text.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    data: Any
+    fault: str = ""
+    failed: frozenset[int] = frozenset()
+    remarks: tuple[str, ...] = ()
+    verified: str = ""
+
+
+class Backend(ABC):
+    """One target. What has a default here may be left to it."""
+
+    api = API
+    name: str
+    words: Words
+    native = False  # is its code C for this computer? Then it is exported, and timed in lessons
+    rivals: str = ""  # "module:object", a bench.contest.Contest that holds its programs against others'
+
+    @property
+    @abstractmethod
+    def limits(self) -> Target:
+        """What legality, moves and passes read: data alone."""
+
+    @abstractmethod
+    def generate(self, program: Program, policy: str) -> Generated:
+        """The code of a program. Raises NotGeneratable with a sentence."""
+
+    @abstractmethod
+    def clock(self) -> Clock:
+        """What gives its programs a number here. The first answer may take as long as its start."""
+
+    def measurer(self, records: Records | None = None) -> TargetMeasurer:
+        """Made anew, to be closed. Raises ValueError with a sentence where the clock is missing."""
+        raise ValueError(self.clock().missing)
+
+    def assembly(self, program: Program, policy: str) -> Assembly:
+        """What a compiler makes of a program. Raises NotGeneratable, and ValueError with a sentence: what the
+        compiler said, what is missing, or that there is nothing to list."""
+        raise ValueError(f"Nothing here lists the assembly of programs for {self.words.title}.")
+
+    @property
+    def lines(self) -> Path | None:
+        """The folder of the recorded lines that are for it, None where there are none."""
+        return None
+
+    def report(self, game: Game, all_moves: bool) -> Report | None:
+        """What it tells of a position where that is more than a time, or other. None: the times alone.
+
+        Raises ValueError with a sentence where moves cannot be compared.
+        """
+        return None
+
+    def machine(self, details: str) -> str:
+        """A line about what timed a program, from the JSON of its origin. Raises ValueError or TypeError
+        where it is of another form."""
+        return str(read_object(details)["name"])
+
+    @property
+    def passes(self) -> Mapping[str, Any]:
+        """By a pass's name, what plays it on this target: a function of a sketch, or "module:function"."""
+        return self.limits.passes

@@ -1,0 +1,140 @@
+"""Nobody outside a target's folder asks which target it is; parts import each other in no circle."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dojo_core.program.target import DEFAULT_TARGET
+from dojo_core.targets.registry import backend, backends, names
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted(p for top in ("dojo_core", "agents", "pages") for p in (ROOT / top).rglob("*.py"))
+# What may name a target: its own folder, and the passes that play for it.
+OF_A_TARGET = ("dojo_core/targets/", "agents/passes/gpu/", "agents/passes/snitch.py")
+SCRIPTS = "dojo_core/bench/others/"  # of other implementations, for Pythons of theirs
+# The name of a lock, which is a processor's; the name of the default.
+OTHER_MEANINGS = ("dojo_core/measure/exclusive.py", "dojo_core/program/target.py")
+REPRESENTATION = "dojo_core.program.gpu"  # what a program with blocks and threads is
+FAMILIES = {"cuda", "hip", "snitch", "gpu"}
+
+
+def place(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def named_targets(tree: ast.AST) -> Iterator[str]:
+    """Names of targets as strings, and what is imported from the folder of one but the processor's."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and node.value in set(names()) - {DEFAULT_TARGET}:
+            yield str(node.value)
+        elif isinstance(node, ast.Compare | ast.arguments | ast.keyword | ast.Dict):
+            inside = [n for n in ast.walk(node) if isinstance(n, ast.Constant)]
+            yield from (n.value for n in inside if n.value == DEFAULT_TARGET)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module != REPRESENTATION:
+            yield from FAMILIES & set(node.module.split("."))
+        elif isinstance(node, ast.Name | ast.Attribute):
+            name = node.id if isinstance(node, ast.Name) else node.attr
+            yield from FAMILIES & set(name.lower().split("_"))
+
+
+def test_no_part_asks_which_target_it_is():
+    found = {
+        place(path): sorted(set(named_targets(ast.parse(path.read_text()))))
+        for path in SOURCES
+        if not place(path).startswith((*OF_A_TARGET, SCRIPTS)) and place(path) not in OTHER_MEANINGS
+    }
+    assert {p: n for p, n in found.items() if n} == {}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "pages").rglob("*.js")), ids=lambda p: p.name)
+def test_no_page_s_script_asks_which_target_it_is(path: Path):
+    text = path.read_text()
+    assert [name for name in names() if f'"{name}"' in text or f"{name}:" in text] == []
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules of ours that a file imports, at whatever moment; not those for types alone."""
+    tree = ast.parse(path.read_text())
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and id(node) not in for_types:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
+    """The strongly connected parts of more than one (Tarjan, SIAM Journal on Computing 1(2), 1972)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    path: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(one: str) -> None:
+        index[one] = low[one] = len(index)
+        path.append(one)
+        for other in arrows.get(one, ()):
+            if other not in index:
+                visit(other)
+                low[one] = min(low[one], low[other])
+            elif other in path:
+                low[one] = min(low[one], index[other])
+        if low[one] == index[one]:
+            part = path[path.index(one) :]
+            del path[path.index(one) :]
+            if len(part) > 1:
+                found.append(sorted(part))
+
+    for one in list(arrows):
+        if one not in index:
+            visit(one)
+    return found
+
+
+def arrows_between_modules() -> dict[str, set[str]]:
+    modules = {module(path): path for path in SOURCES}
+    arrows: dict[str, set[str]] = defaultdict(set)
+    for name, path in modules.items():
+        for imported in imports(path):
+            while imported and imported not in modules:
+                imported = imported.rpartition(".")[0]
+            if imported and imported != name:
+                arrows[name].add(imported)
+    return arrows
+
+
+def test_no_files_import_each_other_in_a_circle():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+    assert circles(arrows_between_modules()) == []
+
+
+def test_measuring_knows_no_target():
+    arrows = arrows_between_modules()
+    lower = ("program", "codegen", "moves", "measure")
+    assert {
+        (one, other)
+        for one, others in arrows.items()
+        for other in others
+        if one.startswith(tuple(f"dojo_core.{part}." for part in lower))
+        and other.startswith("dojo_core.targets.")
+        and other != "dojo_core.targets.registry"
+    } == set()
+
+
+@pytest.mark.parametrize("name", names())
+def test_each_target_says_what_it_is(name: str):
+    found = backend(name)
+    assert found.name == found.limits.name == name and found in backends()
+    assert found.words.title and found.words.about.endswith(".") and found.words.code
+    clock = found.clock()
+    assert clock.timed == (clock.missing == "") and (clock.origin is None or clock.origin.target == name)
