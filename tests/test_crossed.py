@@ -17,6 +17,7 @@ from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.cross import Call, EmulatorFault, NotRun
 from dojo_core.targets.cpu.limits import limits_of
 from dojo_core.targets.cpu.processor import Processor, known
+from dojo_core.targets.cpu.verdict import judge
 from tests.compiled import random_inputs
 from tests.crossed import run_emulated, with_tools
 
@@ -157,3 +158,15 @@ def test_what_is_missing_and_what_goes_wrong_is_told():
     inputs = random_inputs(parse(DOT.replace(":NAME", "").replace("FIRST", "u8")))
     with pytest.raises(NotRun, match=r"^The program for armv8-a ended with status \d+: "):
         run_emulated([ends], [Call(0, inputs)], there)
+
+
+def test_halves_are_judged_as_they_are_stored():
+    processor = with_tools("armv8-a")
+    found = kernels.get("softmax_bf16")
+    start = found.program(found.shape("6x8"))
+    assert judge(start, start, "reassoc", processor) == ("ok", "")
+    text = start.text
+    wrong = parse(text.replace("exp(", "sigmoid("))
+    assert wrong.text != text
+    status, sentence = judge(wrong, start, "reassoc", processor)
+    assert status == "wrong_result" and "and should be" in sentence
