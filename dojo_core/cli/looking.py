@@ -26,8 +26,8 @@ from dojo_core.faults import program_doubt, program_fault
 from dojo_core.game import Game
 from dojo_core.line import read_line
 from dojo_core.moves import blocked_moves, legal_moves
+from dojo_core.moves.api import places, why
 from dojo_core.moves.core import REGISTRY, Verdict
-from dojo_core.moves.door import places, why
 from dojo_core.moves.legality import context
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.ways import with_enablers

@@ -32,9 +32,9 @@ from dojo_core.moves.places import (
 )
 from dojo_core.moves.storage import map_accesses
 from dojo_core.program.affine import Affine
-from dojo_core.program.coverage import coverage, is_dense
 from dojo_core.program.dependence import System, Touch, Witness, cell_text, touches
-from dojo_core.program.flow import once, orders, touches_of
+from dojo_core.program.must_writes import coverage, is_dense
+from dojo_core.program.reaching import once, orders, touches_of
 from dojo_core.program.tables import Index, Indirect, affine, composed, plus
 from dojo_core.program.tree import (
     Access,

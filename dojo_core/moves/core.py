@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dojo_core.moves.places import Place, resolve
+from dojo_core.plugins import Extended
 from dojo_core.program.dependence import Witness
 from dojo_core.program.expressions import RESERVED
 from dojo_core.program.target import Target
@@ -169,12 +170,12 @@ class Transformation:
         return iter(())
 
 
-REGISTRY: dict[str, Transformation] = {}
+REGISTRY: Extended[Transformation] = Extended({})  # by moves/packages.py
 
 
 def register(transformation: type[Transformation]) -> type[Transformation]:
     """Class decorator: adds a transformation to the set of moves."""
-    REGISTRY[transformation.name] = transformation()
+    REGISTRY.own[transformation.name] = transformation()
     return transformation
 
 

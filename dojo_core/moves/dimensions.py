@@ -24,8 +24,8 @@ from dojo_core.moves.storage import (
     with_buffer,
 )
 from dojo_core.program.affine import Affine
-from dojo_core.program.flow import touches_of
 from dojo_core.program.integers import divided
+from dojo_core.program.reaching import touches_of
 from dojo_core.program.tables import Indirect, affine, plus
 from dojo_core.program.tree import (
     Access,

@@ -18,8 +18,8 @@ from dojo_core.moves.core import (
 from dojo_core.moves.nodes import births, renewed, shifted
 from dojo_core.moves.places import Place, leaves_under, place_of, resolve, scope_at, scopes
 from dojo_core.program.affine import Affine
-from dojo_core.program.coverage import coverage, unset
 from dojo_core.program.dependence import touches
+from dojo_core.program.must_writes import coverage, unset
 from dojo_core.program.tree import Leaf, Node, Path, Program, Scope, substitute
 
 LARGEST_SCOPE = 2**31 - 1

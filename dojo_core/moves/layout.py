@@ -27,10 +27,10 @@ from dojo_core.moves.storage import (
     with_buffer,
 )
 from dojo_core.program.affine import Affine
-from dojo_core.program.coverage import carried, coverage, unset
 from dojo_core.program.dependence import System
-from dojo_core.program.flow import touches_of
 from dojo_core.program.integers import Constraint
+from dojo_core.program.must_writes import carried, coverage, unset
+from dojo_core.program.reaching import touches_of
 from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Path, Program, Scope
 from dojo_core.program.validity import owner_path
 

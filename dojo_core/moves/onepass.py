@@ -25,7 +25,7 @@ from dojo_core.moves.nodes import births, nest
 from dojo_core.moves.places import Place, fresh_name, leaf_at, place_of, scope_at, writers
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Touch
-from dojo_core.program.flow import Definition, definition, overwritten
+from dojo_core.program.reaching import Definition, definition, overwritten
 from dojo_core.program.tables import Index, affine
 from dojo_core.program.tree import (
     Access,

@@ -21,8 +21,8 @@ from dojo_core.moves.nodes import births
 from dojo_core.moves.places import Place, leaf_at, leaves_under, place_of, scope_at, scopes
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import System, Touch, Witness, cell_text, may_leave
-from dojo_core.program.flow import touches_of
 from dojo_core.program.integers import Constraint, solve
+from dojo_core.program.reaching import touches_of
 from dojo_core.program.tables import bounded
 from dojo_core.program.tree import Comparison, Leaf, Node, Op, Path, Program, Scope, splice
 

@@ -20,8 +20,8 @@ from dojo_core.moves.nodes import without
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of, scope_at
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import may_regroup
-from dojo_core.program.flow import leaves_of
 from dojo_core.program.functions import IDENTITY
+from dojo_core.program.reaching import leaves_of
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import (
     DTYPE_BYTES,

@@ -16,7 +16,7 @@ from dojo_core.moves.core import (
     structural,
 )
 from dojo_core.moves.places import NoSuchPlace, place_of
-from dojo_core.program.flow import touches_of
+from dojo_core.program.reaching import touches_of
 from dojo_core.program.tree import (
     Access,
     Buffer,

@@ -21,7 +21,7 @@ from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, plac
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Touch, Witness, may_regroup
 from dojo_core.program.dtypes import COMPARISONS, FLOATS
-from dojo_core.program.flow import (
+from dojo_core.program.reaching import (
     Definition,
     changed_since,
     definition,

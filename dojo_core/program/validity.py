@@ -16,7 +16,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.coverage import carried, coverage, shared_depth, unset
 from dojo_core.program.definedness import TooMany, first_unset
 from dojo_core.program.dependence import (
     Order,
@@ -30,8 +29,9 @@ from dojo_core.program.dependence import (
     touches,
 )
 from dojo_core.program.difference import Difference, on_heap
-from dojo_core.program.flow import once, orders, precedes, touches_of
 from dojo_core.program.gpu import UNORDERED, outside_phases
+from dojo_core.program.must_writes import carried, coverage, shared_depth, unset
+from dojo_core.program.reaching import once, orders, precedes, touches_of
 from dojo_core.program.tree import Access, Birth, Buffer, Dim, Leaf, Node, Op, Path, Program, Scope
 from dojo_core.program.unset import any_origin, unset_origin
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dojo_core.plugins import Unusable, load
-from dojo_core.plugins import names as names_in
+from dojo_core import plugins
 from dojo_core.program.target import Target
 
 if TYPE_CHECKING:
@@ -21,18 +20,30 @@ class UnknownTarget(ValueError):
 
 def names() -> tuple[str, ...]:
     """Of all targets, the default one first."""
-    return names_in(GROUP)
+    return plugins.names(GROUP)
+
+
+_usable: dict[str, Backend] = {}
 
 
 def backend(name: str) -> Backend:
-    """The target of that name. Raises UnknownTarget."""
-    try:
-        found: Backend = load(GROUP, name)
-    except KeyError:
-        raise UnknownTarget(f"There is no target {name!r}. The targets are: {', '.join(names())}.") from None
-    except Unusable as fault:
-        raise UnknownTarget(str(fault)) from None
-    return found
+    """The target of that name, guarded. Raises UnknownTarget."""
+    from dojo_core.targets.backend import Backend
+    from dojo_core.targets.guarded import Guarded
+
+    if name not in _usable:
+        try:
+            found = plugins.load(GROUP, name, Backend)
+        except KeyError:
+            told = f"There is no target {name!r}. The targets are: {', '.join(names())}."
+            raise UnknownTarget(told) from None
+        except plugins.Unusable as fault:
+            raise UnknownTarget(str(fault)) from None
+        try:
+            _usable[name] = Guarded(found)
+        except Exception as fault:
+            raise UnknownTarget(plugins.failed(GROUP, name, fault)) from fault
+    return _usable[name]
 
 
 def backends() -> tuple[Backend, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dojo_core.codegen.code import Code, Parameter
-from dojo_core.measure.compiling import compile_source, run_leashed
+from dojo_core.measure.compiling import compile_source, run_watched
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS, RUN_SECONDS
 from dojo_core.measure.places import cache_directory
@@ -154,7 +154,7 @@ def run(
                     if parameter.role == "in":
                         file.write(_stored(parameter, call.inputs).tobytes())
         emulator = [str(shutil.which(word)) for word in chain.emulator[:1]] + list(chain.emulator[1:])
-        status, said = run_leashed([*emulator, str(folder / "program"), "in", "out"], folder, run_seconds)
+        status, said = run_watched([*emulator, str(folder / "program"), "in", "out"], folder, run_seconds)
         if status and _QEMU_7 in said:
             raise EmulatorFault(
                 f"{chain.emulator[0]} gave up on an instruction of this program for {processor.name}. qemu 7 "

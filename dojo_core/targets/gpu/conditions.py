@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Touch, may_regroup, touches
-from dojo_core.program.flow import touches_of
 from dojo_core.program.gpu import (
     Kernel,
     block_number,
@@ -25,6 +24,7 @@ from dojo_core.program.gpu import (
     thread_number,
 )
 from dojo_core.program.marks import lane_stride, register_sentence
+from dojo_core.program.reaching import touches_of
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Buffer, Leaf, Path, Program, Scope, walk
 from dojo_core.program.validity import Fault, owner_path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Touch, Witness, meeting
-from dojo_core.program.flow import orders
+from dojo_core.program.reaching import orders
 from dojo_core.program.tree import Leaf, Op, Path, Program, Scope, walk
 from dojo_core.program.validity import Fault
 from dojo_core.targets.snitch.streams import (
