@@ -17,6 +17,7 @@ from dojo_core.program.nodes import (
     Comparison,
     Dim,
     Domain,
+    Facts,
     Leaf,
     Node,
     Number,
@@ -49,6 +50,7 @@ __all__ = [
     "Comparison",
     "Dim",
     "Domain",
+    "Facts",
     "Leaf",
     "Node",
     "Number",
@@ -131,6 +133,11 @@ class Program:
             if not self.summary.prefetched.difference(*[b.arrays for b in ordered]):
                 return Program(self.name, self.inputs, self.outputs, ordered, body, self.age, self.domains)
         return Program.make(self.name, self.inputs, self.outputs, buffers, body, self.age, self.domains)
+
+    @derived
+    def facts(self) -> Facts:
+        """What has been found out of it: see ``nodes.fact``."""
+        return {}
 
     @derived
     def _names_before(self) -> list[int]:
