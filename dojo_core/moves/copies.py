@@ -610,11 +610,7 @@ def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]
     region = kept.path[:depth]
     place: Argument = ROOT
     if region:
-        try:
-            scope = result.node(region)
-        except IndexError:
-            return None
-        if not isinstance(scope, Scope):
+        if not isinstance(result.find(region), Scope):
             return None
         place = place_of(result, region)
     redone = again.plan(replace(context, program=result), (theirs.array, place, name))

@@ -214,6 +214,17 @@ class Program:
     def __str__(self) -> str:
         return self.text
 
+    def find(self, path: Path) -> Node | None:
+        """The node at a path, None where there is none."""
+        body: tuple[Node, ...] = self.body
+        found: Node | None = None
+        for number in path:
+            if number >= len(body):
+                return None
+            found = body[number]
+            body = found.body if isinstance(found, Scope) else ()
+        return found
+
     def node(self, path: Path) -> Node:
         """The node at a path. Raises IndexError where there is none."""
         node: Node = self.body[path[0]]
