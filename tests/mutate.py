@@ -43,7 +43,18 @@ from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 # These write and remember moves, and decide nothing.
-NO_JUDGES = {"__init__", "anchors", "door", "examples", "nodes", "notation", "reasons", "reference", "ways"}
+NO_JUDGES = {
+    "__init__",
+    "anchors",
+    "door",
+    "examples",
+    "nodes",
+    "notation",
+    "packages",
+    "reasons",
+    "reference",
+    "ways",
+}
 FAMILIES = [p for p in sorted((ROOT / "dojo_core/moves").glob("*.py")) if p.stem not in NO_JUDGES]
 FILES = [
     *(f"dojo_core/moves/{p.name}" for p in FAMILIES),
