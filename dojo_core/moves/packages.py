@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dojo_core import plugins
 from dojo_core.moves.core import REGISTRY, Argument, Context, Edit, Move, Refusal, Transformation, structural
 from dojo_core.moves.places import NoSuchPlace
+from dojo_core.program.codes import Code
 from dojo_core.program.tree import Path, Program
 
 GROUP = "dojo.moves"
@@ -46,7 +47,7 @@ class Guarded(Transformation):
         except NoSuchPlace:
             raise
         except Exception as fault:
-            return structural("move-failed", self._failed(fault))
+            return structural(Code.MOVE_FAILED, self._failed(fault))
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
         try:
