@@ -572,8 +572,8 @@ PAGE = """# What watches each legality condition
 Made by `python -m tests.mutate --write docs/mutation.md`, which switches off every condition of the
 moves and of the judges behind them (storage, marks, dependence, must-writes, reaching definitions,
 instructions, GPU, Snitch), one at a time, and each term of those made of several; then the tests of
-moves and refusals run, and seeded random walks under the exact oracle. A row shows the first that notices. *implied* conditions
-cannot be seen from outside: the reason stands beside them in the code.
+moves and refusals run, and seeded random walks under the exact oracle. A row shows the first that
+notices. *implied* conditions cannot be seen from outside: the reason stands beside them in the code.
 
 {summary}
 
