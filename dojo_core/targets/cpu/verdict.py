@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from dojo_core.codegen.code import Code, Parameter
-from dojo_core.measure.judgement import Judgement, judgements, row_errors
+from dojo_core.measure.judgement import Judgement, judgements, numbers, row_errors
 from dojo_core.measure.limits import USUAL_SEED
 from dojo_core.measure.pool import Undefined, columns
 from dojo_core.measure.worst import input_sets
@@ -77,9 +75,8 @@ def _prepared(start: Program, policy: str, processor: Processor) -> _Prepared:
         raise Unjudgeable(str(reason)) from None
     for judgement, found in zip(prepared.judgements, prepared.run(code, processor), strict=True):
         for p, array in found:
-            own, scale = row_errors(
-                np.asarray(array, np.float64), judgement.pool.references[p.name], columns(p.shape)
-            )
+            got = numbers(array, p.dtype)
+            own, scale = row_errors(got, judgement.pool.references[p.name], columns(p.shape))
             try:
                 judgement.allow(p, own, scale, policy)
             except ValueError as error:
