@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
 from tests.distribution import Installed, done, made_once
 
 ABACUS = Path(__file__).parent / "packages" / "abacus"
+PAGE = Path(__file__).parent.parent / "docs" / "packages.md"
 
 # Commands in one process, as each would spend a second on imports; what they said as JSON.
 COMMANDS = """
@@ -128,6 +131,18 @@ def test_a_package_plays_on_the_command_line(abacus: Installed) -> None:
     [entry] = json.loads(on_the_cpu.out)
     assert (entry["status"], entry["verified"]) == ("ok", True)  # compiled, and every element compared
     assert exported.code == 0 and (abacus.place / "taken" / "pyproject.toml").is_file()
+
+
+def test_the_page_shows_what_the_package_has() -> None:
+    files = [path.read_text() for path in ABACUS.rglob("*") if path.suffix in (".py", ".toml", ".line")]
+    shown = [
+        dedent(block)
+        for block in re.findall(r"^ *```(?:python|toml)?\n(.*?)^ *```$", PAGE.read_text(), re.M | re.S)
+    ]
+    assert len(shown) > 8
+    assert [
+        block for block in shown if not any(block in file for file in files) and "dojo " not in block
+    ] == []
 
 
 IN_THE_APP = """
