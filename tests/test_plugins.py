@@ -12,7 +12,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from dojo_core import plugins
-from dojo_core.moves.core import Transformation
+from dojo_core.moves import packages
+from dojo_core.moves.core import Parameter, Transformation
 from dojo_core.moves.examples import WIDE
 from dojo_core.moves.packages import Guarded
 from dojo_core.moves.scopes import SplitScope
@@ -215,6 +216,27 @@ def test_a_move_that_raises_is_refused_with_a_sentence(monkeypatch: pytest.Monke
     assert list(move.enablers(here, arguments, refused)) == []
     # one sentence is enough of one move
     assert len(plugins.faults()) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"__doc__": None},
+        {"family": "of my own"},
+        {"worst_inputs": ("no such pattern",)},
+        {"parameters": (Parameter("scope", "no such kind"),)},
+        {"parameters": None},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_a_move_that_is_none_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, brought: ModuleType, wrong: dict[str, object]
+) -> None:
+    """Lists and pages ask for all of this of every move."""
+    vars(brought).update(Turn=type("Turn", (Turn,), wrong))
+    installed(monkeypatch, ("a", "turn", "brought:Turn"))
+    assert packages.brought({}) == {}
+    assert plugins.faults()[0].startswith("The move turn of the package a failed (")
 
 
 def test_what_a_move_of_a_package_makes_is_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
