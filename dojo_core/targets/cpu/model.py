@@ -138,9 +138,14 @@ def estimate(code: Code, inputs: Arrays, processor: Processor, seconds: float = 
     return Estimate(
         cycles=sum(block.executions * block.cycles for block in blocks),
         instructions=sum(counts.values()),
-        model=f"llvm-mca {_version()}, {processor.model}",
+        model=named(processor),
         blocks=tuple(blocks),
     )
+
+
+def named(processor: Processor) -> str:
+    """What says so, with its version."""
+    return f"llvm-mca {_version()}, {processor.model}"
 
 
 @cache
