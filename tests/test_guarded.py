@@ -129,6 +129,12 @@ def test_code_whose_nodes_are_not_its_lines_is_refused() -> None:
         Guarded(Short(KeyError("odd"))).generate(PROGRAM, "reassoc")
 
 
+def test_a_clock_is_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Odd, "clock", lambda self: "noon")
+    found = Guarded(Odd(KeyError("odd"))).clock()
+    assert found.kind == "missing" and "its clock is of the type str" in found.missing
+
+
 def test_a_target_has_the_limits_of_its_name() -> None:
     odd = Odd(KeyError("odd"))
     odd.name = "other"
