@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -135,7 +136,12 @@ def test_a_clock_is_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.kind == "missing" and "its clock is of the type str" in found.missing
 
 
-def test_a_target_has_the_limits_of_its_name() -> None:
+def test_a_target_has_words_and_the_limits_of_its_name() -> None:
+    odd = Odd(KeyError("odd"))
+    assert copy(Guarded(odd)).name == "odd"
+    odd.words = "odd"
+    with pytest.raises(TypeError, match="its words are no Words"):
+        Guarded(odd)
     odd = Odd(KeyError("odd"))
     odd.name = "other"
     with pytest.raises(TypeError, match="its limits are no Target named other"):
