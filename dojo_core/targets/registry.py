@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dojo_core.targets.backend import Backend
 
 GROUP = "dojo.targets"
+AT = "@"  # stands between a target's name and a machine's
 
 
 class UnknownTarget(ValueError):
@@ -25,14 +26,30 @@ def names() -> tuple[str, ...]:
 
 
 def backend(name: str) -> Backend:
-    """The target of that name. Raises UnknownTarget."""
+    """The target of that name, or on another machine, ``target@machine``. Raises UnknownTarget."""
+    base, _, machine = name.partition(AT)
     try:
-        found: Backend = load(GROUP, name)
+        found: Backend = load(GROUP, base)
     except KeyError:
-        raise UnknownTarget(f"There is no target {name!r}. The targets are: {', '.join(names())}.") from None
+        raise UnknownTarget(f"There is no target {base!r}. The targets are: {', '.join(names())}.") from None
     except Unusable as fault:
         raise UnknownTarget(str(fault)) from None
-    return found
+    try:
+        return found.on(machine) if machine else found
+    except ValueError as fault:
+        raise UnknownTarget(str(fault)) from None
+
+
+def base(name: str) -> str:
+    """A target's name without a machine's: what its workers and the records call it."""
+    return name.partition(AT)[0]
+
+
+def bring(name: str, told: str) -> None:
+    """Hear from a game what the machine of ``target@machine`` is. Raises ValueError with a sentence."""
+    target, _, machine = name.partition(AT)
+    if machine:
+        backend(target).bring(machine, told)
 
 
 def backends() -> tuple[Backend, ...]:
