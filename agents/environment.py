@@ -20,8 +20,8 @@ from agents.timing import Timing
 from agents.trail import Trail
 from dojo_core.game import Step
 from dojo_core.measure.measurement import Effort, Measurement
+from dojo_core.moves.api import legal_moves
 from dojo_core.moves.core import Move
-from dojo_core.moves.door import legal_moves
 
 STOP = 0
 LONGEST = 1 << 16  # characters of a program's text, longer ones being cut off

@@ -1,26 +1,28 @@
-"""All agents by name: the passes, each search over edges and over lines, and PerfLLM with its ablations."""
+"""All agents by name: the passes, each search over edges and over lines, PerfLLM with its ablations, and what
+packages bring."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from agents.agent import Agent, Budget, Proposals, Strategy, Task
-from agents.passes import PASSES, pass_moves
+from agents.passes import PASSES, Pass, pass_moves
 from agents.perfllm.settings import VARIANTS, Settings
 from agents.search.cost_model import CostModel, Ranking, listening, load, model_file, ranked
 from agents.search.methods import annealing, sampling, uniform
 from agents.search.neighbours import Neighbour, edge, edit
 from agents.trail import Trail
+from dojo_core import plugins
 from dojo_core.extras import need
 
 
-def _of_pass(name: str) -> Strategy:
+def _of_pass(one: Pass) -> Agent:
     def strategy(task: Task, budget: Budget, rng: random.Random) -> Proposals:
-        yield [Trail.at(task.game).played(pass_moves(task.game, name))]
+        yield [Trail.at(task.game).played(pass_moves(task.game, one.name))]
 
-    return strategy
+    return Agent(one.name, one.about, strategy)
 
 
 Method = Callable[[Task, Budget, random.Random, list[Trail], Neighbour], Proposals]
@@ -79,14 +81,33 @@ SEARCHES = {
     )
 }
 
-AGENTS: dict[str, Agent] = {
-    agent.name: agent
-    for agent in (
-        *(Agent(each.name, each.about, _of_pass(each.name)) for each in PASSES.values()),
-        *(search.agent() for search in SEARCHES.values()),
-        *(Agent(name, about, _learning(s), version=s.digest) for name, (about, s) in VARIANTS.items()),
-    )
-}
+
+def _guarded(agent: Agent) -> Agent:
+    """An agent of a package; what it raises and should not is Unusable, with a sentence."""
+
+    def strategy(task: Task, budget: Budget, rng: random.Random) -> Proposals:
+        try:
+            yield from agent.strategy(task, budget, rng)
+        except Exception as fault:
+            raise plugins.Unusable(plugins.failed("dojo.agents", agent.name, fault)) from fault
+
+    return Agent(agent.name, agent.about, strategy, agent.version)
+
+
+def _brought(own: Mapping[str, Agent]) -> dict[str, Agent]:
+    """Passes and agents of packages, by name."""
+    return {
+        name: _of_pass(PASSES[name]) if isinstance(each, Pass) else _guarded(each)
+        for name, each in plugins.added("dojo.agents", (Pass, Agent), own).items()
+    }
+
+
+_OURS = (
+    *(_of_pass(each) for each in PASSES.own.values()),
+    *(search.agent() for search in SEARCHES.values()),
+    *(Agent(name, about, _learning(s), version=s.digest) for name, (about, s) in VARIANTS.items()),
+)
+AGENTS: plugins.Extended[Agent] = plugins.Extended({agent.name: agent for agent in _OURS}, _brought)
 
 
 class NoAgent(ValueError):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dojo_core.game import MAX_MOVES, Game, Step, followed
-from dojo_core.moves.anchors import anchors
 from dojo_core.moves.core import Context, Move, Refusal
 from dojo_core.moves.legality import context, outcome
 from dojo_core.moves.places import NoSuchPlace
+from dojo_core.moves.references import anchors
 from dojo_core.program.tree import Program, walk
 
 

@@ -10,11 +10,11 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dojo_core.moves.anchors import anchors, readdress
 from dojo_core.moves.core import Context, IllegalMove, Move, Refusal
 from dojo_core.moves.legality import context, outcome
 from dojo_core.moves.notation import MoveSyntax, parse_move
 from dojo_core.moves.places import NoSuchPlace
+from dojo_core.moves.references import anchors, readdress
 from dojo_core.moves.ways import with_enablers
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET, Target

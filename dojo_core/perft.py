@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from dojo_core.moves.api import legal_moves
 from dojo_core.moves.core import REGISTRY, Refusal
-from dojo_core.moves.door import legal_moves
 from dojo_core.moves.legality import context, outcome
 from dojo_core.program.target import DEFAULT_TARGET, Target
 from dojo_core.program.tree import Program

@@ -19,7 +19,7 @@ from dojo_core.service.memory import settle
 from dojo_core.service.shelf import Shelf
 from dojo_core.service.wiring import open_service
 from dojo_core.sharing import BadLink, is_link, open_link
-from pages.door import is_private, secret_in
+from pages.access import is_private, secret_in
 
 
 def advise(game: Game) -> tuple[Move, ...]:

@@ -28,8 +28,8 @@ from dojo_core.service import Player
 from dojo_core.service.shelf import file_name
 from dojo_core.sharing import link
 from dojo_core.version import version
+from pages.access import browser_mark, secret_in
 from pages.bar import bar
-from pages.door import browser_mark, secret_in
 from pages.shared import the_player, the_service, the_shelf
 from pages.theme import tokens
 

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages import shell
-from pages.door import account
+from pages.access import account
 
 st.session_state.account = account()
 shell.run()

@@ -20,10 +20,10 @@ from dojo_core.moves.examples import WIDE
 from dojo_core.moves.legality import all_candidates, context, is_legal
 from dojo_core.program.dtypes import INTEGERS, arithmetic, dtypes_of
 from dojo_core.program.interpret import interpret
+from dojo_core.program.target import VECTOR_DTYPES
 from dojo_core.program.tree import DTYPE_BYTES, Program
 from dojo_core.targets.cpu.chains import BARRIER
 from dojo_core.targets.cpu.codegen import STRICT, WRITTEN_OUT, generate
-from dojo_core.targets.cpu.limits import VECTOR_DTYPES
 from tests.compiled import PREAMBLE, load, random_inputs, run, run_program
 from tests.test_moves import kernel
 from tests.tiny import TINY

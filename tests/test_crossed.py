@@ -17,6 +17,7 @@ from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.cross import Call, EmulatorFault, NotRun
 from dojo_core.targets.cpu.limits import limits_of
 from dojo_core.targets.cpu.processor import Processor, known
+from dojo_core.targets.cpu.verdict import judge
 from tests.compiled import random_inputs
 from tests.crossed import run_emulated, with_tools
 
@@ -53,21 +54,25 @@ def ends(kernel: str, shape: str, processor: Processor) -> dict[str, tuple[Progr
     }
 
 
+INT8 = ("qmatmul",)
+SOME = {("armv8-a", FLOATING), ("armv8.6-a", INT8), ("rv64gcv-128", FLOATING), ("rv64gcv-256", FLOATING)}
+ALL = ("armv8-a", "armv8.4-a", "armv8.6-a", "rv64gc", "rv64gcv-128", "rv64gcv-256", "rv64gcv-256-m2")
+
+
 @pytest.mark.parametrize(
-    "name",
+    ("name", "tried"),
     [
-        "armv8-a",
-        "armv8.6-a",
-        "rv64gcv-128",
-        "rv64gcv-256",
-        *(pytest.param(name, marks=pytest.mark.soak) for name in ("armv8.4-a", "rv64gc", "rv64gcv-256-m2")),
+        pytest.param(
+            name, tried, id=f"{name} {tried[0]}", marks=() if (name, tried) in SOME else pytest.mark.soak
+        )
+        for name in ALL
+        for tried in (FLOATING, INT8)
     ],
 )
-@pytest.mark.parametrize("kernels_of", [FLOATING, ("qmatmul",)], ids=["floating", "int8"])
-def test_starts_lines_and_heuristic_compute_what_their_kernels_are(name, kernels_of):
+def test_starts_lines_and_heuristic_compute_what_their_kernels_are(name, tried):
     processor = with_tools(name)
     codes, calls, wanted = [], [], []
-    for kernel in kernels_of:
+    for kernel in tried:
         shape = SHAPES[kernel]
         found = kernels.get(kernel)
         made = ends(kernel, shape, processor)
@@ -81,7 +86,7 @@ def test_starts_lines_and_heuristic_compute_what_their_kernels_are(name, kernels
             codes.append(generate(program, policy, processor))
             calls.append(Call(len(calls), {program.buffer_of[a].name: v for a, v in inputs.items()}))
             wanted.append((f"{kernel} {title}", program, expected))
-    if kernels_of == ("qmatmul",):
+    if tried is INT8:
         assert ("usdot_4(" in codes[1].text) == ("i8mm" in processor.features)
     try:
         results = run_emulated(codes, calls, processor)
@@ -153,3 +158,15 @@ def test_what_is_missing_and_what_goes_wrong_is_told():
     inputs = random_inputs(parse(DOT.replace(":NAME", "").replace("FIRST", "u8")))
     with pytest.raises(NotRun, match=r"^The program for armv8-a ended with status \d+: "):
         run_emulated([ends], [Call(0, inputs)], there)
+
+
+def test_halves_are_judged_as_they_are_stored():
+    processor = with_tools("armv8-a")
+    found = kernels.get("softmax_bf16")
+    start = found.program(found.shape("6x8"))
+    assert judge(start, start, "reassoc", processor) == ("ok", "")
+    text = start.text
+    wrong = parse(text.replace("exp(", "sigmoid("))
+    assert wrong.text != text
+    status, sentence = judge(wrong, start, "reassoc", processor)
+    assert status == "wrong_result" and "and should be" in sentence

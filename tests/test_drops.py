@@ -8,8 +8,8 @@ import pytest
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
-from dojo_core.moves.anchors import anchors
 from dojo_core.moves.examples import WIDE
+from dojo_core.moves.references import anchors
 from dojo_core.targets.registry import target
 from tests import oracle
 

@@ -307,7 +307,7 @@ def test_a_walk_is_one_of_legal_moves():
 
 
 def _legal(trail):
-    from dojo_core.moves.door import legal_moves
+    from dojo_core.moves.api import legal_moves
 
     return legal_moves(trail.program, trail.target, trail.policy)
 

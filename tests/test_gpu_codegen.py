@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dojo_core import kernels, parse
-from dojo_core.moves.door import apply
+from dojo_core.moves.api import apply
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Program
 from dojo_core.targets.cuda import build

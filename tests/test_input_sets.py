@@ -9,8 +9,8 @@ from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.patterns import PATTERNS
 from dojo_core.measure.pool import make_pool, to_double
 from dojo_core.measure.slabs import kept_dimensions
+from dojo_core.measure.worst import input_sets, worst_inputs
 from dojo_core.measure.worst_pool import make_worst_pool
-from dojo_core.moves.worst import input_sets, worst_inputs
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.measurer import Measurer
 

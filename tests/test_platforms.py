@@ -180,7 +180,7 @@ def test_processes_are_known_by_ps_where_there_is_no_proc(monkeypatch):
 def test_a_limit_that_is_lower_already_stays():
     script = """
 import resource
-from dojo_core.measure.leash import restrict
+from dojo_core.measure.watchdog import restrict
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 2000))
 restrict(resource.RLIMIT_FSIZE, 5000)
 assert resource.getrlimit(resource.RLIMIT_FSIZE) == (2000, 2000), resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -202,9 +202,21 @@ def computed(machine: str, folder: Path) -> Results:
 def emulated(processor: Processor) -> Results:
     """What an emulator of a processor computes, in one program and one run."""
     made = programs(processor)
-    calls = [Call(n, given(program, key[1])) for n, (key, (program, _)) in enumerate(made.items())]
-    got = run_emulated([code for _, code in made.values()], calls, processor)
-    return {key: (program, got[n]) for n, (key, (program, _)) in enumerate(made.items())}
+    calls = []
+    for (_, dtype, _), (program, _) in made.items():
+        stored = {name: operands(dtype)[name] for name in program.inputs}
+        stored["v"] = stored["v"][: ROWS if "r" in stored else COUNT]
+        calls.append(Call(len(calls), stored))
+    results = iter(run_emulated([code for _, code in made.values()], calls, processor))
+    return {
+        key: (program, {name: _values(array, key[1]) for name, array in next(results).items()})
+        for key, (program, _) in made.items()
+    }
+
+
+def _values(stored: np.ndarray, dtype: str) -> np.ndarray:
+    """As the tests compare them: of bf16 the numbers."""
+    return to_double(stored, "bf16") if dtype == "bf16" and stored.dtype == np.uint16 else stored
 
 
 def given(program, dtype: str) -> dict[str, np.ndarray]:
@@ -320,8 +332,8 @@ def test_c_and_the_interpreter_agree_in_every_dtype_and_width(machine, tmp_path)
     "name",
     [
         "armv8-a",
-        "rv64gcv-256",
-        *(pytest.param(name, marks=pytest.mark.soak) for name in ("rv64gc", "rv64gcv-128", "rv64gcv-128-m4")),
+        "rv64gcv-128",
+        *(pytest.param(name, marks=pytest.mark.soak) for name in ("rv64gc", "rv64gcv-256", "rv64gcv-128-m4")),
     ],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -20,11 +20,11 @@ from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.patterns import PATTERNS
 from dojo_core.measure.records import Records
 from dojo_core.measure.slabs import kept_dimensions
+from dojo_core.measure.worst import input_sets, worst_inputs
 from dojo_core.measure.worst_pool import make_worst_pool, worst_tolerance
 from dojo_core.moves import REGISTRY
 from dojo_core.moves.reasons import conditions
 from dojo_core.moves.reference import algebraic_page, promise
-from dojo_core.moves.worst import input_sets, worst_inputs
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.limits import cpu
 from dojo_core.targets.cpu.measurer import Measurer

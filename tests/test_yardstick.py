@@ -8,9 +8,9 @@ import pytest
 
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.records import Records
-from dojo_core.school.desk import Desk, Seat
 from dojo_core.school.progress import Progress
 from dojo_core.school.school import open_school
+from dojo_core.school.tutoring import Desk, Seat
 from dojo_core.service import Service, yardstick
 from dojo_core.service.games import watched
 from dojo_core.service.queue import Outcome

@@ -23,11 +23,13 @@ from agents.timing import CountTiming
 from agents.tuning import Tuning
 from dojo_core.extras import import_fault
 from dojo_core.game import Game
-from dojo_core.measure.leash import restrict
 from dojo_core.measure.limits import GIBI
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Records
+from dojo_core.measure.watchdog import restrict
+from dojo_core.plugins import Unusable
 from dojo_core.targets.cpu.measurer import Measurer
+from dojo_core.targets.guarded import TargetFailed
 
 MEMORY_SHARE = 0.8  # of the machine's, for the player alone; its measuring process has limits of its own
 LEAST_MEMORY = 16 * GIBI  # of addresses: libraries such as torch reserve far more than they use
@@ -78,7 +80,8 @@ def why_failed(fault: Exception, who: str, asked: tuple[type[Exception], ...] = 
     if isinstance(fault, ModuleNotFoundError):
         return import_fault(fault, who)
     traceback.print_exception(fault)
-    if isinstance(fault, (OSError, MemoryError)):  # no compiler, a full disk, too little memory
+    # No compiler, a full disk, too little memory; what a package raises.
+    if isinstance(fault, (OSError, MemoryError, Unusable, TargetFailed)):
         return str(fault) or f"{who} ran out of memory."
     return f"{who} failed: a fault of ours, noted in the run's log."
 

@@ -2,19 +2,21 @@
 
 Source: PerfDojo, SC '25, section 4.1. ``naive`` joins and reuses; ``greedy`` adds the target's hardware moves
 wherever they apply; ``heuristic`` does what an expert would. Each is a function of a sketch, and works on
-any program: what it tries and may not do, it leaves.
+any program: what it tries and may not do, it leaves. Packages bring passes of their own, and their targets
+some under the usual names (docs/packages.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
 
 from agents.passes.greedy import greedy
 from agents.passes.heuristic import heuristic
 from agents.passes.naive import naive
-from dojo_core.game import MAX_MOVES, Game
+from dojo_core import plugins
+from dojo_core.game import MAX_MOVES, Game, GameFull
 from dojo_core.moves.core import Move
 from dojo_core.recipes import Sketch
 
@@ -30,33 +32,57 @@ class Pass:
     run: _Play
 
 
-def _targets_own(name: str, usual: _Play) -> _Play:
-    """What the sketch's target has under this name (``Target.passes``), else the usual."""
+def _guarded(group: str, entry: str, run: _Play) -> _Play:
+    """The same; what it raises and should not is Unusable, with a sentence about an entry of a package."""
 
     def play(sketch: Sketch) -> None:
-        where = sketch.context.target.passes.get(name)
-        own: _Play = usual if where is None else resolve_name(where)
-        own(sketch)
+        try:
+            run(sketch)
+        except GameFull:
+            raise
+        except Exception as fault:
+            raise plugins.Unusable(plugins.failed(group, entry, fault)) from fault
 
     return play
 
 
-PASSES: dict[str, Pass] = {
-    each.name: each
-    for each in (
-        Pass("naive", "join scopes and reuse dimensions until nothing more applies", naive),
-        Pass(
-            "greedy",
-            "naive, then every move of the target's hardware wherever it applies",
-            _targets_own("greedy", greedy),
-        ),
-        Pass(
-            "heuristic",
-            "what an expert would do, by the structure of the program",
-            _targets_own("heuristic", heuristic),
-        ),
-    )
-}
+def _targets_own(name: str, usual: _Play) -> _Play:
+    """What the sketch's target has under this name (``Target.passes``), else the usual."""
+
+    def play(sketch: Sketch) -> None:
+        target = sketch.context.target
+        where = target.passes.get(name)
+        if where is None:
+            usual(sketch)
+        else:
+            _guarded("dojo.targets", target.name, lambda here: resolve_name(where)(here))(sketch)
+
+    return play
+
+
+def _brought(own: Mapping[str, Pass]) -> dict[str, Pass]:
+    """Passes of packages, by name."""
+    return {
+        name: Pass(name, each.about, _guarded("dojo.agents", name, each.run))
+        for name, each in plugins.added("dojo.agents", object, own).items()
+        if isinstance(each, Pass)
+    }
+
+
+_OURS = (
+    Pass("naive", "join scopes and reuse dimensions until nothing more applies", naive),
+    Pass(
+        "greedy",
+        "naive, then every move of the target's hardware wherever it applies",
+        _targets_own("greedy", greedy),
+    ),
+    Pass(
+        "heuristic",
+        "what an expert would do, by the structure of the program",
+        _targets_own("heuristic", heuristic),
+    ),
+)
+PASSES: plugins.Extended[Pass] = plugins.Extended({each.name: each for each in _OURS}, _brought)
 
 
 def pass_moves(game: Game, name: str) -> tuple[Move, ...]:

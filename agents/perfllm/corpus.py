@@ -23,8 +23,8 @@ from dojo_core import kernels
 from dojo_core.bounded_json import read_object
 from dojo_core.files import naming
 from dojo_core.game import Game
+from dojo_core.moves.api import legal_moves
 from dojo_core.moves.core import REGISTRY
-from dojo_core.moves.door import legal_moves
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import DTYPE_BYTES, Access, Program, Scope, walk

@@ -89,6 +89,10 @@ COMMANDS = {
         "Try a wrong result again: the same program on the same inputs. Ends with 1 where it is wrong still.",
         measures=True,
     ),
+    "packages": Command(
+        "dojo_core.cli.packages:show_packages",
+        "List what installed packages bring, or print the page of one.",
+    ),
     "app": Command("dojo_core.cli.serving:run_app", "Open the app in a browser."),
     "demo": Command(
         "dojo_core.cli.serving:demo",

@@ -21,6 +21,7 @@ from dojo_core.extras import NotInstalled, import_fault
 from dojo_core.files import naming, trouble_text, write_text
 from dojo_core.measure.conditions import BUSY_MEANS
 from dojo_core.measure.load import machine_now
+from dojo_core.plugins import Unusable, faults
 
 if TYPE_CHECKING:
     from dojo_core.measure.measurement import Measurement
@@ -87,8 +88,16 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
                 _throw_away_the_rest()
             err.print(escape(told), style="red", soft_wrap=True)
             raise typer.Exit(1) from None
+        finally:
+            tell_faults_of_packages()
 
     return wrapped
+
+
+def tell_faults_of_packages() -> None:
+    """A line for each package that was asked for something and cannot be used."""
+    for told in faults():
+        err.print(escape(told), style="dim", soft_wrap=True)
 
 
 def _sentence(error: Exception) -> str | None:
@@ -100,6 +109,7 @@ def _sentence(error: Exception) -> str | None:
     from dojo_core.measure.database import DatabaseFault
     from dojo_core.moves import IllegalMove, MoveSyntax, NoSuchPlace
     from dojo_core.program.expressions import TextError
+    from dojo_core.targets.guarded import TargetFailed
     from dojo_core.targets.registry import UnknownTarget
 
     match error:
@@ -113,6 +123,8 @@ def _sentence(error: Exception) -> str | None:
             | NotGeneratable()
             | GameFull()
             | UnknownTarget()
+            | TargetFailed()
+            | Unusable()
             | DatabaseFault()
             | NotInstalled()
         ):

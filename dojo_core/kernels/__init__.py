@@ -2,7 +2,7 @@
 
 Each has a start program for any shape, a float64 reference, and counts of operations and bytes.
 
-Adding one takes a ``Kernel`` in a group's file; a new group takes one line here.
+Adding one takes a ``Kernel`` in a group's file; a new group takes one line here. Those of packages come last.
 """
 
 from __future__ import annotations
@@ -17,17 +17,21 @@ from dojo_core.kernels import (
     micro,
     narrow,
     normalisation,
+    packages,
     reductions,
     sparse,
 )
 from dojo_core.kernels.kernel import Kernel, Shape
 from dojo_core.kernels.networks import Layer, layers_of, networks
 from dojo_core.kernels.networks import layers as named_layers
+from dojo_core.plugins import Extended
 
 __all__ = ["Kernel", "Layer", "Shape", "get", "layers_of", "named_layers", "names", "networks", "unknown"]
 
 _GROUPS = (elementwise, reductions, normalisation, contractions, convolutions, sparse, layers, micro, narrow)
-_KERNELS: dict[str, Kernel] = {kernel.name: kernel for group in _GROUPS for kernel in group.KERNELS}
+_KERNELS: Extended[Kernel] = Extended(
+    {kernel.name: kernel for group in _GROUPS for kernel in group.KERNELS}, more=packages.brought
+)
 
 
 def names() -> tuple[str, ...]:

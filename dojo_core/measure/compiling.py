@@ -1,5 +1,5 @@
-"""Compilers at work: started without a shell in a private folder, on a leash (leash.py), within limits of
-time, memory and file size."""
+"""Compilers at work: started without a shell in a private folder, under a watchdog (watchdog.py), within
+limits of time, memory and file size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dojo_core.codegen.built import CompileError
 from dojo_core.files import write_text
-from dojo_core.measure import leash
+from dojo_core.measure import watchdog
 from dojo_core.measure.compiler import the_compiler
 from dojo_core.measure.limits import COMPILE_FILE_BYTES, COMPILE_MEMORY, MESSAGE_CHARACTERS
 from dojo_core.system import end_group
@@ -39,7 +39,7 @@ def compile_source(
         command = (compiler.path, *compiler.flags)
     path = shutil.which(command[0]) or command[0]
     words = [path, "-std=gnu11", *command[1:], *options, "kernels.c", "-o", output, *libraries]
-    status, text = run_leashed(words, folder, timeout)
+    status, text = run_watched(words, folder, timeout)
     if status == 0:
         return None
     # Killed, as by a lack of memory: the driver ends with 4 then, with 1 after an error in the source.
@@ -47,14 +47,14 @@ def compile_source(
     return CompileError(text, "", settled)
 
 
-def run_leashed(
+def run_watched(
     command: list[str], folder: Path, timeout: float, characters: int = MESSAGE_CHARACTERS
 ) -> tuple[int | None, str]:
     """Run a compiler in ``folder`` within limits: (its status, what it said). Status None: it was stopped."""
     limits = [str(int(timeout) + 5), str(COMPILE_MEMORY), str(COMPILE_FILE_BYTES)]
     with (folder / "messages").open("w") as messages:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", leash.__file__, *limits, *command],
+            [sys.executable, "-I", "-S", watchdog.__file__, *limits, *command],
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -1,6 +1,6 @@
 """A set of inputs on which programs of a workload are verified: what it is drawn by.
 
-Which sets those are says ``moves/worst.py`` (``input_sets``), for every judge there is.
+Which sets those are says ``measure/worst.py`` (``input_sets``), for every judge there is.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from dojo_core.measure.places import cache_directory
 from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
 from dojo_core.measure.records import Sample
 from dojo_core.measure.sealed import Damaged
-from dojo_core.moves.worst import input_sets
+from dojo_core.measure.worst import input_sets
 from dojo_core.program.tree import Program
 
 log = logging.getLogger(__name__)

@@ -29,7 +29,6 @@ from dojo_core.codegen.code import Parameter
 from dojo_core.measure import sealed
 from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.judgement import Judgement, instead, judgements
-from dojo_core.measure.leash import restrict
 from dojo_core.measure.limits import (
     STACK_BYTES,
     WORKER_FILE_BYTES,
@@ -37,6 +36,7 @@ from dojo_core.measure.limits import (
 )
 from dojo_core.measure.load import Gauge
 from dojo_core.measure.pool import STORED, Undefined, columns
+from dojo_core.measure.watchdog import restrict
 from dojo_core.program.tree import DTYPE_BYTES
 
 SHORTEST_SAMPLE_NS = 50_000.0  # a shorter run is repeated within a sample, so that the clock is exact enough

@@ -46,7 +46,7 @@ class Example:
 
 def example(name: str) -> Example:
     """The docstring's own. Raises ValueError where it shows none."""
-    found = list(_BLOCK.finditer(inspect.cleandoc(type(REGISTRY[name]).__doc__ or "")))
+    found = list(_BLOCK.finditer(inspect.cleandoc(REGISTRY[name].__doc__ or "")))
     if len(found) < 2:
         raise ValueError(f"{name} shows no before and after.")
     before, after = (

@@ -15,7 +15,7 @@ _SOUND = ("V2 and V3 hold", "storage, marks and limits stay sound")
 
 def conditions(name: str) -> list[str]:
     """The numbered conditions of a move, each in one line."""
-    text = inspect.cleandoc(type(REGISTRY[name]).__doc__ or "").partition("Legal iff")[2]
+    text = inspect.cleandoc(REGISTRY[name].__doc__ or "").partition("Legal iff")[2]
     found = (" ".join(condition.split()) for condition in _CONDITION.findall(text))
     return [_ANALYSES.sub("", each).replace(*_SOUND).replace("``", "`").rstrip(".;") for each in found]
 
@@ -30,7 +30,7 @@ def met(move: Move) -> str:
 
 def _named(move: Move) -> dict[str, str]:
     """What the parameters of the docstring's usage stand for: ``OP@S`` has two."""
-    text = inspect.cleandoc(type(REGISTRY[move.name]).__doc__ or "")
+    text = inspect.cleandoc(REGISTRY[move.name].__doc__ or "")
     use = next((u for u in _USE.finditer(text) if u["name"] == move.name), None)
     forms = [form.strip("[]") for form in use["parameters"].split()] if use else []
     given = [str(argument) for argument in move.arguments]

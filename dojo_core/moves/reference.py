@@ -10,12 +10,13 @@ import inspect
 import re
 import sys
 
+from dojo_core import plugins
 from dojo_core.measure.patterns import PATTERNS
 from dojo_core.moves import REGISTRY, inverse
 from dojo_core.moves.examples import POLICY, example
 from dojo_core.moves.notation import usage
 
-FAMILIES = {
+FAMILIES = {  # in the order of the page; one of a package's own is titled by its name
     "scopes": "Scopes",
     "extent": "Extents of scopes",
     "storage": "Storage",
@@ -41,23 +42,28 @@ results, and what it keeps, is in [promises.md](promises.md).
 
 def summary(name: str) -> str:
     """The first sentence of a move's docstring."""
-    return inspect.cleandoc(type(REGISTRY[name]).__doc__ or "").split("\n\n")[0].replace("\n", " ")
+    return inspect.cleandoc(REGISTRY[name].__doc__ or "").split("\n\n")[0].replace("\n", " ")
 
 
 def section(name: str) -> str:
     """One move as Markdown."""
-    text = inspect.cleandoc(type(REGISTRY[name]).__doc__ or "")
+    text = inspect.cleandoc(REGISTRY[name].__doc__ or "")
     text = re.sub(r"^ {2}(\d+)\. ", r"\1. ", text, flags=re.MULTILINE)
     text = re.sub(r"^ {5}(?=\S)", "   ", text, flags=re.MULTILINE)
     text = re.sub(r"``([^`]+)``", r"`\1`", text)
     text = re.sub(r"::\n\n((?: {4}.*\n?|\n(?= {4}))+)", _block, text + "\n").rstrip()
     text = text.replace("Legal iff\n", "Legal iff\n\n")
-    return f"### {name}\n\n{text}\n\n{usage(REGISTRY[name])}\n{_back(name)}\n"
+    also = REGISTRY[name].also
+    others = f"It answers to {', '.join(f'`{each}`' for each in also)} too.\n" if also else ""
+    return f"### {name}\n\n{text}\n\n{usage(REGISTRY[name])}\n{others}{_back(name)}\n"
 
 
 def _back(name: str) -> str:
     """Which move takes the example back."""
-    shown = example(name)
+    try:
+        shown = example(name)
+    except (ValueError, StopIteration):
+        return "It shows no example that can be played."
     back = inverse(shown.program, shown.move, shown.target, POLICY)
     return "No single move takes it back." if back is None else f"In the example `{back}` takes it back."
 
@@ -68,13 +74,26 @@ def _block(match: re.Match[str]) -> str:
 
 
 def page() -> str:
-    """The whole reference."""
-    parts = [INTRODUCTION]
-    for family, title in FAMILIES.items():
-        names = [n for n, t in REGISTRY.items() if t.family == family]
-        parts.append(f"## {title}\n\n" + "\n".join(f"- `{n}`: {summary(n)}" for n in names) + "\n")
-        parts.extend(section(n) for n in names)
-    return "\n".join(parts)
+    """The whole reference of the Dojo's own moves."""
+    return "\n".join([INTRODUCTION, *families(plugins.OURS)])
+
+
+def families(package: str) -> list[str]:
+    """The moves of a package, by family."""
+    own = {n: t for n, t in REGISTRY.items() if plugins.package("dojo.moves", n) == package}
+    parts = []
+    for family in dict.fromkeys([*FAMILIES, *(t.family for t in own.values())]):
+        names = [n for n, t in own.items() if t.family == family]
+        if names:
+            parts.append(
+                f"## {title(family)}\n\n" + "\n".join(f"- `{n}`: {summary(n)}" for n in names) + "\n"
+            )
+            parts.extend(section(n) for n in names)
+    return parts
+
+
+def title(family: str) -> str:
+    return FAMILIES.get(family) or family.replace("_", " ").capitalize()
 
 
 ALGEBRAIC = """# What algebraic moves promise
@@ -102,7 +121,7 @@ def algebraic_page() -> str:
 
 def promise(name: str) -> str:
     """The paragraph of a move's docstring that says what its results are worth; \"\" where it has none."""
-    paragraphs = inspect.cleandoc(type(REGISTRY[name]).__doc__ or "").split("\n\n")
+    paragraphs = inspect.cleandoc(REGISTRY[name].__doc__ or "").split("\n\n")
     return next((p.replace("\n", " ") for p in paragraphs if p.startswith("Promises ")), "")
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from dojo_core.moves.anchors import anchors, readdress
 from dojo_core.moves.core import REGISTRY, Context, Move, Refusal, Way
 from dojo_core.moves.legality import is_legal, outcome
 from dojo_core.moves.places import NoSuchPlace, Place, place_of, resolve
+from dojo_core.moves.references import anchors, readdress
 from dojo_core.program.tree import Program, Scope
 
 ENABLERS_TRIED, WAYS_TOLD = 8, 3  # of a refused move

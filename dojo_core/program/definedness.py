@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.coverage import shared_depth
 from dojo_core.program.dependence import System, Touch
 from dojo_core.program.integers import divided
+from dojo_core.program.must_writes import shared_depth
 from dojo_core.program.tables import Index, Indirect, affine, plus
 from dojo_core.program.tree import Access, Comparison, Scope
 

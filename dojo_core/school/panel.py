@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dojo_core.school.desk import Desk, Seat
 from dojo_core.school.lesson import Lesson, Step
 from dojo_core.school.review import Finding
+from dojo_core.school.tutoring import Desk, Seat
 from dojo_core.service.analysis import words_for
 from dojo_core.service.view import Json
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dojo_core import plugins
 from dojo_core.faults import program_doubt
 from dojo_core.game import Game
 from dojo_core.ownership import watching
@@ -15,7 +16,8 @@ from dojo_core.targets.registry import backend
 
 
 def start_screen(games: Games, player: Player) -> Json:
-    """Cards of the kernels, saved games, recorded lines; the player's errors are of what was tried last."""
+    """Cards of the kernels, saved games, recorded lines, packages that cannot be used; the player's errors
+    are of what was tried last."""
     groups: dict[str, list[Json]] = {}
     for card in games.cards():
         groups.setdefault(card.group, []).append(
@@ -52,6 +54,7 @@ def start_screen(games: Games, player: Player) -> Json:
             for card in library.cards([game])
         ],
         "lines": lines,
+        "faults": plugins.faults(),
         "errors": player.errors,
     }
 

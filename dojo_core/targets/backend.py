@@ -16,7 +16,6 @@ from dojo_core.bounded_json import read_object
 from dojo_core.codegen.assembly import Assembly
 from dojo_core.codegen.code import Generated
 from dojo_core.measure.clock import Clock, TargetMeasurer
-from dojo_core.plugins import API
 from dojo_core.program.target import Target
 from dojo_core.program.tree import Program
 
@@ -62,7 +61,6 @@ class Report:
 class Backend(ABC):
     """One target. What has a default here may be left to it."""
 
-    api = API
     name: str
     words: Words
     native = False  # is its code C for this computer? Then it is exported, and timed in lessons

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dojo_core.plugins import Unusable, load
-from dojo_core.plugins import names as names_in
+from dojo_core import plugins
 from dojo_core.program.target import Target
 
 if TYPE_CHECKING:
@@ -22,26 +21,38 @@ class UnknownTarget(ValueError):
 
 def names() -> tuple[str, ...]:
     """Of all targets, the default one first."""
-    return names_in(GROUP)
+    return plugins.names(GROUP)
+
+
+_usable: dict[str, Backend] = {}
 
 
 def backend(name: str) -> Backend:
-    """The target of that name, or on another machine, ``target@machine``. Raises UnknownTarget."""
-    base, _, machine = name.partition(AT)
+    """The target of that name, or on another machine, ``target@machine``; guarded. Raises UnknownTarget."""
+    from dojo_core.targets.backend import Backend
+    from dojo_core.targets.guarded import Guarded
+
+    name, _, machine = name.partition(AT)
+    if name not in _usable:
+        try:
+            found = plugins.load(GROUP, name, Backend)
+        except KeyError:
+            told = f"There is no target {name!r}. The targets are: {', '.join(names())}."
+            raise UnknownTarget(told) from None
+        except plugins.Unusable as fault:
+            raise UnknownTarget(str(fault)) from None
+        try:
+            _usable[name] = Guarded(found)
+        except Exception as fault:
+            raise UnknownTarget(plugins.failed(GROUP, name, fault)) from fault
     try:
-        found: Backend = load(GROUP, base)
-    except KeyError:
-        raise UnknownTarget(f"There is no target {base!r}. The targets are: {', '.join(names())}.") from None
-    except Unusable as fault:
-        raise UnknownTarget(str(fault)) from None
-    try:
-        return found.on(machine) if machine else found
+        return _usable[name].on(machine) if machine else _usable[name]
     except ValueError as fault:
         raise UnknownTarget(str(fault)) from None
 
 
 def base(name: str) -> str:
-    """A target's name without a machine's: what its workers and the records call it."""
+    """A target's name without a machine's: what workers and the records call it."""
     return name.partition(AT)[0]
 
 

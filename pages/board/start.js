@@ -24,7 +24,7 @@ class StartView {
 
   update() {
     const start = this.board.data.start;
-    const key = JSON.stringify([start.groups, start.games, start.lines]);
+    const key = JSON.stringify([start.groups, start.games, start.lines, start.faults]);
     if (key !== this.drawn) {
       this.drawn = key;
       this.draw(start);
@@ -40,7 +40,7 @@ class StartView {
           el("strong", {}, "Pick a kernel to begin.")), this.newcomer(start)),
       el("div", { class: "start-columns" },
         el("div", {}, this.games(start.games), this.settings(start),
-          this.kernels(start.groups)),
+          this.kernels(start.groups), this.faults(start.faults)),
         el("div", {}, this.lines(start), this.ownText())));
   }
 
@@ -67,6 +67,13 @@ class StartView {
       show(none, cards.every(([, card]) => card.hidden));
     });
     return el("section", {}, el("div", { class: "section-head" }, el("h2", {}, "Kernels"), find), el("div", { class: "cards" }, ...cards.map(([, card]) => card)), none);
+  }
+
+  /** Packages that are installed and cannot be used, or failed. */
+  faults(faults) {
+    if (!faults.length) return "";
+    return el("section", { class: "packages" }, el("h2", {}, "Packages that cannot be used"),
+      ...faults.map((told) => el("p", { class: "quiet" }, told)));
   }
 
   chosen() {

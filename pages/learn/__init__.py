@@ -9,10 +9,10 @@ from typing import Any
 
 import streamlit as st
 
-from dojo_core.school.desk import Desk, Seat
 from dojo_core.school.panel import panel
 from dojo_core.school.progress import Progress
 from dojo_core.school.school import open_school, stamp
+from dojo_core.school.tutoring import Desk, Seat
 from dojo_core.service.feed import NOT_ASKED
 from pages.board import board, feed
 from pages.learn.component import lesson_panel

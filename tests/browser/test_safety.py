@@ -17,7 +17,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from dojo_core.sharing import LONGEST_LINK, MARK
-from pages.door import is_welcome
+from pages.access import is_welcome
 from tests.browser.conftest import Server, free_port
 from tests.browser.wire import Wire
 

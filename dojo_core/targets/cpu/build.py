@@ -1,6 +1,6 @@
 """From generated C to shared objects: in batches, in parallel, cached by content; and to assembly.
 
-Compilers are started without a shell in a private folder, on a leash (``measure/leash.py``), within
+Compilers are started without a shell in a private folder, under a watchdog (``measure/watchdog.py``), within
 time, memory and file limits.
 """
 

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dojo_core.codegen.code import Code, Parameter
-from dojo_core.measure.compiling import compile_source, run_leashed
+from dojo_core.measure.compiling import compile_source, run_watched
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS, RUN_SECONDS
 from dojo_core.measure.places import cache_directory
-from dojo_core.measure.pool import STORED, from_double, to_double
+from dojo_core.measure.pool import STORED
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.build import source_of
 from dojo_core.targets.cpu.processor import Processor, Toolchain
@@ -55,7 +55,7 @@ int main(int words, char **word) {
         void *arrays[kernel->count + 1], *workspace = space(kernel->workspace, 255); /* NaN in every float */
         for (int k = 0; k < kernel->count; ++k) {
             const struct array *a = &kernel->arrays[k];
-            arrays[k] = space(a->bytes, 77); /* outputs begin as garbage */
+            arrays[k] = space(a->bytes, 255);
             if (!a->is_output && fread(arrays[k], 1, (size_t)a->bytes, in) != (size_t)a->bytes) return 4;
         }
         kernel->call(arrays, workspace);
@@ -136,7 +136,8 @@ def run(
 ) -> list[dict[str, Array]]:
     """The outputs of each call, by the names of ``Code.parameters``, from one program and one run of it.
 
-    bf16, which numpy has not, goes in and comes out as numbers. Raises NotRun, EmulatorFault too.
+    Arrays are as they are stored, bf16, which numpy has not, as its bits; what is never written is all ones.
+    Raises NotRun, EmulatorFault too.
     """
     chain = toolchain_of(processor)
     source = program_source(codes, processor, more)
@@ -153,7 +154,7 @@ def run(
                     if parameter.role == "in":
                         file.write(_stored(parameter, call.inputs).tobytes())
         emulator = [str(shutil.which(word)) for word in chain.emulator[:1]] + list(chain.emulator[1:])
-        status, said = run_leashed([*emulator, str(folder / "program"), "in", "out"], folder, run_seconds)
+        status, said = run_watched([*emulator, str(folder / "program"), "in", "out"], folder, run_seconds)
         if status and _QEMU_7 in said:
             raise EmulatorFault(
                 f"{chain.emulator[0]} gave up on an instruction of this program for {processor.name}. qemu 7 "
@@ -169,8 +170,7 @@ def run(
             if parameter.role == "out":
                 size = _bytes(parameter)
                 stored = np.frombuffer(data[place : place + size], STORED[parameter.dtype])
-                values = to_double(stored, "bf16") if parameter.dtype == "bf16" else stored
-                found[parameter.name] = values.reshape(parameter.shape)
+                found[parameter.name] = stored.reshape(parameter.shape)
                 place += size
         results.append(found)
     return results
@@ -178,6 +178,4 @@ def run(
 
 def _stored(parameter: Parameter, inputs: Arrays) -> Array:
     given = np.reshape(inputs[parameter.name], parameter.shape)
-    if parameter.dtype == "bf16":
-        return from_double(given.astype(np.float64), "bf16")
     return np.ascontiguousarray(given, STORED[parameter.dtype])

@@ -8,7 +8,8 @@ machine and has none.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from dojo_core.codegen.assembly import Assembly
@@ -42,9 +43,9 @@ class CpuElsewhere(Backend):
             play="Nothing is timed here: what is known comes from that machine's workers.",
         )
 
-    @property
+    @cached_property
     def limits(self) -> Target:
-        return limits_of(self.processor)
+        return replace(limits_of(self.processor), name=self.name, title=self.words.title)
 
     def generate(self, program: Program, policy: str) -> Code:
         from dojo_core.targets.cpu.codegen import generate

@@ -106,8 +106,11 @@ def _bf16_vectors(lanes: int, dialect: Dialect) -> str:
             narrowed,
             ("__AVX512F__", f"return ({b})__builtin_ia32_pmovdw512_mask(({whole})r, (i16x16){{0}}, -1);"),
         )
-    else:
-        read, written = f"    {extended}\n", f"    {narrowed}\n"
+    else:  # on Arm gcc 12 would go lane by lane
+        arm = f'{b} n;\n    __asm__("xtn %0.4h, %1.4s" : "=w"(n) : "w"(r));\n    return n;'
+        written = dialect.body(narrowed, arm=arm)
+        arm = f'{wide} r;\n    __asm__("shll %0.4s, %1.4h, #16" : "=w"(r) : "w"(x));\n    return r;'
+        read = dialect.body(extended, arm=arm)
     return (
         f"INLINE {wide} {b}_f32({b} x) {{\n{read}}}\n"
         f"INLINE {b} {wide}_bf16({wide} x) {{\n"

@@ -21,7 +21,7 @@ from dojo_core.codegen.assembly import Assembly, linked
 from dojo_core.extras import install_line
 from dojo_core.files import write_text
 from dojo_core.measure import sealed
-from dojo_core.measure.compiling import run_leashed
+from dojo_core.measure.compiling import run_watched
 from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
 from dojo_core.measure.places import cache_directory
 from dojo_core.targets.cuda import nvrtc
@@ -202,7 +202,7 @@ def _compile(
         flags = ["--std=c++17", f"--gpu-architecture={architecture}", "--ptxas-options=-v", *fuse]
         script = [sys.executable, "-I", "-S", nvrtc.__file__]
         command = [*script, chosen.library, chosen.builtins, "kernels.cu", "kernels.cubin", *flags]
-    return run_leashed(command, folder, timeout, LOG_CHARACTERS)
+    return run_watched(command, folder, timeout, LOG_CHARACTERS)
 
 
 def _report(code: GpuCode, symbol: str, log: str, wide: int | None) -> KernelReport:

@@ -30,7 +30,7 @@ from dojo_core.measure.places import cache_directory
 from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
 from dojo_core.measure.records import Record, Records, Sample
 from dojo_core.measure.sealed import DAMAGED, Damaged
-from dojo_core.moves.worst import input_sets
+from dojo_core.measure.worst import input_sets
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import codegen as cpu
 from dojo_core.targets.cpu.build import build

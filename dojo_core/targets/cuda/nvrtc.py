@@ -1,7 +1,7 @@
 """Compiles one CUDA source with NVRTC: ``nvrtc.py LIBRARY BUILTINS SOURCE CUBIN OPTION...``.
 
-A process of its own, on a leash, so that what a compiler does ends nothing but itself. Run by path, without
-the package, so that it starts in some milliseconds. The compiler's log goes to standard error.
+A process of its own, under a watchdog, so that what a compiler does ends nothing but itself. Run by path,
+without the package, so that it starts in some milliseconds. The compiler's log goes to standard error.
 """
 
 import ctypes

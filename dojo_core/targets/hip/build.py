@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dojo_core.codegen.assembly import Assembly, linked
 from dojo_core.files import write_text
-from dojo_core.measure.compiling import run_leashed
+from dojo_core.measure.compiling import run_watched
 from dojo_core.measure.limits import COMPILE_SECONDS, MESSAGE_CHARACTERS
 from dojo_core.measure.places import cache_directory
 from dojo_core.targets.gpu.code import GpuCode
@@ -72,7 +72,7 @@ def _compiled(clang: str, code: GpuCode, architecture: str, timeout: float, more
         ]
         fuse = "-ffp-contract=off" if code.strict else "-ffp-contract=fast"
         command = [clang, *device, *more, "-O3", fuse, "-S", "kernels.hip", "-o", "kernels.s"]
-        status, log = run_leashed(command, folder, timeout)
+        status, log = run_watched(command, folder, timeout)
         if status:
             raise ValueError(f"{Path(clang).name}: {log[:MESSAGE_CHARACTERS]}")
         return (folder / "kernels.s").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from dojo_core.codegen.code import NotGeneratable, Parameter
 from dojo_core.measure.judgement import Judgement, judgements, row_errors
 from dojo_core.measure.limits import USUAL_SEED
 from dojo_core.measure.pool import Undefined, columns
-from dojo_core.moves.worst import input_sets
+from dojo_core.measure.worst import input_sets
 from dojo_core.program.tree import Program
 from dojo_core.targets.snitch.codegen import BYTES, generate
 from dojo_core.targets.snitch.listing import SnitchCode

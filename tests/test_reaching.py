@@ -8,8 +8,8 @@ import pytest
 from dojo_core import parse
 from dojo_core.moves.legality import context, is_legal, outcome
 from dojo_core.moves.notation import parse_move
-from dojo_core.program.coverage import shared_depth
-from dojo_core.program.flow import once, orders, precedes, touches_of
+from dojo_core.program.must_writes import shared_depth
+from dojo_core.program.reaching import once, orders, precedes, touches_of
 from dojo_core.program.validity import _exit_read
 from tests.programs import SMALL, random_program
 

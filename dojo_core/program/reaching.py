@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.coverage import coverage, digits, shared_depth
 from dojo_core.program.dependence import (
     Order,
     System,
@@ -22,6 +21,7 @@ from dojo_core.program.dependence import (
     touches,
 )
 from dojo_core.program.integers import Constraint, solve
+from dojo_core.program.must_writes import coverage, digits, shared_depth
 from dojo_core.program.tables import Index, affine
 from dojo_core.program.tree import Access, Leaf, Path, Program
 

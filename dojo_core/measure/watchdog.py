@@ -1,4 +1,4 @@
-"""Runs one command that dies with whoever started it: ``leash.py CPU_SECONDS MEMORY FILE_BYTES COMMAND...``.
+"""Runs one command that dies with whoever started it: ``watchdog.py CPU_SECONDS MEMORY FILE_BYTES COMMAND``.
 
 Started in a process group of its own with a pipe as its standard input. When the pipe closes,
 because the parent was killed or lost interest, the whole group is killed: a compiler and the

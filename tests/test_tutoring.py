@@ -10,11 +10,11 @@ import pytest
 from dojo_core import parse
 from dojo_core.game import Game
 from dojo_core.measure.records import Records
-from dojo_core.school.desk import Desk, Seat
 from dojo_core.school.panel import panel
 from dojo_core.school.progress import Progress
 from dojo_core.school.review import Finding
 from dojo_core.school.school import LESSONS_FOLDER, School, open_school
+from dojo_core.school.tutoring import Desk, Seat
 from dojo_core.service.service import Service
 from dojo_core.service.wiring import KernelLibrary, RecordStore
 from tests.stand_ins import Bench

@@ -1,0 +1,86 @@
+"""Moves that packages bring (docs/packages.md): in the registry behind the Dojo's own, guarded.
+
+What one raises and should not is a refusal with a sentence; the log has its traceback. What it makes is
+always looked at by V2 and V3, an ``Edit`` too: that nothing could be wrong there only our own moves promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dojo_core import plugins
+from dojo_core.moves.core import REGISTRY, Argument, Context, Edit, Move, Refusal, Transformation, structural
+from dojo_core.moves.places import NoSuchPlace
+from dojo_core.program.codes import Code
+from dojo_core.program.tree import Path, Program
+
+GROUP = "dojo.moves"
+
+
+class Guarded(Transformation):
+    """A move by another. Raises TypeError and AttributeError where that has not what a move has."""
+
+    def __init__(self, own: Transformation) -> None:
+        self._own = own
+        self.name, self.family, self.parameters = own.name, own.family, own.parameters  # type: ignore[misc]
+        self.rewrites, self.worst_inputs = own.rewrites, own.worst_inputs  # type: ignore[misc]
+        self.__doc__ = own.__doc__
+        if not self.__doc__ or not self.family.isidentifier():
+            raise TypeError("it has no docstring, or no family")
+
+    def _failed(self, fault: Exception) -> str:
+        return plugins.failed(GROUP, self.name, fault)
+
+    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+        try:
+            yield from self._own.candidates(context)
+        except Exception as fault:
+            self._failed(fault)
+
+    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+        try:
+            planned = self._own.plan(context, arguments)
+            planned = planned.make() if isinstance(planned, Edit) else planned
+            if isinstance(planned, Program | Refusal):
+                return planned
+            raise TypeError(f"its plan is of the type {type(planned).__name__}")
+        except NoSuchPlace:
+            raise
+        except Exception as fault:
+            return structural(Code.MOVE_FAILED, self._failed(fault))
+
+    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+        try:
+            return self._own.places(context, arguments)
+        except NoSuchPlace:
+            raise
+        except Exception as fault:
+            self._failed(fault)
+            return super().places(context, arguments)
+
+    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+        try:
+            return self._own.inverse(context, arguments, result)
+        except Exception as fault:
+            self._failed(fault)
+            return None
+
+    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+        try:
+            yield from self._own.enablers(context, arguments, refusal)
+        except Exception as fault:
+            self._failed(fault)
+
+
+def brought(own: Mapping[str, Transformation]) -> dict[str, Transformation]:
+    """All that can be used, by name."""
+    found: dict[str, Transformation] = {}
+    for name, move in plugins.added(GROUP, Transformation, own).items():
+        try:
+            found[name] = Guarded(move)
+        except Exception as fault:
+            plugins.failed(GROUP, name, fault)
+    return found
+
+
+REGISTRY.more = brought

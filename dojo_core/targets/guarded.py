@@ -1,0 +1,175 @@
+"""A target as everybody else sees it: what it raises and should not becomes a sentence here, once for all.
+
+The log has the traceback. What its interface lets it raise goes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dojo_core.codegen.assembly import Assembly
+from dojo_core.codegen.code import Generated, NotGeneratable
+from dojo_core.measure.clock import Clock, TargetMeasurer
+from dojo_core.measure.database import DatabaseFault
+from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.plugins import failed
+from dojo_core.program.target import Target
+from dojo_core.program.tree import Program
+from dojo_core.targets.backend import Backend, Report
+
+if TYPE_CHECKING:
+    from dojo_core.game import Game
+    from dojo_core.measure.records import Records
+
+GROUP = "dojo.targets"
+_TROUBLE = (OSError, DatabaseFault)  # a disk's, the records': not the target's fault
+_SENTENCES = (ValueError, *_TROUBLE)
+
+
+class TargetFailed(ValueError):
+    """Something of a target raised what it never should; ``str()`` is a sentence that names its package."""
+
+
+class Guarded(Backend):
+    """A target by another, whose name, words and limits are looked at now. Raises whatever they do."""
+
+    def __init__(self, own: Backend) -> None:
+        self._own = own
+        self.name, self.words, self.native, self.rivals = own.name, own.words, own.native, own.rivals
+        if not isinstance(own.limits, Target) or own.limits.name != own.name:
+            raise TypeError(f"its limits are no Target named {own.name}")
+        self.__doc__ = own.__doc__
+
+    def __getattr__(self, name: str) -> Any:
+        """What a target has beside the interface, for its own folder."""
+        return getattr(self._own, name)
+
+    @contextmanager
+    def _guard(self, *expected: type[Exception]) -> Iterator[None]:
+        try:
+            yield
+        except expected:
+            raise
+        except Exception as fault:
+            raise TargetFailed(failed(GROUP, self.name, fault)) from fault
+
+    @property
+    def limits(self) -> Target:
+        with self._guard():
+            return self._own.limits
+
+    def generate(self, program: Program, policy: str) -> Generated:
+        try:
+            found = self._own.generate(program, policy)
+            if len(found.text.splitlines()) != len(found.nodes):
+                raise TypeError("its code has not one node, or None, for each line")
+            return found
+        except NotGeneratable:
+            raise
+        except Exception as fault:
+            raise NotGeneratable(failed(GROUP, self.name, fault)) from fault
+
+    def clock(self) -> Clock:
+        try:
+            found = self._own.clock()
+            if not isinstance(found, Clock):
+                raise TypeError(f"its clock is of the type {type(found).__name__}")
+            return found
+        except Exception as fault:
+            return Clock("missing", missing=failed(GROUP, self.name, fault))
+
+    def measurer(self, records: Records | None = None) -> TargetMeasurer:
+        with self._guard(*_SENTENCES):
+            return _Measurer(self._own.measurer(records), self._guard)
+
+    def assembly(self, program: Program, policy: str) -> Assembly:
+        with self._guard(NotGeneratable, *_SENTENCES):
+            return self._own.assembly(program, policy)
+
+    @property
+    def told(self) -> str:  # type: ignore[override]
+        with self._guard():
+            return self._own.told
+
+    def on(self, machine: str) -> Backend:
+        with self._guard(ValueError):
+            found = self._own.on(machine)
+        return self if found is self._own else Guarded(found)
+
+    def bring(self, machine: str, told: str) -> None:
+        with self._guard(ValueError):
+            self._own.bring(machine, told)
+
+    def machines(self) -> tuple[str, ...]:
+        with self._guard():
+            return self._own.machines()
+
+    def learn(self, records: Records) -> Mapping[str, str]:
+        with self._guard(*_TROUBLE):
+            return self._own.learn(records)
+
+    @property
+    def lines(self) -> Path | None:
+        with self._guard():
+            return self._own.lines
+
+    def report(self, game: Game, all_moves: bool) -> Report | None:
+        with self._guard(NotGeneratable, *_SENTENCES):
+            return self._own.report(game, all_moves)
+
+    def machine(self, details: str) -> str:
+        try:
+            return self._own.machine(details)
+        except Exception as fault:  # the details may be of another target
+            raise ValueError(f"These are no details of {self.name}: {fault}") from fault
+
+    @property
+    def passes(self) -> Mapping[str, Any]:
+        with self._guard():
+            return self._own.passes
+
+
+class _Measurer:
+    """A target's measurer, guarded alike."""
+
+    def __init__(self, own: TargetMeasurer, guard: Callable[..., AbstractContextManager[None]]) -> None:
+        self._own, self._guard = own, guard
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def warm(self) -> None:
+        with self._guard(*_TROUBLE):
+            self._own.warm()
+
+    def measure(
+        self,
+        workload: Workload,
+        programs: Sequence[Program],
+        effort: Effort = Effort.NORMAL,
+        on_result: Callable[[Measurement], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        *,
+        player: str = "",
+        lines: Mapping[str, str] | None = None,
+        fresh: bool = False,
+        against: Program | None = None,
+    ) -> list[Measurement]:
+        """As ``TargetMeasurer`` has it."""
+        with self._guard(*_TROUBLE):
+            return self._own.measure(
+                workload, programs, effort, on_result, cancelled,
+                player=player, lines=lines, fresh=fresh, against=against,
+            )  # fmt: skip
+
+    def close(self) -> None:
+        self._own.close()
+
+    def __enter__(self) -> _Measurer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
