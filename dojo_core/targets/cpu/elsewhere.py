@@ -7,7 +7,6 @@ machine and has none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -16,8 +15,7 @@ from dojo_core.codegen.assembly import Assembly
 from dojo_core.codegen.code import Code
 from dojo_core.measure.clock import Clock
 from dojo_core.measure.machine import VECTORS, this_machine
-from dojo_core.measure.measurement import Effort, Measurement, Origin, Workload
-from dojo_core.measure.records import Records
+from dojo_core.measure.measurement import Origin
 from dojo_core.package_data import document
 from dojo_core.program.target import DEFAULT_TARGET, Target
 from dojo_core.program.tree import Program
@@ -36,11 +34,12 @@ class CpuElsewhere(Backend):
         self.machine_name, self.processor = machine, processor
         self.measured = machine not in KNOWN  # by its workers
         self.told = processor.json if self.measured else ""
-        times = "Its times come from its workers" if self.measured else "It is no machine, and has no times"
+        whose = f"{processor.name} ({machine})" if self.measured else machine
+        times = "Times come from its workers" if self.measured else "Nothing is timed"
         self.words = Words(
             in_words(processor),
-            f"Moves, code and assembly are for {processor.name} ({machine}). {times}.",
-            play="Nothing is timed here: what is known comes from that machine's workers.",
+            f"Moves, code and assembly are for {whose}. {times}.",
+            play=self.clock().missing,
         )
 
     @cached_property
@@ -59,8 +58,8 @@ class CpuElsewhere(Backend):
 
     def clock(self) -> Clock:
         if not self.measured:
-            told = f"{self.processor.name} is no machine: its programs are timed on none."
-            return Clock("missing", missing=told)
+            told = f"{self.processor.name} is a kind of processor, and no machine that times programs."
+            return Clock("elsewhere", missing=told)
         origin = Origin(DEFAULT_TARGET, self.machine_name, "")
         told = (
             f"Times come from its worker: dojo tune KERNEL --scheduler ADDRESS --machine {self.machine_name} "
@@ -68,65 +67,12 @@ class CpuElsewhere(Backend):
         )
         return Clock("elsewhere", origin, missing=told)
 
-    def measurer(self, records: Records | None = None) -> RecordedTimes:
-        return RecordedTimes(self.clock(), records)
-
     def machine(self, details: str) -> str:
         return self._here.machine(details)
 
     @property
     def lines(self) -> Path | None:
         return self._here.lines
-
-
-class RecordedTimes:
-    """Of programs for another machine: what its workers found, and nothing new."""
-
-    def __init__(self, clock: Clock, records: Records | None) -> None:
-        self._clock, self._records = clock, records
-
-    def warm(self) -> None:
-        """Nothing is started."""
-
-    def measure(
-        self,
-        workload: Workload,
-        programs: Sequence[Program],
-        effort: Effort = Effort.NORMAL,
-        on_result: Callable[[Measurement], None] | None = None,
-        cancelled: Callable[[], bool] | None = None,
-        *,
-        player: str = "",
-        lines: Mapping[str, str] | None = None,
-        fresh: bool = False,
-        against: Program | None = None,
-    ) -> list[Measurement]:
-        """As ``TargetMeasurer`` has it."""
-        known = {}
-        if self._records is not None and self._clock.origin is not None:
-            origin, start = self._clock.origin, workload.start.hash
-            hashes = [p.hash for p in programs]
-            known = self._records.known_all(hashes, origin.target, origin.fingerprint, workload.policy, start)
-        untimed = self._clock.missing
-        found = [
-            Measurement.recorded(known[p.hash])
-            if p.hash in known
-            else Measurement(p.hash, "", "untimed", untimed)
-            for p in programs
-        ]
-        if on_result is not None:
-            for each in found:
-                on_result(each)
-        return found
-
-    def close(self) -> None:
-        """Nothing was started."""
-
-    def __enter__(self) -> RecordedTimes:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def in_words(processor: Processor) -> str:
