@@ -81,7 +81,7 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
         "game": {
             "id": game.id, "title": game.title, "kernel": game.kernel, "shape": game.shape,
             "policy": game.policy, "target": game.target, "rules": _rules(game),
-            "timed": clock.timed, "unit": clock.unit, "steady": clock.exact,
+            "timed": clock.timed, "counts": clock.counts, "unit": clock.unit, "steady": clock.exact,
             "code": words.code, "play": words.play,
             "by": table.by, "changes": table.changes,
             "doubt": "" if game.kernel else program_doubt(game.start) or "",

@@ -312,7 +312,7 @@ def begun(program: Program, kernel: str | None, shape: str, target: str, policy:
             on.generate(program, policy)
         except NotGeneratable as fault:
             raise ValueError(str(fault)) from fault
-        game.title = f"{game.title} on {on.words.title if AT in on.name else on.name}"
+        game.title = f"{game.title} on {on.name[:10] if AT in on.name else on.name}"  # a fingerprint is long
     return game
 
 

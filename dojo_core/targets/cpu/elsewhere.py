@@ -34,11 +34,10 @@ class CpuElsewhere(Backend):
         self.machine_name, self.processor = machine, processor
         self.measured = machine not in KNOWN  # by its workers
         self.told = processor.json if self.measured else ""
-        whose = f"{processor.name} ({machine})" if self.measured else machine
-        times = "Times come from its workers" if self.measured else "Nothing is timed"
+        times = "times come from its workers" if self.measured else "nothing is timed"
         self.words = Words(
             in_words(processor),
-            f"Moves, code and assembly are for {whose}. {times}.",
+            f"Moves, code and assembly are for {machine}; {times}.",
             play=self.clock().missing,
         )
 
