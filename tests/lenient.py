@@ -68,7 +68,7 @@ def lenient_moves() -> tuple[dict[str, Transformation], frozenset[str]]:
     folder = Path(moves.__file__).parent
     made: dict[str, ModuleType] = {}
     codes: set[str] = set()
-    kept = dict(REGISTRY.own)
+    kept = dict(REGISTRY)
 
     def load(name: str) -> None:
         """A module after those that it takes from."""
@@ -95,10 +95,10 @@ def lenient_moves() -> tuple[dict[str, Transformation], frozenset[str]]:
         for path in sorted(folder.glob("*.py")):
             if path.stem not in SHARED:
                 load(path.stem)
-        return dict(REGISTRY.own), frozenset(codes)
+        return dict(REGISTRY), frozenset(codes)
     finally:
-        REGISTRY.own.clear()
-        REGISTRY.own.update(kept)
+        REGISTRY.clear()
+        REGISTRY.update(kept)
 
 
 def forced(here: Context, move: Move) -> Program | None:

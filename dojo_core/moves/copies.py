@@ -98,7 +98,7 @@ def _body(program: Program, path: Path) -> tuple[Node, ...]:
 
 def _accesses(program: Program, path: Path) -> dict[str, list[Touch]]:
     """What the operations of a region access, by array, each in order of execution."""
-    kept: dict[Path, dict[str, list[Touch]]] = program.__dict__.setdefault("_accesses", {})
+    kept: dict[Path, dict[str, list[Touch]]] = program.facts.setdefault(_accesses, {})
     if path not in kept:
         found: dict[str, list[Touch]] = {}
         for leaf in leaves_under(program, path):
@@ -117,7 +117,7 @@ def _accesses_of(program: Program, path: Path, array: str, reads: bool) -> list[
 def _hull(program: Program, path: Path, array: str, reads: bool) -> _Box | None:
     """The smallest box around the accesses of a region to an array, or around the reads among them, which
     must move alike with the region's iterators; None: they do not."""
-    kept: dict[tuple[Path, str, bool], _Box | None] = program.__dict__.setdefault("_hulls", {})
+    kept: dict[tuple[Path, str, bool], _Box | None] = program.facts.setdefault(_hull, {})
     key = (path, array, reads)
     if key not in kept:
         kept[key] = _box(_accesses_of(program, path, array, reads), len(path))
@@ -610,11 +610,7 @@ def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]
     region = kept.path[:depth]
     place: Argument = ROOT
     if region:
-        try:
-            scope = result.node(region)
-        except IndexError:
-            return None
-        if not isinstance(scope, Scope):
+        if not isinstance(result.find(region), Scope):
             return None
         place = place_of(result, region)
     redone = again.plan(replace(context, program=result), (theirs.array, place, name))

@@ -177,7 +177,7 @@ REGISTRY: Extended[Transformation] = Extended({})  # by moves/packages.py
 
 def register(transformation: type[Transformation]) -> type[Transformation]:
     """Class decorator: adds a transformation to the set of moves."""
-    REGISTRY.own[transformation.name] = transformation()
+    REGISTRY[transformation.name] = transformation()
     return transformation
 
 

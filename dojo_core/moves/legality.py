@@ -18,6 +18,7 @@ from dojo_core.program.dtypes import FLOATS, dtypes_of
 from dojo_core.program.expressions import LINE
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
+from dojo_core.program.nodes import fact
 from dojo_core.program.printing import extent
 from dojo_core.program.target import DEFAULT_TARGET, NO_TABLES, Target
 from dojo_core.program.tree import DTYPE_BYTES, Op, Program, summary, walk
@@ -171,16 +172,13 @@ def _bytes(change: Difference) -> int:
     return most if most <= KERNEL_LIMITS["buffer bytes"] else change.after.buffer_bytes
 
 
+@fact
 def _long(program: Program) -> bool:
     """Could one move make the text longer than what is read? It doubles the lines at most, and a few more."""
-    kept: bool | None = program.__dict__.get("_is_long")
-    if kept is None:
-        now = extent(program.body)
-        fixed = sum(len(str(each)) for each in (*program.tables.values(), *program.buffers))
-        most = 2 * now.characters + now.terms + fixed + 4096
-        kept = most > KERNEL_LIMITS["text bytes"] or now.longest > LINE
-        program.__dict__["_is_long"] = kept
-    return kept
+    now = extent(program.body)
+    fixed = sum(len(str(each)) for each in (*program.tables.values(), *program.buffers))
+    most = 2 * now.characters + now.terms + fixed + 4096
+    return most > KERNEL_LIMITS["text bytes"] or now.longest > LINE
 
 
 def _longest(program: Program) -> int:
@@ -188,17 +186,15 @@ def _longest(program: Program) -> int:
     return max(len(line) for line in program.text.splitlines() if not line.startswith("table "))
 
 
+@fact
 def _counts(program: Program) -> bool:
     """Does an operation count with iterators beyond 32 bits, or in integers that may not hold them? Moves
     bring no others."""
-    kept: bool | None = program.__dict__.get("_counts")
-    if kept is None:
-        kept = program.__dict__["_counts"] = any(
-            _counts_far(leaf.op, [scope.size for scope in leaf.scopes], dtypes_of(program))
-            for leaf in program.leaves
-            if leaf.op.guard or any(isinstance(operand, Affine) for operand in leaf.op.operands)
-        )
-    return kept
+    return any(
+        _counts_far(leaf.op, [scope.size for scope in leaf.scopes], dtypes_of(program))
+        for leaf in program.leaves
+        if leaf.op.guard or any(isinstance(operand, Affine) for operand in leaf.op.operands)
+    )
 
 
 def _counts_far(op: Op, sizes: Sequence[int], dtypes: Mapping[str, str]) -> bool:

@@ -311,7 +311,7 @@ class Prefetch(_PrefetchMove):
     name = "prefetch"
 
     def offers(self, program: Program, leaf: Leaf) -> dict[str, Access]:
-        kept: dict[Path, dict[str, Access]] = program.__dict__.setdefault("_ahead", {})
+        kept: dict[Path, dict[str, Access]] = program.facts.setdefault(_ahead, {})
         if leaf.path not in kept:
             ahead = (a for a in _ahead(program, leaf) if a not in leaf.op.prefetches)
             kept[leaf.path] = {str(access): access for access in ahead}

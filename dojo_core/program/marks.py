@@ -89,7 +89,7 @@ def _scope_fault(
 ) -> Fault | None:
     """The first fault of the marks of a subtree. That there is none is kept with the subtree, for the scopes
     around it and the buffers that it accesses: an edit shares most subtrees with the program before."""
-    sound: dict[object, tuple[Buffer, ...]] = scope.__dict__.setdefault("_sound", {})
+    sound: dict[object, tuple[Buffer, ...]] = scope.facts.setdefault(_scope_fault, {})
     around = (tuple([(s.size, s.mark) for s in above]), target, policy)
     buffers = tuple(map(program.buffer_of.__getitem__, scope.summary.first_accessed))
     known = sound.get(around)
@@ -263,7 +263,7 @@ def _register_widths(
         return frozenset(found)
     if node.arrays.isdisjoint(arrays):
         return frozenset()
-    kept: dict[object, tuple[Buffer, frozenset[int] | None]] = node.__dict__.setdefault("_registers", {})
+    kept: dict[object, tuple[Buffer, frozenset[int] | None]] = node.facts.setdefault(_register_widths, {})
     key = (id(buffer), tuple([(s.size, s.mark) for s in above]))  # kept with the buffer, so the id is its own
     if key not in kept:
         inside = [_register_widths(child, (*above, node), buffer, arrays) for child in node.body]

@@ -32,6 +32,7 @@ from dojo_core.program.dependence import (
 from dojo_core.program.difference import Difference, on_heap
 from dojo_core.program.gpu import UNORDERED, outside_phases
 from dojo_core.program.must_writes import carried, coverage, shared_depth, unset
+from dojo_core.program.nodes import fact
 from dojo_core.program.reaching import once, orders, precedes, touches_of
 from dojo_core.program.tree import Access, Birth, Buffer, Dim, Leaf, Node, Op, Path, Program, Scope
 from dojo_core.program.unset import any_origin, unset_origin
@@ -90,10 +91,7 @@ def definition_fault(program: Program) -> Fault | None:
     Where that could not be shown, nor that it is not so, a fault with the code ``undecided``; such a program
     may well be sound, and is told apart from those that are not. Measuring decides it (``settled``).
     """
-    kept: list[Fault | None] = program.__dict__.setdefault("_definition", [])
-    if not kept:
-        kept.append(_definition_fault(program))
-    return kept[0]
+    return _definition_fault(program)
 
 
 def settled(program: Program) -> str | None:
@@ -106,6 +104,7 @@ def settled(program: Program) -> str | None:
     return None if origin is None else origin.sentence
 
 
+@fact
 def _definition_fault(program: Program) -> Fault | None:
     doubt: Fault | None = None
     for buffer in program.buffers:
@@ -248,7 +247,7 @@ def _project(node: Node, arrays: tuple[str, ...]) -> _Projection | None:
         return _Projection(("op", _numbered(node.target, arrays), node.accumulate, mine, node.guard))
     if node.arrays.isdisjoint(arrays):
         return None
-    kept: dict[tuple[str, ...], _Projection] = node.__dict__.setdefault("_projections", {})
+    kept: dict[tuple[str, ...], _Projection] = node.facts.setdefault(_project, {})
     if arrays not in kept:
         children = tuple([p for c in node.body if (p := _project(c, arrays)) is not None])
         kept[arrays] = _Projection((node.size, _order_mark(node), children))

@@ -71,6 +71,7 @@ int main(int words, char **word) {
 """
 
 
+_ALONE = "__attribute__((noinline)) "
 _QEMU_7 = "decode_save_opc: Assertion"
 
 
@@ -117,7 +118,10 @@ def program_source(codes: Sequence[Code], processor: Processor, more: str = "") 
 
 
 def _named(code: Code, number: int) -> str:
-    return re.sub(rf"\b{re.escape(code.symbol)}\b", f"kernel_{number}", code.text)
+    """The code under a name of the program's; alone, a compiler would make it a part of the driver."""
+    own = f"kernel_{number}"
+    text = re.sub(rf"\b{re.escape(code.symbol)}\b", own, code.text)
+    return text.replace(f"void {own}(", f"{_ALONE}void {own}(", 1)
 
 
 def _bytes(parameter: Parameter) -> int:
@@ -139,30 +143,48 @@ def run(
     Arrays are as they are stored, bf16, which numpy has not, as its bits; what is never written is all ones.
     Raises NotRun, EmulatorFault too.
     """
+    with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="cross-") as folder, compiling():
+        build_program(codes, processor, Path(folder), compile_seconds, more)
+        return execute(codes, calls, processor, Path(folder), run_seconds)
+
+
+def build_program(
+    codes: Sequence[Code], processor: Processor, folder: Path, seconds: float, more: str = ""
+) -> None:
+    """``folder/program``. Raises NotRun."""
+    source, command = program_source(codes, processor, more), toolchain_of(processor).command
+    error = compile_source(source, ["-w", "-static"], folder, "program", seconds, command, ("-lm",))
+    if error is not None:
+        raise NotRun(f"The generated C does not compile for {processor.name}: {error.message}")
+
+
+def execute(
+    codes: Sequence[Code],
+    calls: Sequence[Call],
+    processor: Processor,
+    folder: Path,
+    seconds: float,
+    options: Sequence[str] = (),
+) -> list[dict[str, Array]]:
+    """What ``folder/program`` computes, as ``run`` has it; ``options`` are more of the emulator's."""
     chain = toolchain_of(processor)
-    source = program_source(codes, processor, more)
-    with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="cross-") as name, compiling():
-        folder = Path(name)
-        static = ["-w", "-static"]
-        error = compile_source(source, static, folder, "program", compile_seconds, chain.command, ("-lm",))
-        if error is not None:
-            raise NotRun(f"The generated C does not compile for {processor.name}: {error.message}")
-        with (folder / "in").open("wb") as file:
-            for call in calls:
-                file.write(np.int32(call.kernel).tobytes())
-                for parameter in codes[call.kernel].parameters:
-                    if parameter.role == "in":
-                        file.write(_stored(parameter, call.inputs).tobytes())
-        emulator = [str(shutil.which(word)) for word in chain.emulator[:1]] + list(chain.emulator[1:])
-        status, said = run_watched([*emulator, str(folder / "program"), "in", "out"], folder, run_seconds)
-        if status and _QEMU_7 in said:
-            raise EmulatorFault(
-                f"{chain.emulator[0]} gave up on an instruction of this program for {processor.name}. qemu 7 "
-                "does so on some of vectors (its issue 1441, gitlab.com/qemu-project/qemu); 8.1 does not."
-            )
-        if status:
-            raise NotRun(f"The program for {processor.name} ended with status {status}: {said}")
-        data = memoryview((folder / "out").read_bytes())
+    with (folder / "in").open("wb") as file:
+        for call in calls:
+            file.write(np.int32(call.kernel).tobytes())
+            for parameter in codes[call.kernel].parameters:
+                if parameter.role == "in":
+                    file.write(_stored(parameter, call.inputs).tobytes())
+    emulator = [str(shutil.which(word)) for word in chain.emulator[:1]] + list(chain.emulator[1:])
+    program = [*emulator, *options, str(folder / "program"), "in", "out"]
+    status, said = run_watched(program, folder, seconds)
+    if status and _QEMU_7 in said:
+        raise EmulatorFault(
+            f"{chain.emulator[0]} gave up on an instruction of this program for {processor.name}. qemu 7 "
+            "does so on some of vectors (its issue 1441, gitlab.com/qemu-project/qemu); 8.1 does not."
+        )
+    if status:
+        raise NotRun(f"The program for {processor.name} ended with status {status}: {said}")
+    data = memoryview((folder / "out").read_bytes())
     results, place = [], 0
     for call in calls:
         found = {}

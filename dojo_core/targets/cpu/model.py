@@ -1,0 +1,243 @@
+"""Estimated cycles of a program on a processor that is not here: how often each instruction is executed, by
+an emulator, times what a model of the pipeline says of the block that it stands in.
+
+The instructions are counted exactly, by a plugin of qemu. llvm-mca takes each innermost loop, and each other
+straight piece of code, as if it went round and round, all data in the first cache, every branch foretold. The
+estimate is of one core. It is no time: it is told with its model's name and never stands beside seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from dojo_core.codegen.code import Code
+from dojo_core.files import write_text
+from dojo_core.measure.compiler import the_compiler
+from dojo_core.measure.compiling import run_watched
+from dojo_core.measure.exclusive import compiling
+from dojo_core.measure.limits import COMPILE_SECONDS
+from dojo_core.measure.places import cache_directory
+from dojo_core.targets.cpu.cross import Arrays, Call, NotRun, build_program, execute
+from dojo_core.targets.cpu.processor import RISCV, Processor
+
+RUN_SECONDS = 120.0
+ITERATIONS = 64  # of a block in the model: its start and end are lost among them
+_INSTALL = "apt-get install llvm-19"
+
+# The interface of qemu's plugins, version 1 (qemu-plugin.h), as far as it is used here.
+_PLUGIN = """\
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+__attribute__((visibility("default"))) int qemu_plugin_version = 1;
+extern void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id, void (*call)(uint64_t id, void *block));
+extern void qemu_plugin_register_atexit_cb(uint64_t id, void (*call)(uint64_t id, void *data), void *data);
+extern size_t qemu_plugin_tb_n_insns(const void *block);
+extern void *qemu_plugin_tb_get_insn(const void *block, size_t number);
+extern uint64_t qemu_plugin_insn_vaddr(const void *instruction);
+extern void qemu_plugin_register_vcpu_insn_exec_inline(void *instruction, int add, void *place, uint64_t by);
+
+static uint64_t first, last, *counts;
+
+static void translated(uint64_t id, void *block) {
+    for (size_t k = 0; k < qemu_plugin_tb_n_insns(block); ++k) {
+        void *instruction = qemu_plugin_tb_get_insn(block, k);
+        uint64_t at = qemu_plugin_insn_vaddr(instruction);
+        if (at >= first && at < last)
+            qemu_plugin_register_vcpu_insn_exec_inline(instruction, 0, &counts[at - first], 1);
+    }
+}
+
+static void ended(uint64_t id, void *data) {
+    FILE *file = fopen("counts", "w");
+    if (file == NULL) return;
+    for (uint64_t at = first; at < last; ++at)
+        if (counts[at - first])
+            fprintf(file, "%llx %llu\\n", (unsigned long long)at, (unsigned long long)counts[at - first]);
+    fclose(file);
+}
+
+__attribute__((visibility("default")))
+int qemu_plugin_install(uint64_t id, const void *info, int count, char **words) {
+    for (int k = 0; k < count; ++k) {
+        if (!strncmp(words[k], "first=", 6)) first = strtoull(words[k] + 6, NULL, 16);
+        if (!strncmp(words[k], "last=", 5)) last = strtoull(words[k] + 5, NULL, 16);
+    }
+    counts = calloc(last - first + 1, sizeof *counts);
+    if (counts == NULL) return 1;
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+    qemu_plugin_register_atexit_cb(id, ended, NULL);
+    return 0;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of code without a branch but at its end: its address, instructions as text, how often it is
+    executed, and the model's cycles of one execution among many. ``loop``: its branch leads to its start."""
+
+    address: int
+    instructions: tuple[str, ...]
+    executions: int
+    loop: bool
+    cycles: float = 0.0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """``cycles`` of one core, all data in its first cache. ``model``: what says so, with its version."""
+
+    cycles: float
+    instructions: int
+    model: str
+    blocks: tuple[Block, ...]
+
+
+def missing(processor: Processor) -> str:
+    """What an estimate needs and is not here, as a sentence; empty where all is."""
+    if processor.model is None:
+        return f"There is no model of the pipeline of {processor.name}."
+    if processor.toolchain is None or not processor.toolchain.emulator:
+        return f"There is no emulator for {processor.name} here."
+    absent = [name for name in ("llvm-mca", "llvm-objdump") if not _tool(name)]
+    told = f"{' and '.join(absent)} {'are' if len(absent) > 1 else 'is'} not here. This brings it: {_INSTALL}"
+    return processor.toolchain.missing or (told if absent else "")
+
+
+def estimate(code: Code, inputs: Arrays, processor: Processor, seconds: float = RUN_SECONDS) -> Estimate:
+    """The estimate of one run of generated code on these inputs, as they are stored. Raises NotRun."""
+    if told := missing(processor):
+        raise NotRun(told)
+    with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="model-") as name, compiling():
+        folder = Path(name)
+        build_program([code], processor, folder, COMPILE_SECONDS)
+        listing = _listing(folder, processor)
+        write_text(folder / "plugin.c", _PLUGIN)
+        command = [the_compiler().path, "-O2", "-fPIC", "-shared", "-w", "plugin.c", "-o", "plugin.so"]
+        status, said = run_watched(command, folder, COMPILE_SECONDS)
+        if status:
+            raise NotRun(f"The plugin that counts instructions does not compile: {said}")
+        plugin = f"{folder / 'plugin.so'},first={min(listing):x},last={max(listing) + 1:x}"
+        # One thread: the counts of several would be lost among them.
+        options = ["-E", "OMP_NUM_THREADS=1", "-plugin", plugin]
+        execute([code], [Call(0, inputs)], processor, folder, seconds, options)
+        rows = (row.split() for row in (folder / "counts").read_text().splitlines())
+        counts = {int(at, 16): int(count) for at, count in rows}
+        blocks = _timed(blocks_of(listing, counts), processor, folder)
+    return Estimate(
+        cycles=sum(block.executions * block.cycles for block in blocks),
+        instructions=sum(counts.values()),
+        model=f"llvm-mca {_version()}, {processor.model}",
+        blocks=tuple(blocks),
+    )
+
+
+@cache
+def _tool(name: str) -> str:
+    return next(filter(None, map(shutil.which, (f"{name}-19", name))), "")
+
+
+@cache
+def _version() -> str:
+    said = subprocess.run(
+        [_tool("llvm-mca"), "--version"], capture_output=True, text=True, check=False
+    ).stdout
+    found = re.search(r"LLVM version (\S+)", said)
+    return found[1] if found else "?"
+
+
+_ROW = re.compile(r"^ *([0-9a-f]+): *\t?(?P<text>.*)$")
+
+
+def _listing(folder: Path, processor: Processor) -> dict[int, str]:
+    """The instructions of the kernel, and of the parts of it that are functions of their own, by address."""
+    features = ["--mattr=+v"] if processor.instruction_set == RISCV else []
+    command = [_tool("llvm-objdump"), "-d", "--no-show-raw-insn", *features, "program"]
+    with (folder / "listing").open("w") as file:
+        subprocess.run(command, cwd=folder, stdout=file, stderr=subprocess.DEVNULL, check=False)
+    found: dict[int, str] = {}
+    inside = False
+    for line in (folder / "listing").read_text(errors="replace").splitlines():
+        if head := re.match(r"^[0-9a-f]+ <(.*)>:$", line):
+            inside = re.fullmatch(r"kernel_0(\..*)?", head[1]) is not None
+        elif inside and (row := _ROW.match(line)) and row["text"].strip():
+            found[int(row[1], 16)] = row["text"].strip().replace("\t", " ")
+    if not found:
+        raise NotRun("The kernel is not found in its own program.")
+    return found
+
+
+_TARGET = re.compile(r"0x([0-9a-f]+) <[^>]*>")
+_DATA = re.compile(r"(adrp?|auipc|lea|ldr|mov)\w*\b")  # name an address, and lead nowhere
+_AWAY = re.compile(r"(ret|br|blr|jr|jalr)\w*\b")
+
+
+def blocks_of(listing: Mapping[int, str], counts: Mapping[int, int]) -> list[Block]:
+    """Pieces of straight code that were executed: cut where the count changes, before what a branch leads to,
+    and behind a branch."""
+    leading = {address: text for address, text in listing.items() if _leads(text)}
+    aims = {int(found[1], 16) for text in leading.values() if (found := _TARGET.search(text))}
+    pieces: list[list[int]] = []
+    for address in listing:
+        last = pieces[-1][-1] if pieces else None
+        changed = last is None or counts.get(address, 0) != counts.get(last, 0)
+        if changed or address in aims or last in leading:
+            pieces.append([])
+        pieces[-1].append(address)
+    blocks = []
+    for piece in pieces:
+        if executions := counts.get(piece[0], 0):
+            aim = _TARGET.search(leading.get(piece[-1], ""))
+            loop = aim is not None and int(aim[1], 16) == piece[0]
+            blocks.append(Block(piece[0], tuple(listing[a] for a in piece), executions, loop))
+    return blocks
+
+
+def _leads(text: str) -> bool:
+    return not _DATA.match(text) and (_TARGET.search(text) is not None or _AWAY.match(text) is not None)
+
+
+_LENGTHS = re.compile(r"vsetiv?li .*\be(\d+), m(\w+),")
+
+
+def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[Block]:
+    """The blocks with the model's cycles. Raises NotRun with what llvm-mca said."""
+    assert processor.toolchain is not None and processor.model is not None
+    lines, lengths = [], ("32", "1")
+    for number, block in enumerate(blocks):
+        lines.append(f"# LLVM-MCA-BEGIN b{number}")
+        if processor.instruction_set == RISCV:  # as set by whoever came before, in the order of addresses
+            lines += [f"# LLVM-MCA-RISCV-LMUL M{lengths[1].upper()}", f"# LLVM-MCA-RISCV-SEW E{lengths[0]}"]
+        for text in block.instructions:
+            if told := _LENGTHS.search(text):
+                lengths = told[1], told[2]
+            lines.append(_TARGET.sub("elsewhere", re.split(r"\s(?:#|//)", text)[0]))
+        lines.append(f"# LLVM-MCA-END b{number}")
+    write_text(folder / "blocks.s", "\n".join([*lines, ""]))
+    features = ["-mattr=+v,+m,+a,+f,+d,+c"] if processor.instruction_set == RISCV else []
+    command = [
+        _tool("llvm-mca"), f"-mtriple={processor.toolchain.triple}", f"-mcpu={processor.model}", *features,
+        f"-iterations={ITERATIONS}", "-skip-unsupported-instructions=any", "-json", "-o", "cycles.json",
+        "blocks.s",
+    ]  # fmt: skip
+    status, said = run_watched(command, folder, COMPILE_SECONDS)
+    if status:
+        raise NotRun(f"llvm-mca ended with status {status}: {said}")
+    regions = {r["Name"]: r for r in json.loads((folder / "cycles.json").read_text())["CodeRegions"]}
+    timed = []
+    for number, block in enumerate(blocks):
+        region = regions.get(f"b{number}")  # none where the model knows no instruction of it
+        cycles = region["SummaryView"]["TotalCycles"] / ITERATIONS if region else len(block.instructions)
+        timed.append(replace(block, cycles=float(cycles)))
+    return timed
