@@ -94,6 +94,28 @@ class Guarded(Backend):
             return self._own.assembly(program, policy)
 
     @property
+    def told(self) -> str:  # type: ignore[override]
+        with self._guard():
+            return self._own.told
+
+    def on(self, machine: str) -> Backend:
+        with self._guard(ValueError):
+            found = self._own.on(machine)
+        return self if found is self._own else Guarded(found)
+
+    def bring(self, machine: str, told: str) -> None:
+        with self._guard(ValueError):
+            self._own.bring(machine, told)
+
+    def machines(self) -> tuple[str, ...]:
+        with self._guard():
+            return self._own.machines()
+
+    def learn(self, records: Records) -> Mapping[str, str]:
+        with self._guard(*_TROUBLE):
+            return self._own.learn(records)
+
+    @property
     def lines(self) -> Path | None:
         with self._guard():
             return self._own.lines
