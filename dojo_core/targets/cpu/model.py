@@ -1,9 +1,10 @@
 """Estimated cycles of a program on a processor that is not here: how often each instruction is executed, by
 an emulator, times what a model of the pipeline says of the block that it stands in.
 
-The instructions are counted exactly, by a plugin of qemu. llvm-mca takes each innermost loop, and each other
-straight piece of code, as if it went round and round, all data in the first cache, every branch foretold. The
-estimate is of one core. It is no time: it is told with its model's name and never stands beside seconds.
+The instructions are counted exactly, by a plugin of qemu. llvm-mca takes an innermost loop as it goes round, and
+any other straight piece of code by what it keeps busy, as if what stands around it filled all waiting; all data is
+in the first cache, every branch foretold, and what a called function takes is left out. The estimate is of one
+core. It is no time: it is told with its model's name and never stands beside seconds.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ int qemu_plugin_install(uint64_t id, const void *info, int count, char **words) 
 @dataclass(frozen=True)
 class Block:
     """A piece of code without a branch but at its end: its address, instructions as text, how often it is
-    executed, and the model's cycles of one execution among many. ``loop``: its branch leads to its start."""
+    executed, and the model's cycles of one execution. ``loop``: its branch leads to its start."""
 
     address: int
     instructions: tuple[str, ...]
@@ -157,6 +158,7 @@ def _version() -> str:
     return found[1] if found else "?"
 
 
+_COMMENT = re.compile(r"\s+(?:#|//) ")
 _ROW = re.compile(r"^ *([0-9a-f]+): *\t?(?P<text>.*)$")
 
 
@@ -172,7 +174,7 @@ def _listing(folder: Path, processor: Processor) -> dict[int, str]:
         if head := re.match(r"^[0-9a-f]+ <(.*)>:$", line):
             inside = re.fullmatch(r"kernel_0(\..*)?", head[1]) is not None
         elif inside and (row := _ROW.match(line)) and row["text"].strip():
-            found[int(row[1], 16)] = row["text"].strip().replace("\t", " ")
+            found[int(row[1], 16)] = _COMMENT.split(row["text"].strip().replace("\t", " "))[0]
     if not found:
         raise NotRun("The kernel is not found in its own program.")
     return found
@@ -222,13 +224,13 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
         for text in block.instructions:
             if told := _LENGTHS.search(text):
                 lengths = told[1], told[2]
-            lines.append(_TARGET.sub("elsewhere", re.split(r"\s(?:#|//)", text)[0]))
+            lines.append(_TARGET.sub("elsewhere", text))
         lines.append(f"# LLVM-MCA-END b{number}")
     write_text(folder / "blocks.s", "\n".join([*lines, ""]))
     features = ["-mattr=+v,+m,+a,+f,+d,+c"] if processor.instruction_set == RISCV else []
     command = [
         _tool("llvm-mca"), f"-mtriple={processor.toolchain.triple}", f"-mcpu={processor.model}", *features,
-        f"-iterations={ITERATIONS}", "-skip-unsupported-instructions=any", "-json", "-o", "cycles.json",
+        f"-iterations={ITERATIONS}", "-skip-unsupported-instructions=lack-sched", "-call-latency=1", "-json", "-o", "cycles.json",
         "blocks.s",
     ]  # fmt: skip
     status, said = run_watched(command, folder, COMPILE_SECONDS)
@@ -238,6 +240,9 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
     timed = []
     for number, block in enumerate(blocks):
         region = regions.get(f"b{number}")  # none where the model knows no instruction of it
-        cycles = region["SummaryView"]["TotalCycles"] / ITERATIONS if region else len(block.instructions)
-        timed.append(replace(block, cycles=float(cycles)))
+        cycles = float(len(block.instructions))
+        if region is not None:
+            told = region["SummaryView"]
+            cycles = told["TotalCycles"] / ITERATIONS if block.loop else told["BlockRThroughput"]
+        timed.append(replace(block, cycles=cycles))
     return timed
