@@ -23,7 +23,7 @@ def page(package: str) -> str:
     """The page. Raises KeyError for a package that brings nothing."""
     own = plugins.brought()[package]
     version, summary = about(package)
-    parts = [f"# {package} {version}".rstrip() + "\n", f"{summary}\n"] if summary else [f"# {package}\n"]
+    parts = [f"# {package} {version}".rstrip() + "\n", *([f"{summary}\n"] if summary else [])]
     parts += [f"{told}\n" for told in plugins.faults() if f" {package} " in told]
     targets = [_target(name) for name in own.get("dojo.targets", ())]
     agents = [told for name in own.get("dojo.agents", ()) if (told := _agent(name))]

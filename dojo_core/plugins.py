@@ -31,6 +31,9 @@ _SHOWN = 300  # characters of what a package's exception says
 T = TypeVar("T")
 
 
+_tables: list[Extended[Any]] = []
+
+
 class Extended(UserDict[str, T]):
     """A table of ours, with what packages bring behind it.
 
@@ -44,6 +47,7 @@ class Extended(UserDict[str, T]):
         """``more``: from ours, what is to be added."""
         self.own, self.more = own, more
         self._lock = RLock()
+        _tables.append(self)
 
     @cached_property
     def data(self) -> dict[str, T]:  # type: ignore[override]
@@ -53,6 +57,9 @@ class Extended(UserDict[str, T]):
                 self.__dict__["data"].update(self.more(self.own))
             found: dict[str, T] = self.__dict__["data"]
             return found
+
+    def __setitem__(self, key: str, value: T) -> None:
+        self.__dict__.get("data", self.own)[key] = value
 
 
 class Unusable(Exception):
@@ -194,9 +201,16 @@ def added(name: str, kind: type | tuple[type, ...], taken: Any) -> dict[str, Any
     """As ``usable``, without those whose name is among ``taken``: nothing replaces what there is."""
     found = usable(name, kind)
     for key in [key for key in found if key in taken]:
-        refused(name, key, f"has the name of a {GROUPS[name]} that there is: that one is used", "rename it")
+        refused(name, key, "has the name of one that there is", "it has to be renamed")
         del found[key]
     return found
+
+
+def all_faults() -> tuple[str, ...]:
+    """As ``faults``, after a look into every table that this process has imported."""
+    for table in _tables:
+        len(table)
+    return faults()
 
 
 def faults() -> tuple[str, ...]:

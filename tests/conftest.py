@@ -13,11 +13,12 @@ from dojo_core.moves.examples import WIDE
 from dojo_core.program.target import Target
 from dojo_core.service import Service
 from dojo_core.service.wiring import RecordStore
+from tests.distribution import installed
 from tests.goldens import golden, pytest_addoption, pytest_configure, pytest_terminal_summary
 from tests.stand_ins import Bench, Kernels
 
-# Hooks and a fixture, which pytest looks for in this file.
-__all__ = ["golden", "pytest_addoption", "pytest_configure", "pytest_terminal_summary"]
+# Hooks and fixtures, which pytest looks for in this file.
+__all__ = ["golden", "installed", "pytest_addoption", "pytest_configure", "pytest_terminal_summary"]
 
 ROOT = Path(__file__).parent.parent
 # An environment shared by two checkouts has one of them installed: its code is not what is tested here.

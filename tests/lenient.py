@@ -17,23 +17,25 @@ from unittest.mock import patch
 
 from dojo_core import moves
 from dojo_core.moves.core import REGISTRY, Context, Edit, Move, Transformation
+from dojo_core.program.codes import Code
 from dojo_core.program.tree import Program
 
 # What makes the refusals, or asks the moves; the rest of the modules are families of moves.
 SHARED = {
     "__init__",
-    "anchors",
     "core",
     "examples",
     "legality",
     "nodes",
     "notation",
+    "packages",
     "places",
     "reasons",
     "reference",
+    "references",
 }
 MAKERS = {"Refusal", "_changed"}  # and `structural`, whose refusals stay
-STAYS = {"policy"}
+STAYS = {Code.POLICY}
 
 
 class _Leave(ast.NodeTransformer):
@@ -57,7 +59,7 @@ def _refuses(last: ast.stmt) -> str | None:
     if not isinstance(call, ast.Call) or ast.unparse(call.func) not in MAKERS:
         return None
     first = call.args[0]
-    return first.value if isinstance(first, ast.Constant) else "changed-between"
+    return Code[first.attr] if isinstance(first, ast.Attribute) else Code.CHANGED_BETWEEN
 
 
 @cache

@@ -41,15 +41,20 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from types import ModuleType
 
+from dojo_core.program.codes import Code
+
 ROOT = Path(__file__).resolve().parent.parent
 # These write and remember moves, and decide nothing.
-NO_JUDGES = {"__init__", "anchors", "door", "examples", "nodes", "notation", "reasons", "reference", "ways"}
+NO_JUDGES = {
+    "__init__", "api", "examples", "nodes", "notation", "packages", "reasons", "reference", "references",
+    "ways",
+}  # fmt: skip
 FAMILIES = [p for p in sorted((ROOT / "dojo_core/moves").glob("*.py")) if p.stem not in NO_JUDGES]
 FILES = [
     *(f"dojo_core/moves/{p.name}" for p in FAMILIES),
     *(
         f"dojo_core/program/{name}.py"
-        for name in ("validity", "marks", "dependence", "coverage", "flow", "unification")
+        for name in ("validity", "marks", "dependence", "must_writes", "reaching", "unification")
     ),
     "dojo_core/program/gpu.py",
     "dojo_core/targets/gpu/conditions.py",
@@ -327,7 +332,14 @@ class _Finder(ast.NodeVisitor):
 
 
 def _is_text(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+    return _named_code(value) != "" or (isinstance(value, ast.Constant) and isinstance(value.value, str))
+
+
+def _named_code(value: ast.AST) -> str:
+    """The code that ``Code.NAME`` is; empty for anything else."""
+    if isinstance(value, ast.Attribute) and ast.unparse(value.value) == "Code":
+        return Code[value.attr]
+    return ""
 
 
 def _drop_link(chain: ast.Compare, k: int) -> None:
@@ -343,6 +355,8 @@ def _code(statement: ast.AST) -> str:
     if isinstance(statement, ast.Raise):
         return "no-such-place"
     for node in ast.walk(statement):
+        if _named_code(node):
+            return _named_code(node)
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return node.value if re.fullmatch(r"[a-z-]+", node.value) else "register-index"
     told = ast.unparse(statement).removeprefix("return ").split("(")[0]
@@ -556,10 +570,10 @@ TOLD = {
 PAGE = """# What watches each legality condition
 
 Made by `python -m tests.mutate --write docs/mutation.md`, which switches off every condition of the
-moves and of the judges behind them (storage, marks, dependence, coverage, flow, instructions, GPU,
-Snitch), one at a time, and each term of those made of several; then the tests of moves and refusals run,
-and seeded random walks under the exact oracle. A row shows the first that notices. *implied* conditions
-cannot be seen from outside: the reason stands beside them in the code.
+moves and of the judges behind them (storage, marks, dependence, must-writes, reaching definitions,
+instructions, GPU, Snitch), one at a time, and each term of those made of several; then the tests of
+moves and refusals run, and seeded random walks under the exact oracle. A row shows the first that
+notices. *implied* conditions cannot be seen from outside: the reason stands beside them in the code.
 
 {summary}
 

@@ -23,6 +23,7 @@ from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.records import Records
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.measurer import Measurer
+from dojo_core.targets.registry import backend
 from tests import oracle
 
 
@@ -336,3 +337,11 @@ def test_lanes_take_turns_and_share_the_budget():
     searched = [e for e in events if not e.final]
     assert len({e.program.hash for e in searched}) == len(searched) == 16
     assert [told(e) for e in in_lanes(1)] == [told(e) for e in played("sampling-lines", 16)]
+
+
+@pytest.mark.parametrize("name", ["random-lines", "annealing-lines"])
+def test_lines_are_edited_on_a_target_without_vectors(name: str):
+    program = kernels.get("add").program((4, 8))
+    start = Game.new(backend("snitch").limits.start(program), kernel="add", shape="4x8", target="snitch")
+    assert not start.context(0, 0).target.vector_widths
+    assert len(list(run(Task(start), AGENTS[name], CountTiming(), Budget(40), seed=1))) >= 40

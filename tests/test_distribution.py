@@ -2,123 +2,21 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import signal
 import subprocess
 import sys
 import tarfile
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.browser.conftest import free_port
+from tests.distribution import Installed, done
 
 ROOT = Path(__file__).resolve().parent.parent
-NATIVE_BUILD = ROOT / "build" / "native"  # where make setup built: the compiler has little to do then
-
-# As if the checkout were deleted: nothing below it is opened but the environment of the tests, which has the
-# dependencies (its own path entries and finders are not followed).
-DELETED = """
-import os, sys
-CHECKOUT, DEPENDENCIES = {checkout!r} + os.sep, {dependencies!r} + os.sep
-def deny(event, arguments):
-    if event in ("open", "os.listdir", "os.scandir") and isinstance(arguments[0], (str, os.PathLike)):
-        path = os.path.abspath(os.fspath(arguments[0]))
-        if path.startswith(CHECKOUT) and not (path + os.sep).startswith(DEPENDENCIES):
-            raise FileNotFoundError(2, "deleted with the checkout", path)
-sys.addaudithook(deny)
-"""
-
-
-@dataclass(frozen=True)
-class Installed:
-    """A virtual environment with the wheel, used from a folder of its own."""
-
-    folder: Path
-
-    def run(self, *words: str) -> str:
-        ran = subprocess.run(
-            [str(self.folder / "bin" / words[0]), *words[1:]], cwd=self.place, env=self.environment,
-            capture_output=True, text=True, timeout=240,
-        )  # fmt: skip
-        assert ran.returncode == 0, f"{' '.join(words)}\n{ran.stdout[-2000:]}\n{ran.stderr[-4000:]}"
-        return ran.stdout
-
-    @property
-    def place(self) -> Path:
-        """Where it is used. What lies there by the names of ours is not ours."""
-        place = self.folder / "a place"
-        (place / "agents").mkdir(parents=True, exist_ok=True)
-        (place / "agents" / "__init__.py").write_text(
-            "raise SystemExit('imported from the working directory')"
-        )
-        return place
-
-    @property
-    def environment(self) -> dict[str, str]:
-        ours = {"DOJO_HOME": str(self.folder / "home"), "DOJO_LOCK_DIR": str(self.folder / "lock")}
-        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        return {**inherited, **ours, "PYTHONSAFEPATH": "1"}
-
-
-@contextmanager
-def alone(file: Path) -> Iterator[None]:
-    """One process at a time builds."""
-    file.parent.mkdir(exist_ok=True)
-    with file.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def done(*command: str, cwd: Path = ROOT) -> None:
-    ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=280)
-    assert ran.returncode == 0, f"{ran.stdout[-4000:]}\n{ran.stderr[-4000:]}"
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """Built, and installed beside nothing; once, whichever of pytest's workers are given a test of it."""
-    base = tmp_path_factory.getbasetemp()
-    place = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "distribution"
-    with alone(place.with_suffix(".lock")):
-        if not (place / "installed").exists():
-            install(place)
-            (place / "installed").touch()
-    return Installed(place / "environment")
-
-
-def install(place: Path) -> None:
-    """A wheel of this folder in a virtual environment; the dependencies are those of the tests."""
-    place.mkdir(exist_ok=True)
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
-    with alone(ROOT / "build" / "native.lock"):
-        done(*pip, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", str(place),
-             f"--config-settings=build-dir={NATIVE_BUILD}", str(ROOT))  # fmt: skip
-    [wheel] = place.glob("*.whl")
-    made = Installed(place / "environment")
-    done(sys.executable, "-m", "venv", "--without-pip", str(made.folder))
-    done(
-        *pip,
-        "--python",
-        str(made.folder / "bin" / "python"),
-        "install",
-        "--no-index",
-        "--no-deps",
-        "--no-compile",  # most of it is not imported here
-        str(wheel),
-    )
-    dependencies = next(path for path in map(Path, sys.path) if (path / "streamlit").is_dir())
-    [packages] = made.folder.glob("lib/python3*/site-packages")
-    (packages / "dependencies.pth").write_text(f"{dependencies}\n")
-    told = {"checkout": str(ROOT), "dependencies": str(dependencies)}
-    (packages / "sitecustomize.py").write_text(DELETED.format(**told))
 
 
 def test_nothing_is_imported_from_the_checkout(installed: Installed) -> None:

@@ -322,3 +322,12 @@ def test_a_move_that_the_target_lacks_is_neither_listed_nor_played():
     assert {m.name for m in legal_moves(program, target)} == {"unroll"}
     with pytest.raises(IllegalMove, match=r"has no move split_scope"):
         apply(program, "split_scope y@0 16", target)
+
+
+def test_a_move_answers_to_what_others_call_it():
+    assert str(parse_move("fusion t@0")) == "join_scopes t@0"
+    assert str(parse_move("fuse t@0")) == "merge_scopes t@0"
+    with pytest.raises(MoveSyntax, match="no move 'fuse'"):
+        parse_move("fuse t@0", ["fuse"])  # where a recipe has that name
+    names = [name for move in REGISTRY.values() for name in move.also]
+    assert len(names) == len(set(names)) and not set(names) & set(REGISTRY)

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from dojo_core.program.codes import Code
 from tests import mutate
 
 
@@ -35,6 +36,7 @@ def test_every_family_of_moves_has_conditions():
 @pytest.mark.parametrize("target", ["gpu", "snitch"])
 def test_every_refusal_of_a_target_has_a_condition(target):
     file = f"dojo_core/targets/{target}/conditions.py"
-    codes = set(re.findall(r'_fault\(\s*"([a-z-]+)"', (mutate.ROOT / file).read_text()))
+    named = re.findall(r"_fault\(\s*Code\.([A-Z_]+)", (mutate.ROOT / file).read_text())
+    codes = {Code[name] for name in named}
     # thread-write is what is left of every write that no condition lets through
     assert codes - {s.code for s in mutate.sites() if s.file == file} <= {"thread-write"} and codes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,30 @@ def test_a_saved_game_comes_back_in_another_process(tmp_path: Path, bench: Bench
     assert [g["id"] for g in second.board(second.player(None))["start"]["games"]] == [game]
     first.close()
     second.close()
+
+
+@pytest.mark.parametrize(
+    ("there", "gone", "told"),
+    [
+        ("target: cpu", "target: abacus", "There is no target 'abacus'. The targets are: cpu, "),
+        ("join_scopes", "reverse_scope", "There is no move 'reverse_scope'. "),
+    ],
+)
+def test_a_game_of_a_package_that_is_gone_says_what_is_missing(
+    tmp_path: Path, bench: Bench, there: str, gone: str, told: str
+) -> None:
+    records = Records(tmp_path / "records.sqlite")
+    service = Service(RecordStore(records), Kernels(), lambda: bench)
+    page = Page(service)
+    page.start()
+    page.send("play", move=move_of(page, "join_scopes"))
+    [kept] = records.games("", 1, nobodys=True)
+    records.save_game(replace(kept, id="elsewhere", text=kept.text.replace(there, gone)))
+    page.send("leave")
+    page.send("open", game="elsewhere")
+    assert page.board["view"] == "start"
+    assert page.feed["notice"]["text"].startswith(f"This saved game cannot be read here. {told}")
+    service.close()
 
 
 def test_a_text_of_ones_own_with_an_error_keeps_the_start_screen(service: Service) -> None:

@@ -131,9 +131,7 @@ def recipe_calls(here: Context, rng: random.Random) -> Iterator[tuple[str, tuple
             place: Place = sketch.place(path)
             yield "fuse", (place,)
             yield "vectorize_all", (place, rng.choice((1, 2, 4, 8, 16, 24)))
-            width = (
-                rng.choice(widths) if widths else node.size
-            )  # of a target without vectors: no tiles of them
+            width = rng.choice(widths) if widths else node.size  # without vectors no tiles for them
             if node.size % width == 0 and node.size > width:
                 times = rng.choice((2, 3, 4, 6, 8))
                 yield "tile", (place, times * width, width)

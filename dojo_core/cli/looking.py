@@ -29,6 +29,7 @@ from dojo_core.moves import blocked_moves, legal_moves
 from dojo_core.moves.api import places, why
 from dojo_core.moves.core import REGISTRY, Verdict
 from dojo_core.moves.legality import context
+from dojo_core.moves.notation import called, parse_move
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.ways import with_enablers
 from dojo_core.program.target import DEFAULT_TARGET
@@ -185,12 +186,15 @@ def explain(
     name = move.split()[0] if move.split() else ""
     if name in RECIPES and name not in REGISTRY:
         told = f"dojo play {kernel} --do {move!r} plays them and says which is in the way."
-        raise Failure(f"{name} is a recipe, which plays several moves: {told}")
+        told = f"{name} is a recipe, which plays several moves: {told}"
+        if called(name) is None:
+            raise Failure(told)
+        err.print(escape(told), style="dim", soft_wrap=True)  # what others call so is explained
     verdict = why(game.current.program, move, game.target, game.policy)
     if as_json:
         out.print_json(data={"move": move, "legal": verdict.legal, **_told(verdict)})
         return
-    _tell(game.current.program, move, verdict)
+    _tell(game.current.program, str(parse_move(move)), verdict)
     if not enable or verdict.refusal is None:
         return
     if not verdict.refusal.ways:

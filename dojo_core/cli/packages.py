@@ -13,9 +13,11 @@ from dojo_core.package_page import about, page
 
 
 def show_packages(
-    name: Annotated[str | None, typer.Argument(help="One of them, as a page of Markdown.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Of one, a page of Markdown made from its docstrings.")
+    ] = None,
 ) -> None:
-    """List what installed packages bring, or print the page of one, made from its docstrings.
+    """List what installed packages bring, or print the page of one.
 
     Example: [bold]dojo packages[/bold] or [bold]dojo packages dojo[/bold]
     """

@@ -18,6 +18,7 @@ from dojo_core.moves.core import (
 )
 from dojo_core.moves.places import Place, fresh_name, leaf_at, leaves_under, place_of, scope_at
 from dojo_core.program.affine import Affine
+from dojo_core.program.codes import Code
 from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Number, Op, Path, Program, splice
 
 
@@ -49,6 +50,7 @@ class UseReciprocal(Transformation):
     """
 
     name = "use_reciprocal"
+    also = ("strength_reduction",)
     family = "algebra"
     rewrites = "/"
     worst_inputs = ("small", "large", "zeros")
@@ -75,23 +77,25 @@ class UseReciprocal(Transformation):
         leaf = leaf_at(program, place)
         if context.policy != "algebraic":  # 1
             return Refusal(
-                "policy", "Only the policy algebraic lets a division become a multiplication.", (leaf.path,)
+                Code.POLICY,
+                "Only the policy algebraic lets a division become a multiplication.",
+                (leaf.path,),
             )
         divisor = _divisor(leaf)
         dtype = program.buffer_of[leaf.op.target.array].dtype
         if divisor is None or not dtype.startswith(("f", "bf")):  # 2
             return structural(
-                "no-division",
+                Code.NO_DIVISION,
                 f"{Place(place.array, place.number)} is no unguarded division by an array element.",
                 leaf.path,
             )
         if any(d >= place.depth for form in divisor.index for d in form.depths):  # 3
             return structural(
-                "not-invariant", f"{divisor} changes within the scope at depth {place.depth}.", leaf.path
+                Code.NOT_INVARIANT, f"{divisor} changes within the scope at depth {place.depth}.", leaf.path
             )
         if any(other.op.target.array == divisor.array for other in leaves_under(program, path)):  # 4
             return Refusal(
-                "written-inside", f"The scope at depth {place.depth} writes {divisor.array}.", (path,)
+                Code.WRITTEN_INSIDE, f"The scope at depth {place.depth} writes {divisor.array}.", (path,)
             )
         taken = name_fault(program, name)
         if taken is not None:  # 5
@@ -169,7 +173,7 @@ class DivideAgain(Transformation):
         found = _pair(program, name)
         if found is None:  # 1
             return structural(
-                "no-reciprocal", f"{name} is no temporary that holds a reciprocal for one product."
+                Code.NO_RECIPROCAL, f"{name} is no temporary that holds a reciprocal for one product."
             )
         invert, product = found
         divided = replace(product.op, function="/", operands=(product.op.operands[0], invert.op.operands[1]))
@@ -184,7 +188,9 @@ class DivideAgain(Transformation):
                 )
                 if isinstance(redone, Program) and redone.body == program.body:
                     return result
-        return structural("changed-since", f"{name} is no longer as use_reciprocal makes it.", product.path)
+        return structural(
+            Code.CHANGED_SINCE, f"{name} is no longer as use_reciprocal makes it.", product.path
+        )
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
         found = _pair(context.program, str(arguments[0]))

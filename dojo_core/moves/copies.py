@@ -32,6 +32,7 @@ from dojo_core.moves.places import (
 )
 from dojo_core.moves.storage import map_accesses
 from dojo_core.program.affine import Affine
+from dojo_core.program.codes import Code
 from dojo_core.program.dependence import System, Touch, Witness, cell_text, touches
 from dojo_core.program.must_writes import coverage, is_dense
 from dojo_core.program.reaching import once, orders, touches_of
@@ -97,7 +98,7 @@ def _body(program: Program, path: Path) -> tuple[Node, ...]:
 
 def _accesses(program: Program, path: Path) -> dict[str, list[Touch]]:
     """What the operations of a region access, by array, each in order of execution."""
-    kept: dict[Path, dict[str, list[Touch]]] = program.__dict__.setdefault("_accesses", {})
+    kept: dict[Path, dict[str, list[Touch]]] = program.facts.setdefault(_accesses, {})
     if path not in kept:
         found: dict[str, list[Touch]] = {}
         for leaf in leaves_under(program, path):
@@ -116,7 +117,7 @@ def _accesses_of(program: Program, path: Path, array: str, reads: bool) -> list[
 def _hull(program: Program, path: Path, array: str, reads: bool) -> _Box | None:
     """The smallest box around the accesses of a region to an array, or around the reads among them, which
     must move alike with the region's iterators; None: they do not."""
-    kept: dict[tuple[Path, str, bool], _Box | None] = program.__dict__.setdefault("_hulls", {})
+    kept: dict[tuple[Path, str, bool], _Box | None] = program.facts.setdefault(_hull, {})
     key = (path, array, reads)
     if key not in kept:
         kept[key] = _box(_accesses_of(program, path, array, reads), len(path))
@@ -283,6 +284,7 @@ class StageRead(_Stage):
     """
 
     name = "stage_read"
+    also = ("cache_read", "pack")
     suffix = "p"
     at_root = True
     reads = True
@@ -295,18 +297,20 @@ class StageRead(_Stage):
         array, name, path, above = begun
         reads = _accesses_of(program, path, array, True)
         if not reads:  # 2
-            return structural("not-read", f"Nothing in {arguments[1]} reads {array}.", path)
+            return structural(Code.NOT_READ, f"Nothing in {arguments[1]} reads {array}.", path)
         depth = len(path)
         box = _hull(program, path, array, True)
         if box is None:  # 3
             return structural(
-                "unlike-accesses",
+                Code.UNLIKE_ACCESSES,
                 f"The reads of {array} move differently with the scopes around: they have no common box.",
                 *dict.fromkeys(t.leaf.path for t in reads),
             )
         if _out_of_bounds(box, program.buffer_of[array].dims, above):  # 4
             return structural(
-                "hull-bounds", f"The box around the reads of {array} leaves its buffer.", reads[0].leaf.path
+                Code.HULL_BOUNDS,
+                f"The box around the reads of {array} leaves its buffer.",
+                reads[0].leaf.path,
             )
         for read in reads:  # 5
             for write in touches_of(program, array):
@@ -315,7 +319,7 @@ class StageRead(_Stage):
                 witness = _written_before(write, read, depth)
                 if witness is not None:
                     return Refusal(
-                        "stale",
+                        Code.STALE,
                         f"{witness.cell} is written in {arguments[1]} before it is read: "
                         "the copy would be old.",
                         tuple(dict.fromkeys((write.leaf.path, read.leaf.path))),
@@ -403,6 +407,7 @@ class StageWrite(_Stage):
     """
 
     name = "stage_write"
+    also = ("cache_write",)
     suffix = "t"
     at_root = False
     reads = False
@@ -419,21 +424,21 @@ class StageWrite(_Stage):
             return begun
         array, name, path, above = begun
         if array in program.inputs:
-            return structural("interface", f"{array} is an input: nothing writes it.")
+            return structural(Code.INTERFACE, f"{array} is an input: nothing writes it.")
         depth = len(path)
         inside = _accesses_of(program, path, array, False)
         if all(t.kind == "r" for t in inside):
-            return structural("not-written", f"Nothing in {arguments[1]} writes {array}.", path)
+            return structural(Code.NOT_WRITTEN, f"Nothing in {arguments[1]} writes {array}.", path)
         box = _hull(program, path, array, False)
         if box is None:  # 3
             return structural(
-                "unlike-accesses",
+                Code.UNLIKE_ACCESSES,
                 f"The accesses to {array} move differently with the scopes around: they have no common box.",
                 *dict.fromkeys(t.leaf.path for t in inside),
             )
         if not any(t.kind != "r" and _fills(t, box, depth) for t in inside):  # 4
             return Refusal(
-                "not-dense",
+                Code.NOT_DENSE,
                 f"One iteration of {arguments[1]} does not surely write every cell of a box of {array}: "
                 "storing the copy would overwrite cells of others.",
                 tuple(dict.fromkeys(t.leaf.path for t in inside)),
@@ -532,12 +537,14 @@ class ElideCopy(Transformation):
             raise NoSuchPlace(f"There is no array {name}.")
         copies = _copies(program, name)
         if name in program.interface or program.buffer_of[name].arrays != (name,) or not copies:  # 1
-            return structural("no-copy", f"{name} is no copy of another array.")
+            return structural(Code.NO_COPY, f"{name} is no copy of another array.")
         for chosen in _choices(copies, name):
             result = _elided(context, name, chosen)
             if result is not None:
                 return result
-        return structural("changed-since", f"{name} is no longer as staging makes it.", copies[0].path)  # 2
+        return structural(
+            Code.CHANGED_SINCE, f"{name} is no longer as staging makes it.", copies[0].path
+        )  # 2
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
         return ()
@@ -603,11 +610,7 @@ def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]
     region = kept.path[:depth]
     place: Argument = ROOT
     if region:
-        try:
-            scope = result.node(region)
-        except IndexError:
-            return None
-        if not isinstance(scope, Scope):
+        if not isinstance(result.find(region), Scope):
             return None
         place = place_of(result, region)
     redone = again.plan(replace(context, program=result), (theirs.array, place, name))

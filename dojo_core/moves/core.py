@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from dojo_core.moves.places import Place, resolve
 from dojo_core.plugins import Extended
+from dojo_core.program.codes import Code
 from dojo_core.program.dependence import Witness
 from dojo_core.program.expressions import RESERVED
 from dojo_core.program.target import Target
@@ -143,6 +144,7 @@ class Transformation:
     conditions; the numbers recur in its ``plan``."""
 
     name: ClassVar[str]
+    also: ClassVar[tuple[str, ...]] = ()  # what others call it: read in its place, never written
     family: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]]
     rewrites: ClassVar[str] = ""  # of an algebraic move: the function that stands in what it rewrites
@@ -175,7 +177,7 @@ REGISTRY: Extended[Transformation] = Extended({})  # by moves/packages.py
 
 def register(transformation: type[Transformation]) -> type[Transformation]:
     """Class decorator: adds a transformation to the set of moves."""
-    REGISTRY.own[transformation.name] = transformation()
+    REGISTRY[transformation.name] = transformation()
     return transformation
 
 
@@ -186,9 +188,11 @@ def structural(code: str, sentence: str, *nodes: Path) -> Refusal:
 def name_fault(program: Program, name: Argument) -> Refusal | None:
     """A new array's name must be an identifier that neither the program nor the text form uses."""
     if name in RESERVED:
-        return structural("name-taken", f"The word {name} means something else: choose another name.")
+        return structural(Code.NAME_TAKEN, f"The word {name} means something else: choose another name.")
     if name in program.buffer_of or any(b.name == name for b in program.buffers):
-        return structural("name-taken", f"There is an array or buffer {name} already: choose another name.")
+        return structural(
+            Code.NAME_TAKEN, f"There is an array or buffer {name} already: choose another name."
+        )
     if name in program.tables:
-        return structural("name-taken", f"There is a table {name} already: choose another name.")
+        return structural(Code.NAME_TAKEN, f"There is a table {name} already: choose another name.")
     return None

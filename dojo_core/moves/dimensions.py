@@ -24,6 +24,7 @@ from dojo_core.moves.storage import (
     with_buffer,
 )
 from dojo_core.program.affine import Affine
+from dojo_core.program.codes import Code
 from dojo_core.program.integers import divided
 from dojo_core.program.reaching import touches_of
 from dojo_core.program.tables import Indirect, affine, plus
@@ -77,12 +78,12 @@ class SplitDim(BufferMove):
         assert isinstance(k, int) and isinstance(factor, int)
         if k >= len(buffer.dims):
             return structural(
-                "no-such-dim", f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0."
+                Code.NO_SUCH_DIM, f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0."
             )
         dim = buffer.dims[k]
         if not 1 < factor < dim.size or dim.size % factor:  # 1
             return structural(
-                "split-factor",
+                Code.SPLIT_FACTOR,
                 f"{factor} does not cut dimension {k} of {buffer.name}, {dim}, into equal runs: "
                 f"it must divide {dim.size} and be more than 1 and less than {dim.size}.",
             )
@@ -94,7 +95,7 @@ class SplitDim(BufferMove):
                 form = access.index[k]
                 if isinstance(form, Indirect) or not divided(form, factor, sizes, leaf.op.guard):
                     return structural(
-                        "not-decomposed",
+                        Code.NOT_DECOMPOSED,
                         f"The index {access.index[k]} of {access} is not {factor}*u + v "
                         f"with 0 <= v < {factor}.",
                         leaf.path,
@@ -158,10 +159,10 @@ class MergeDims(BufferMove):
         k = arguments[1]
         assert isinstance(k, int)
         if k + 1 >= len(buffer.dims):  # 1
-            return structural("no-such-dim", f"{buffer.name} has no dimensions {k} and {k + 1}.")
+            return structural(Code.NO_SUCH_DIM, f"{buffer.name} has no dimensions {k} and {k + 1}.")
         outer, inner = buffer.dims[k], buffer.dims[k + 1]
         if outer.materialised != inner.materialised:  # 2
-            return structural("unlike-dims", "One of the two dimensions is :N, the other is materialised.")
+            return structural(Code.UNLIKE_DIMS, "One of the two dimensions is :N, the other is materialised.")
 
         def glue(access: Access) -> Access:
             merged = plus(access.index[k] * inner.size, access.index[k + 1])

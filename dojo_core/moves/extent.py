@@ -18,6 +18,7 @@ from dojo_core.moves.core import (
 from dojo_core.moves.nodes import births, renewed, shifted
 from dojo_core.moves.places import Place, leaves_under, place_of, resolve, scope_at, scopes
 from dojo_core.program.affine import Affine
+from dojo_core.program.codes import Code
 from dojo_core.program.dependence import touches
 from dojo_core.program.must_writes import coverage, unset
 from dojo_core.program.tree import Leaf, Node, Path, Program, Scope, substitute
@@ -27,7 +28,7 @@ LARGEST_SCOPE = 2**31 - 1
 
 def marked_refusal(scope: Scope, place: Argument, path: Path) -> Refusal | None:
     if scope.mark:
-        return structural("marked", f"{place} is marked: clear its mark first.", path)
+        return structural(Code.MARKED, f"{place} is marked: clear its mark first.", path)
     return None
 
 
@@ -35,7 +36,7 @@ class OnScope(Transformation):
     family = "extent"
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code == "marked":
+        if refusal.code == Code.MARKED:
             for path in refusal.nodes:
                 yield Move("clear_mark", (place_of(context.program, path),))
 
@@ -65,6 +66,7 @@ class CutScope(OnScope):
     """
 
     name = "cut_scope"
+    also = ("index_set_splitting", "peel")
     parameters = (Parameter("scope", "scope"), Parameter("at", "number"))
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
@@ -85,7 +87,7 @@ class CutScope(OnScope):
         path, scope, _ = scope_at(context.program, place)
         if not 0 < at < scope.size:  # 1
             return structural(
-                "cut-point", f"{at} does not lie inside the {scope.size} iterations of {place}.", path
+                Code.CUT_POINT, f"{at} does not lie inside the {scope.size} iterations of {place}.", path
             )
         refusal = marked_refusal(scope, place, path)  # 2
         if refusal is not None:
@@ -144,14 +146,14 @@ class UncutScope(OnScope):
         siblings = program.siblings(path)
         after = siblings[path[-1] + 1] if path[-1] + 1 < len(siblings) else None
         if not isinstance(after, Scope):  # 1
-            return structural("no-partner", f"No scope follows {arguments[0]}.", path)
+            return structural(Code.NO_PARTNER, f"No scope follows {arguments[0]}.", path)
         partner = (*path[:-1], path[-1] + 1)
         if scope.mark or after.mark:
             marked = tuple(p for p, s in ((path, scope), (partner, after)) if s.mark)
-            return structural("marked", "Both scopes must be unmarked to become one.", *marked)
+            return structural(Code.MARKED, "Both scopes must be unmarked to become one.", *marked)
         if not _continues(scope, after, len(path) - 1):  # 2
             return structural(
-                "not-continued",
+                Code.NOT_CONTINUED,
                 f"The next scope does not go on where {arguments[0]} ends: it must do the same, "
                 f"with {scope.size} added to the iterator.",
                 path,
@@ -189,7 +191,7 @@ def _not_repeatable(program: Program, inside: Sequence[Leaf]) -> Refusal | None:
             continue
         if coverage(touch, found) is None:
             return Refusal(
-                "not-repeatable",
+                Code.NOT_REPEATABLE,
                 f"{touch.access} holds a value from before: doing this again would use the new one.",
                 (touch.leaf.path,),
                 unset(touch, found),
@@ -244,7 +246,7 @@ class Wrap(Transformation):
         assert isinstance(place, Place) and isinstance(size, int)
         path = resolve(program, place)
         if not 0 < size <= LARGEST_SCOPE:  # 1
-            return structural("wrap-size", f"{size} is no number of iterations.", path)
+            return structural(Code.WRAP_SIZE, f"{size} is no number of iterations.", path)
         if size > 1:  # 2
             refusal = _not_repeatable(program, leaves_under(program, path))
             if refusal is not None:
@@ -295,7 +297,7 @@ class Unwrap(OnScope):
         if scope.size > 1:  # 2
             user = _uses(program, path)
             if user is not None:
-                return structural("iterator-used", f"The iterations of {arguments[0]} differ.", user.path)
+                return structural(Code.ITERATOR_USED, f"The iterations of {arguments[0]} differ.", user.path)
             refusal = _not_repeatable(program, leaves_under(program, path))
             if refusal is not None:
                 return refusal

@@ -17,6 +17,7 @@ from dojo_core.moves.core import (
 )
 from dojo_core.moves.marks import layouts
 from dojo_core.moves.places import fresh_name, place_of, scope_at, scopes
+from dojo_core.program.codes import Code
 from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.marks import mark_word
 from dojo_core.program.tree import Op, Path, Program, Scope
@@ -56,6 +57,7 @@ class UseInstruction(Transformation):
     """
 
     name = "use_instruction"
+    also = ("tensorize",)
     family = "instructions"
     parameters = (Parameter("scope", "scope"), Parameter("name", "instruction"))
 
@@ -73,12 +75,12 @@ class UseInstruction(Transformation):
         place, name = arguments[0], str(arguments[1])
         path, scope, _ = scope_at(context.program, place)
         if scope.mark:  # 1
-            return structural("marked", f"{place} is {mark_word(scope.mark)} already.", path)
+            return structural(Code.MARKED, f"{place} is {mark_word(scope.mark)} already.", path)
         lanes = {n for known, n in context.target.instructions if known == name}
         if not lanes or (scope.size in INSTRUCTIONS[name].needs and scope.size not in lanes):  # 2
             known = ", ".join(f"{n} in {k} lanes" for n, k in sorted(context.target.instructions)) or "none"
             told = f"The target {context.target.name} has no {name} in {scope.size} lanes (it has: {known})."
-            return structural("instruction-missing", told, path)
+            return structural(Code.INSTRUCTION_MISSING, told, path)
         return context.program.splice(path, 1, (replace(scope, mark=name),))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
@@ -87,12 +89,12 @@ class UseInstruction(Transformation):
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
         program, name = context.program, str(arguments[1])
         path, scope, _ = scope_at(program, arguments[0])
-        if refusal.code == "marked":
+        if refusal.code == Code.MARKED:
             yield Move("clear_mark", arguments[:1])
         instruction = INSTRUCTIONS.get(name)
         if instruction is None:
             return
-        if refusal.code == "instruction-size":
+        if refusal.code == Code.INSTRUCTION_SIZE:
             for lanes in instruction.needs:
                 if scope.size > lanes and scope.size % lanes == 0:
                     yield Move("split_scope", (place_of(program, path), lanes))
@@ -100,7 +102,7 @@ class UseInstruction(Transformation):
             group = _group(name)
             if isinstance(inner, Scope) and inner.size > group and inner.size % group == 0:
                 yield Move("split_scope", (place_of(program, (*path, 0)), group))
-        if refusal.code == "instruction-shape":
+        if refusal.code == Code.INSTRUCTION_SHAPE:
             for number in range(1, len(scope.body)):
                 yield Move("fission_scope", (place_of(program, path), place_of(program, (*path, number))))
             inside = _inside(scope, path)
@@ -111,7 +113,7 @@ class UseInstruction(Transformation):
                 yield Move("interchange", (place_of(program, path),))
             if isinstance(scope.body[0], Op) and above:
                 yield Move("interchange", (place_of(program, path[:-1]),))
-        if refusal.code == "instruction-access":
+        if refusal.code == Code.INSTRUCTION_ACCESS:
             yield from layouts(program, path)
             # The layout that it takes is one of a copy, where an input has another.
             for read in program.leaves:

@@ -27,6 +27,7 @@ from dojo_core.moves.storage import (
     with_buffer,
 )
 from dojo_core.program.affine import Affine
+from dojo_core.program.codes import Code
 from dojo_core.program.dependence import System
 from dojo_core.program.integers import Constraint
 from dojo_core.program.must_writes import carried, coverage, unset
@@ -40,7 +41,7 @@ def _no_dim(buffer: Buffer, *dims: Argument) -> Refusal | None:
         assert isinstance(k, int)
         if k >= len(buffer.dims):
             return structural(
-                "no-such-dim", f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0."
+                Code.NO_SUCH_DIM, f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0."
             )
     return None
 
@@ -92,7 +93,7 @@ class SwapDims(_LayoutMove):
         if refusal is not None:
             return refusal
         if k == other:
-            return structural("same-dim", "These are one dimension, not two.")
+            return structural(Code.SAME_DIM, "These are one dimension, not two.")
         order = list(range(len(buffer.dims)))
         order[k], order[other] = order[other], order[k]
 
@@ -164,7 +165,7 @@ class PadDim(_LayoutMove):
         if size <= buffer.dims[k].size or size >= 2**31:
             beyond = "adds none" if size < 2**31 else f"is beyond the limit of {2**31 - 1}"
             return structural(
-                "pad-size",
+                Code.PAD_SIZE,
                 f"Dimension {k} of {buffer.name} has {buffer.dims[k].size} cells; {size} {beyond}.",
             )
         edit = Edit(lambda: _resized(program, buffer, k, size), roots_of(program, buffer))
@@ -222,10 +223,10 @@ class UnpadDim(_LayoutMove):
         if refusal is not None:
             return refusal
         if not 0 < size < buffer.dims[k].size:
-            return structural("pad-size", f"{size} is not shorter than dimension {k} of {buffer.name}.")
+            return structural(Code.PAD_SIZE, f"{size} is not shorter than dimension {k} of {buffer.name}.")
         user = _beyond(program, buffer, k, size)
         if user is not None:  # 3
-            return structural("dim-used", f"An index {k} of {buffer.name} may reach {size}.", user.path)
+            return structural(Code.DIM_USED, f"An index {k} of {buffer.name} may reach {size}.", user.path)
         return _resized(program, buffer, k, size)
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
@@ -313,7 +314,7 @@ class ExpandDim(_LayoutMove):
             return refusal
         path, scope, _ = scope_at(program, arguments[1])
         if not _all_within(program, buffer, path):  # 2
-            return structural("used-outside", f"{buffer.name} is used outside {arguments[1]} too.", path)
+            return structural(Code.USED_OUTSIDE, f"{buffer.name} is used outside {arguments[1]} too.", path)
         for array in buffer.arrays:  # 3
             found = touches_of(program, array)
             for touch in found:
@@ -323,7 +324,7 @@ class ExpandDim(_LayoutMove):
                 # implied: all accesses stand in S, so coverage looks no further out
                 if near is None or near[0] < len(path):
                     return Refusal(
-                        "carried",
+                        Code.CARRIED,
                         f"{touch.access} is not surely set in the iteration of {arguments[1]} that reads it.",
                         (touch.leaf.path,),
                         carried(found, touch, len(path)) or unset(touch, found),
@@ -397,7 +398,7 @@ class DropDim(_LayoutMove):
             return refusal
         if buffer.dims[k].materialised and buffer.dims[k].size > 1:
             return structural(
-                "dim-materialised", f"Dimension {k} of {buffer.name} has an address for each index."
+                Code.DIM_MATERIALISED, f"Dimension {k} of {buffer.name} has an address for each index."
             )
 
         def shorter(access: Access, *_: object) -> Access:
@@ -408,5 +409,5 @@ class DropDim(_LayoutMove):
         return with_buffer(program, buffer, changed).edit(body=body)
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code == "dim-materialised":
+        if refusal.code == Code.DIM_MATERIALISED:
             yield Move("reuse_dims", arguments)

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dojo_core.moves.core import REGISTRY, Context, Edit, Move, Refusal, structural
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.affine import Affine
+from dojo_core.program.codes import Code, is_semantic
 from dojo_core.program.dependence import POLICIES, iterator_fault
 from dojo_core.program.difference import Difference, plain
 from dojo_core.program.dtypes import FLOATS, dtypes_of
 from dojo_core.program.expressions import LINE
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
+from dojo_core.program.nodes import fact
 from dojo_core.program.printing import extent
 from dojo_core.program.target import DEFAULT_TARGET, NO_TABLES, Target
 from dojo_core.program.tree import DTYPE_BYTES, Op, Program, summary, walk
@@ -86,13 +88,13 @@ def _has_room(context: Context, edit: Edit) -> bool:
 def _planned(context: Context, move: Move) -> Program | Edit | Refusal:
     transformation = REGISTRY.get(move.name)
     if transformation is None:
-        return structural("unknown-move", f"There is no move {move.name!r}.")
+        return structural(Code.UNKNOWN_MOVE, f"There is no move {move.name!r}.")
     if move.name in context.target.without:
-        return structural("target-move", f"The target {context.target.name} has no move {move.name}.")
+        return structural(Code.TARGET_MOVE, f"The target {context.target.name} has no move {move.name}.")
     try:
         return transformation.plan(context, move.arguments)
     except NoSuchPlace as missing:
-        return structural("no-such-place", str(missing))
+        return structural(Code.NO_SUCH_PLACE, str(missing))
 
 
 def _refused(fault: Fault, before: Program, after: Program) -> Refusal:
@@ -100,15 +102,7 @@ def _refused(fault: Fault, before: Program, after: Program) -> Refusal:
     at = {node.birth: path for node, path, _ in walk(before.body)}
     births = {path: node.birth for node, path, _ in walk(after.body)}
     nodes = tuple(at[births[p]] for p in fault.nodes if p in births and births[p] in at)
-    semantic = fault.code in (
-        "race",
-        "clobber",
-        "lifetime",
-        "undefined",
-        "unwritten",
-        "vector-flow",
-        "vector-regroup",
-    )
+    semantic = is_semantic(fault.code)
     return Refusal(fault.code, fault.sentence, nodes, fault.witness, (), not semantic, fault)
 
 
@@ -128,11 +122,11 @@ def _abandoned(change: Difference) -> Refusal | None:
         owned = (
             "an input" if lost in after.inputs else "an output" if lost in after.outputs else "still in use"
         )
-        return structural("no-buffer", f"{lost} would have no buffer, and it is {owned}.")
+        return structural(Code.NO_BUFFER, f"{lost} would have no buffer, and it is {owned}.")
     left = {*change.gone.first_accessed}.difference(change.made.first_accessed).intersection(after.outputs)
     forgotten = left.difference(after.summary.first_accessed) if left else left
     if forgotten:
-        return structural("never-written", f"{min(forgotten)} is an output, and nothing would write it.")
+        return structural(Code.NEVER_WRITTEN, f"{min(forgotten)} is an output, and nothing would write it.")
     return None
 
 
@@ -140,13 +134,13 @@ def _unreadable(change: Difference) -> Refusal | None:
     """Why the result's text would not be read again: a limit, or an iterator expression beyond its dtype."""
     beyond = _beyond(change)
     if beyond:
-        return structural("too-large", f"The program would grow beyond {beyond}.")
+        return structural(Code.TOO_LARGE, f"The program would grow beyond {beyond}.")
     if _counts(change.before):
         dtypes = dtypes_of(change.after)
         for leaf in change.after.leaves:
             wrong = iterator_fault(leaf.op, [scope.size for scope in leaf.scopes], dtypes)
             if wrong is not None:
-                return structural("beyond-dtype", f"{wrong[0]}.")
+                return structural(Code.BEYOND_DTYPE, f"{wrong[0]}.")
     return None
 
 
@@ -178,16 +172,13 @@ def _bytes(change: Difference) -> int:
     return most if most <= KERNEL_LIMITS["buffer bytes"] else change.after.buffer_bytes
 
 
+@fact
 def _long(program: Program) -> bool:
     """Could one move make the text longer than what is read? It doubles the lines at most, and a few more."""
-    kept: bool | None = program.__dict__.get("_is_long")
-    if kept is None:
-        now = extent(program.body)
-        fixed = sum(len(str(each)) for each in (*program.tables.values(), *program.buffers))
-        most = 2 * now.characters + now.terms + fixed + 4096
-        kept = most > KERNEL_LIMITS["text bytes"] or now.longest > LINE
-        program.__dict__["_is_long"] = kept
-    return kept
+    now = extent(program.body)
+    fixed = sum(len(str(each)) for each in (*program.tables.values(), *program.buffers))
+    most = 2 * now.characters + now.terms + fixed + 4096
+    return most > KERNEL_LIMITS["text bytes"] or now.longest > LINE
 
 
 def _longest(program: Program) -> int:
@@ -195,17 +186,15 @@ def _longest(program: Program) -> int:
     return max(len(line) for line in program.text.splitlines() if not line.startswith("table "))
 
 
+@fact
 def _counts(program: Program) -> bool:
     """Does an operation count with iterators beyond 32 bits, or in integers that may not hold them? Moves
     bring no others."""
-    kept: bool | None = program.__dict__.get("_counts")
-    if kept is None:
-        kept = program.__dict__["_counts"] = any(
-            _counts_far(leaf.op, [scope.size for scope in leaf.scopes], dtypes_of(program))
-            for leaf in program.leaves
-            if leaf.op.guard or any(isinstance(operand, Affine) for operand in leaf.op.operands)
-        )
-    return kept
+    return any(
+        _counts_far(leaf.op, [scope.size for scope in leaf.scopes], dtypes_of(program))
+        for leaf in program.leaves
+        if leaf.op.guard or any(isinstance(operand, Affine) for operand in leaf.op.operands)
+    )
 
 
 def _counts_far(op: Op, sizes: Sequence[int], dtypes: Mapping[str, str]) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dojo_core.moves.core import Argument, Context, Move, Refusal, register
 from dojo_core.moves.marks import MarkMove
 from dojo_core.moves.places import Place, fresh_name, place_of, scope_at
+from dojo_core.program.codes import Code
 from dojo_core.program.dependence import is_reduction
 from dojo_core.program.tree import Scope
 
@@ -26,7 +27,7 @@ class _Map(MarkMove):
         fault = refusal.fault
         if fault is None:
             return
-        if fault.code == "race":
+        if fault.code == Code.RACE:
             for leaf in program.leaves:
                 if leaf.path in refusal.nodes and is_reduction(leaf, depth):
                     own = place_of(program, leaf.path)
@@ -42,19 +43,19 @@ class _Map(MarkMove):
                         yield Move("set_location", (buffer.name, location))
             if len(scope.body) == 1 and isinstance(scope.body[0], Scope):
                 yield Move("interchange", (place_of(program, path),))
-        elif fault.code in ("kernel-buffer", "thread-dims", "thread-number", "thread-write"):
+        elif fault.code in (Code.KERNEL_BUFFER, Code.THREAD_DIMS, Code.THREAD_NUMBER, Code.THREAD_WRITE):
             for location in ("shared", "heap"):
                 yield Move("set_location", (fault.buffer, location))
-        elif fault.code == "block-place":
+        elif fault.code == Code.BLOCK_PLACE:
             for d in range(depth):
                 yield Move("map_grid", (place_of(program, path[: d + 1]),))
             for factor in (128, 32):
                 yield Move("split_scope", (place_of(program, path), factor))
-        elif fault.code == "warp-place":
+        elif fault.code == Code.WARP_PLACE:
             for d in reversed(range(depth)):
                 yield Move("map_block", (place_of(program, path[: d + 1]),))
-        elif fault.code in ("warp-size", "warp-sizes", "block-threads"):
-            for factor in (256, 128, 64) if fault.code == "block-threads" else (32, 64, 16):
+        elif fault.code in (Code.WARP_SIZE, Code.WARP_SIZES, Code.BLOCK_THREADS):
+            for factor in (256, 128, 64) if fault.code == Code.BLOCK_THREADS else (32, 64, 16):
                 yield Move("split_scope", (place_of(program, path), factor))
 
 
@@ -82,6 +83,7 @@ class MapGrid(_Map):
     """
 
     name = "map_grid"
+    also = ("block_idx",)
     mark = "g"
 
     def offered(self, context: Context, scope: Scope, above: tuple[Scope, ...]) -> bool:
@@ -115,6 +117,7 @@ class MapBlock(_Map):
     """
 
     name = "map_block"
+    also = ("thread_idx",)
     mark = "b"
 
     def offered(self, context: Context, scope: Scope, above: tuple[Scope, ...]) -> bool:
@@ -146,6 +149,7 @@ class MapWarp(_Map):
     """
 
     name = "map_warp"
+    also = ("shuffle",)
     mark = "w"
 
     def offered(self, context: Context, scope: Scope, above: tuple[Scope, ...]) -> bool:

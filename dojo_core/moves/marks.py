@@ -21,6 +21,7 @@ from dojo_core.moves.core import (
 from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, leaves_under, place_of, scope_at, scopes
 from dojo_core.moves.places import fresh_name as fresh
 from dojo_core.program.affine import Affine
+from dojo_core.program.codes import Code
 from dojo_core.program.dependence import is_reduction
 from dojo_core.program.expressions import TextError, parse_access, reads_back
 from dojo_core.program.instructions import INSTRUCTIONS
@@ -55,14 +56,14 @@ class MarkMove(Transformation):
     def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
         path, scope, _ = scope_at(context.program, arguments[0])
         if scope.mark:
-            return structural("marked", f"{arguments[0]} is {mark_word(scope.mark)} already.", path)
+            return structural(Code.MARKED, f"{arguments[0]} is {mark_word(scope.mark)} already.", path)
         return context.program.splice(path, 1, (Scope(scope.size, scope.body, self.mark, scope.birth),))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         return Move("clear_mark", arguments)
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code == "marked":
+        if refusal.code == Code.MARKED:
             yield Move("clear_mark", arguments)
 
 
@@ -114,6 +115,7 @@ class Parallelize(MarkMove):
     """
 
     name = "parallelize"
+    also = ("openmp", "threads")
     mark = "p"
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
@@ -121,7 +123,7 @@ class Parallelize(MarkMove):
         path, _, _ = scope_at(context.program, arguments[0])
         depth = len(path) - 1
         fault = refusal.fault
-        if fault is None or fault.code != "race":
+        if fault is None or fault.code != Code.RACE:
             return
         program = context.program
         for leaf in program.leaves:
@@ -163,6 +165,7 @@ class Vectorize(MarkMove):
     """
 
     name = "vectorize"
+    also = ("simd",)
     mark = "v"
 
     def offered(self, context: Context, scope: Scope, above: tuple[Scope, ...]) -> bool:
@@ -172,16 +175,16 @@ class Vectorize(MarkMove):
         yield from super().enablers(context, arguments, refusal)
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
-        if refusal.code == "vector-width":
+        if refusal.code == Code.VECTOR_WIDTH:
             for width in sorted(context.widths, reverse=True):
                 if scope.size % width == 0 and scope.size > width:
                     yield Move("split_scope", (place_of(program, path), width))
-        if refusal.code == "vector-body":
+        if refusal.code == Code.VECTOR_BODY:
             for number in range(1, len(scope.body)):
                 yield Move("fission_scope", (place_of(program, path), place_of(program, (*path, number))))
             if len(scope.body) == 1:
                 yield Move("interchange", (place_of(program, path),))
-        if refusal.code == "vector-stride":
+        if refusal.code == Code.VECTOR_STRIDE:
             yield from layouts(program, path)
 
 
@@ -226,7 +229,7 @@ class ClearMark(Transformation):
     def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
         path, scope, _ = scope_at(context.program, arguments[0])
         if not scope.mark:  # 1
-            return structural("unmarked", f"{arguments[0]} has no mark.", path)
+            return structural(Code.UNMARKED, f"{arguments[0]} has no mark.", path)
         return context.program.splice(path, 1, (replace(scope, mark=""),))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
@@ -236,7 +239,7 @@ class ClearMark(Transformation):
         return Move(MARKING[scope.mark], arguments)
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code in ("register-index", "local-index") and refusal.fault is not None:
+        if refusal.code in (Code.REGISTER_INDEX, Code.LOCAL_INDEX) and refusal.fault is not None:
             for location in ("stack", "heap"):
                 yield Move("set_location", (refusal.fault.buffer, location))
 
@@ -270,7 +273,7 @@ class _PrefetchMove(Transformation):
         try:
             return leaf, parse_access(context.program, leaf, text)
         except TextError as error:
-            return structural("bad-access", f"{arguments[1]}: {error.message}. {error.remedy}", leaf.path)
+            return structural(Code.BAD_ACCESS, f"{arguments[1]}: {error.message}. {error.remedy}", leaf.path)
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
         """The operation and the scopes whose iterators the address uses."""
@@ -308,7 +311,7 @@ class Prefetch(_PrefetchMove):
     name = "prefetch"
 
     def offers(self, program: Program, leaf: Leaf) -> dict[str, Access]:
-        kept: dict[Path, dict[str, Access]] = program.__dict__.setdefault("_ahead", {})
+        kept: dict[Path, dict[str, Access]] = program.facts.setdefault(_ahead, {})
         if leaf.path not in kept:
             ahead = (a for a in _ahead(program, leaf) if a not in leaf.op.prefetches)
             kept[leaf.path] = {str(access): access for access in ahead}
@@ -320,7 +323,7 @@ class Prefetch(_PrefetchMove):
             return found
         leaf, access = found
         if access in leaf.op.prefetches:  # 2
-            return structural("prefetched", f"{arguments[0]} prefetches {access} already.", leaf.path)
+            return structural(Code.PREFETCHED, f"{arguments[0]} prefetches {access} already.", leaf.path)
         return _hint(context.program, leaf, prefetches=(*leaf.op.prefetches, access))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
@@ -367,7 +370,7 @@ class ClearPrefetch(_PrefetchMove):
             return found
         leaf, access = found
         if access not in leaf.op.prefetches:  # 1
-            return structural("not-prefetched", f"{arguments[0]} does not prefetch {access}.", leaf.path)
+            return structural(Code.NOT_PREFETCHED, f"{arguments[0]} does not prefetch {access}.", leaf.path)
         kept = tuple(a for a in leaf.op.prefetches if a != access)
         return _hint(context.program, leaf, prefetches=kept)
 
@@ -412,6 +415,7 @@ class StreamStore(_StreamMove):
     """
 
     name = "stream_store"
+    also = ("non_temporal",)
     on = True
 
     def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
@@ -420,9 +424,9 @@ class StreamStore(_StreamMove):
         leaf = leaf_at(program, arguments[0])
         if leaf.op.accumulate or leaf.op.stream:  # 1
             told = "accumulates: it reads what it stores" if leaf.op.accumulate else "streams already"
-            return structural("no-stream", f"{arguments[0]} {told}.", leaf.path)
+            return structural(Code.NO_STREAM, f"{arguments[0]} {told}.", leaf.path)
         if program.buffer_of[leaf.op.target.array].location != "heap":  # 2
-            return structural("no-stream", f"{leaf.op.target.array} does not live on the heap.", leaf.path)
+            return structural(Code.NO_STREAM, f"{leaf.op.target.array} does not live on the heap.", leaf.path)
         return _hint(program, leaf, stream=True)
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
@@ -454,7 +458,7 @@ class ClearStream(_StreamMove):
         assert isinstance(arguments[0], Place)
         leaf = leaf_at(context.program, arguments[0])
         if not leaf.op.stream:  # 1
-            return structural("no-stream", f"{arguments[0]} stores through the caches.", leaf.path)
+            return structural(Code.NO_STREAM, f"{arguments[0]} stores through the caches.", leaf.path)
         return _hint(context.program, leaf, stream=False)
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Protocol
 
-from dojo_core.moves.core import REGISTRY, Argument, Move, Parameter
+from dojo_core.moves.core import REGISTRY, Argument, Move, Parameter, Transformation
 from dojo_core.moves.places import Place
 
 _PLACE = re.compile(r"([A-Za-z_]\w{0,63})(?:#(\d{1,4}))?(?:@(\d{1,2}))?\Z", re.ASCII)
@@ -37,13 +37,18 @@ def parse_move(text: str, others: Iterable[str] = ()) -> Move:
     if not words:
         raise MoveSyntax("An empty line is no move.")
     name = words[0]
-    transformation = REGISTRY.get(name)
+    transformation = REGISTRY.get(name) or (None if name in others else called(name))
     if transformation is None:
         known = [*REGISTRY, *others]
         near = get_close_matches(name.lower(), known, 1)
         told = f"Did you mean {near[0]}?" if near else f"The moves are: {', '.join(known)}."
         raise MoveSyntax(f"There is no move {name!r}. {told}")
-    return Move(name, read_arguments(transformation, words[1:]))
+    return Move(transformation.name, read_arguments(transformation, words[1:]))
+
+
+def called(name: str) -> Transformation | None:
+    """The transformation that others call so (``Transformation.also``)."""
+    return next((each for each in REGISTRY.values() if name in each.also), None)
 
 
 class Described(Protocol):

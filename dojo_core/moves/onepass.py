@@ -24,6 +24,7 @@ from dojo_core.moves.core import (
 from dojo_core.moves.nodes import births, nest
 from dojo_core.moves.places import Place, fresh_name, leaf_at, place_of, scope_at, writers
 from dojo_core.program.affine import Affine
+from dojo_core.program.codes import Code
 from dojo_core.program.dependence import Touch
 from dojo_core.program.reaching import Definition, definition, overwritten
 from dojo_core.program.tables import Index, affine
@@ -68,13 +69,13 @@ def source(program: Program, leaf: Leaf, access: Access, function: str) -> Defin
     """The instruction ``access = function(...)`` that surely defines a read."""
     found = definition(program, Touch(leaf, access, "r"))
     if found is None:
-        return Refusal("not-one-definition", f"No single write surely defines {access}.", (leaf.path,))
+        return Refusal(Code.NOT_ONE_DEFINITION, f"No single write surely defines {access}.", (leaf.path,))
     origin = found.write.leaf
     if origin.op.function != function or origin.op.accumulate or origin.op.guard:
         wanted = (
             f"a difference {access.array} = x - u" if function == "-" else f"{access.array} = {function}(…)"
         )
-        return structural("other-form", f"{access} is not made as {wanted}.", leaf.path, origin.path)
+        return structural(Code.OTHER_FORM, f"{access} is not made as {wanted}.", leaf.path, origin.path)
     return found
 
 
@@ -84,7 +85,7 @@ def unchanged(program: Program, found: Definition, operands: Iterable[Access]) -
         witness = overwritten(program, found, operand)
         if witness is not None:
             return Refusal(
-                "changed-between",
+                Code.CHANGED_BETWEEN,
                 f"{witness.cell} is written again before it would be read.",
                 tuple(dict.fromkeys(leaf.path for leaf, _ in witness.instances)),
                 witness,
@@ -133,15 +134,17 @@ class OnePass(Transformation):
         path, _, _ = scope_at(program, place)
         leaf = leaf_at(program, place)
         if context.policy != "algebraic":  # 1
-            return Refusal("policy", "Only the policy algebraic lets a sum be rewritten.", (leaf.path,))
+            return Refusal(Code.POLICY, "Only the policy algebraic lets a sum be rewritten.", (leaf.path,))
         dtypes = {program.buffer_of[a.array].dtype for a in (leaf.op.target, *leaf.op.reads)}
         if not self.fits(leaf.op) or leaf.op.guard or not dtypes <= {"f32", "f64"}:  # 2
-            return structural("other-form", f"{Place(place.array, place.number)} is no such sum.", leaf.path)
+            return structural(
+                Code.OTHER_FORM, f"{Place(place.array, place.number)} is no such sum.", leaf.path
+            )
         depth = place.depth
         outside = all(d < depth for form in leaf.op.target.index for d in form.depths)
         if not outside or not _alone(program, leaf, depth):  # 3
             return structural(
-                "not-alone",
+                Code.NOT_ALONE,
                 f"The scope at depth {depth} must hold this sum alone, unmarked, into one element.",
                 path,
             )
@@ -150,9 +153,9 @@ class OnePass(Transformation):
             return chain
         x, shift = chain
         if any(d >= depth for form in shift.index for d in form.depths):  # 5
-            return structural("not-invariant", f"{shift} changes within the scope at depth {depth}.", path)
+            return structural(Code.NOT_INVARIANT, f"{shift} changes within the scope at depth {depth}.", path)
         if {program.buffer_of[a.array].dtype for a in (x, shift)} != dtypes:
-            return structural("other-form", "The arrays have different dtypes.", leaf.path)
+            return structural(Code.OTHER_FORM, "The arrays have different dtypes.", leaf.path)
         for suffix in self.suffixes:  # 6
             taken = name_fault(program, f"{name}{suffix}")
             if taken is not None:
@@ -171,7 +174,7 @@ def difference_of(program: Program, leaf: Leaf, access: Access) -> tuple[Access,
         return found
     x, shift = found.write.leaf.op.operands
     if not isinstance(x, Access) or not isinstance(shift, Access):
-        return structural("other-form", "The difference is not one of two array elements.", leaf.path)
+        return structural(Code.OTHER_FORM, "The difference is not one of two array elements.", leaf.path)
     return unchanged(program, found, (x, shift)) or (found.here(x), found.here(shift))
 
 
@@ -310,24 +313,28 @@ class TwoPasses(Transformation):
         name, array = map(str, arguments)
         found = self.expansion(program, name)
         if found is None:  # 2
-            return structural("other-form", f"{name} is not set as {self.forward.name} sets it.")
+            return structural(Code.OTHER_FORM, f"{name} is not set as {self.forward.name} sets it.")
         if context.policy != "algebraic":  # 1
-            return Refusal("policy", "Only the policy algebraic lets a sum be rewritten.", (found.path,))
+            return Refusal(Code.POLICY, "Only the policy algebraic lets a sum be rewritten.", (found.path,))
         terms = list(self.terms(program, found, array))
         if not terms:  # 3
-            return structural("not-the-same", f"No write of {array} makes what was summed there.", found.path)
+            return structural(
+                Code.NOT_THE_SAME, f"No write of {array} makes what was summed there.", found.path
+            )
         made = {f"{name}{suffix}" for suffix in self.forward.suffixes}
         buffers = tuple(b for b in program.buffers if not made.issuperset(b.arrays))
         for term in terms:
             loops = nest([s.size for s in found.scopes], self.total(found.target, term), births(context))
             result = program.edit(splice(program.body, found.path, self.nodes, (loops,)), buffers)
             if made & {*result.summary.first_accessed, *result.interface}:  # 2
-                return structural("used-elsewhere", f"An array of {name} is used elsewhere too.", found.path)
+                return structural(
+                    Code.USED_ELSEWHERE, f"An array of {name} is used elsewhere too.", found.path
+                )
             place = place_of(result, found.path)
             if self.forward.plan(replace(context, program=result), (place, name)) == program:  # 4
                 return result
         return structural(
-            "changed-since", f"{name} is no longer as {self.forward.name} makes it.", found.path
+            Code.CHANGED_SINCE, f"{name} is no longer as {self.forward.name} makes it.", found.path
         )
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:

@@ -13,6 +13,7 @@ from dojo_core.moves.onepass import (
     source,
     unchanged,
 )
+from dojo_core.program.codes import Code
 from dojo_core.program.tree import Access, Leaf, Number, Op, Program
 
 # Where these rewrites are worst: a maximum that grows with each element or never, and minus infinity, which
@@ -26,7 +27,7 @@ MAXIMA = (
 def _exponent(program: Program, leaf: Leaf) -> tuple[Access, Access] | Refusal:
     """(x, shift) of the difference whose exponential an instruction takes."""
     if not leaf.op.reads:
-        return structural("other-form", "The exponent is no array element.", leaf.path)
+        return structural(Code.OTHER_FORM, "The exponent is no array element.", leaf.path)
     return difference_of(program, leaf, leaf.op.reads[0])
 
 

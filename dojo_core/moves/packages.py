@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dojo_core import plugins
+from dojo_core.measure.patterns import PATTERNS
 from dojo_core.moves.core import REGISTRY, Argument, Context, Edit, Move, Refusal, Transformation, structural
+from dojo_core.moves.notation import usage
 from dojo_core.moves.places import NoSuchPlace
+from dojo_core.program.codes import Code
 from dojo_core.program.tree import Path, Program
 
 GROUP = "dojo.moves"
 
 
 class Guarded(Transformation):
-    """A move by another. Raises TypeError and AttributeError where that has not what a move has."""
+    """A move by another. Raises whatever comes where that has not what a move has."""
 
     def __init__(self, own: Transformation) -> None:
         self._own = own
@@ -26,6 +29,9 @@ class Guarded(Transformation):
         self.__doc__ = own.__doc__
         if not self.__doc__ or not self.family.isidentifier():
             raise TypeError("it has no docstring, or no family")
+        if not PATTERNS.keys() >= set(self.worst_inputs):
+            raise ValueError(f"it names worst inputs that there are not: {', '.join(self.worst_inputs)}")
+        usage(self)  # which asks for all of its parameters
 
     def _failed(self, fault: Exception) -> str:
         return plugins.failed(GROUP, self.name, fault)
@@ -46,7 +52,7 @@ class Guarded(Transformation):
         except NoSuchPlace:
             raise
         except Exception as fault:
-            return structural("move-failed", self._failed(fault))
+            return structural(Code.MOVE_FAILED, self._failed(fault))
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
         try:

@@ -20,6 +20,7 @@ from dojo_core.moves.extent import LARGEST_SCOPE, OnScope, marked_refusal
 from dojo_core.moves.nodes import births
 from dojo_core.moves.places import Place, leaf_at, leaves_under, place_of, scope_at, scopes
 from dojo_core.program.affine import Affine
+from dojo_core.program.codes import Code
 from dojo_core.program.dependence import System, Touch, Witness, cell_text, may_leave
 from dojo_core.program.integers import Constraint, solve
 from dojo_core.program.reaching import touches_of
@@ -38,7 +39,7 @@ def _harmless(program: Program, path: Path, scope: Scope, kept: int) -> Refusal 
         array = leaf.op.target.array
         if array in program.interface:
             return Refusal(
-                "pad-output",
+                Code.PAD_OUTPUT,
                 f"The iterations from {kept} on write {array}, which the caller owns.",
                 (leaf.path,),
             )
@@ -48,7 +49,7 @@ def _harmless(program: Program, path: Path, scope: Scope, kept: int) -> Refusal 
             witness = _reached(write, other, depth, kept, other.leaf.path[: len(path)] == path)
             if witness is not None:
                 return Refusal(
-                    "pad-touches",
+                    Code.PAD_TOUCHES,
                     f"The iterations from {kept} on write {witness.cell}, which others read.",
                     tuple(dict.fromkeys((leaf.path, other.leaf.path))),
                     witness,
@@ -91,7 +92,7 @@ def _outside(program: Program, path: Path, size: int) -> Refusal | None:
                 if may_leave(form, limit, sizes, leaf.op.guard):
                     last = form.bounds(sizes)[1]
                     told = f"Index {k} of {name} would run to {last}, outside 0 to {limit - 1}."
-                    return Refusal("pad-bounds", told, (leaf.path,))
+                    return Refusal(Code.PAD_BOUNDS, told, (leaf.path,))
     return None
 
 
@@ -119,6 +120,7 @@ class PadScope(OnScope):
     """
 
     name = "pad_scope"
+    also = ("loop_padding",)
     parameters = (Parameter("scope", "scope"), Parameter("size", "number"), Parameter("mode", "mode"))
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
@@ -141,7 +143,7 @@ class PadScope(OnScope):
         path, scope, _ = scope_at(program, place)
         if not scope.size < size <= LARGEST_SCOPE:  # 1
             beyond = "adds none" if size <= scope.size else f"is beyond the limit of {LARGEST_SCOPE}"
-            return structural("pad-size", f"{place} has {scope.size} iterations; {size} {beyond}.", path)
+            return structural(Code.PAD_SIZE, f"{place} has {scope.size} iterations; {size} {beyond}.", path)
         refusal = marked_refusal(scope, place, path)  # 2
         if refusal is not None:
             return refusal
@@ -170,7 +172,7 @@ class PadScope(OnScope):
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
         yield from super().enablers(context, arguments, refusal)
         program = context.program
-        if refusal.code == "pad-bounds":
+        if refusal.code == Code.PAD_BOUNDS:
             for leaf in (leaf for leaf in program.leaves if leaf.path in refusal.nodes):
                 path, _, _ = scope_at(program, arguments[0])
                 sizes = [s.size for s in leaf.scopes]
@@ -233,7 +235,7 @@ class UnpadScope(OnScope):
         path, scope, _ = scope_at(program, place)
         if not 0 < size < scope.size:  # 1
             return structural(
-                "pad-size",
+                Code.PAD_SIZE,
                 f"{place} has {scope.size} iterations: {size} leaves {'out none' if size else 'none'}.",
                 path,
             )
@@ -301,7 +303,7 @@ class DropGuard(Transformation):
         assert isinstance(arguments[0], Place)
         leaf = leaf_at(program, arguments[0])
         if not leaf.op.guard:  # 1
-            return structural("no-guard", f"{arguments[0]} has no guard.", leaf.path)
+            return structural(Code.NO_GUARD, f"{arguments[0]} has no guard.", leaf.path)
         box = [(0, s.size - 1) for s in leaf.scopes]
         for comparison in leaf.op.guard:  # 2
             for fails in Constraint.against(comparison):
@@ -309,14 +311,14 @@ class DropGuard(Transformation):
                 if found.possible:
                     where = f" at ({', '.join(map(str, found.point))})" if found.point else ""
                     return Refusal(
-                        "guard-holds-not",
+                        Code.GUARD_HOLDS_NOT,
                         f"The guard {comparison} does not always hold{where}.",
                         (leaf.path,),
                     )
         return program.edit(body=splice(program.body, leaf.path, 1, (replace(leaf.op, guard=()),)))
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code != "guard-holds-not":
+        if refusal.code != Code.GUARD_HOLDS_NOT:
             return
         program = context.program
         assert isinstance(arguments[0], Place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 
+from dojo_core.program.nodes import fact
 from dojo_core.program.tree import Leaf, Path, Program, Scope, walk
 
 
@@ -26,15 +27,13 @@ class NoSuchPlace(LookupError):
     """A move names something that the program does not have; the message is a sentence."""
 
 
+@fact
 def writers(program: Program) -> dict[str, list[Leaf]]:
     """The operations that write each array, in tree order."""
-    kept: dict[str, list[Leaf]] | None = program.__dict__.get("_writers")
-    if kept is None:
-        kept = {}
-        for leaf in program.leaves:
-            kept.setdefault(leaf.op.target.array, []).append(leaf)
-        program.__dict__["_writers"] = kept
-    return kept
+    found: dict[str, list[Leaf]] = {}
+    for leaf in program.leaves:
+        found.setdefault(leaf.op.target.array, []).append(leaf)
+    return found
 
 
 NAMED = 12  # arrays in the sentence to who named another
@@ -70,18 +69,20 @@ def resolve(program: Program, place: Place) -> Path:
 
 def place_of(program: Program, path: Path) -> Place:
     """The canonical name of a node: by the first operation in it."""
-    names: dict[Path, Place] | None = program.__dict__.get("_places")
-    if names is None:
-        names = {}
-        for array, found in writers(program).items():
-            for number, leaf in enumerate(found):
-                names[leaf.path] = Place(array, number)
-        for leaf in program.leaves:
-            own = names[leaf.path]
-            for depth in range(len(leaf.scopes)):
-                names.setdefault(leaf.path[: depth + 1], Place(own.array, own.number, depth))
-        program.__dict__["_places"] = names
-    return names[path]
+    return _places(program)[path]
+
+
+@fact
+def _places(program: Program) -> dict[Path, Place]:
+    names: dict[Path, Place] = {}
+    for array, found in writers(program).items():
+        for number, leaf in enumerate(found):
+            names[leaf.path] = Place(array, number)
+    for leaf in program.leaves:
+        own = names[leaf.path]
+        for depth in range(len(leaf.scopes)):
+            names.setdefault(leaf.path[: depth + 1], Place(own.array, own.number, depth))
+    return names
 
 
 def scope_at(program: Program, place: object) -> tuple[Path, Scope, tuple[Scope, ...]]:
@@ -94,13 +95,10 @@ def scope_at(program: Program, place: object) -> tuple[Path, Scope, tuple[Scope,
     return path, leaf.scopes[place.depth], leaf.scopes[: place.depth]
 
 
+@fact
 def scopes(program: Program) -> tuple[tuple[Path, Scope, tuple[Scope, ...]], ...]:
     """Every scope in tree order with its path and the scopes above."""
-    kept: tuple[tuple[Path, Scope, tuple[Scope, ...]], ...] | None = program.__dict__.get("_scopes")
-    if kept is None:
-        kept = tuple((p, node, above) for node, p, above in walk(program.body) if isinstance(node, Scope))
-        program.__dict__["_scopes"] = kept
-    return kept
+    return tuple((p, node, above) for node, p, above in walk(program.body) if isinstance(node, Scope))
 
 
 def leaves_under(program: Program, path: Path) -> list[Leaf]:
@@ -118,15 +116,14 @@ def _path(leaf: Leaf) -> Path:
     return leaf.path
 
 
+@fact
+def _taken(program: Program) -> set[str]:
+    return {*program.buffer_of, *[b.name for b in program.buffers], *program.tables}
+
+
 def fresh_name(program: Program, wish: str) -> str:
     """``wish``, or with the first number that makes it new in the program."""
-    taken: set[str] | None = program.__dict__.get("_taken")
-    if taken is None:
-        taken = program.__dict__["_taken"] = {
-            *program.buffer_of,
-            *[b.name for b in program.buffers],
-            *program.tables,
-        }
+    taken = _taken(program)
     if wish not in taken:
         return wish
     number = 1

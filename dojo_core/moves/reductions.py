@@ -19,6 +19,7 @@ from dojo_core.moves.core import (
 from dojo_core.moves.nodes import without
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of, scope_at
 from dojo_core.program.affine import Affine
+from dojo_core.program.codes import Code
 from dojo_core.program.dependence import may_regroup
 from dojo_core.program.functions import IDENTITY
 from dojo_core.program.reaching import leaves_of
@@ -85,6 +86,7 @@ class SplitReduction(Transformation):
     """
 
     name = "split_reduction"
+    also = ("rfactor",)
     family = "reductions"
     parameters = (Parameter("reduction", "reduction"), Parameter("name", "name"))
 
@@ -111,31 +113,33 @@ class SplitReduction(Transformation):
         buffer = program.buffer_of[array]
         if not op.accumulate:  # 1
             return structural(
-                "no-reduction", f"{Place(place.array, place.number)} does not accumulate.", leaf.path
+                Code.NO_REDUCTION, f"{Place(place.array, place.number)} does not accumulate.", leaf.path
             )
         if not may_regroup(program, leaf, context.policy):
             return Refusal(
-                "policy",
+                Code.POLICY,
                 "The policy strict keeps the order of this sum: its terms may not be regrouped.",
                 (leaf.path,),
             )
         used = {d for form in op.target.index for d in form.depths}
         if s in used:  # 2
             return structural(
-                "target-uses",
+                Code.TARGET_USES,
                 f"{op.target} moves with the scope at depth {s}: nothing is reduced over it.",
                 path,
             )
         outermost = _region(program, leaf, s, used)
         if outermost is None:  # 3
             return Refusal(
-                "touched", f"Another operation inside the scope at depth {s} touches {array}.", (path,)
+                Code.TOUCHED, f"Another operation inside the scope at depth {s} touches {array}.", (path,)
             )
         chosen = [d for d in range(outermost, len(leaf.scopes)) if d in used or d == s]
         for comparison in op.guard:  # 4
             if any(d >= outermost and d not in chosen for d in comparison.form.depths):
                 return Refusal(
-                    "guard", "The guard uses an iterator that the partial results do not have.", (leaf.path,)
+                    Code.GUARD,
+                    "The guard uses an iterator that the partial results do not have.",
+                    (leaf.path,),
                 )
         taken = name_fault(program, name)
         if taken is not None:  # 5
@@ -180,7 +184,7 @@ class SplitReduction(Transformation):
         return Move("merge_reduction", (arguments[1],))
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code == "touched":
+        if refusal.code == Code.TOUCHED:
             program = context.program
             path = refusal.nodes[0]
             scope = program.node(path)
@@ -249,7 +253,7 @@ class MergeReduction(Transformation):
         found = _three(program, name)
         if found is None:  # 1
             return structural(
-                "no-partials",
+                Code.NO_PARTIALS,
                 f"{name} is no temporary that three operations set to an identity, accumulate and combine.",
             )
         start, main, combine = found
@@ -282,7 +286,7 @@ class MergeReduction(Transformation):
                 if isinstance(redone, Program) and _same_but_location(redone, program, name):
                     return result
         return structural(
-            "changed-since",
+            Code.CHANGED_SINCE,
             f"{name} is neither as split_reduction makes it, nor set, accumulated and combined in one body.",
             main.path,
         )
@@ -291,7 +295,7 @@ class MergeReduction(Transformation):
         return None  # which scope was split is not kept; split_reduction offers it anew
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code == "changed-since":  # loops around the three may wait to be joined
+        if refusal.code == Code.CHANGED_SINCE:  # loops around the three may wait to be joined
             start = leaves_of(context.program, str(arguments[0]))[0]
             own = place_of(context.program, start.path)
             for depth in range(len(start.scopes)):
@@ -314,19 +318,19 @@ def _combined_at_once(context: Context, start: Leaf, main: Leaf, combine: Leaf) 
     program, target = context.program, combine.op.target.array
     if not may_regroup(program, combine, context.policy):  # 3
         return Refusal(
-            "policy",
+            Code.POLICY,
             "The policy strict keeps the order of this sum: its terms may not be regrouped.",
             (combine.path,),
         )
     partial = start.op.target.array
     if program.buffer_of[partial].dtype != program.buffer_of[target].dtype:
-        return structural("dtype", f"{partial} and {target} have different dtypes.", combine.path)
+        return structural(Code.DTYPE, f"{partial} and {target} have different dtypes.", combine.path)
     depth = len(start.path) - 1
     for other in leaves_of(program, target):
         between = other.path[:depth] == start.path[:-1] and main.path[depth] <= other.path[depth]
         if between and other.path < combine.path:
             return Refusal(
-                "touched",
+                Code.TOUCHED,
                 f"{target} is touched between the accumulation of {partial} and its combination.",
                 (other.path, combine.path),
             )

@@ -53,7 +53,9 @@ def section(name: str) -> str:
     text = re.sub(r"``([^`]+)``", r"`\1`", text)
     text = re.sub(r"::\n\n((?: {4}.*\n?|\n(?= {4}))+)", _block, text + "\n").rstrip()
     text = text.replace("Legal iff\n", "Legal iff\n\n")
-    return f"### {name}\n\n{text}\n\n{usage(REGISTRY[name])}\n{_back(name)}\n"
+    also = REGISTRY[name].also
+    others = f"It answers to {', '.join(f'`{each}`' for each in also)} too.\n" if also else ""
+    return f"### {name}\n\n{text}\n\n{usage(REGISTRY[name])}\n{others}{_back(name)}\n"
 
 
 def _back(name: str) -> str:

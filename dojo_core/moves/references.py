@@ -40,12 +40,11 @@ def anchors(context: Context, move: Move) -> tuple[Birth, ...]:
         elif kind == "access" and leaf is not None:
             found.extend(leaf.scopes[d].birth for d in _depths(program, leaf, argument))
     for path in REGISTRY[move.name].places(context, move.arguments):
-        try:
-            birth = program.node(path).birth
-        except IndexError:
-            raise NoSuchPlace("A node that the move needs beside the named one is not there.") from None
-        if birth not in found:
-            found.append(birth)
+        node = program.find(path)
+        if node is None:
+            raise NoSuchPlace("A node that the move needs beside the named one is not there.")
+        if node.birth not in found:
+            found.append(node.birth)
     return tuple(found)
 
 

@@ -18,6 +18,7 @@ from dojo_core.moves.core import (
 from dojo_core.moves.nodes import height
 from dojo_core.moves.places import Place, leaves_under, place_of, resolve, scope_at, scopes
 from dojo_core.program.affine import Affine
+from dojo_core.program.codes import Code
 from dojo_core.program.dependence import Order, conflict_between
 from dojo_core.program.gpu import UNORDERED
 from dojo_core.program.tree import Node, Op, Path, Program, Scope, substitute
@@ -59,6 +60,7 @@ class SplitScope(Transformation):
     """
 
     name = "split_scope"
+    also = ("strip_mine", "split")
     family = "scopes"
     parameters = (Parameter("scope", "scope"), Parameter("factor", "number"))
 
@@ -79,13 +81,13 @@ class SplitScope(Transformation):
         path, scope, _ = scope_at(context.program, place)
         if not 1 < factor < scope.size or scope.size % factor:  # 1
             return structural(
-                "split-factor",
+                Code.SPLIT_FACTOR,
                 f"{factor} does not cut {scope.size} iterations into equal runs: it must divide {scope.size} "
                 f"and be more than 1 and less than {scope.size}.",
                 path,
             )
         if scope.mark:  # 2
-            return structural("marked", f"{place} is marked: clear its mark before splitting it.", path)
+            return structural(Code.MARKED, f"{place} is marked: clear its mark before splitting it.", path)
         depth = len(path) - 1
 
         def edit() -> Program:
@@ -101,7 +103,7 @@ class SplitScope(Transformation):
         return Move("merge_scopes", (arguments[0],))
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code == "marked":
+        if refusal.code == Code.MARKED:
             yield Move("clear_mark", (arguments[0],))
 
 
@@ -132,6 +134,7 @@ class MergeScopes(Transformation):
     """
 
     name = "merge_scopes"
+    also = ("fuse", "coalesce", "collapse")
     family = "scopes"
     parameters = (Parameter("scope", "scope"),)
 
@@ -144,15 +147,15 @@ class MergeScopes(Transformation):
         path, scope, _ = scope_at(context.program, arguments[0])
         inner = scope.body[0]
         if len(scope.body) != 1 or not isinstance(inner, Scope):  # 1
-            return structural("not-perfect", f"{arguments[0]} does not hold exactly one scope.", path)
+            return structural(Code.NOT_PERFECT, f"{arguments[0]} does not hold exactly one scope.", path)
         if scope.mark or inner.mark:  # 2
-            return structural("marked", "Both scopes must be unmarked to become one.", path, (*path, 0))
+            return structural(Code.MARKED, "Both scopes must be unmarked to become one.", path, (*path, 0))
         depth = len(path) - 1
         for leaf in leaves_under(context.program, path):  # 3
             for form in _forms(leaf.op):
                 if form.coefficient(depth) != inner.size * form.coefficient(depth + 1):
                     return structural(
-                        "not-flat",
+                        Code.NOT_FLAT,
                         f"{form} does not use the two iterators as {inner.size}*{{{depth}}}+{{{depth + 1}}}.",
                         leaf.path,
                     )
@@ -178,7 +181,7 @@ class MergeScopes(Transformation):
         return Move("split_scope", (arguments[0], inner.size))
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code == "marked":
+        if refusal.code == Code.MARKED:
             for path in refusal.nodes:
                 yield Move("clear_mark", (place_of(context.program, path),))
 
@@ -222,6 +225,7 @@ class JoinScopes(Transformation):
     """
 
     name = "join_scopes"
+    also = ("fusion", "loop_fusion")
     family = "scopes"
     parameters = (Parameter("scope", "scope"),)
 
@@ -239,10 +243,10 @@ class JoinScopes(Transformation):
         siblings = program.siblings(path)
         partner = siblings[path[-1] + 1] if path[-1] + 1 < len(siblings) else None
         if not isinstance(partner, Scope):  # 1
-            return structural("no-partner", f"No scope follows {arguments[0]}.", path)
+            return structural(Code.NO_PARTNER, f"No scope follows {arguments[0]}.", path)
         if (partner.size, partner.mark) != (scope.size, scope.mark):  # 2
             return structural(
-                "unlike-partner",
+                Code.UNLIKE_PARTNER,
                 f"The next scope has {_slot(partner)} iterations, {arguments[0]} has {_slot(scope)}: "
                 "they must be alike.",
                 path,
@@ -254,7 +258,7 @@ class JoinScopes(Transformation):
             found = conflict_between(program, first, second, depth, [Order(depth, relation)], context.policy)
             if found is not None:
                 return Refusal(
-                    "order",
+                    Code.ORDER,
                     f"Joined, an iteration of the second scope would come before one of the first that it "
                     f"conflicts with on {found.cell}.",
                     tuple(leaf.path for leaf, _ in found.instances),
@@ -275,7 +279,7 @@ class JoinScopes(Transformation):
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
-        if refusal.code == "unlike-partner":
+        if refusal.code == Code.UNLIKE_PARTNER:
             partner = program.siblings(path)[path[-1] + 1]
             assert isinstance(partner, Scope)
             if partner.mark != scope.mark:
@@ -315,6 +319,7 @@ class FissionScope(Transformation):
     """
 
     name = "fission_scope"
+    also = ("distribute", "loop_distribution", "fission")
     family = "scopes"
     parameters = (Parameter("scope", "scope"), Parameter("child", "node"))
 
@@ -330,7 +335,7 @@ class FissionScope(Transformation):
         begin = resolve(program, arguments[1])
         if begin[:-1] != path or begin[-1] == 0:  # 1
             return structural(
-                "not-a-later-child",
+                Code.NOT_A_LATER_CHILD,
                 f"{arguments[1]} is not a second or later child of {arguments[0]}.",
                 path,
                 begin,
@@ -342,7 +347,7 @@ class FissionScope(Transformation):
         found = conflict_between(program, first, second, depth, [Order(depth, ">")], context.policy)
         if found is not None:  # 2
             return Refusal(
-                "order",
+                Code.ORDER,
                 f"Apart, an iteration of the first part would come before an earlier one of the second that "
                 f"it conflicts with on {found.cell}.",
                 tuple(leaf.path for leaf, _ in found.instances),
@@ -390,6 +395,7 @@ class Interchange(Transformation):
     """
 
     name = "interchange"
+    also = ("permute", "loop_interchange")
     family = "scopes"
     parameters = (Parameter("scope", "scope"),)
 
@@ -403,14 +409,14 @@ class Interchange(Transformation):
         path, scope, _ = scope_at(program, arguments[0])
         inner = scope.body[0]
         if len(scope.body) != 1 or not isinstance(inner, Scope):  # 1
-            return structural("not-perfect", f"{arguments[0]} does not hold exactly one scope.", path)
+            return structural(Code.NOT_PERFECT, f"{arguments[0]} does not hold exactly one scope.", path)
         depth = len(path) - 1
         inside = leaves_under(program, path)
         orders = [Order(depth, "<"), Order(depth + 1, ">")]
         found = conflict_between(program, inside, inside, depth, orders, context.policy)
         if found is not None:  # 2
             return Refusal(
-                "order",
+                Code.ORDER,
                 f"Interchanged, two instances that conflict on {found.cell} would change their order.",
                 tuple(dict.fromkeys(leaf.path for leaf, _ in found.instances)),
                 found,
@@ -432,7 +438,7 @@ class Interchange(Transformation):
         return Move("interchange", arguments)
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code == "not-perfect":
+        if refusal.code == Code.NOT_PERFECT:
             path, scope, _ = scope_at(context.program, arguments[0])
             for number in range(1, len(scope.body)):
                 yield Move(
@@ -463,6 +469,7 @@ class Reorder(Transformation):
     """
 
     name = "reorder"
+    also = ("code_motion",)
     family = "scopes"
     parameters = (Parameter("node", "node"),)
 
@@ -484,12 +491,12 @@ class Reorder(Transformation):
         path = resolve(program, arguments[0])
         siblings = program.siblings(path)
         if path[-1] + 1 >= len(siblings):  # 1
-            return structural("no-next", f"Nothing follows {arguments[0]} in its scope.", path)
+            return structural(Code.NO_NEXT, f"Nothing follows {arguments[0]} in its scope.", path)
         first, second = leaves_under(program, path), leaves_under(program, _after(path))
         found = conflict_between(program, first, second, len(path) - 1, (), context.policy)
         if found is not None:  # 2
             return Refusal(
-                "order",
+                Code.ORDER,
                 f"The two must stay in this order: they conflict on {found.cell}.",
                 tuple(leaf.path for leaf, _ in found.instances),
                 found,

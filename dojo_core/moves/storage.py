@@ -16,6 +16,7 @@ from dojo_core.moves.core import (
     structural,
 )
 from dojo_core.moves.places import NoSuchPlace, place_of
+from dojo_core.program.codes import Code
 from dojo_core.program.reaching import touches_of
 from dojo_core.program.tree import (
     Access,
@@ -109,7 +110,7 @@ def interface_refusal(program: Program, buffer: Buffer) -> Refusal | None:
     held = [a for a in buffer.arrays if a in program.interface]
     if held:
         kind = "an input" if held[0] in program.inputs else "an output"
-        return structural("interface", f"{held[0]} is {kind}: its layout is the kernel's interface.")
+        return structural(Code.INTERFACE, f"{held[0]} is {kind}: its layout is the kernel's interface.")
     return None
 
 
@@ -168,6 +169,7 @@ class ReuseDims(BufferMove):
     """
 
     name = "reuse_dims"
+    also = ("contract_array", "storage_folding")
     parameters = (
         Parameter("buffer", "buffer"),
         Parameter("dims", "numbers"),
@@ -199,10 +201,10 @@ class ReuseDims(BufferMove):
         for k in dims:  # 2
             if k >= len(buffer.dims):
                 return structural(
-                    "no-such-dim", f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0."
+                    Code.NO_SUCH_DIM, f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0."
                 )
             if not buffer.dims[k].materialised:
-                return structural("not-materialised", f"Dimension {k} of {buffer.name} is :N already.")
+                return structural(Code.NOT_MATERIALISED, f"Dimension {k} of {buffer.name} is :N already.")
         changed = tuple(
             Dim(d.size, d.materialised and k not in dims, d.birth) for k, d in enumerate(buffer.dims)
         )
@@ -214,9 +216,9 @@ class ReuseDims(BufferMove):
         return Move("materialise_dims", arguments)
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code == "race" and not isinstance(arguments[-1], str):
+        if refusal.code == Code.RACE and not isinstance(arguments[-1], str):
             yield Move("reuse_dims", (*arguments, "stack"))
-        if refusal.code in ("clobber", "lifetime"):
+        if refusal.code in (Code.CLOBBER, Code.LIFETIME):
             yield from _joins(context, refusal)
 
 
@@ -258,7 +260,7 @@ class MaterialiseDims(BufferMove):
         dims = [k for k in arguments[1:] if isinstance(k, int)]
         for k in dims:  # 1
             if k >= len(buffer.dims) or buffer.dims[k].materialised:
-                return structural("not-reused", f"{buffer.name} has no dimension {k} that is :N.")
+                return structural(Code.NOT_REUSED, f"{buffer.name} has no dimension {k} that is :N.")
         changed = tuple(Dim(d.size, d.materialised or k in dims, d.birth) for k, d in enumerate(buffer.dims))
         return with_buffer(program, buffer, replace(buffer, dims=changed))
 
@@ -314,10 +316,10 @@ class SetLocation(BufferMove):
         if location not in context.target.locations:  # 2
             known = ", ".join(context.target.locations)
             return structural(
-                "location-unknown", f"{context.target.name} has no location {location}; it has {known}."
+                Code.LOCATION_UNKNOWN, f"{context.target.name} has no location {location}; it has {known}."
             )
         if location == buffer.location:
-            return structural("same-location", f"{buffer.name} is on the {location} already.")
+            return structural(Code.SAME_LOCATION, f"{buffer.name} is on the {location} already.")
         return with_buffer(program, buffer, replace(buffer, location=location))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
@@ -325,14 +327,20 @@ class SetLocation(BufferMove):
 
     def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
         program = context.program
-        if refusal.code in ("clobber", "lifetime"):
+        if refusal.code in (Code.CLOBBER, Code.LIFETIME):
             yield from _joins(context, refusal)
-        if refusal.code in ("register-index", "local-index"):
+        if refusal.code in (Code.REGISTER_INDEX, Code.LOCAL_INDEX):
             for path in refusal.nodes:
                 for depth, scope in enumerate(program.scopes_above(path)):
                     if not scope.mark:
                         yield Move("unroll", (place_of(program, path[: depth + 1]),))
-        if refusal.code in ("register-size", "local-size", "stack-size", "register-index", "local-index"):
+        if refusal.code in (
+            Code.REGISTER_SIZE,
+            Code.LOCAL_SIZE,
+            Code.STACK_SIZE,
+            Code.REGISTER_INDEX,
+            Code.LOCAL_INDEX,
+        ):
             buffer = buffer_named(program, arguments[0])
             for k, dim in enumerate(buffer.dims):
                 if dim.materialised:
@@ -387,12 +395,12 @@ class ShareBuffer(BufferMove):
         a, b = buffer_named(program, arguments[0]), buffer_named(program, arguments[1])
         if a is b or (a.dtype, a.dims, a.location) != (b.dtype, b.dims, b.location):  # 1
             return structural(
-                "unlike-buffers",
+                Code.UNLIKE_BUFFERS,
                 f"{a.name} and {b.name} must be two buffers of one dtype, shape and location.",
             )
         owned = [x for x in (a, b) if not program.interface.isdisjoint(x.arrays)]
         if len(owned) > 1 or any(x in program.inputs for x in (*a.arrays, *b.arrays)):  # 2
-            return structural("interface", "An input, or two interface arrays, may not share a buffer.")
+            return structural(Code.INTERFACE, "An input, or two interface arrays, may not share a buffer.")
         kept = owned[0] if owned else b
         gone = a if kept is b else b
         shared = replace(kept, arrays=a.arrays + b.arrays)
@@ -447,10 +455,10 @@ class UnshareBuffer(BufferMove):
         array = str(arguments[0])
         buffer = program.buffer_of.get(array)
         if buffer is None or len(buffer.arrays) < 2 or array in program.interface:  # 1
-            return structural("not-shared", f"{array} is no temporary that shares its buffer.")
+            return structural(Code.NOT_SHARED, f"{array} is no temporary that shares its buffer.")
         if any(b.name == array for b in program.buffers):  # 2
             return structural(
-                "name-taken", f"A buffer is named {array}: another array of it must leave instead."
+                Code.NAME_TAKEN, f"A buffer is named {array}: another array of it must leave instead."
             )
         dims = tuple(replace(d, birth=context.birth(1 + k)) for k, d in enumerate(buffer.dims))
         own = replace(buffer, name=array, arrays=(array,), dims=dims, birth=context.birth(0))

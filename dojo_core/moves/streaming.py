@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dojo_core.moves.core import Argument, Context, Move, Refusal, register
 from dojo_core.moves.marks import MarkMove
 from dojo_core.moves.places import fresh_name, leaves_under, place_of, scope_at
+from dojo_core.program.codes import Code
 from dojo_core.program.tree import Op, Scope
 
 
@@ -54,11 +55,11 @@ class Ssr(MarkMove):
         yield from super().enablers(context, arguments, refusal)
         program = context.program
         path, scope, above = scope_at(program, arguments[0])
-        if refusal.code == "stream-nested":
+        if refusal.code == Code.STREAM_NESTED:
             for depth, other in enumerate(above):
                 if other.mark in ("s", "f"):
                     yield Move("clear_mark", (place_of(program, path[: depth + 1]),))
-        if refusal.code in ("stream-count", "stream-order"):
+        if refusal.code in (Code.STREAM_COUNT, Code.STREAM_ORDER):
             for number in range(1, len(scope.body)):
                 yield Move("fission_scope", (place_of(program, path), place_of(program, (*path, number))))
             for leaf in leaves_under(program, path):
@@ -69,7 +70,7 @@ class Ssr(MarkMove):
                     copy = fresh_name(program, f"c{array}")
                     for depth in range(len(path) - 1, 0, -1):
                         yield Move("stage_write", (array, place_of(program, path[:depth]), copy))
-        if refusal.code in ("stream-dims", "stream-count", "stream-order", "stream-guard"):
+        if refusal.code in (Code.STREAM_DIMS, Code.STREAM_COUNT, Code.STREAM_ORDER, Code.STREAM_GUARD):
             for number, child in enumerate(scope.body):
                 if isinstance(child, Scope):
                     yield Move("ssr", (place_of(program, (*path, number)),))
@@ -114,17 +115,17 @@ class Frep(MarkMove):
         yield from super().enablers(context, arguments, refusal)
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
-        if refusal.code == "repeat-memory":
+        if refusal.code == Code.REPEAT_MEMORY:
             for depth in range(len(path) - 1):
                 yield Move("ssr", (place_of(program, path[: depth + 1]),))
             yield Move("wrap", (place_of(program, path), 1))
-        if refusal.code == "repeat-nest":
+        if refusal.code == Code.REPEAT_NEST:
             for number, child in enumerate(scope.body):
                 if isinstance(child, Scope) and not child.mark:
                     yield Move("unroll", (place_of(program, (*path, number)),))
             if len(scope.body) == 1:
                 yield Move("interchange", (place_of(program, path),))
-        if refusal.code == "repeat-size":
+        if refusal.code == Code.REPEAT_SIZE:
             for number in range(1, len(scope.body)):
                 yield Move("fission_scope", (place_of(program, path), place_of(program, (*path, number))))
             inner = scope.body[0]

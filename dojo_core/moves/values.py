@@ -19,6 +19,7 @@ from dojo_core.moves.core import (
 from dojo_core.moves.nodes import births, nest, without
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of, writers
 from dojo_core.program.affine import Affine
+from dojo_core.program.codes import Code
 from dojo_core.program.dependence import Touch, Witness, may_regroup
 from dojo_core.program.dtypes import COMPARISONS, FLOATS
 from dojo_core.program.reaching import (
@@ -62,7 +63,7 @@ def _reads_of(leaf: Leaf, array: str) -> list[Access]:
 
 def _unsettled(read: Access, leaf: Leaf) -> Refusal:
     return Refusal(
-        "not-one-definition",
+        Code.NOT_ONE_DEFINITION,
         f"No single write surely defines {read} in every iteration.",
         (leaf.path,),
     )
@@ -70,7 +71,7 @@ def _unsettled(read: Access, leaf: Leaf) -> Refusal:
 
 def _changed(witness: Witness) -> Refusal:
     return Refusal(
-        "changed-between",
+        Code.CHANGED_BETWEEN,
         f"{witness.cell} is written again before it would be read.",
         tuple(dict.fromkeys(leaf.path for leaf, _ in witness.instances)),
         witness,
@@ -138,6 +139,7 @@ class Forward(_OnRead):
     """
 
     name = "forward"
+    also = ("inline", "copy_propagation")
     parameters = (Parameter("operation", "op"), Parameter("array", "buffer"))
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
@@ -153,7 +155,7 @@ class Forward(_OnRead):
         leaf, array = _op(program, arguments[0]), str(arguments[1])
         reads = set(_reads_of(leaf, array))
         if len(reads) != 1:  # 1
-            return structural("not-read", f"{arguments[0]} does not read {array} at one index.", leaf.path)
+            return structural(Code.NOT_READ, f"{arguments[0]} does not read {array} at one index.", leaf.path)
         access = reads.pop()
         found = _defined(program, leaf, access)
         if isinstance(found, Refusal):  # 2
@@ -163,21 +165,23 @@ class Forward(_OnRead):
         # implied: what has no function has an operand
         if not _is_copy(origin) or isinstance(source, Affine) or source is None:
             return structural(
-                "not-a-copy", f"{array} is computed there, not copied.", leaf.path, found.write.leaf.path
+                Code.NOT_A_COPY, f"{array} is computed there, not copied.", leaf.path, found.write.leaf.path
             )
         new: Operand = source
         if isinstance(source, Access):
             if program.buffer_of[source.array].dtype != program.buffer_of[array].dtype:
-                return structural("other-dtype", f"{source.array} has another dtype than {array}.", leaf.path)
+                return structural(
+                    Code.OTHER_DTYPE, f"{source.array} has another dtype than {array}.", leaf.path
+                )
             witness = changed_since(program, found, source)
             if witness is not None:  # 3
                 return _changed(witness)
             new = found.here(source)
         elif not _exact(source, access, program, leaf.op):
-            return structural("inexact", f"{source} would be of another dtype than {array}.", leaf.path)
+            return structural(Code.INEXACT, f"{source} would be of another dtype than {array}.", leaf.path)
         changed = _replaced(leaf.op, access, new)
         if changed.function in ("+", "-", "*") and not changed.reads:  # 4
-            return structural("no-array", "What is left reads no array: it would be an index.", leaf.path)
+            return structural(Code.NO_ARRAY, "What is left reads no array: it would be an index.", leaf.path)
         return program.edit(body=splice(program.body, leaf.path, 1, (changed,)))
 
 
@@ -242,6 +246,7 @@ class Recompute(_OnRead):
     """
 
     name = "recompute"
+    also = ("rematerialise", "rematerialize")
     parameters = (Parameter("operation", "op"), Parameter("array", "buffer"), Parameter("name", "name"))
 
     def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
@@ -262,7 +267,7 @@ class Recompute(_OnRead):
             return taken
         reads = set(_reads_of(leaf, array))
         if len(reads) != 1:
-            return structural("not-read", f"{arguments[0]} does not read {array} at one index.", leaf.path)
+            return structural(Code.NOT_READ, f"{arguments[0]} does not read {array} at one index.", leaf.path)
         access = reads.pop()
         found = _defined(program, leaf, access)
         if isinstance(found, Refusal):  # 2
@@ -276,7 +281,7 @@ class Recompute(_OnRead):
                 if witness is not None:
                     return _changed(witness)
         if any(s.mark == "v" for s in leaf.scopes):  # 4
-            return structural("marked", f"{arguments[0]} is vectorised: clear that mark first.", leaf.path)
+            return structural(Code.MARKED, f"{arguments[0]} is vectorised: clear that mark first.", leaf.path)
         fresh = births(context)
         here = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
         dims = tuple(Dim(s.size, False, next(fresh)) for s in leaf.scopes)
@@ -297,7 +302,7 @@ def _makers(program: Program, found: Definition) -> list[tuple[Definition, tuple
     whole = reduction(program, found)
     if whole is None:
         return Refusal(
-            "not-one-reduction",
+            Code.NOT_ONE_REDUCTION,
             f"What is added up in {found.read.access} is not surely one whole nest behind one start.",
             (found.read.leaf.path, found.write.leaf.path),
         )
@@ -359,7 +364,7 @@ class UseKept(Transformation):
             raise NoSuchPlace(f"There is no array {name if name not in program.buffer_of else array}.")
         found = _made_before_use(program, name)
         if found is None or program.buffer_of[name].arrays != (name,):  # 1
-            return structural("not-recomputed", f"{name} is not computed directly before its one use.")
+            return structural(Code.NOT_RECOMPUTED, f"{name} is not computed directly before its one use.")
         makers, user = found
         for leaf in program.leaves:  # 2
             if leaf.op.target.array != array or not _alike(leaf.op, makers[-1].op):
@@ -368,7 +373,7 @@ class UseKept(Transformation):
             if result is not None:
                 return result
         return structural(
-            "not-the-same", f"No write of {array} surely makes the value of {name}.", makers[-1].path
+            Code.NOT_THE_SAME, f"No write of {array} surely makes the value of {name}.", makers[-1].path
         )
 
     def _with(
@@ -479,6 +484,7 @@ class Contract(Transformation):
     """
 
     name = "contract"
+    also = ("fma",)
     family = "values"
     parameters = (Parameter("operation", "op"), Parameter("array", "buffer"))
 
@@ -498,10 +504,10 @@ class Contract(Transformation):
         op = leaf.op
         access = _addend(program, leaf, array)
         if access is None:  # 1
-            return structural("not-a-sum", f"{arguments[0]} does not add {array}.", leaf.path)
+            return structural(Code.NOT_A_SUM, f"{arguments[0]} does not add {array}.", leaf.path)
         if not may_regroup(program, leaf, context.policy):
             return Refusal(
-                "policy",
+                Code.POLICY,
                 "The policy strict keeps every rounding: the product has one of its own.",
                 (leaf.path,),
             )
@@ -510,9 +516,11 @@ class Contract(Transformation):
             return found
         origin = found.write.leaf
         if origin.op.function != "*" or origin.op.accumulate or array in program.interface:
-            return structural("not-a-product", f"{array} is no product of its own.", leaf.path, origin.path)
+            return structural(
+                Code.NOT_A_PRODUCT, f"{array} is no product of its own.", leaf.path, origin.path
+            )
         if program.buffer_of[op.target.array].dtype != program.buffer_of[array].dtype:
-            return structural("other-dtype", "The product and the sum have different dtypes.", leaf.path)
+            return structural(Code.OTHER_DTYPE, "The product and the sum have different dtypes.", leaf.path)
         for operand in origin.op.reads:  # 3
             witness = overwritten(program, found, operand)
             if witness is not None:
@@ -521,7 +529,7 @@ class Contract(Transformation):
         written = op.target.array == array  # there would be nothing left for it to begin from
         if others or written or program.buffer_of[array].arrays != (array,):  # 4
             return structural(
-                "used-elsewhere", f"{array} is used elsewhere too.", *(t.leaf.path for t in others)
+                Code.USED_ELSEWHERE, f"{array} is used elsewhere too.", *(t.leaf.path for t in others)
             )
         factors = tuple(substituted(o, found.images) for o in origin.op.operands)
         rest = tuple(o for o in op.operands if o != access)
@@ -584,14 +592,16 @@ class Expand(Transformation):
         leaf, name = _op(program, arguments[0]), str(arguments[1])
         op = leaf.op
         if not _adds_product(program, leaf):  # 1
-            return structural("not-a-product", f"{arguments[0]} does not add a product.", leaf.path)
+            return structural(Code.NOT_A_PRODUCT, f"{arguments[0]} does not add a product.", leaf.path)
         if not may_regroup(program, leaf, context.policy):
-            return Refusal("policy", "The policy strict keeps this instruction's one rounding.", (leaf.path,))
+            return Refusal(
+                Code.POLICY, "The policy strict keeps this instruction's one rounding.", (leaf.path,)
+            )
         taken = name_fault(program, name)
         if taken is not None:  # 2
             return taken
         if any(s.mark == "v" for s in leaf.scopes):  # 3
-            return structural("marked", f"{arguments[0]} is vectorised: clear that mark first.", leaf.path)
+            return structural(Code.MARKED, f"{arguments[0]} is vectorised: clear that mark first.", leaf.path)
         fresh = births(context)
         here = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
         dims = tuple(Dim(s.size, False, next(fresh)) for s in leaf.scopes)
@@ -644,6 +654,7 @@ class DropDead(Transformation):
     """
 
     name = "drop_dead"
+    also = ("dead_code_elimination",)
     family = "values"
     parameters = (Parameter("operation", "op"),)
 
@@ -660,7 +671,7 @@ class DropDead(Transformation):
         program = context.program
         leaf = _op(program, arguments[0])
         if len(program.leaves) == 1:  # 1
-            return structural("last-operation", "It is the kernel's only operation.", leaf.path)
+            return structural(Code.LAST_OPERATION, "It is the kernel's only operation.", leaf.path)
         array = leaf.op.target.array
         own = Touch(leaf, leaf.op.target, "w")
         readers = [
@@ -672,5 +683,5 @@ class DropDead(Transformation):
             who = "the caller" if not reader.leaf.path else f"'{reader.access}'"
             nodes = (leaf.path, reader.leaf.path) if reader.leaf.path else (leaf.path,)
             told = witness if reader.leaf.path else None
-            return Refusal("seen", f"A value of {array} that it writes may be read by {who}.", nodes, told)
+            return Refusal(Code.SEEN, f"A value of {array} that it writes may be read by {who}.", nodes, told)
         return program.edit(body=without(program.body, leaf.path))

@@ -86,9 +86,6 @@ def _carried(before: Context, after: Context, move: Move) -> Iterator[Move]:
         return
     path = resolve(before.program, place)
     for here in ((*path, 0), path):
-        try:
-            node = after.program.node(here)
-        except IndexError:
-            continue
+        node = after.program.find(here)
         if isinstance(node, Scope) and node.birth.move == before.born:
             yield Move(move.name, (place_of(after.program, here), *move.arguments[1:]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dojo_core.program.nodes import fact
 from dojo_core.program.tree import Buffer, Node, Program, Scope, Summary, derived, differing, summary
 
 
@@ -69,31 +70,31 @@ class Difference:
 UNROLLED = frozenset("u")
 
 
+@fact
 def _roots(program: Program) -> dict[str, list[int]]:
     """The numbers of the root's children that access each array."""
-    found: dict[str, list[int]] | None = program.__dict__.get("_roots")
-    if found is None:
-        found = {}
-        for number, child in enumerate(program.body):
-            for array in summary((child,)).first_accessed:
-                found.setdefault(array, []).append(number)
-        program.__dict__["_roots"] = found
+    found: dict[str, list[int]] = {}
+    for number, child in enumerate(program.body):
+        for array in summary((child,)).first_accessed:
+            found.setdefault(array, []).append(number)
     return found
 
 
 def plain(program: Program, roots: Iterable[int]) -> bool:
     """Have these children of the root no marks, and only buffers on the heap, one array and an address for
     each index? V2 and V3 have nothing to look at in them then."""
-    rough: frozenset[int] | None = program.__dict__.get("_rough")
-    if rough is None:
-        found = []
-        for number, child in enumerate(program.body):
-            below = summary((child,))
-            buffers = (program.buffer_of[a] for a in below.first_accessed)
-            if below.marks or not all(map(on_heap, buffers)):
-                found.append(number)
-        rough = program.__dict__["_rough"] = frozenset(found)
-    return rough.isdisjoint(roots)
+    return _rough(program).isdisjoint(roots)
+
+
+@fact
+def _rough(program: Program) -> frozenset[int]:
+    found = []
+    for number, child in enumerate(program.body):
+        below = summary((child,))
+        buffers = (program.buffer_of[a] for a in below.first_accessed)
+        if below.marks or not all(map(on_heap, buffers)):
+            found.append(number)
+    return frozenset(found)
 
 
 def on_heap(buffer: Buffer) -> bool:

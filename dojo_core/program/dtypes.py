@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from dojo_core.program.affine import Affine
+from dojo_core.program.nodes import fact
 from dojo_core.program.tree import DTYPE_BYTES, Access, Number, Op, Operand, Program
 
 FLOATS = ("f64", "f32", "f16", "bf16")
@@ -149,13 +150,10 @@ def _number_fault(operand: Operand, dtype: str) -> tuple[str, str] | None:
     return f"{operand} is no value of {dtype}", told
 
 
+@fact
 def dtypes_of(program: Program) -> dict[str, str]:
     """The dtype of each array."""
-    kept: dict[str, str] | None = program.__dict__.get("_dtypes")
-    if kept is None:
-        kept = {array: buffer.dtype for array, buffer in program.buffer_of.items()}
-        program.__dict__["_dtypes"] = kept
-    return kept
+    return {array: buffer.dtype for array, buffer in program.buffer_of.items()}
 
 
 def reaching_integers(program: Program) -> frozenset[str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dojo_core.program.affine import Affine
+from dojo_core.program.nodes import fact
 from dojo_core.program.tree import Buffer, Leaf, Node, Path, Program, Scope, walk
 
 # Scopes whose iterations have no order among each other.
@@ -49,13 +50,10 @@ def holds(node: Node, mark: str) -> bool:
     return isinstance(node, Scope) and mark in node.summary.marks
 
 
+@fact
 def kernels(program: Program) -> tuple[Kernel, ...]:
     """The launches of a program in order. Its marks must be where they may stand."""
-    kept: tuple[Kernel, ...] | None = program.__dict__.get("_kernels")
-    if kept is None:
-        kept = tuple(_kernels(program.body, (), ()))
-        program.__dict__["_kernels"] = kept
-    return kept
+    return tuple(_kernels(program.body, (), ()))
 
 
 def _kernels(body: tuple[Node, ...], path: Path, host: tuple[int, ...]) -> Iterator[Kernel]:
@@ -91,14 +89,11 @@ def phase_threads(phase: Scope) -> int:
     return count * lanes(phase)
 
 
+@fact
 def lanes(phase: Scope) -> int:
     """W: the size of the ``:w`` scopes in a phase, 1 without any."""
-    kept: int | None = phase.__dict__.get("_lanes")
-    if kept is None:
-        sizes = [n.size for n, _, _ in walk((phase,)) if isinstance(n, Scope) and n.mark == "w"]
-        kept = max(sizes, default=1)
-        phase.__dict__["_lanes"] = kept
-    return kept
+    sizes = [n.size for n, _, _ in walk((phase,)) if isinstance(n, Scope) and n.mark == "w"]
+    return max(sizes, default=1)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from operator import is_
 
+from dojo_core.program.codes import Code
 from dojo_core.program.dependence import (
     Order,
     Touch,
@@ -51,14 +52,14 @@ def mark_fault(
     unrolled = here.before.summary.unrolled - here.gone.unrolled + here.made.unrolled
     if unrolled > target.unrolled_ops and "u" in program.summary.marks:  # what is long by itself may stay so
         return _fault(
-            "unrolled-size",
+            Code.UNROLLED_SIZE,
             f"Unrolled, its code would be {unrolled} operations long; the limit is {target.unrolled_ops}.",
             (),
         )
     for buffer in here.fresh:
         if buffer.location not in target.locations:
             return _fault(
-                "location-unknown",
+                Code.LOCATION_UNKNOWN,
                 f"The target {target.name} has no location {buffer.location}.",
                 (),
                 buffer.name,
@@ -72,7 +73,7 @@ def mark_fault(
     stack = sum(b.bytes for b in stacked if b.location == "stack")
     if stack > target.stack_bytes:
         return _fault(
-            "stack-size",
+            Code.STACK_SIZE,
             f"The stack buffers would take {stack:,} bytes; the limit per thread is {target.stack_bytes:,}.",
             (),
         )
@@ -88,7 +89,7 @@ def _scope_fault(
 ) -> Fault | None:
     """The first fault of the marks of a subtree. That there is none is kept with the subtree, for the scopes
     around it and the buffers that it accesses: an edit shares most subtrees with the program before."""
-    sound: dict[object, tuple[Buffer, ...]] = scope.__dict__.setdefault("_sound", {})
+    sound: dict[object, tuple[Buffer, ...]] = scope.facts.setdefault(_scope_fault, {})
     around = (tuple([(s.size, s.mark) for s in above]), target, policy)
     buffers = tuple(map(program.buffer_of.__getitem__, scope.summary.first_accessed))
     known = sound.get(around)
@@ -109,13 +110,13 @@ def _found_fault(
         return _fault(found.code, found.sentence, (path,)) if isinstance(found, Mismatch) else None
     if scope.mark and scope.mark not in target.marks:
         return _fault(
-            "mark-unknown", f"The target {target.name} knows no {mark_word(scope.mark)} scopes.", (path,)
+            Code.MARK_UNKNOWN, f"The target {target.name} knows no {mark_word(scope.mark)} scopes.", (path,)
         )
     if scope.mark == "p":
         if any(s.mark == "p" for s in above):
-            return _fault("parallel-nested", "A parallel scope stands in another: one per path.", (path,))
+            return _fault(Code.PARALLEL_NESTED, "A parallel scope stands in another: one per path.", (path,))
         if any(s.mark == "u" for s in above):
-            return _fault("parallel-unrolled", "A parallel scope stands in an unrolled one.", (path,))
+            return _fault(Code.PARALLEL_UNROLLED, "A parallel scope stands in an unrolled one.", (path,))
     if scope.mark == "v":
         return vector_fault(program, scope, path, above, target, policy)
     for number, child in enumerate(scope.body):
@@ -131,14 +132,14 @@ def vector_fault(
 ) -> Fault | None:
     """The conditions of a ``:v`` scope, numbered as in the move ``vectorize``."""
     if len(scope.body) != 1 or not isinstance(scope.body[0], Op):
-        return _fault("vector-body", "A vectorised scope wraps exactly one operation.", (path,))
+        return _fault(Code.VECTOR_BODY, "A vectorised scope wraps exactly one operation.", (path,))
     op = scope.body[0]
     buffers = tuple(program.buffer_of[a.array] for a in (op.target, *op.reads))
     told = _vector_sentence(op, scope.size, tuple(s.size for s in above), buffers, target, policy)
     if told is None:
         return None
     witness = None
-    if told[0] == "vector-flow":
+    if told[0] == Code.VECTOR_FLOW:
         lane = Leaf(op, (*path, 0), (*above, scope))
         witness = next((w for t in touches(lane) if (w := _flow(t, len(above))) is not None), None)
     return Fault(told[0], "", "", told[1], (path,), witness)
@@ -152,23 +153,29 @@ def _vector_sentence(
     dtypes = list(dict.fromkeys(b.dtype for b in buffers))
     bare = next((d for d in dtypes if d not in target.vector_widths), None)
     if bare is not None:
-        return "vector-dtype", f"The target {target.name} has no vectors of {bare}."
+        return Code.VECTOR_DTYPE, f"The target {target.name} has no vectors of {bare}."
     widths = lanes_of(dtypes, target)
     if lanes not in widths:
         known, named = ", ".join(map(str, widths)) or "none", " and ".join(dtypes)
-        return "vector-width", f"{lanes} is no vector width of {target.name} for {named} (they are: {known})."
+        return (
+            Code.VECTOR_WIDTH,
+            f"{lanes} is no vector width of {target.name} for {named} (they are: {known}).",
+        )
     leaf = Leaf(op, (0,) * (lane + 1), tuple(Scope(n, ()) for n in (*above, lanes)))
     if not has_vector_form(leaf):
-        return "vector-form", f"{op.function} has no vector form."
+        return Code.VECTOR_FORM, f"{op.function} has no vector form."
     if op.function == "/" and dtypes[0] not in FLOATS:
-        return "vector-form", f"/ has no vector form for {dtypes[0]}: no processor divides so."
+        return Code.VECTOR_FORM, f"/ has no vector form for {dtypes[0]}: no processor divides so."
     for comparison in op.guard:
         if comparison.form.uses(lane):
-            return "vector-guard", "The guard depends on the lane."
+            return Code.VECTOR_GUARD, "The guard depends on the lane."
     accesses = (op.target, *op.reads)
     for access, buffer in zip(accesses, buffers, strict=True):
         if any(isinstance(i, Indirect) and i.looks_up(lane) for i in access.index):
-            return "vector-stride", f"The lanes of {access} lie where a table says: they must be neighbours."
+            return (
+                Code.VECTOR_STRIDE,
+                f"The lanes of {access} lie where a table says: they must be neighbours.",
+            )
         stride = lane_stride(access, buffer, lane)
         if stride == 1 or (stride == 0 and access is not op.target):
             continue
@@ -177,19 +184,19 @@ def _vector_sentence(
             if may_regroup(small, leaf, policy):
                 continue
             return (
-                "vector-regroup",
+                Code.VECTOR_REGROUP,
                 "The policy strict keeps the order of this sum: its lanes may not be regrouped.",
             )
         if stride == 0:
-            return "vector-stride", f"All lanes would write the same cell {access}."
+            return Code.VECTOR_STRIDE, f"All lanes would write the same cell {access}."
         return (
-            "vector-stride",
+            Code.VECTOR_STRIDE,
             f"The lanes of {access} are {stride} cells apart; they must be neighbours "
             "(or one cell, where it is read).",
         )
     for touch in touches(leaf):
         if _flow(touch, lane) is not None:
-            return "vector-flow", f"A lane of {touch.access} reads what an earlier lane writes."
+            return Code.VECTOR_FLOW, f"A lane of {touch.access} reads what an earlier lane writes."
     return None
 
 
@@ -220,7 +227,7 @@ def _register_fault(program: Program, buffer: Buffer, target: Target, here: Diff
     """A register has no address: once unrolled, every index is constant; the last may be a lane's."""
     if buffer.cells > target.register_cells:
         return _fault(
-            "register-size",
+            Code.REGISTER_SIZE,
             f"{buffer.name} has {buffer.cells} cells; a register buffer has at most {target.register_cells}.",
             (),
             buffer.name,
@@ -234,7 +241,7 @@ def _register_fault(program: Program, buffer: Buffer, target: Target, here: Diff
         widths |= found
     if len(widths) > 1:
         return _fault(
-            "register-index", f"{buffer.name} is used with vectors of different widths.", (), buffer.name
+            Code.REGISTER_INDEX, f"{buffer.name} is used with vectors of different widths.", (), buffer.name
         )
     return None
 
@@ -256,7 +263,7 @@ def _register_widths(
         return frozenset(found)
     if node.arrays.isdisjoint(arrays):
         return frozenset()
-    kept: dict[object, tuple[Buffer, frozenset[int] | None]] = node.__dict__.setdefault("_registers", {})
+    kept: dict[object, tuple[Buffer, frozenset[int] | None]] = node.facts.setdefault(_register_widths, {})
     key = (id(buffer), tuple([(s.size, s.mark) for s in above]))  # kept with the buffer, so the id is its own
     if key not in kept:
         inside = [_register_widths(child, (*above, node), buffer, arrays) for child in node.body]
@@ -273,7 +280,7 @@ def _register_index_fault(program: Program, buffer: Buffer) -> Fault:
             if touch.access.array in buffer.arrays:
                 sentence = register_sentence(touch.access, leaf.scopes, buffer, last, set())
                 if sentence is not None:
-                    return _fault("register-index", sentence, (leaf.path,), buffer.name)
+                    return _fault(Code.REGISTER_INDEX, sentence, (leaf.path,), buffer.name)
     raise AssertionError("unreachable")
 
 

@@ -11,7 +11,8 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from functools import wraps
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.tables import Index, Indirect
@@ -25,6 +26,15 @@ Path = tuple[int, ...]  # child numbers from the root of the program down to a n
 
 
 T = TypeVar("T")
+Facts = dict[Callable[..., Any], Any]  # what functions found out of a node, by the function
+
+
+class Factual(Protocol):
+    @property
+    def facts(self) -> Facts: ...
+
+
+N = TypeVar("N", bound=Factual)
 
 
 class derived(Generic[T]):
@@ -45,6 +55,21 @@ class derived(Generic[T]):
             return self
         value = node.__dict__[self.name] = self.derive(node)
         return value
+
+
+def fact(derive: Callable[[N], T]) -> Callable[[N], T]:
+    """A function of a program or a scope alone: computed once for each, and kept among its ``facts``."""
+
+    @wraps(derive)
+    def known(node: N) -> T:
+        facts = node.facts
+        if derive in facts:
+            found: T = facts[derive]
+            return found
+        facts[derive] = found = derive(node)
+        return found
+
+    return known
 
 
 class Birth(NamedTuple):
@@ -194,6 +219,11 @@ class Scope:
     body: tuple[Node, ...]
     mark: str = ""
     birth: Birth = field(default=Birth(), compare=False)
+
+    @derived
+    def facts(self) -> Facts:
+        """What has been found out of it: see ``fact``."""
+        return {}
 
     @derived
     def summary(self) -> Summary:

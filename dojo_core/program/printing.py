@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from dojo_core.program.functions import FUNCTIONS
-from dojo_core.program.nodes import Access, Node, Number, Op, Operand, Scope
+from dojo_core.program.nodes import Access, Node, Number, Op, Operand, Scope, fact
 
 if TYPE_CHECKING:
     from dojo_core.program.tree import Program
@@ -64,7 +64,7 @@ def extent(body: Iterable[Node]) -> Extent:
             more = TERM * (text.count("{") + 1)
             below = Extent(1, len(text) + 1, more, len(text) + more)
         else:
-            below = node.__dict__.get("_extent") or _extent(node)
+            below = _extent(node)
         lines += below.lines
         characters += below.characters
         terms += below.terms
@@ -72,12 +72,11 @@ def extent(body: Iterable[Node]) -> Extent:
     return Extent(lines, characters, terms, longest)
 
 
+@fact
 def _extent(scope: Scope) -> Extent:
     lines, characters, terms, longest = extent(scope.body)
     slot = len(f"{scope.size}:{scope.mark} ")
-    found = Extent(lines, characters + lines * slot, terms, longest + slot)
-    scope.__dict__["_extent"] = found
-    return found
+    return Extent(lines, characters + lines * slot, terms, longest + slot)
 
 
 def op_text(op: Op) -> str:

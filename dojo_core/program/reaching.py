@@ -22,6 +22,7 @@ from dojo_core.program.dependence import (
 )
 from dojo_core.program.integers import Constraint, solve
 from dojo_core.program.must_writes import coverage, digits, shared_depth
+from dojo_core.program.nodes import fact
 from dojo_core.program.tables import Index, affine
 from dojo_core.program.tree import Access, Leaf, Path, Program
 
@@ -56,15 +57,16 @@ class Reduction:
 
 def touches_of(program: Program, array: str) -> tuple[Touch, ...]:
     """All accesses to an array, in tree order."""
-    kept: dict[str, tuple[Touch, ...]] | None = program.__dict__.get("_touches")
-    if kept is None:
-        found: dict[str, list[Touch]] = {}
-        for leaf in program.leaves:
-            for touch in touches(leaf):
-                found.setdefault(touch.access.array, []).append(touch)
-        kept = {name: tuple(each) for name, each in found.items()}
-        program.__dict__["_touches"] = kept
-    return kept.get(array, ())
+    return _touches(program).get(array, ())
+
+
+@fact
+def _touches(program: Program) -> dict[str, tuple[Touch, ...]]:
+    found: dict[str, list[Touch]] = {}
+    for leaf in program.leaves:
+        for touch in touches(leaf):
+            found.setdefault(touch.access.array, []).append(touch)
+    return {name: tuple(each) for name, each in found.items()}
 
 
 def leaves_of(program: Program, array: str) -> tuple[Leaf, ...]:
@@ -74,7 +76,7 @@ def leaves_of(program: Program, array: str) -> tuple[Leaf, ...]:
 
 def definition(program: Program, read: Touch) -> Definition | None:
     """The only write whose value every instance of the read finds, where there is one for certain."""
-    kept: dict[tuple[Path, Access, str], Definition | None] = program.__dict__.setdefault("_definitions", {})
+    kept: dict[tuple[Path, Access, str], Definition | None] = program.facts.setdefault(definition, {})
     key = (read.leaf.path, read.access, read.kind)
     if key not in kept:
         kept[key] = _definition(program, read)

@@ -17,6 +17,7 @@ from dojo_core.program.nodes import (
     Comparison,
     Dim,
     Domain,
+    Facts,
     Leaf,
     Node,
     Number,
@@ -49,6 +50,7 @@ __all__ = [
     "Comparison",
     "Dim",
     "Domain",
+    "Facts",
     "Leaf",
     "Node",
     "Number",
@@ -133,6 +135,11 @@ class Program:
         return Program.make(self.name, self.inputs, self.outputs, buffers, body, self.age, self.domains)
 
     @derived
+    def facts(self) -> Facts:
+        """What has been found out of it: see ``nodes.fact``."""
+        return {}
+
+    @derived
     def _names_before(self) -> list[int]:
         """How many arrays have been accessed before each child of the root, and before the end."""
         seen: set[str] = set()
@@ -206,6 +213,17 @@ class Program:
 
     def __str__(self) -> str:
         return self.text
+
+    def find(self, path: Path) -> Node | None:
+        """The node at a path, None where there is none."""
+        body: tuple[Node, ...] = self.body
+        found: Node | None = None
+        for number in path:
+            if number >= len(body):
+                return None
+            found = body[number]
+            body = found.body if isinstance(found, Scope) else ()
+        return found
 
     def node(self, path: Path) -> Node:
         """The node at a path. Raises IndexError where there is none."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations
 
+from dojo_core.program.codes import Code
 from dojo_core.program.instructions import INSTRUCTIONS, Instruction
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import Access, Buffer, Leaf, Op, Program, Scope
@@ -50,20 +51,20 @@ def unify(program: Program, scope: Scope, depth: int, name: str) -> Unified | Mi
     inside = _nest(scope)
     told = f"{name} is {len(leaf.scopes)} scopes around one operation; "
     if isinstance(inside, str):
-        return Mismatch("instruction-shape", f"{told}{inside}.")
+        return Mismatch(Code.INSTRUCTION_SHAPE, f"{told}{inside}.")
     scopes, op = inside
     if len(scopes) != len(leaf.scopes):
-        return Mismatch("instruction-shape", f"{told}here there {_count(len(scopes))}.")
+        return Mismatch(Code.INSTRUCTION_SHAPE, f"{told}here there {_count(len(scopes))}.")
     if scope.size not in instruction.needs:
         known = " or ".join(map(str, instruction.needs))
-        return Mismatch("instruction-size", f"{name} has {known} lanes, not {scope.size}.")
+        return Mismatch(Code.INSTRUCTION_SIZE, f"{name} has {known} lanes, not {scope.size}.")
     for inner, wanted in zip(scopes[1:], leaf.scopes[1:], strict=True):
         if inner.size != wanted.size:
             told = f"A lane of {name} takes {wanted.size} at once, not {inner.size}."
-            return Mismatch("instruction-size", told)
+            return Mismatch(Code.INSTRUCTION_SIZE, told)
     if (op.accumulate, op.function) != (leaf.op.accumulate, leaf.op.function) or op.guard:
         guarded = ", without a guard" if op.guard else ""
-        return Mismatch("instruction-operation", f"{name} computes {_told(leaf.op)}{guarded}.")
+        return Mismatch(Code.INSTRUCTION_OPERATION, f"{name} computes {_told(leaf.op)}{guarded}.")
     return _operands(program, op, depth, instruction, scope.size, own, leaf)
 
 
@@ -97,14 +98,14 @@ def _operands(
     """The dtypes and strides of target and operands, the operands of a product in either order."""
     if len(op.reads) != len(leaf.op.reads):
         told = f"{instruction.name} computes {_told(leaf.op)}: of arrays alone."
-        return Mismatch("instruction-operation", told)
+        return Mismatch(Code.INSTRUCTION_OPERATION, told)
     closest: Mismatch | None = None
     for reads in permutations(op.reads):
         shared = _shared(program, (op.target, *reads), depth, own, leaf)
         # implied: only a mismatch refuses
         if not isinstance(shared, Mismatch):
             return Unified(instruction, lanes, op, tuple(zip(reads, shared[1:], strict=True)))
-        if closest is None or shared.code == "instruction-access":
+        if closest is None or shared.code == Code.INSTRUCTION_ACCESS:
             closest = shared
     assert closest is not None
     return closest
@@ -120,18 +121,18 @@ def _shared(
     if here != dtypes:
         told = f"{name} adds products of {' and '.join(dtypes[1:])} to {dtypes[0]}; here they are "
         told += f"{' and '.join(here[1:])}, added to {here[0]}."
-        return Mismatch("instruction-dtype", told)
+        return Mismatch(Code.INSTRUCTION_DTYPE, told)
     found: list[bool] = []
     for access, form in zip(accesses, wanted, strict=True):
         if access.indirect:
-            return Mismatch("instruction-access", f"{access} goes through a table, which {name} does not.")
+            return Mismatch(Code.INSTRUCTION_ACCESS, f"{access} goes through a table, which {name} does not.")
         asked = _strides(form, own.buffer_of[form.array], range(len(leaf.scopes)))
         strides = _strides(access, program.buffer_of[access.array], range(depth, depth + len(leaf.scopes)))
         one = (0, *asked[1:]) if found else asked  # the target is of each lane its own
         if strides not in (asked, one):
             told = f"{_cells(strides)} in {access}; {name} takes {_cells(asked)}"
             told += f", or {_cells(one)}" if one != asked else ""
-            return Mismatch("instruction-access", f"Neighbours along its scopes are {told}.")
+            return Mismatch(Code.INSTRUCTION_ACCESS, f"Neighbours along its scopes are {told}.")
         found.append(strides != asked)
     return tuple(found)
 

@@ -16,6 +16,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from dojo_core.program.affine import Affine
+from dojo_core.program.codes import Code
 from dojo_core.program.definedness import TooMany, first_unset
 from dojo_core.program.dependence import (
     Order,
@@ -31,6 +32,7 @@ from dojo_core.program.dependence import (
 from dojo_core.program.difference import Difference, on_heap
 from dojo_core.program.gpu import UNORDERED, outside_phases
 from dojo_core.program.must_writes import carried, coverage, shared_depth, unset
+from dojo_core.program.nodes import fact
 from dojo_core.program.reaching import once, orders, precedes, touches_of
 from dojo_core.program.tree import Access, Birth, Buffer, Dim, Leaf, Node, Op, Path, Program, Scope
 from dojo_core.program.unset import any_origin, unset_origin
@@ -89,22 +91,20 @@ def definition_fault(program: Program) -> Fault | None:
     Where that could not be shown, nor that it is not so, a fault with the code ``undecided``; such a program
     may well be sound, and is told apart from those that are not. Measuring decides it (``settled``).
     """
-    kept: list[Fault | None] = program.__dict__.setdefault("_definition", [])
-    if not kept:
-        kept.append(_definition_fault(program))
-    return kept[0]
+    return _definition_fault(program)
 
 
 def settled(program: Program) -> str | None:
     """What ``definition_fault`` left undecided, decided by whoever measures, however long it takes: what is
     wrong, as a sentence, or None."""
     doubt = definition_fault(program)
-    if doubt is None or doubt.code != "undecided":
+    if doubt is None or doubt.code != Code.UNDECIDED:
         return None
     origin = any_origin(program)
     return None if origin is None else origin.sentence
 
 
+@fact
 def _definition_fault(program: Program) -> Fault | None:
     doubt: Fault | None = None
     for buffer in program.buffers:
@@ -115,7 +115,7 @@ def _definition_fault(program: Program) -> Fault | None:
             *[_exit_read(array, buffer) for array in buffer.arrays if array in program.outputs],
         ):
             fault = _unset_fault(program, read, found, buffer)
-            if fault is not None and fault.code != "undecided":
+            if fault is not None and fault.code != Code.UNDECIDED:
                 return fault
             doubt = doubt or fault
     return doubt
@@ -144,7 +144,7 @@ def _unset_fault(program: Program, read: Touch, found: Sequence[Touch], buffer: 
                     f"each read of {read.access} finds a write" if leaf.path else f"all of {array} is written"
                 )
                 sentence = f"It could not be shown that {told}: there is too much of it to go through."
-                return fault("undecided", sentence=sentence)
+                return fault(Code.UNDECIDED, sentence=sentence)
         else:
             if origin is None:
                 return None
@@ -157,10 +157,10 @@ def _unset_fault(program: Program, read: Touch, found: Sequence[Touch], buffer: 
     cell = cell_text(read.access, values)
     if not leaf.path:
         remedy = "Let the scopes around its writes run over all of it."
-        return fault("unwritten", sentence=f"{cell} of the output {array} is never written. {remedy}")
+        return fault(Code.UNWRITTEN, sentence=f"{cell} of the output {array} is never written. {remedy}")
     remedy = f"Set it before, or name {array} as an input."
     sentence = f"{read.access} is read where no earlier write has set it. {remedy}"
-    return fault("undefined", sentence=sentence, witness=Witness(((leaf, values),), cell))
+    return fault(Code.UNDEFINED, sentence=sentence, witness=Witness(((leaf, values),), cell))
 
 
 def _stays(program: Program, leaf: Leaf) -> bool:
@@ -247,7 +247,7 @@ def _project(node: Node, arrays: tuple[str, ...]) -> _Projection | None:
         return _Projection(("op", _numbered(node.target, arrays), node.accumulate, mine, node.guard))
     if node.arrays.isdisjoint(arrays):
         return None
-    kept: dict[tuple[str, ...], _Projection] = node.__dict__.setdefault("_projections", {})
+    kept: dict[tuple[str, ...], _Projection] = node.facts.setdefault(_project, {})
     if arrays not in kept:
         children = tuple([p for c in node.body if (p := _project(c, arrays)) is not None])
         kept[arrays] = _Projection((node.size, _order_mark(node), children))
@@ -363,7 +363,7 @@ def _check(view: _View, buffer: Buffer, outputs: Sequence[str]) -> Callable[[], 
 
 def _outlived(definitions: Sequence[Touch], read: Touch, buffer: Buffer, owner: int) -> Fault:
     return Fault(
-        "lifetime",
+        Code.LIFETIME,
         buffer.name,
         read.access.array,
         f"{buffer.name} would live in one iteration of the scope at depth {owner - 1}, "
@@ -376,7 +376,7 @@ def _outlived(definitions: Sequence[Touch], read: Touch, buffer: Buffer, owner: 
 def _clobbered(definition: Touch, write: Touch, read: Touch, buffer: Buffer, witness: Witness) -> Fault:
     overwriting = cell_text(write.access, witness.instances[1][1])
     return Fault(
-        "clobber",
+        Code.CLOBBER,
         buffer.name,
         read.access.array,
         f"The write of {overwriting} clobbers {witness.cell} before its read.",
@@ -388,7 +388,7 @@ def _clobbered(definition: Touch, write: Touch, read: Touch, buffer: Buffer, wit
 def _undefined(view: _View, read: Touch, buffer: Buffer, owner: int) -> Fault:
     if owner:
         return Fault(
-            "lifetime",
+            Code.LIFETIME,
             buffer.name,
             read.access.array,
             f"{buffer.name} would live in one iteration of the scope at depth {owner - 1}, "
@@ -397,7 +397,7 @@ def _undefined(view: _View, read: Touch, buffer: Buffer, owner: int) -> Fault:
             carried(view.touches, read, owner) or unset(read, view.touches),
         )
     return Fault(
-        "undefined",
+        Code.UNDEFINED,
         buffer.name,
         read.access.array,
         f"No write before {read.access} surely sets what it reads, "
@@ -440,7 +440,7 @@ def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Calla
 def _raced(a: Touch, b: Touch, depth: int, buffer: Buffer, witness: Witness) -> Fault:
     word = _UNORDERED_WORDS[_order_mark(a.leaf.scopes[depth])]
     return Fault(
-        "race",
+        Code.RACE,
         buffer.name,
         a.access.array,
         f"Iterations of the {word} scope at depth {depth} would touch {witness.cell} at the same time.",

@@ -54,7 +54,7 @@ def start_screen(games: Games, player: Player) -> Json:
             for card in library.cards([game])
         ],
         "lines": lines,
-        "faults": plugins.faults(),
+        "faults": plugins.all_faults(),
         "errors": player.errors,
     }
 

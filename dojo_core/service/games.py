@@ -133,6 +133,8 @@ class Games:
             raise Refused("There is no saved game with this id here.")
         try:
             game = Game.from_text(saved.text)
+        except TextError as fault:  # as where a package is gone whose target or moves it has
+            raise Refused(f"This saved game cannot be read here. {fault.message}") from fault
         except Exception as fault:
             log.exception("saved game %s does not load", game_id)
             raise Refused("This saved game cannot be read; the log says why.") from fault

@@ -66,11 +66,12 @@ def program_lines(program: Program, hues: dict[Birth, int]) -> Json:
 
 @cache
 def _moves_told() -> Json:
-    return {name: [form(move), summary(name)] for name, move in REGISTRY.items()}
+    return {name: [form(move), summary(name), " ".join(move.also)] for name, move in REGISTRY.items()}
 
 
 def commands(recipes: Mapping[str, Recipe]) -> Json:
-    """Every move and recipe that can be typed: how it is written, and what it does in a sentence."""
+    """Every move and recipe that can be typed: how it is written, what it does in a sentence, and what others
+    call a move."""
     return _moves_told() | {name: [form(recipe), recipe.about] for name, recipe in recipes.items()}
 
 

@@ -109,6 +109,13 @@ class MovesPane {
     return command ? command[1] : "";
   }
 
+  /** Has a move's text all these words, or what others call its kind? */
+  matches(words, text) {
+    const command = (this.board.data.commands || {})[text.split(" ")[0]];
+    const found = `${text} ${(command && command[2]) || ""}`.toLowerCase();
+    return words.every((word) => found.includes(word));
+  }
+
   result(text) {
     const move = this.moves.get(text);
     const feed = this.board.feed;
@@ -136,7 +143,7 @@ class MovesPane {
       const move = this.moves.get(text);
       if (this.group === "selection" && !this.atSelection(move)) return false;
       if (this.group === "enablers" && !move.opens.length) return false;
-      return words.every((word) => text.toLowerCase().includes(word));
+      return this.matches(words, text);
     });
     if (this.chosen !== null && !shown.includes(this.chosen)) this.unchoose();
     const nodes = shown.map((text) => this.row(text));
@@ -348,7 +355,7 @@ class MovesPane {
       return;
     }
     const words = this.filter.toLowerCase().split(/\s+/).filter(Boolean);
-    const shown = blocked.filter((b) => words.every((word) => b.text.toLowerCase().includes(word)));
+    const shown = blocked.filter((b) => this.matches(words, b.text));
     if (this.chosen !== null && !shown.some((b) => b.text === this.chosen)) this.unchoose();
     this.list.replaceChildren(...shown.map((b, number) =>
       blockedRow(b, this.summary(b.text.split(" ")[0]), number, b.text === this.chosen)));

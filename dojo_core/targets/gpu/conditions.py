@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dojo_core.program.affine import Affine
+from dojo_core.program.codes import Code
 from dojo_core.program.dependence import Touch, may_regroup, touches
 from dojo_core.program.gpu import (
     Kernel,
@@ -79,10 +80,12 @@ def _grid(scope: Scope, path: Path, above: tuple[Scope, ...], target: GpuTarget)
     outer = [s for s in above if s.mark != "g"]
     first = next((d for d, s in enumerate(above) if s.mark == "g"), len(above))
     if any(s.mark for s in outer) or any(s.mark != "g" for s in above[first:]):
-        return _fault("grid-place", "A grid scope stands under unmarked scopes, or in a grid scope.", (path,))
+        return _fault(
+            Code.GRID_PLACE, "A grid scope stands under unmarked scopes, or in a grid scope.", (path,)
+        )
     if above and above[-1].mark == "g" and len(above[-1].body) > 1:
         return _fault(
-            "grid-nest", "A grid scope in a grid scope must be all that it holds.", (path, path[:-1])
+            Code.GRID_NEST, "A grid scope in a grid scope must be all that it holds.", (path, path[:-1])
         )
     return None
 
@@ -91,29 +94,29 @@ def _block(scope: Scope, path: Path, above: tuple[Scope, ...], target: GpuTarget
     """map_block: under ``:g``; a phase's ``:b`` scopes are a perfect nest."""
     if not any(s.mark == "g" for s in above):
         return _fault(
-            "block-place", "A block scope stands in a grid scope: map a scope around it first.", (path,)
+            Code.BLOCK_PLACE, "A block scope stands in a grid scope: map a scope around it first.", (path,)
         )
     if any(s.mark == "w" for s in above):
         return _fault(
-            "block-place", "A block scope stands in a warp scope: warps are parts of a block.", (path,)
+            Code.BLOCK_PLACE, "A block scope stands in a warp scope: warps are parts of a block.", (path,)
         )
     inside = next((d for d, s in enumerate(above) if s.mark == "b"), None)
     if inside is not None and any(s.mark != "b" or len(s.body) > 1 for s in above[inside:]):
         return _fault(
-            "block-nest", "Block scopes in one another must be a perfect nest.", (path, path[: inside + 1])
+            Code.BLOCK_NEST, "Block scopes in one another must be a perfect nest.", (path, path[: inside + 1])
         )
     if inside is None:
         threads = phase_threads(scope)
         if threads > target.block_threads:
             return _fault(
-                "block-threads",
+                Code.BLOCK_THREADS,
                 f"This phase has {threads} threads; a block has at most {target.block_threads}.",
                 (path,),
             )
         width = lanes(scope)
         if width > 1 and threads % target.warp:
             return _fault(
-                "warp-whole",
+                Code.WARP_WHOLE,
                 f"This phase has {threads} threads: no whole number of warps of {target.warp}.",
                 (path,),
             )
@@ -124,20 +127,22 @@ def _warp(scope: Scope, path: Path, above: tuple[Scope, ...], target: GpuTarget)
     """map_warp: in a phase, in no other ``:w``; a power of two that divides the warp, one a phase."""
     if not any(s.mark == "b" for s in above):
         return _fault(
-            "warp-place", "A warp scope stands in a block scope: map a scope around it first.", (path,)
+            Code.WARP_PLACE, "A warp scope stands in a block scope: map a scope around it first.", (path,)
         )
     if any(s.mark == "w" for s in above):
-        return _fault("warp-place", "A warp scope stands in another.", (path,))
+        return _fault(Code.WARP_PLACE, "A warp scope stands in another.", (path,))
     if scope.size & (scope.size - 1) or scope.size > target.warp:
         return _fault(
-            "warp-size",
+            Code.WARP_SIZE,
             f"{scope.size} lanes do not divide a warp of {target.warp}: a power of two up to that does.",
             (path,),
         )
     phase = next(s for s in above if s.mark == "b")
     if scope.size != lanes(phase):
         return _fault(
-            "warp-sizes", f"This phase has warp scopes of {scope.size} and of {lanes(phase)} lanes.", (path,)
+            Code.WARP_SIZES,
+            f"This phase has warp scopes of {scope.size} and of {lanes(phase)} lanes.",
+            (path,),
         )
     return None
 
@@ -151,13 +156,13 @@ def _kernel_sizes(program: Program, target: GpuTarget) -> Iterator[Fault]:
         launches += math.prod(kernel.host) if kernel.host else 0
         if kernel.blocks > target.grid_blocks:
             yield _fault(
-                "grid-size",
+                Code.GRID_SIZE,
                 f"{kernel.blocks} blocks are more than a launch can have ({target.grid_blocks}).",
                 (kernel.path,),
             )
     if launches > target.launches:
         yield _fault(
-            "launches",
+            Code.LAUNCHES,
             f"The host's loops would make {launches} launches; the limit is {target.launches}. "
             "Put the loops around the grid inside it, or map them.",
         )
@@ -169,7 +174,7 @@ def _kernel_sizes(program: Program, target: GpuTarget) -> Iterator[Fault]:
 def _warp_reduction(program: Program, leaf: Leaf, policy: str) -> Iterator[Fault]:
     if is_warp_reduction(leaf) and not may_regroup(program, leaf, policy):
         yield _fault(
-            "warp-regroup",
+            Code.WARP_REGROUP,
             "The policy strict keeps the order of this sum: its lanes may not be regrouped.",
             (leaf.path[:-1],),
         )
@@ -193,7 +198,7 @@ def _alignment(program: Program, leaf: Leaf) -> Iterator[Fault]:
         odd = next((n for n in (*strides, start) if n % width), None)
         if odd is not None:
             yield _fault(
-                "vector-alignment",
+                Code.VECTOR_ALIGNMENT,
                 f"{access} starts {width} lanes at a cell that need not be a multiple of {width} "
                 f"(it moves by {odd}): pad or split a dimension.",
                 (leaf.path[:-1],),
@@ -216,7 +221,7 @@ def _one_kernel(program: Program, buffer: Buffer) -> Iterator[Fault]:
     paths = [t.leaf.path for t in _mine(program, buffer)]
     if len({_kernel_of(program, p) for p in paths}) > 1:
         yield _fault(
-            "kernel-buffer",
+            Code.KERNEL_BUFFER,
             f"{buffer.name} is used by several launches: only the heap lasts from one to the next.",
             tuple(dict.fromkeys(paths)),
             buffer.name,
@@ -227,7 +232,7 @@ def _under_grid(program: Program, buffer: Buffer) -> Iterator[Fault]:
     for touch in _mine(program, buffer):
         if not _kernel_of(program, touch.leaf.path).mapped:
             yield _fault(
-                "shared-place",
+                Code.SHARED_PLACE,
                 f"{buffer.name} is used outside grid scopes: only blocks have shared memory.",
                 (touch.leaf.path,),
                 buffer.name,
@@ -249,7 +254,7 @@ def _thread_rule(program: Program, buffer: Buffer) -> Iterator[Fault]:
     odd = next((t for t, own in zip(found, dims, strict=True) if own != chosen), None)
     if odd is not None:  # 1
         yield _fault(
-            "thread-dims",
+            Code.THREAD_DIMS,
             f"{odd.access} and {found[0].access} choose the thread by different dimensions: "
             f"{buffer.name} lies in registers of one thread each.",
             (odd.leaf.path, found[0].leaf.path),
@@ -265,7 +270,7 @@ def _thread_rule(program: Program, buffer: Buffer) -> Iterator[Fault]:
         if not whole and not by_warp:
             bad = next((t for t in found if not _is_whole(buffer, t, chosen, owner)), found[0])
             yield _fault(
-                "thread-number",
+                Code.THREAD_NUMBER,
                 f"{bad.access} would be another thread's: its thread dimensions are not numbered as the "
                 "threads of its phase are.",
                 (bad.leaf.path,),
@@ -282,7 +287,7 @@ def _thread_rule(program: Program, buffer: Buffer) -> Iterator[Fault]:
             if depth == place.warp and is_warp_reduction(touch.leaf):
                 continue
             yield _fault(
-                "thread-write",
+                Code.THREAD_WRITE,
                 f"{touch.access} would be set in some threads only: no dimension of {buffer.name} is "
                 f"chosen by the {'warp' if depth == place.warp else 'block'} scope at depth {depth}.",
                 (touch.leaf.path,),
@@ -339,7 +344,7 @@ def _registers(program: Program, buffer: Buffer, target: GpuTarget) -> Iterator[
     mine = _stored(program, buffer)
     if mine.cells * DTYPE_BYTES[buffer.dtype] > 4 * target.register_cells:
         yield _fault(
-            "local-size",
+            Code.LOCAL_SIZE,
             f"{buffer.name} has {mine.cells} cells of each thread, more than its registers hold "
             f"({target.register_cells} of 32 bits).",
             (),
@@ -352,4 +357,4 @@ def _registers(program: Program, buffer: Buffer, target: GpuTarget) -> Iterator[
                 continue
             sentence = register_sentence(touch.access, leaf.scopes, mine, last, set())
             if sentence is not None:
-                yield _fault("local-index", sentence, (leaf.path,), buffer.name)
+                yield _fault(Code.LOCAL_INDEX, sentence, (leaf.path,), buffer.name)

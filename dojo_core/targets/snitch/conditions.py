@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dojo_core.program.affine import Affine
+from dojo_core.program.codes import Code
 from dojo_core.program.dependence import Touch, Witness, meeting
 from dojo_core.program.reaching import orders
 from dojo_core.program.tree import Leaf, Op, Path, Program, Scope, walk
@@ -43,30 +44,30 @@ def _region(
     program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], target: SnitchTarget
 ) -> Fault | None:
     if any(s.mark in ("s", "f") for s in above):  # 2
-        return _fault("stream-nested", "A stream scope stands in another, or in a hardware loop.", path)
+        return _fault(Code.STREAM_NESTED, "A stream scope stands in another, or in a hardware loop.", path)
     leaves = [leaf for leaf in program.leaves if leaf.path[: len(path)] == path]
     accesses = [(leaf, access) for leaf in leaves for _, access in memory_slots(program, leaf.op)]
     if not accesses:  # 3
-        return _fault("stream-count", "No access in it touches memory.", path)
+        return _fault(Code.STREAM_COUNT, "No access in it touches memory.", path)
     if len(accesses) > target.streams:  # 3
         told = f"There are {len(accesses)} accesses to memory in it; a core has {target.streams} streams."
-        return _fault("stream-count", told, path)
+        return _fault(Code.STREAM_COUNT, told, path)
     for leaf, access in accesses:
         dtype = program.buffer_of[access.array].dtype
         if dtype != "f64":  # 4
             told = f"{access} is {dtype}: a stream has elements of 8 bytes, f64."
-            return _fault("stream-dtype", told, leaf.path)
+            return _fault(Code.STREAM_DTYPE, told, leaf.path)
         if access.indirect:  # 5
             told = f"{access} goes through a table: a stream walks affine loops."
-            return _fault("stream-index", told, leaf.path)
+            return _fault(Code.STREAM_INDEX, told, leaf.path)
         if leaf.op.guard:  # 6
             told = f"{access} is used under a guard: a stream gives its elements in each iteration."
-            return _fault("stream-guard", told, leaf.path)
+            return _fault(Code.STREAM_GUARD, told, leaf.path)
     found = streams_of(program, path, target.repeat)
     for one in found:
         if len(one.dims) > target.dims:  # 5
             told = f"{one.access} needs {len(one.dims)} loops; a stream walks {target.dims}."
-            return _fault("stream-dims", told, path)
+            return _fault(Code.STREAM_DIMS, told, path)
     return _order(program, found, len(path) - 1)
 
 
@@ -84,7 +85,7 @@ def _order(program: Program, found: list[Stream], depth: int) -> Fault | None:
                 told = (
                     f"{other.access} is {does}, and {write.access} may be written later than the text says."
                 )
-                return _fault("stream-order", told, write.leaf.path, other.leaf.path, witness=witness)
+                return _fault(Code.STREAM_ORDER, told, write.leaf.path, other.leaf.path, witness=witness)
     return None
 
 
@@ -104,7 +105,7 @@ def _loop(
     program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], target: SnitchTarget
 ) -> Fault | None:
     if any(isinstance(n, Scope) and n.mark != "u" for n, _, _ in walk(scope.body)):  # 2
-        return _fault("repeat-nest", "A hardware loop holds operations and unrolled scopes only.", path)
+        return _fault(Code.REPEAT_NEST, "A hardware loop holds operations and unrolled scopes only.", path)
     streamed = any(s.mark == "s" for s in above)
     for leaf in (leaf for leaf in program.leaves if leaf.path[: len(path)] == path):
         fault = _unrepeatable(program, leaf, streamed)
@@ -113,9 +114,9 @@ def _loop(
     count = repeated_instructions(program, scope, streamed)
     if count > target.body:  # 5
         told = f"Its body takes {count} instructions; the sequencer holds {target.body}."
-        return _fault("repeat-size", told, path)
+        return _fault(Code.REPEAT_SIZE, told, path)
     if scope.size > target.repeats:  # 6
-        return _fault("repeat-count", f"A hardware loop runs {target.repeats} times at most.", path)
+        return _fault(Code.REPEAT_COUNT, f"A hardware loop runs {target.repeats} times at most.", path)
     return None
 
 
@@ -123,18 +124,20 @@ def _unrepeatable(program: Program, leaf: Leaf, streamed: bool) -> Fault | None:
     """Why the FPU cannot repeat an operation by itself."""
     op: Op = leaf.op
     if op.function not in REPEATABLE:  # 3
-        return _fault("repeat-function", f"{op.function} is no instruction that the FPU repeats.", leaf.path)
+        return _fault(
+            Code.REPEAT_FUNCTION, f"{op.function} is no instruction that the FPU repeats.", leaf.path
+        )
     if len({program.buffer_of[a.array].dtype for a in (op.target, *op.reads)}) > 1:  # 3
-        return _fault("repeat-function", "A conversion is no instruction that the FPU repeats.", leaf.path)
+        return _fault(Code.REPEAT_FUNCTION, "A conversion is no instruction that the FPU repeats.", leaf.path)
     if op.guard:  # 3
-        return _fault("repeat-integer", "A guard needs the integer core in each iteration.", leaf.path)
+        return _fault(Code.REPEAT_INTEGER, "A guard needs the integer core in each iteration.", leaf.path)
     if any(isinstance(o, Affine) for o in op.operands):  # 3
         told = "An iterator as a value needs the integer core in each iteration."
-        return _fault("repeat-integer", told, leaf.path)
+        return _fault(Code.REPEAT_INTEGER, told, leaf.path)
     access = next((a for _, a in memory_slots(program, op)), None)
     if access is not None and not streamed:  # 4
         told = f"{access} is in memory: in a hardware loop only a stream reaches it."
-        return _fault("repeat-memory", told, leaf.path)
+        return _fault(Code.REPEAT_MEMORY, told, leaf.path)
     return None
 
 

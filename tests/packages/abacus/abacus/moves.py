@@ -22,7 +22,7 @@ class ReverseScope(Transformation):
 
     After ``reverse_scope y@0``::
 
-        8 y[7-{0}] = x[7-{0}]
+        8 y[-{0}+7] = x[-{0}+7]
 
     Legal iff
       1. S is unmarked;

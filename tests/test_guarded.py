@@ -1,0 +1,136 @@
+"""A target that raises what it never should, as everybody else sees it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dojo_core import plugins
+from dojo_core.codegen.code import NotGeneratable
+from dojo_core.game import Game
+from dojo_core.measure.clock import Clock
+from dojo_core.measure.database import DatabaseFault
+from dojo_core.measure.measurement import Workload
+from dojo_core.moves.examples import WIDE
+from dojo_core.program.text import parse
+from dojo_core.targets.backend import Backend, Words
+from dojo_core.targets.guarded import Guarded, TargetFailed
+from dojo_core.targets.registry import backend
+
+PROGRAM = parse("kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = x[{0}]\n")
+TOLD = "The target odd of the package dojo failed (KeyError: 'odd'): tell its authors."
+
+
+class Odd(Backend):
+    """``fault``: what everything raises but for the limits at first."""
+
+    name = "odd"
+    words = Words("an odd target", "It raises.")
+
+    def __init__(self, fault: Exception) -> None:
+        self.fault = fault
+        self.asked = 0
+
+    @property
+    def limits(self):
+        self.asked += 1
+        if self.asked > 2:  # looked at twice as the target is taken
+            raise self.fault
+        return replace(WIDE, name="odd")
+
+    def generate(self, program, policy):
+        raise self.fault
+
+    def clock(self):
+        raise self.fault
+
+    def measurer(self, records=None):
+        raise self.fault
+
+    def assembly(self, program, policy):
+        raise self.fault
+
+    @property
+    def lines(self) -> Path:
+        raise self.fault
+
+    def report(self, game, all_moves):
+        raise self.fault
+
+    def machine(self, details):
+        raise self.fault
+
+
+class Measures(Odd):
+    """It raises as it measures."""
+
+    def measurer(self, records=None):
+        return self
+
+    def measure(self, *_, **__):
+        raise self.fault
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "_failures", {})
+
+
+def test_whatever_it_raises_is_a_sentence() -> None:
+    target = Guarded(Odd(KeyError("odd")))
+    game = Game.new(PROGRAM)
+    for ask in (
+        lambda: target.limits,
+        lambda: target.lines,
+        lambda: target.passes,
+        lambda: target.measurer(),
+        lambda: target.assembly(PROGRAM, "reassoc"),
+        lambda: target.report(game, False),
+    ):
+        with pytest.raises(TargetFailed) as failed:
+            ask()
+        assert str(failed.value) == TOLD
+    with pytest.raises(NotGeneratable) as refused:
+        target.generate(PROGRAM, "reassoc")
+    assert str(refused.value) == TOLD
+    assert target.clock() == Clock("missing", missing=TOLD)
+    with pytest.raises(ValueError, match="no details of odd"):
+        target.machine("{}")
+    assert plugins.faults()[-1:] == (TOLD,)
+
+
+def test_a_measurer_is_guarded_as_well() -> None:
+    with Guarded(Measures(KeyError("odd"))).measurer() as measurer, pytest.raises(TargetFailed) as failed:
+        measurer.measure(Workload(PROGRAM), [PROGRAM])
+    assert str(failed.value) == TOLD
+
+
+@pytest.mark.parametrize("fault", [ValueError("not here"), OSError("disk"), DatabaseFault("records")])
+def test_what_its_interface_lets_it_raise_goes_through(fault: Exception) -> None:
+    target = Guarded(Odd(fault))
+    for ask in (target.measurer, lambda: target.assembly(PROGRAM, "strict")):
+        with pytest.raises(type(fault)) as raised:
+            ask()
+        assert raised.value is fault
+    assert plugins.faults() == ()
+
+
+def test_code_whose_nodes_are_not_its_lines_is_refused() -> None:
+    class Short(Odd):
+        def generate(self, program, policy):
+            found = backend("cpu").generate(program, policy)
+            return replace(found, nodes=found.nodes[:-1])
+
+    with pytest.raises(NotGeneratable, match="not one node, or None, for each line"):
+        Guarded(Short(KeyError("odd"))).generate(PROGRAM, "reassoc")
+
+
+def test_a_target_has_the_limits_of_its_name() -> None:
+    odd = Odd(KeyError("odd"))
+    odd.name = "other"
+    with pytest.raises(TypeError, match="its limits are no Target named other"):
+        Guarded(odd)
