@@ -1,9 +1,9 @@
 """Estimated cycles of a program on a processor that is not here: how often each instruction is executed, by
 an emulator, times what a model of the pipeline says of the block that it stands in.
 
-The instructions are counted exactly, by a plugin of qemu. llvm-mca takes an innermost loop as it goes round, and
-any other straight piece of code by what it keeps busy, as if what stands around it filled all waiting; all data is
-in the first cache, every branch foretold, and what a called function takes is left out. The estimate is of one
+The instructions are counted exactly, by a plugin of qemu. llvm-mca takes an innermost loop as it goes round,
+and any other straight piece of code by what it keeps busy, as if what stands around it filled all waiting. All
+data is in the first cache, every branch foretold, and what a called function takes is left out. There is one
 core. It is no time: it is told with its model's name and never stands beside seconds.
 """
 
@@ -230,8 +230,8 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
     features = ["-mattr=+v,+m,+a,+f,+d,+c"] if processor.instruction_set == RISCV else []
     command = [
         _tool("llvm-mca"), f"-mtriple={processor.toolchain.triple}", f"-mcpu={processor.model}", *features,
-        f"-iterations={ITERATIONS}", "-skip-unsupported-instructions=lack-sched", "-call-latency=1", "-json", "-o", "cycles.json",
-        "blocks.s",
+        f"-iterations={ITERATIONS}", "-skip-unsupported-instructions=lack-sched", "-call-latency=1",
+        "-json", "-o", "cycles.json", "blocks.s",
     ]  # fmt: skip
     status, said = run_watched(command, folder, COMPILE_SECONDS)
     if status:
