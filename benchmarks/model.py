@@ -22,12 +22,11 @@ from dojo_core.codegen.code import Code
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.measure.compiling import compile_source
-from dojo_core.measure.pool import STORED, draw
-from dojo_core.program.tree import Program
+from dojo_core.measure.pool import STORED
 from dojo_core.targets.cpu.build import source_of
 from dojo_core.targets.cpu.codegen import generate, preamble
 from dojo_core.targets.cpu.limits import limits_of
-from dojo_core.targets.cpu.model import estimate
+from dojo_core.targets.cpu.model import estimate, usual_inputs
 from dojo_core.targets.cpu.processor import KNOWN, Processor, known
 
 IN_CACHE = ("softmax=64x192", "matmul=24x64x128", "rmsnorm=64x512")
@@ -61,8 +60,8 @@ def _along(kernel: str, shape: str, processor: Processor, every: int) -> None:
     rows = []
     for number, program in enumerate(chosen):
         code = generate(program, line.policy, processor)
-        told = estimate(code, _inputs(program), processor)
-        seconds = _seconds(code, program, processor) if processor.is_x86 else None
+        told = estimate(code, usual_inputs(code), processor)
+        seconds = _seconds(code, processor) if processor.is_x86 else None
         rows.append((told.cycles, told.instructions, seconds))
         timed = "" if seconds is None else f"{1e6 * seconds:10.1f} µs here"
         print(f"{kernel} {shape} {number:3}: {told.cycles:12,.0f} cycles {told.instructions:12,}{timed}")
@@ -73,15 +72,7 @@ def _along(kernel: str, shape: str, processor: Processor, every: int) -> None:
         print(f"instructions {_spearman(instructions, times):.2f}")
 
 
-def _inputs(program: Program) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(0)
-    buffers = [program.buffer_of[name] for name in program.inputs]
-    return {
-        b.name: draw(b.dtype, tuple(d.size for d in b.dims if d.materialised), rng, None) for b in buffers
-    }
-
-
-def _seconds(code: Code, program: Program, processor: Processor) -> float:
+def _seconds(code: Code, processor: Processor) -> float:
     """The least of many runs, in this process, by one thread."""
     chain = processor.toolchain
     assert chain is not None
@@ -93,7 +84,7 @@ def _seconds(code: Code, program: Program, processor: Processor) -> float:
         )
         assert fault is None, fault
         function = ctypes.CDLL(str(Path(folder) / "k.so"))[code.symbol]
-        inputs = _inputs(program)
+        inputs = usual_inputs(code)
         arrays = [
             np.ascontiguousarray(inputs[p.name]) if p.role == "in" else np.empty(p.shape, STORED[p.dtype])
             for p in code.parameters

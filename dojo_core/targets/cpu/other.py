@@ -22,6 +22,7 @@ from dojo_core.targets.cpu.processor import Processor, known
 if TYPE_CHECKING:
     from dojo_core.game import Game
     from dojo_core.measure.records import Records
+    from dojo_core.targets.cpu.model import Estimate
 
 NO_TIME = "No time: seconds need the processor itself."
 UNSEEN = "Play it to have it verified."
@@ -73,9 +74,11 @@ class OtherProcessor(Backend):
         workload = Workload(game.start, game.kernel, game.policy, game.target)
         with self.measurer() as measurer:
             (found,) = measurer.measure(workload, [game.current.program])
+        told = self._estimated(game.current.program, game.policy) if found.verified else NO_TIME
+        estimated = None if isinstance(told, str) else told
         return Report(
-            columns=(),
-            rows=(),
+            columns=("estimated, of one core", "") if estimated else (),
+            rows=_figures(estimated) if estimated else (),
             data={
                 "target": game.target,
                 "processor": self.processor,
@@ -83,16 +86,37 @@ class OtherProcessor(Backend):
                 "verified": found.verified,
                 "message": found.message,
                 "seconds": None,
+                "estimated": estimated.data if estimated else None,
             },
             fault="" if found.verified else f"{found.status.replace('_', ' ')}: {found.message}",
             verified=f"Verified under {self._emulator}: every output element agrees.",
-            remarks=(NO_TIME,),
+            remarks=(told if isinstance(told, str) else f"{NO_TIME} {told.about}",),
         )
+
+    def _estimated(self, program: Program, policy: str) -> Estimate | str:
+        """The model's, or a sentence: what it lacks."""
+        from dojo_core.targets.cpu.cross import NotRun
+        from dojo_core.targets.cpu.model import estimate, usual_inputs
+
+        try:
+            code = self.generate(program, policy)
+            return estimate(code, usual_inputs(code), self._there)
+        except NotRun as fault:
+            return f"{NO_TIME} Nor are cycles estimated. {fault}"
 
     @property
     def _emulator(self) -> str:
         chain = self._there.toolchain
         return chain.emulator[0] if chain is not None and chain.emulator else "an emulator"
+
+
+def _figures(told: Estimate) -> tuple[tuple[str, ...], ...]:
+    each = told.cycles / told.instructions if told.instructions else 0.0
+    return (
+        ("cycles", f"{told.cycles:,.0f}"),
+        ("instructions", f"{told.instructions:,}"),
+        ("cycles an instruction", f"{each:.2f}"),
+    )
 
 
 class EmulatedMeasurer:
