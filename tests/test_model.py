@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from agents.cli import app
 from dojo_core import kernels
+from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.targets.cpu import model
 from dojo_core.targets.cpu.codegen import generate
