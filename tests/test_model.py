@@ -13,7 +13,6 @@ from dojo_core.targets.cpu.cross import NotRun
 from dojo_core.targets.cpu.limits import limits_of
 from dojo_core.targets.cpu.model import Block, blocks_of, estimate, missing
 from dojo_core.targets.cpu.processor import Processor, known
-from dojo_core.targets.registry import backend
 from tests.compiled import random_inputs
 from tests.crossed import with_tools
 
@@ -82,17 +81,3 @@ def needs_tools_or_told(processor: Processor) -> Processor:
     """Its compiler and emulator stand for any that are there."""
     assert processor.toolchain is not None
     return replace(processor, toolchain=replace(processor.toolchain, compiler="sh", emulator=("sh",)))
-
-
-def test_a_report_tells_estimated_cycles_with_the_models_name_and_no_seconds():
-    needs_model("armv8.6-a")
-    kernel = kernels.get("relu")
-    game = Game.new(kernel.program((8, 64)), "relu", "8x64", target="arm")
-    report = backend("arm").report(game, False)
-    assert report is not None and not report.fault
-    figures = dict(row[:2] for row in report.rows)
-    told = report.data["estimated"]
-    assert figures["cycles"] == f"{told['cycles']:,.0f}" and told["cycles"] > 0
-    assert report.data["seconds"] is None
-    (remark,) = report.remarks
-    assert remark.startswith("No time: ") and f"estimated by {told['model']}: " in remark

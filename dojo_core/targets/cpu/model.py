@@ -19,8 +19,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-import numpy as np
-
 from dojo_core.codegen.code import Code
 from dojo_core.files import write_text
 from dojo_core.measure.compiler import the_compiler
@@ -28,8 +26,7 @@ from dojo_core.measure.compiling import run_watched
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS
 from dojo_core.measure.places import cache_directory
-from dojo_core.measure.pool import draw
-from dojo_core.targets.cpu.cross import Array, Arrays, Call, NotRun, build_program, execute
+from dojo_core.targets.cpu.cross import Arrays, Call, NotRun, build_program, execute
 from dojo_core.targets.cpu.processor import RISCV, Processor
 
 RUN_SECONDS = 120.0
@@ -107,17 +104,6 @@ class Estimate:
     model: str
     blocks: tuple[Block, ...]
 
-    @property
-    def data(self) -> dict[str, float | int | str]:
-        return {"cycles": self.cycles, "instructions": self.instructions, "model": self.model}
-
-    @property
-    def about(self) -> str:
-        """A sentence that belongs beside the cycles."""
-        return (
-            f"The cycles are estimated by {self.model}: all data in the first cache, every branch foretold."
-        )
-
 
 def missing(processor: Processor) -> str:
     """What an estimate needs and is not here, as a sentence; empty where all is."""
@@ -128,12 +114,6 @@ def missing(processor: Processor) -> str:
     absent = [name for name in ("llvm-mca", "llvm-objdump") if not _tool(name)]
     told = f"{' and '.join(absent)} {'are' if len(absent) > 1 else 'is'} not here. This brings it: {_INSTALL}"
     return processor.toolchain.missing or (told if absent else "")
-
-
-def usual_inputs(code: Code) -> dict[str, Array]:
-    """Inputs of a run that is counted: how often what is executed hardly hangs on them."""
-    rng = np.random.default_rng(0)
-    return {p.name: draw(p.dtype, p.shape, rng, None) for p in code.parameters if p.role == "in"}
 
 
 def estimate(code: Code, inputs: Arrays, processor: Processor, seconds: float = RUN_SECONDS) -> Estimate:
@@ -159,9 +139,14 @@ def estimate(code: Code, inputs: Arrays, processor: Processor, seconds: float = 
     return Estimate(
         cycles=sum(block.executions * block.cycles for block in blocks),
         instructions=sum(counts.values()),
-        model=f"llvm-mca {_version()}, {processor.model}",
+        model=named(processor),
         blocks=tuple(blocks),
     )
+
+
+def named(processor: Processor) -> str:
+    """What says so, with its version."""
+    return f"llvm-mca {_version()}, {processor.model}"
 
 
 @cache
