@@ -35,6 +35,10 @@ COMMANDS |= {
         "Measure for a scheduler on this machine, one program at a time, until stopped.",
         measures=True,
     ),
+    "machines": Command(
+        "agents.scale.commands:machines",
+        "List the machines to play for: this one, and those that workers or records told of.",
+    ),
     "train": Command(
         "agents.perfllm.cli:train",
         "Let PerfLLM learn on kernels. A run that was stopped goes on where it was.",

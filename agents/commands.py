@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,10 +27,11 @@ from agents.scale.fleet import Fleet, FleetTiming
 from agents.timing import no_clock
 from agents.tuning import Tuning, key_of
 from dojo_core import kernels
-from dojo_core.cli.listing import print_code
+from dojo_core.cli.listing import print_assembly, print_code
 from dojo_core.cli.positions import (
     KernelArgument,
     LineOption,
+    MachineOption,
     PolicyOption,
     ShapeOption,
     TargetOption,
@@ -65,9 +67,11 @@ def play_a_pass(
     policy: PolicyOption = None,
     line: LineOption = None,
     target: TargetOption = None,
+    machine: MachineOption = None,
     moves: Annotated[bool, typer.Option("--moves", help="Print the moves, one a line.")] = False,
     text: Annotated[bool, typer.Option("--text", help="Print the final program (default).")] = False,
     code: Annotated[bool, typer.Option("--code", help="Print the generated C.")] = False,
+    asm: Annotated[bool, typer.Option("--asm", help="Print the assembly.")] = False,
     save: Annotated[Path | None, typer.Option("--save", help="Save the game as text.")] = None,
 ) -> None:
     """Let a pass play: it measures nothing and follows the structure of the program.
@@ -76,7 +80,7 @@ def play_a_pass(
     """
     if name not in PASSES:
         raise Failure(f"There is no pass {name!r}. The passes: {_PASSES}.")
-    game = played(kernel, shape, policy, line, None, target)
+    game = played(kernel, shape, policy, line, None, target, machine)
     began = time.monotonic()
     count = play_pass(game, name)
     took = time.monotonic() - began
@@ -86,10 +90,12 @@ def play_a_pass(
     if moves:
         for position in game.line()[1:]:
             out.print(escape(str(position.move)), soft_wrap=True)
-    if text or not (code or moves):
+    if text or not (code or asm or moves):
         out.print(escape(game.current.program.text), end="", soft_wrap=True)
     if code:
         print_code(game)
+    if asm:
+        print_assembly(game)
     err.print(f"{name}: {counted(count, 'move')} in {seconds_text(took)}.", style="dim")
 
 
@@ -148,17 +154,18 @@ def tune(
         raise Failure("--save keeps one game: name one kernel.")
     if record is not None and len(names or []) != 1:
         raise Failure("--record keeps one run: name one kernel.")
-    games: list[Game] = []
+    wanted: list[tuple[str, str | None]]
     if everything:
-        for name in kernels.names():
-            for sizes in kernels.get(name).shapes:
-                games.append(played(name, "x".join(map(str, sizes)), policy, target=target))
+        wanted = [(name, "x".join(map(str, s))) for name in kernels.names() for s in kernels.get(name).shapes]
     else:
         wanted = kernels_and_shapes(names or [], shape)
-        games = [played(name, sizes, policy, line, target=target) for name, sizes in wanted]
-    untimed = next(filter(None, (no_clock(game.target, "let a pass play") for game in games)), "")
-    if untimed and not (scheduler or slurm):
-        raise Failure(untimed)
+    beginnings = [partial(played, name, sizes, policy, line, target=target) for name, sizes in wanted]
+    here: list[Game] = []
+    if scheduler is None and slurm is None:
+        here = [begin() for begin in beginnings]
+        untimed = next(filter(None, (no_clock(game.target, "let a pass play") for game in here)), "")
+        if untimed:
+            raise Failure(untimed)
     results = []
     spend = Budget(budget, seconds)
     with (
@@ -168,11 +175,14 @@ def tune(
     ):
         if fleet is None and (machine is not None or lanes is not None):
             raise Failure("--machine and --lanes are for --scheduler, --workers or --slurm.")
-        if fleet is None and not as_json and any(backend(game.target).clock().gauged for game in games):
+        if fleet is None and not as_json and any(backend(game.target).clock().gauged for game in here):
             tell_machine()
         side_by_side = (lanes or scale.LANES) if fleet is not None else 1
-        for game in games:
-            where = _machine(fleet, machine, game, player, spend, seed, side_by_side)
+        for number, begin in enumerate(beginnings):
+            if fleet is None:
+                where, game = None, here[number]
+            else:
+                where, game = _machine(fleet, machine, begin, player, spend, seed, side_by_side)
             timing = FleetTiming(fleet, where, agent, records) if fleet is not None and where else None
             try:
                 tuning = Tuning(
@@ -205,18 +215,30 @@ def _aside(text: str) -> None:
 
 
 def _machine(
-    fleet: Fleet | None, wanted: str | None, game: Game, agent: Agent, budget: Budget, seed: int, lanes: int
-) -> str | None:
-    """Which of the fleet's machines to tune on: those where this run was stopped, if they are there."""
-    if fleet is None:
-        return None
+    fleet: Fleet,
+    wanted: str | None,
+    begin: Callable[..., Game],
+    agent: Agent,
+    budget: Budget,
+    seed: int,
+    lanes: int,
+) -> tuple[str, Game]:
+    """Which of the fleet's machines to tune on (those where this run was stopped, if they are there), and the
+    game as it is played for their processor. Raises OtherVersion where they do not tell it."""
+
+    @cache
+    def on(fingerprint: str) -> Game:
+        fleet.processor(fingerprint)
+        return begin(machine=fingerprint)
 
     def begun(fingerprint: str) -> bool:
-        return run_file(key_of(game, agent, budget, seed, fingerprint, lanes)).exists()
+        return run_file(key_of(on(fingerprint), agent, budget, seed, fingerprint, lanes)).exists()
 
     found = fleet.choose(wanted, begun)
-    _aside(f"{game.title}: {counted(fleet.machines().get(found, 0), 'worker')} on machine {found}.")
-    return found
+    game = on(found)
+    workers = counted(fleet.machines().get(found, 0), "worker")
+    _aside(f"{game.title}: {workers} on machine {found}, {fleet.processor(found).name}.")
+    return found, game
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class Timing(Protocol):
 def no_clock(target: str, instead: str = "count operations instead, or let a pass play") -> str:
     """Why agents cannot time programs for a target here, and what to do instead; empty where they can."""
     clock = backend(target).clock()
-    if clock.timed:
+    if clock.counts:
         return ""
     return (
         f"Agents go by what programs take, and nothing here times those for {target}: "

@@ -17,7 +17,7 @@ from dojo_core.measure.measurement import Effort
 from dojo_core.measure.records import SavedGame
 from dojo_core.moves.core import Move
 from dojo_core.targets.cpu.measurer import Measurer
-from dojo_core.targets.registry import backend
+from dojo_core.targets.registry import backend, base
 
 
 def key_of(game: Game, agent: Agent, budget: Budget, seed: int, machine: str, lanes: int = 1) -> RunKey:
@@ -26,7 +26,7 @@ def key_of(game: Game, agent: Agent, budget: Budget, seed: int, machine: str, la
         kernel=game.kernel or game.start.name,
         shape=game.shape,
         policy=game.policy,
-        target=game.target,
+        target=base(game.target),
         start=game.start.hash,
         before=tuple(map(str, Task(game).before)),
         agent=f"{agent.name}-{agent.version}" if agent.version else agent.name,

@@ -20,6 +20,7 @@ from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET, Target
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Birth, Program
+from dojo_core.targets.registry import backend, bring
 
 MAX_MOVES = 500  # of one game, variations included
 
@@ -101,7 +102,7 @@ class Game:
     policy: str
     positions: dict[int, Position]
     cursor: int = 0
-    limits: Target | None = None  # of another machine of that target; not kept in a game's text
+    limits: Target | None = None  # other ones than that target's; not kept in a game's text
 
     @staticmethod
     def new(
@@ -114,6 +115,7 @@ class Game:
         limits: Target | None = None,
     ) -> Game:
         context(program, limits or target, policy)  # raises where target or policy is unknown
+        target = backend(target).name  # of this machine, where it is named as another's
         name = title or (f"{kernel} {shape}".strip() if kernel else program.name)
         return Game(
             secrets.token_hex(6), name, kernel, shape, target, policy,
@@ -336,6 +338,7 @@ class Game:
             f"kernel: {self.kernel or '-'}",
             f"shape: {self.shape or '-'}",
             f"target: {self.target}",
+            *([f"processor: {told}"] if (told := backend(self.target).told) else ()),
             f"policy: {self.policy}",
             f"cursor: {self.cursor}",
             "",
@@ -366,6 +369,8 @@ class Game:
         facts = reader.facts()
         start = reader.start()
         try:
+            if "processor" in facts:
+                bring(facts["target"], facts["processor"])
             game = Game.new(
                 start,
                 None if facts["kernel"] == "-" else facts["kernel"],
@@ -438,7 +443,8 @@ _MOVE_LINE = re.compile(
     r"(?:;\s*+([\d. ]*+))?\Z",
     re.ASCII,
 )
-_FACTS = ("title", "kernel", "shape", "target", "policy", "cursor")
+_FACTS = ("title", "kernel", "shape", "target", "processor", "policy", "cursor")
+_LONGEST = {"processor": 1 << 16}  # characters of a fact; of the others 200 count
 
 
 def read_births(text: str | None) -> tuple[Birth, ...]:
@@ -475,7 +481,8 @@ class _Lines:
             if line.strip() and (not colon or name.strip() not in _FACTS):
                 raise self.fail(f"unknown line {line[:40]!r}", f"Here stand {', '.join(_FACTS)}, then start:")
             if line.strip():
-                facts[name.strip()] = value.strip()[:200].strip()
+                most = _LONGEST.get(name.strip(), 200)
+                facts[name.strip()] = value.strip()[:most].strip()
             self.at += 1
         for name in ("kernel", "shape", "target", "policy", "title"):
             if name not in facts:

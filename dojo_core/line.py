@@ -60,7 +60,10 @@ _FACTS = {
     "kernel": (r"\w+", "kernel softmax"),
     "shape": (r"\d{1,9}(x\d{1,9}){0,15}", "shape 24576x512"),
     "policy": ("|".join(POLICIES), f"policy {POLICIES[0]} (or {', '.join(POLICIES[1:])})"),
-    "target": ("|".join(target_names()), f"target {DEFAULT_TARGET} (of {', '.join(target_names())})"),
+    "target": (
+        rf"({'|'.join(target_names())})(@[\w.-]{{1,40}})?",
+        f"target {DEFAULT_TARGET} (of {', '.join(target_names())})",
+    ),
     "vectors": ("|".join(map(str, VECTOR_BYTES)), "vectors 32 (bytes of a register; or 16, 64)"),
 }
 _PARAMETER = re.compile(r"\$([a-z][a-z0-9_]*)")
@@ -300,6 +303,7 @@ def line_for(
     kernel: str, shape: str | None = None, target: str = DEFAULT_TARGET, on: Target | None = None
 ) -> RecordedLine | None:
     """The first line of a kernel that applies at a shape; where none does, or without a shape, the first."""
+    on = on or target_named(target)
     found = list(lines_for(kernel, shape, target, on).values())
     if shape is not None and len(found) > 1:
         return next((line for line in found if applies(line, shape, on)), found[0])

@@ -11,9 +11,13 @@ from pathlib import Path
 
 from agents.scale import clusters, credentials
 from agents.scale.station import Station
+from agents.scale.wire import Introduction
 from agents.timing import CountTiming, timed
+from dojo_core.codegen.code import NotGeneratable
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.cpu.processor import Processor, host, known
 
 LOOPBACK = "127.0.0.1"
 
@@ -43,9 +47,57 @@ def be_scheduler(port: int, key: Path) -> None:
     clusters.serve_scheduler(LOOPBACK, port, credentials.security(key), lambda address: None)
 
 
-def be_worker(address: str, key: Path, pace: float, machine: str, factor: float) -> None:
-    station = Station(Paced(pace, factor), machine)
+class Generating(Paced):
+    """Nor a count where the processor has no code for a program."""
+
+    def __init__(self, processor: Processor) -> None:
+        super().__init__(0.0)
+        self.processor = processor
+
+    def measure(
+        self,
+        workload: Workload,
+        programs: Sequence[Program],
+        lines: Mapping[str, str],
+        effort: Effort,
+        cancelled: Callable[[], bool],
+    ) -> list[Measurement]:
+        counted = super().measure(workload, programs, lines, effort, cancelled)
+        return [self._judged(p, m, workload.policy) for p, m in zip(programs, counted, strict=True)]
+
+    def _judged(self, program: Program, counted: Measurement, policy: str) -> Measurement:
+        try:
+            generate(program, policy, self.processor)
+        except NotGeneratable as reason:
+            return Measurement(program.hash, "", "refused", str(reason))
+        return counted
+
+
+def be_worker(
+    address: str, key: Path, pace: float, machine: str, factor: float, claim: str | None = None
+) -> None:
+    """``claim``: the processor that it says it has, and has code for (empty: it says nothing readable)."""
+    there = known(claim) if claim else None
+    timing = Generating(there) if there is not None else Paced(pace, factor)
+    station = Station(timing, machine, there)
+    if claim == "":
+        station.introduction = Untold()
     clusters.serve_worker(address, credentials.security(key), station, 60.0, lambda text: None)
+
+
+def be_real_worker(address: str, key: Path) -> None:
+    """One of this machine, which measures."""
+    clusters.serve_worker(address, credentials.security(key), Station(), 60.0, lambda text: None)
+
+
+class Untold(Introduction):
+    """Of a worker that says what nobody understands."""
+
+    def __init__(self) -> None:
+        super().__init__("", host())
+
+    def text(self) -> str:
+        return '{"dojo worker": 99, "processor": "fast"}'
 
 
 class Cluster:
@@ -67,9 +119,12 @@ class Cluster:
         return self._started(be_scheduler, self._port, self.key)
 
     def start_worker(
-        self, pace: float = 0.0, machine: str = "a" * 16, factor: float = 1.0
+        self, pace: float = 0.0, machine: str = "a" * 16, factor: float = 1.0, claim: str | None = None
     ) -> multiprocessing.process.BaseProcess:
-        return self._started(be_worker, self.address, self.key, pace, machine, factor)
+        return self._started(be_worker, self.address, self.key, pace, machine, factor, claim)
+
+    def start_real_worker(self) -> multiprocessing.process.BaseProcess:
+        return self._started(be_real_worker, self.address, self.key)
 
     def _started(self, what: Callable[..., None], *arguments: object) -> multiprocessing.process.BaseProcess:
         process = self._processes.Process(target=what, args=arguments, daemon=True)

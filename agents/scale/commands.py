@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,8 +16,15 @@ from agents.scale.clusters import LOOPBACK, PORT
 from agents.scale.fleet import Fleet, FleetLost
 from agents.scale.station import Station
 from agents.scale.wire import OtherVersion
-from dojo_core.cli.terminal import Failure, err
+from dojo_core.cli.positions import JsonFlag
+from dojo_core.cli.records import opened
+from dojo_core.cli.terminal import Failure, columns, err, out, print_table
 from dojo_core.extras import need
+from dojo_core.measure.machine import this_machine
+from dojo_core.program.target import DEFAULT_TARGET
+from dojo_core.targets.cpu import machines as known
+from dojo_core.targets.cpu.elsewhere import in_words
+from dojo_core.targets.cpu.processor import host
 
 if TYPE_CHECKING:
     from distributed.security import Security
@@ -38,7 +46,10 @@ SlurmOption = Annotated[
     int | None, typer.Option("--slurm", min=1, metavar="JOBS", help="Measure on so many jobs of Slurm.")
 ]
 MachineOption = Annotated[
-    str | None, typer.Option("--machine", help="Only on machines of this fingerprint; its beginning will do.")
+    str | None,
+    typer.Option(
+        "--machine", help="Only on these machines: a fingerprint's beginning, or a processor's name."
+    ),
 ]
 LANES = 2  # one measures while the other thinks
 LanesOption = Annotated[
@@ -95,6 +106,51 @@ def worker(
 
         clusters.serve_worker(address, known, Station(), patience, told, host)
     raise Failure(f"There has been no scheduler at {address} for {patience:.0f} seconds.")
+
+
+def machines(
+    scheduler: SchedulerOption = None,
+    key: KeyOption = None,
+    insecure: InsecureFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the machines to play for: this one, and those that workers or records told of.
+
+    With a scheduler its workers are asked, and remembered. Each is a --machine of pass, play, moves, why and
+    show (and with workers of tune), by its fingerprint's beginning or by its processor's name.
+    Example: [bold]dojo machines --scheduler tls://192.168.1.5:8786[/bold]
+    """
+    own = this_machine().fingerprint
+    workers: dict[str, int] = {}
+    untold: dict[str, str] = {}
+    with opened() as records, fleet(scheduler, None, None, key, insecure, told=lambda _: None) as asked:
+        counts = records.counts(DEFAULT_TARGET)
+        untold |= known.learn(records)
+        if asked is not None:
+            workers = asked.machines()
+            for each in workers:
+                try:
+                    asked.processor(each)
+                    untold.pop(each, None)
+                except OtherVersion as fault:
+                    untold[each] = str(fault)
+    processors = {own: host(), **{f: p for f, p in known.all_remembered().items() if f != own}}
+    untold = {f: why for f, why in untold.items() if f not in processors}
+    if as_json:
+        rows = [
+            {"machine": f, "here": f == own, "processor": json.loads(p.json),
+             "measurements": counts.get(f, 0), "workers": workers.get(f, 0)}
+            for f, p in processors.items()
+        ]  # fmt: skip
+        out.print_json(data=rows + [{"machine": f, "unknown": why} for f, why in untold.items()])
+        return
+    table = columns("machine", "processor", "measurements", "workers", right=("measurements", "workers"))
+    for each, processor in processors.items():
+        words = in_words(processor) + (", this one" if each == own else "")
+        table.add_row(each, escape(words), str(counts.get(each, 0)), str(workers.get(each, "")))
+    for each, why in untold.items():
+        table.add_row(each, escape(why), str(counts.get(each, 0)), str(workers.get(each, "")), style="yellow")
+    print_table(table)
 
 
 @contextmanager

@@ -14,17 +14,23 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError as ThreadCancelled
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agents.scale import station
-from agents.scale.station import MACHINE, resources
-from agents.scale.wire import Answer, OtherVersion, Request
+from agents.scale.station import INTRODUCTION, MACHINE, resources
+from agents.scale.wire import Answer, Introduction, OtherVersion, Request
 from dojo_core.measure.exchange import NoRecord, take_in
+from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import SETTLED, Effort, Measurement, Origin, Workload
 from dojo_core.measure.records import Record, Records
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import Program
+from dojo_core.targets.cpu import machines
+from dojo_core.targets.cpu.elsewhere import is_part
+from dojo_core.targets.cpu.processor import NotAProcessor, Processor
+from dojo_core.targets.registry import base
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -66,6 +72,7 @@ class Fleet:
         self._out: Counter[str] = Counter()  # requests sent and not answered, by fingerprint
         self._closed = False
         self._seen: tuple[float, dict[str, int]] = (-1e9, {})
+        self._introduced: dict[str, Processor | OtherVersion] = {}  # by fingerprint
         self._threads = ThreadPoolExecutor(THREADS, "dojo-fleet")
         self._connected(CONNECT)
 
@@ -95,21 +102,50 @@ class Fleet:
         except _lost():
             return found
         found = _machines(info)
+        self._introduce(info)
         with self._free:
             self._seen = (time.monotonic(), found)
             self._free.notify_all()
         return found
 
+    def processor(self, fingerprint: str) -> Processor:
+        """What the workers on a machine told that theirs is. Raises OtherVersion where they did not."""
+        told = self._introduced.get(fingerprint)
+        if isinstance(told, Processor):
+            return told
+        raise told or OtherVersion(
+            f"The workers on machine {fingerprint} do not tell their processor: "
+            "give them the Dojo of the tuning."
+        )
+
+    def _introduce(self, info: Mapping[str, Any]) -> None:
+        """Read what new machines' workers say of themselves, and remember it for games and for later."""
+        for address, worker in info.get("workers", {}).items():
+            for fingerprint in _fingerprints(worker):
+                if isinstance(self._introduced.get(fingerprint), Processor) or INTRODUCTION not in worker:
+                    continue
+                try:
+                    told = Introduction.read(str(worker[INTRODUCTION]))
+                    if told.fingerprint != fingerprint:
+                        raise OtherVersion(f"it offers {fingerprint}, and tells of {told.fingerprint}")
+                    if fingerprint != this_machine().fingerprint:
+                        machines.remember(fingerprint, told.processor)
+                    self._introduced[fingerprint] = told.processor
+                except (OtherVersion, NotAProcessor) as fault:
+                    self._introduced[fingerprint] = OtherVersion(
+                        f"What the worker at {address} says of its processor cannot be used. {fault}"
+                    )
+
     def choose(self, wanted: str | None = None, prefer: Callable[[str], bool] | None = None) -> str:
         """The fingerprint of the machines to tune on; waits for the first worker.
 
-        ``wanted`` may be its beginning. Without it: machines that ``prefer`` names, such as those of a run
-        that was stopped, else those that are most.
+        ``wanted`` may be its beginning, or a part of its processor's name. Without it: machines that
+        ``prefer`` names, such as those of a run that was stopped, else those that are most.
         """
         end = time.monotonic() + self._patience
         quiet = True
         while True:
-            found = {f: n for f, n in self.machines().items() if f.startswith(wanted or "")}
+            found = {f: n for f, n in self.machines().items() if self._is(f, wanted or "")}
             if found:
                 return min(found, key=lambda f: (not (prefer and prefer(f)), -found[f], f))
             others = ", ".join(sorted(self.machines()))
@@ -121,6 +157,11 @@ class Fleet:
                 self._told(f"Waiting for workers: dojo worker {self.address}")
                 quiet = False
             time.sleep(POLL)
+
+    def _is(self, fingerprint: str, wanted: str) -> bool:
+        told = self._introduced.get(fingerprint)
+        name = told.name if isinstance(told, Processor) else ""
+        return fingerprint.startswith(wanted) or is_part(wanted, name)
 
     # ------------------------------------------------------------------ work
 
@@ -248,8 +289,13 @@ def _lost() -> tuple[type[BaseException], ...]:
 def _machines(info: Mapping[str, Any]) -> dict[str, int]:
     count: Counter[str] = Counter()
     for worker in info.get("workers", {}).values():  # nothing is told while the client connects anew
-        count.update(name.removeprefix(MACHINE) for name in worker["resources"] if name.startswith(MACHINE))
+        count.update(_fingerprints(worker))
     return dict(count)
+
+
+def _fingerprints(worker: Mapping[str, Any]) -> list[str]:
+    """Of the machine that a worker offers; of a dask worker of another kind none."""
+    return [name.removeprefix(MACHINE) for name in worker["resources"] if name.startswith(MACHINE)]
 
 
 class FleetTiming:
@@ -272,6 +318,7 @@ class FleetTiming:
         cancelled: Callable[[], bool],
     ) -> list[Measurement]:
         """One measurement for each program, in order. Raises FleetLost."""
+        workload = replace(workload, target=base(workload.target))  # as workers and records call it
         known = {} if effort is Effort.FINAL else self._known(workload, programs, effort)
         rest = [p for p in dict.fromkeys(programs) if p.hash not in known]
         batches = [rest] if effort is Effort.FINAL else [[p] for p in rest]

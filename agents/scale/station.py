@@ -2,7 +2,8 @@
 
 dask starts it as a preload module (``dask worker --preload agents.scale.station``). The worker then offers
 two resources: one measuring slot, and one named for the machine's fingerprint, so that the scheduler itself
-keeps a tuning on machines whose times may be compared.
+keeps a tuning on machines whose times may be compared. And it tells its processor, for whose vectors and
+caches the tuning plays.
 """
 
 from __future__ import annotations
@@ -11,18 +12,20 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.scale.wire import Answer, Request
+from agents.scale.wire import Answer, Introduction, Request
 from agents.timing import MachineTiming, Timing
 from dojo_core.measure.exchange import to_line
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Records
 from dojo_core.targets.cpu.measurer import Measurer
+from dojo_core.targets.cpu.processor import Processor, host
 
 if TYPE_CHECKING:
     from distributed import Worker
 
 SLOT = "dojo-measuring-slot"
 MACHINE = "dojo-machine-"
+INTRODUCTION = "dojo-introduction"  # beside what dask knows of a worker
 
 
 def resources(fingerprint: str) -> dict[str, float]:
@@ -31,14 +34,21 @@ def resources(fingerprint: str) -> dict[str, float]:
 
 
 class Station:
-    """Answers requests. ``timing`` stands in for the clock, ``fingerprint`` for this machine's.
+    """Answers requests. ``timing`` stands in for the clock, ``fingerprint`` and ``processor`` for this
+    machine's.
 
     Its own records lie in a temporary folder, on this machine's disk: what it measures goes back with the
     answer, and the tuning keeps it.
     """
 
-    def __init__(self, timing: Timing | None = None, fingerprint: str | None = None) -> None:
+    def __init__(
+        self,
+        timing: Timing | None = None,
+        fingerprint: str | None = None,
+        processor: Processor | None = None,
+    ) -> None:
         self.fingerprint = fingerprint or this_machine().fingerprint
+        self.introduction = Introduction(self.fingerprint, processor or host())
         self._timing = timing
         self._measurer: Measurer | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -89,6 +99,8 @@ def open_station(worker: Worker, station: Station) -> None:
     _station = station
     for name, quantity in resources(station.fingerprint).items():
         worker.state.total_resources[name] = worker.state.available_resources[name] = quantity
+    told = station.introduction.text()
+    worker.startup_information[INTRODUCTION] = lambda _: told
 
 
 def measure(request: str) -> str:

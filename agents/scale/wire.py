@@ -1,4 +1,4 @@
-"""What travels between a tuning and its workers: requests and answers as JSON."""
+"""What travels between a tuning and its workers as JSON: who a worker is, requests and answers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.processor import Processor, from_json
 
 T = TypeVar("T")
 
-VERSION = 3
+VERSION = 4
 LARGEST_MESSAGE = 64 << 20  # characters
+LARGEST_INTRODUCTION = 1 << 17
 
 
 class OtherVersion(RuntimeError):
@@ -35,6 +37,25 @@ def _readable(read: Callable[[str], T]) -> Callable[[str], T]:
             raise OtherVersion(f"A message cannot be read ({error}): is it of another version?") from None
 
     return checked
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """What a worker says of itself: which machine it is on, and what that one's processor is."""
+
+    fingerprint: str
+    processor: Processor
+
+    def text(self) -> str:
+        told = {"dojo worker": VERSION, "fingerprint": self.fingerprint, "processor": self.processor.json}
+        return json.dumps(told)
+
+    @staticmethod
+    @_readable
+    def read(text: str) -> Introduction:
+        """Raises OtherVersion."""
+        told = _read(text, "dojo worker", LARGEST_INTRODUCTION)
+        return Introduction(str(told["fingerprint"]), from_json(told["processor"]))
 
 
 @dataclass(frozen=True)
@@ -116,8 +137,8 @@ class Answer:
         return Answer(told["fingerprint"], results, tuple(told["records"]))
 
 
-def _read(text: str, kind: str) -> dict[str, Any]:
-    told = read_object(text, LARGEST_MESSAGE, nonfinite=True)
+def _read(text: str, kind: str, largest: int = LARGEST_MESSAGE) -> dict[str, Any]:
+    told = read_object(text, largest, nonfinite=True)
     if told.get(kind) != VERSION:
         raise OtherVersion("The tuning and this worker are of different versions: update the older one.")
     return told

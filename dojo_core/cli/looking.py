@@ -15,6 +15,7 @@ from dojo_core.cli.positions import (
     JsonFlag,
     KernelArgument,
     LineOption,
+    MachineOption,
     PolicyOption,
     ShapeOption,
     TargetOption,
@@ -101,13 +102,14 @@ def show(
     policy: PolicyOption = None,
     line: LineOption = None,
     target: TargetOption = None,
+    machine: MachineOption = None,
     code: Annotated[bool, typer.Option("--code", help="Show the generated code as well.")] = False,
 ) -> None:
     """Show a kernel's start program, or the one that a line leads to.
 
     Example: [bold]dojo show softmax --shape 24576x512 --code[/bold]
     """
-    game = played(kernel, shape, policy, line, target=target)
+    game = played(kernel, shape, policy, line, target=target, machine=machine)
     out.print(escape(game.current.program.text), end="", soft_wrap=True)
     if code:
         print_code(game)
@@ -122,6 +124,7 @@ def moves(
     policy: PolicyOption = None,
     line: LineOption = None,
     target: TargetOption = None,
+    machine: MachineOption = None,
     blocked: Annotated[bool, typer.Option("--blocked", help="List what is refused, and why.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -129,7 +132,7 @@ def moves(
 
     Example: [bold]dojo moves softmax[/bold] or [bold]dojo moves softmax vectorize --json[/bold]
     """
-    game = played(kernel, shape, policy, line, target=target)
+    game = played(kernel, shape, policy, line, target=target, machine=machine)
     program = game.current.program
     if blocked:
         known = blocked_moves(program, game.target, game.policy)
@@ -174,6 +177,7 @@ def explain(
     policy: PolicyOption = None,
     line: LineOption = None,
     target: TargetOption = None,
+    machine: MachineOption = None,
     enable: Annotated[bool, typer.Option("--try", help="Play what would enable it, and ask again.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -181,7 +185,7 @@ def explain(
 
     Example: [bold]dojo why softmax 'reuse_dims d 0' --try[/bold]
     """
-    game = played(kernel, shape, policy, line, target=target)
+    game = played(kernel, shape, policy, line, target=target, machine=machine)
     move = " ".join(words)
     name = move.split()[0] if move.split() else ""
     if name in RECIPES and name not in REGISTRY:

@@ -78,7 +78,7 @@ def time_moves(
     if report is not None:
         print_report(report, as_json)
         return
-    if not clock.timed:
+    if not clock.counts:
         raise Failure(f"Nothing here times programs for {game.target}. {clock.missing}")
     workload = Workload(game.start, game.kernel, game.policy, game.target)
     with opened() as records, on.measurer(records) as measurer:

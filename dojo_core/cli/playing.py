@@ -10,7 +10,15 @@ import typer
 from rich.markup import escape
 
 from dojo_core.cli.listing import print_assembly, print_code
-from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, TargetOption, line_text, played
+from dojo_core.cli.positions import (
+    KernelArgument,
+    MachineOption,
+    PolicyOption,
+    ShapeOption,
+    TargetOption,
+    line_text,
+    played,
+)
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file, write_file
 from dojo_core.line import with_births
 from dojo_core.moves import IllegalMove, MoveSyntax
@@ -34,6 +42,7 @@ def play(
     shape: ShapeOption = None,
     policy: PolicyOption = None,
     target: TargetOption = None,
+    machine: MachineOption = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter of the line, such as block=48.")
     ] = None,
@@ -56,7 +65,7 @@ def play(
     """
     if line is None and not calls:
         raise Failure("Nothing to play: give --line, or --do with a move or a recipe (see: dojo recipes).")
-    game = played(kernel, shape, policy, line, settings, target)
+    game = played(kernel, shape, policy, line, settings, target, machine)
     recipes = {**known_recipes(_told), **{r.name: r for r in (read_recipe(read_file(p)) for p in own or [])}}
     for call in calls or []:
         try:

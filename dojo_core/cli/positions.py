@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 
 from dojo_core import kernels
+from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import Failure, err, read_file
 from dojo_core.faults import program_doubt, program_fault
 from dojo_core.game import Game
@@ -20,6 +21,7 @@ from dojo_core.program.dependence import POLICIES
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
+from dojo_core.targets.registry import AT, UnknownTarget, backend, base
 from dojo_core.targets.registry import names as target_names
 from dojo_core.targets.registry import target as target_named
 
@@ -45,6 +47,14 @@ PolicyOption = Annotated[
 ]
 TargetOption = Annotated[
     str | None, typer.Option("--target", help=f"What it is made for: {', '.join(target_names())}.")
+]
+MachineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--machine",
+        help="Play for another machine (see: dojo machines): its fingerprint's beginning, its processor's "
+        "name, or a known processor, such as x86-64-v4.",
+    ),
 ]
 LineOption = Annotated[
     Path | None,
@@ -135,16 +145,18 @@ def played(
     line: Path | None = None,
     settings: list[str] | None = None,
     target: str | None = None,
+    machine: str | None = None,
 ) -> Game:
-    """A game with a line played from the start. Raises Failure where a move does not apply."""
+    """A game with a line played from the start, for a machine (``MachineOption``; default: this one). Raises
+    Failure where a move does not apply."""
     recorded: RecordedLine | None = None
     if line is not None:
         text = line_text(line, target or DEFAULT_TARGET)
         if text.startswith("dojo game"):
-            if settings or shape or policy or target:
+            if settings or shape or policy or target or machine:
                 raise Failure(
-                    "A game has its shape, policy and target in its text: leave --set, --shape, --policy and "
-                    "--target out."
+                    "A game has its shape, policy, target and machine in its text: leave --set, --shape, "
+                    "--policy, --target and --machine out."
                 )
             game = Game.from_text(text)
             kernel, _ = kernel_and_shape(kernel, None)
@@ -159,6 +171,7 @@ def played(
     program, name, sizes = start_of(kernel, shape or (recorded.shape if recorded else None))
     chosen = _policy(policy, recorded.policy if recorded else "reassoc")
     on = target or (recorded.target if recorded else DEFAULT_TARGET)
+    on = on_machine(on, machine)
     if name is not None:
         program = target_named(on).start(program)
     game = Game.new(program, name, sizes, on, chosen)
@@ -172,6 +185,22 @@ def played(
                     f"Move {number}, {entry.move}, does not apply ({entry.outcome}): {entry.reason}"
                 )
     return game
+
+
+def on_machine(target: str, machine: str | None) -> str:
+    """A target's name on a machine, which the records may know. Raises UnknownTarget, and Failure where they
+    do not tell what it is."""
+    if machine is None:
+        return target
+    try:
+        return backend(f"{base(target)}{AT}{machine}").name
+    except UnknownTarget:
+        with opened() as records:
+            untold = backend(target).learn(records)
+        for fingerprint, why in untold.items():
+            if fingerprint.startswith(machine):
+                raise Failure(f"Machine {fingerprint}: {why}") from None
+        return backend(f"{base(target)}{AT}{machine}").name
 
 
 def text_kind(text: str) -> str:

@@ -15,14 +15,15 @@ class Clock:
     """What gives programs of a target a number.
 
     ``kind``: ``"measured"`` (seconds on a device), ``"modelled"`` (a model's count, told as ``unit``),
-    ``"emulated"`` (programs are run and verified, nothing has a number) or ``"missing"`` (nothing runs them).
-    ``origin``: whose number it is; None where there is none, and ``missing`` says why and how it is got.
+    ``"emulated"`` (programs are run and verified, nothing has a number), ``"elsewhere"`` (another machine's
+    seconds, as far as they are recorded here) or ``"missing"`` (nothing runs them). ``origin``: whose number
+    it is; None where there is none. ``missing``: where nothing new gets one here, why, and how it is got.
     ``label``: what its numbers are, where they are not measured seconds. ``steady``: the factor by which two
     numbers of one program differ at most whatever this computer does meanwhile; None: other processes share
     it. ``lock``: the name of the measuring lock that is held while it counts, None where it needs none.
     """
 
-    kind: Literal["measured", "modelled", "emulated", "missing"]
+    kind: Literal["measured", "modelled", "emulated", "elsewhere", "missing"]
     origin: Origin | None = None
     unit: Literal["seconds", "cycles"] = "seconds"
     label: str = ""
@@ -34,6 +35,11 @@ class Clock:
     def timed(self) -> bool:
         """Do programs have a number here?"""
         return self.origin is not None
+
+    @property
+    def counts(self) -> bool:
+        """Does what has no number yet get one here?"""
+        return self.timed and self.kind != "elsewhere"
 
     @property
     def gauged(self) -> bool:

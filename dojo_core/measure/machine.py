@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 import re
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
@@ -28,6 +29,8 @@ class Machine:
     last_level_cache: int  # bytes
     second_level_cache: int  # bytes, of all cores together
     memory: int  # bytes
+    architecture: str = ""  # as the system names it
+    caches: tuple[int, ...] = ()  # bytes of the first, second and last level: of a core, of a core, of all
 
     @cached_property
     def fingerprint(self) -> str:
@@ -80,4 +83,6 @@ def this_machine() -> Machine:
         last_level_cache=system.cache_bytes(3) or system.cache_bytes(2),
         second_level_cache=system.cache_bytes_together(2),
         memory=system.memory_bytes(),
+        architecture=platform.machine(),
+        caches=(system.cache_bytes(1), system.cache_bytes(2), system.cache_bytes(3)),
     )

@@ -347,6 +347,23 @@ class Records(Database):
         )  # fmt: skip
         return [replace(_record(row), line=row["first_line"], player=row["first_player"]) for row in rows]
 
+    def measured_on(self, target: str, but: Iterable[str] = ()) -> list[tuple[str, str]]:
+        """The machines that programs for a target were measured on, without those named, each with its
+        details."""
+        rows = self._rows("SELECT DISTINCT fingerprint FROM measurements WHERE target = ?", target)
+        left = {row[0] for row in rows}.difference(but)
+        query = (
+            "SELECT machine FROM measurements WHERE fingerprint = ? AND target = ? ORDER BY id DESC LIMIT 1"
+        )
+        return [(each, self._rows(query, each, target)[0][0]) for each in sorted(left)]
+
+    def counts(self, target: str) -> dict[str, int]:
+        """How many measurements of programs for a target there are, by the machine's fingerprint."""
+        rows = self._rows(
+            "SELECT fingerprint, COUNT(*) FROM measurements WHERE target = ? GROUP BY fingerprint", target
+        )
+        return {row[0]: row[1] for row in rows}
+
     def workloads(self, target: str, fingerprint: str) -> list[tuple[str, str]]:
         """Start programs of which verified times are known on a machine: (kernel, hash), by name."""
         rows = self._rows(

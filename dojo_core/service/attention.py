@@ -222,10 +222,11 @@ class Attention:
 
     def _submit(self, player: Player, table: Table, analysis: Analysis) -> None:
         """Tell the queue what this player wants measured, and how soon."""
-        if not player.measuring:
+        game, clock = table.game, backend(table.game.target).clock()
+        if not player.measuring or clock.kind == "elsewhere":
             self._queue.drop(player.id)
             return
-        game, steady = table.game, backend(table.game.target).clock().steady
+        steady = clock.steady
 
         def task(position: Position) -> Task:
             program = position.program

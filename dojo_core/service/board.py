@@ -61,8 +61,9 @@ def start_screen(games: Games, player: Player) -> Json:
 
 def _rules(game: Game) -> list[list[str]]:
     """What holds in a game, its arithmetic and its target: some words for each, and a sentence."""
-    tables = ((POLICIES, game.policy), (targets(), game.target))
-    return [[words, about] for table, name in tables for each, words, about in table if each == name]
+    policy = next([words, about] for name, words, about in POLICIES if name == game.policy)
+    on = backend(game.target).words
+    return [policy, [on.title, on.about]]
 
 
 def position(player: Player, table: Table, analysis: Analysis) -> Json:
@@ -80,7 +81,7 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
         "game": {
             "id": game.id, "title": game.title, "kernel": game.kernel, "shape": game.shape,
             "policy": game.policy, "target": game.target, "rules": _rules(game),
-            "timed": clock.timed, "unit": clock.unit, "steady": clock.exact,
+            "timed": clock.timed, "counts": clock.counts, "unit": clock.unit, "steady": clock.exact,
             "code": words.code, "play": words.play,
             "by": table.by, "changes": table.changes,
             "doubt": "" if game.kernel else program_doubt(game.start) or "",

@@ -33,7 +33,7 @@ def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueu
     return {
         "game": game.id,
         "position": game.cursor,
-        "now": now(player, found.get(game.cursor), hashes[game.cursor] in running, bool(queue.down)),
+        "now": now(player, game.target, found.get(game.cursor), hashes[game.cursor] in running, queue.down),
         "start": None if start is None else start.seconds,
         "yardstick": None if start is None else {
             **yardstick.provenance(start), "again": yardstick.told(again)
@@ -136,9 +136,12 @@ def move_results(
     return results
 
 
-def now(player: Player, outcome: Outcome | None, running: bool, down: bool) -> Json:
+def now(player: Player, target: str, outcome: Outcome | None, running: bool, down: str) -> Json:
     """The time of the position on the board, or what became of it."""
     if outcome is None or outcome.status == "untimed":
+        clock = backend(target).clock()
+        if clock.kind == "elsewhere":
+            return {"state": "no time", "about": clock.missing}
         waiting = "waiting" if player.measuring and not down else "not measured"
         return {"state": "measuring…" if running else waiting}
     if outcome.status == "verified":  # on a target that has no time here
@@ -161,6 +164,8 @@ def queue_state(player: Player, target: str, results: Sequence[Any], queue: Meas
     down, message = queue.down, ""
     if down:
         state, message = "down", f"The measurer has stopped ({down}). Play goes on unmeasured."
+    elif (clock := backend(target).clock()).kind == "elsewhere":
+        state, message = "elsewhere", clock.missing
     elif not player.measuring:
         state = "off"
     elif queue.open_tasks(player.id) or not player.explored:

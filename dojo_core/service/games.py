@@ -25,7 +25,7 @@ from dojo_core.service.changes import copied
 from dojo_core.service.merging import merge
 from dojo_core.service.players import Refused, Table
 from dojo_core.service.sources import SCHOOL_GAMES, KernelCard, Kernels, SavedText, Store
-from dojo_core.targets.registry import backend, backends
+from dojo_core.targets.registry import AT, backend, backends
 from dojo_core.targets.registry import target as target_named
 
 log = logging.getLogger(__name__)
@@ -48,8 +48,12 @@ POLICIES = (
 
 
 def targets() -> list[tuple[str, str, str]]:
-    """Of each target its name, its words and a sentence."""
-    return [(each.name, each.words.title, each.words.about) for each in backends()]
+    """Of each target its name, its words and a sentence; behind it, of each other machine that is known."""
+    found = []
+    for each in backends():
+        others = [backend(f"{each.name}{AT}{machine}") for machine in each.machines()]
+        found += [(on.name, on.words.title, on.words.about) for on in (each, *others)]
+    return found
 
 
 class Games:
@@ -304,12 +308,13 @@ def begun(program: Program, kernel: str | None, shape: str, target: str, policy:
     if kernel is not None:
         program = target_named(target).start(program)
     game = Game.new(program, kernel=kernel, shape=shape, target=target, policy=policy)
-    if target != DEFAULT_TARGET:
+    if game.target != DEFAULT_TARGET:
+        on = backend(game.target)
         try:
-            backend(target).generate(program, policy)
+            on.generate(program, policy)
         except NotGeneratable as fault:
             raise ValueError(str(fault)) from fault
-        game.title = f"{game.title} on {target}"
+        game.title = f"{game.title} on {on.name[:10] if AT in on.name else on.name}"  # a fingerprint is long
     return game
 
 

@@ -30,7 +30,7 @@ from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json, code_lines
 from dojo_core.system import yield_to_others
 from dojo_core.targets.measurers import Measurers
-from dojo_core.targets.registry import backend
+from dojo_core.targets.registry import backend, backends
 
 log = logging.getLogger(__name__)
 
@@ -233,6 +233,8 @@ def open_service(lines: Path, advise: Advise | None = None, local: bool = False)
     records = Records(home / "records.sqlite")
     records.keep_backup()
     records.prune_games(time.time() - EMPTY_GAMES_SECONDS)
+    for each in backends():
+        each.learn(records)
     store, library = RecordStore(records), KernelLibrary()
     return Service(
         store,

@@ -64,6 +64,7 @@ class Backend(ABC):
     name: str
     words: Words
     native = False  # is its code C for this computer? Then it is exported, and timed in lessons
+    told = ""  # of another machine: what a game for it keeps, so that it is played where none knows that one
     rivals: str = ""  # "module:object", a bench.contest.Contest that holds its programs against others'
 
     @property
@@ -87,6 +88,22 @@ class Backend(ABC):
         """What a compiler makes of a program. Raises NotGeneratable, and ValueError with a sentence: what the
         compiler said, what is missing, or that there is nothing to list."""
         raise ValueError(f"Nothing here lists the assembly of programs for {self.words.title}.")
+
+    def on(self, machine: str) -> Backend:
+        """What it is on another machine, named as its ``machines`` are, or in part: itself where that makes
+        no difference. Raises ValueError with a sentence."""
+        return self
+
+    def bring(self, machine: str, told: str) -> None:  # noqa: B027 (most need not know)
+        """Hear from a game what a machine is (``told``). Raises ValueError with a sentence."""
+
+    def machines(self) -> tuple[str, ...]:
+        """The names of other machines that are known here."""
+        return ()
+
+    def learn(self, records: Records) -> Mapping[str, str]:
+        """Get to know the machines of records; of those that cannot be known, why, by fingerprint."""
+        return {}
 
     @property
     def lines(self) -> Path | None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dojo_core.targets.backend import Backend
 
 GROUP = "dojo.targets"
+AT = "@"  # stands between a target's name and a machine's
 
 
 class UnknownTarget(ValueError):
@@ -27,10 +28,11 @@ _usable: dict[str, Backend] = {}
 
 
 def backend(name: str) -> Backend:
-    """The target of that name, guarded. Raises UnknownTarget."""
+    """The target of that name, or on another machine, ``target@machine``; guarded. Raises UnknownTarget."""
     from dojo_core.targets.backend import Backend
     from dojo_core.targets.guarded import Guarded
 
+    name, _, machine = name.partition(AT)
     if name not in _usable:
         try:
             found = plugins.load(GROUP, name, Backend)
@@ -43,7 +45,22 @@ def backend(name: str) -> Backend:
             _usable[name] = Guarded(found)
         except Exception as fault:
             raise UnknownTarget(plugins.failed(GROUP, name, fault)) from fault
-    return _usable[name]
+    try:
+        return _usable[name].on(machine) if machine else _usable[name]
+    except ValueError as fault:
+        raise UnknownTarget(str(fault)) from None
+
+
+def base(name: str) -> str:
+    """A target's name without a machine's: what workers and the records call it."""
+    return name.partition(AT)[0]
+
+
+def bring(name: str, told: str) -> None:
+    """Hear from a game what the machine of ``target@machine`` is. Raises ValueError with a sentence."""
+    target, _, machine = name.partition(AT)
+    if machine:
+        backend(target).bring(machine, told)
 
 
 def backends() -> tuple[Backend, ...]:

@@ -114,8 +114,11 @@ class Header {
       off: queue.done ? `Off: ${queue.done} of ${queue.total} known` : "Measuring is off",
       locked: "Waiting for the measuring lock",
       down: "Not measuring",
+      elsewhere: queue.done ? `From its worker: ${queue.done} of ${queue.total} known` : "Times come from its worker",
     };
     put(this.queue, words[queue.state] || queue.state);
+    this.queue.title = queue.state === "elsewhere" ? queue.message : "";
+    show(this.buttons.measure, queue.state !== "elsewhere");
     this.progress.firstChild.style.width = queue.total ? `${(100 * queue.done) / queue.total}%` : "0";
     this.progress.classList.toggle("none", !queue.done);
     this.progress.classList.toggle("active", queue.state === "measuring");

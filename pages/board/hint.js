@@ -61,11 +61,11 @@ class Hints {
     const { board, pane } = this;
     const best = this.best();
     const begun = board.data.history.nodes.length > 1;
-    const found = best === null ? null : el("p", { class: "found" }, "Fastest measured here: ", el("code", {}, best.text),
+    const { counts, unit, play } = board.data.game;
+    const found = best === null ? null : el("p", { class: "found" }, `Fastest measured${counts ? " here" : ""}: `, el("code", {}, best.text),
       el("span", { class: "faster" }, `  ▲ ${ratio(best.gain)}  `),
       el("button", { class: "small", type: "button", onclick: () => pane.find("all", best.text) }, "Show it"));
-    const { timed, unit, play } = board.data.game;
-    if (!timed || unit !== "seconds") return [found, el("p", { class: "hint" }, `${HINTS.move} ${play || HINTS.untimed}`)];
+    if (!counts || unit !== "seconds") return [found, el("p", { class: "hint" }, `${HINTS.move} ${play || HINTS.untimed}`)];
     if (board.watching) return [found, el("p", { class: "hint" }, board.watching)];
     if (begun) return [found, el("p", { class: "hint" }, HINTS.all)];
     if (!board.data.measuring) return [el("p", { class: "hint" }, HINTS.all)];

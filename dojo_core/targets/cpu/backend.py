@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,27 @@ class Cpu(Backend):
 
     def machine(self, details: str) -> str:
         return Machine(**read_object(details)).summary
+
+    def on(self, machine: str) -> Backend:
+        from dojo_core.targets.cpu.elsewhere import elsewhere
+
+        return elsewhere(machine, self)
+
+    def bring(self, machine: str, told: str) -> None:
+        from dojo_core.targets.cpu.elsewhere import bring
+
+        bring(machine, told)
+
+    def machines(self) -> tuple[str, ...]:
+        from dojo_core.targets.cpu.machines import all_remembered
+
+        own = this_machine().fingerprint
+        return tuple(fingerprint for fingerprint in all_remembered() if fingerprint != own)
+
+    def learn(self, records: Records) -> Mapping[str, str]:
+        from dojo_core.targets.cpu.machines import learn
+
+        return learn(records)
 
     @property
     def lines(self) -> Path:

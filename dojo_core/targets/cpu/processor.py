@@ -18,7 +18,7 @@ from typing import Any
 from dojo_core import system
 
 X86, ARM, RISCV = "x86-64", "aarch64", "riscv64"
-_NAMES = {"x86_64": X86, "AMD64": X86, "aarch64": ARM, "arm64": ARM, "riscv64": RISCV}
+NAMES = {"x86_64": X86, "AMD64": X86, "aarch64": ARM, "arm64": ARM, "riscv64": RISCV}
 
 # A virtual machine of few cores is told the last-level cache of a whole socket, which others share: no more
 # of it counts as one's own than a core has that shares its cache with few.
@@ -187,7 +187,7 @@ def _vectors(told: Any) -> tuple[tuple[int, int], ...]:
 @cache
 def host() -> Processor:
     """The processor of this machine, of which this process may use so many cores."""
-    named = _NAMES.get(platform.machine(), platform.machine())
+    named = NAMES.get(platform.machine(), platform.machine())
     features = system.features() | (system.apple_features() if named == ARM else frozenset())
     register_bytes, vectors = vectors_of(named, features)
     return Processor(

@@ -1,0 +1,31 @@
+"""The native modules compile for Arm and RISC-V. None is linked or run: that takes Python's library there."""
+
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pybind11
+import pytest
+
+SOURCES = Path(__file__).resolve().parent.parent / "native" / "src"
+# What Python sees: most of it headers, whose templates take seconds to compile. They have no assembly.
+GLUE = ("module.cpp", "snitch_module.cpp")
+
+
+@pytest.mark.parametrize("triple", ["aarch64-linux-gnu", "riscv64-linux-gnu"])
+def test_the_native_modules_compile(triple, tmp_path):
+    compiler = shutil.which(f"{triple}-g++")
+    if compiler is None:
+        pytest.skip(f"{triple}-g++ is not here. This brings it: apt-get install g++-{triple}")
+    headers = [f"-I{sysconfig.get_path('include')}", f"-I{pybind11.get_include()}", f"-I{SOURCES}"]
+    usual = [compiler, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fopenmp", *headers]
+    others = sorted(str(file) for file in SOURCES.glob("*.cpp") if file.name not in GLUE)
+    assert len(others) > 3
+    glue = "".join(f'#include "{name}"\n' for name in GLUE)  # at once: most of it is the headers
+    for options, given in (["-c", *others], ""), (["-fsyntax-only", "-x", "c++", "-"], glue):
+        done = subprocess.run(
+            [*usual, *options], input=given, cwd=tmp_path, capture_output=True, text=True, timeout=600
+        )
+        assert done.returncode == 0, done.stderr
+    assert {f"{Path(each).stem}.o" for each in others} == {file.name for file in tmp_path.iterdir()}
