@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dojo_core.codegen.code import Code
 from dojo_core.files import write_text
@@ -26,8 +27,10 @@ from dojo_core.measure.compiling import run_watched
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS
 from dojo_core.measure.places import cache_directory
-from dojo_core.targets.cpu.cross import Arrays, Call, NotRun, build_program, execute
-from dojo_core.targets.cpu.processor import RISCV, Processor
+from dojo_core.targets.cpu.processor import RISCV, NotRun, Processor
+
+if TYPE_CHECKING:
+    from dojo_core.targets.cpu.cross import Arrays
 
 RUN_SECONDS = 120.0
 ITERATIONS = 64  # of a block in the model: its start and end are lost among them
@@ -118,6 +121,8 @@ def missing(processor: Processor) -> str:
 
 def estimate(code: Code, inputs: Arrays, processor: Processor, seconds: float = RUN_SECONDS) -> Estimate:
     """The estimate of one run of generated code on these inputs, as they are stored. Raises NotRun."""
+    from dojo_core.targets.cpu.cross import Call, build_program, execute
+
     if told := missing(processor):
         raise NotRun(told)
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="model-") as name, compiling():
