@@ -22,11 +22,11 @@ from dojo_core.codegen.code import Code
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.measure.compiling import compile_source
-from dojo_core.measure.pool import STORED
+from dojo_core.measure.pool import STORED, draw
 from dojo_core.targets.cpu.build import source_of
 from dojo_core.targets.cpu.codegen import generate, preamble
 from dojo_core.targets.cpu.limits import limits_of
-from dojo_core.targets.cpu.model import estimate, usual_inputs
+from dojo_core.targets.cpu.model import estimate
 from dojo_core.targets.cpu.processor import KNOWN, Processor, known
 
 IN_CACHE = ("softmax=64x192", "matmul=24x64x128", "rmsnorm=64x512")
@@ -60,7 +60,7 @@ def _along(kernel: str, shape: str, processor: Processor, every: int) -> None:
     rows = []
     for number, program in enumerate(chosen):
         code = generate(program, line.policy, processor)
-        told = estimate(code, usual_inputs(code), processor)
+        told = estimate(code, _inputs(code), processor)
         seconds = _seconds(code, processor) if processor.is_x86 else None
         rows.append((told.cycles, told.instructions, seconds))
         timed = "" if seconds is None else f"{1e6 * seconds:10.1f} µs here"
@@ -70,6 +70,11 @@ def _along(kernel: str, shape: str, processor: Processor, every: int) -> None:
         cycles, instructions, times = (np.array(column, float) for column in zip(*rows, strict=True))
         print(f"  rank correlation with times here: cycles {_spearman(cycles, times):.2f}, ", end="")
         print(f"instructions {_spearman(instructions, times):.2f}")
+
+
+def _inputs(code: Code) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {p.name: draw(p.dtype, p.shape, rng, None) for p in code.parameters if p.role == "in"}
 
 
 def _seconds(code: Code, processor: Processor) -> float:
@@ -84,7 +89,7 @@ def _seconds(code: Code, processor: Processor) -> float:
         )
         assert fault is None, fault
         function = ctypes.CDLL(str(Path(folder) / "k.so"))[code.symbol]
-        inputs = usual_inputs(code)
+        inputs = _inputs(code)
         arrays = [
             np.ascontiguousarray(inputs[p.name]) if p.role == "in" else np.empty(p.shape, STORED[p.dtype])
             for p in code.parameters

@@ -16,7 +16,6 @@ from dojo_core.targets.cpu.cross import NotRun
 from dojo_core.targets.cpu.limits import limits_of
 from dojo_core.targets.cpu.model import Block, blocks_of, estimate, missing
 from dojo_core.targets.cpu.processor import Processor, known
-from dojo_core.targets.registry import backend
 from tests.compiled import random_inputs
 from tests.crossed import with_tools
 
@@ -85,6 +84,7 @@ def needs_tools_or_told(processor: Processor) -> Processor:
     """Its compiler and emulator stand for any that are there."""
     assert processor.toolchain is not None
     return replace(processor, toolchain=replace(processor.toolchain, compiler="sh", emulator=("sh",)))
+<<<<<<< HEAD
 
 
 def test_a_number_is_told_with_its_models_name_and_never_as_seconds():
@@ -96,3 +96,5 @@ def test_a_number_is_told_with_its_models_name_and_never_as_seconds():
     (told,) = json.loads(shown.stdout)
     assert (told["seconds"], told["samples_ns"], told["unit"]) == (None, [], clock.label)
     assert told["verified"] and told["number"] > 0
+=======
+>>>>>>> processor

@@ -18,8 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from dojo_core.codegen.code import Code
 from dojo_core.files import write_text
@@ -28,9 +27,10 @@ from dojo_core.measure.compiling import run_watched
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS
 from dojo_core.measure.places import cache_directory
-from dojo_core.measure.pool import draw
-from dojo_core.targets.cpu.cross import Array, Arrays, Call, NotRun, build_program, execute
-from dojo_core.targets.cpu.processor import RISCV, Processor
+from dojo_core.targets.cpu.processor import RISCV, NotRun, Processor
+
+if TYPE_CHECKING:
+    from dojo_core.targets.cpu.cross import Arrays
 
 RUN_SECONDS = 120.0
 ITERATIONS = 64  # of a block in the model: its start and end are lost among them
@@ -119,14 +119,10 @@ def missing(processor: Processor) -> str:
     return processor.toolchain.missing or (told if absent else "")
 
 
-def usual_inputs(code: Code) -> dict[str, Array]:
-    """Inputs of a run that is counted: how often what is executed hardly hangs on them."""
-    rng = np.random.default_rng(0)
-    return {p.name: draw(p.dtype, p.shape, rng, None) for p in code.parameters if p.role == "in"}
-
-
 def estimate(code: Code, inputs: Arrays, processor: Processor, seconds: float = RUN_SECONDS) -> Estimate:
     """The estimate of one run of generated code on these inputs, as they are stored. Raises NotRun."""
+    from dojo_core.targets.cpu.cross import Call, build_program, execute
+
     if told := missing(processor):
         raise NotRun(told)
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="model-") as name, compiling():

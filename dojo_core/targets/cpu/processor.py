@@ -40,6 +40,11 @@ class NotAProcessor(ValueError):
     """Raised with a sentence for JSON that describes none."""
 
 
+class NotRun(RuntimeError):
+    """A program for another processor came to no result. A sentence: what is missing, what the compiler said,
+    or how the program ended."""
+
+
 @dataclass(frozen=True)
 class Toolchain:
     """What compiles for a processor that this machine need not be, and runs the result.
