@@ -84,7 +84,6 @@ def needs_tools_or_told(processor: Processor) -> Processor:
     """Its compiler and emulator stand for any that are there."""
     assert processor.toolchain is not None
     return replace(processor, toolchain=replace(processor.toolchain, compiler="sh", emulator=("sh",)))
-<<<<<<< HEAD
 
 
 def test_a_number_is_told_with_its_models_name_and_never_as_seconds():
@@ -96,5 +95,3 @@ def test_a_number_is_told_with_its_models_name_and_never_as_seconds():
     (told,) = json.loads(shown.stdout)
     assert (told["seconds"], told["samples_ns"], told["unit"]) == (None, [], clock.label)
     assert told["verified"] and told["number"] > 0
-=======
->>>>>>> processor
