@@ -36,7 +36,7 @@ def heuristic_games(game: Game) -> tuple[dict[str, Game], list[str]]:
     """What each heuristic plays from a game's start, by its name, and remarks on those that fail."""
     games, remarks = {}, []
     for name, play in heuristics().items():
-        own = Game.new(game.start, game.kernel, game.shape, game.target, game.policy)
+        own = Game.new(game.start, game.kernel, game.shape, game.target, game.policy, limits=game.limits)
         try:
             play(own)
         except Exception as fault:  # an agent's fault is a remark, not the end of who asks

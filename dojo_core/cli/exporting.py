@@ -29,6 +29,7 @@ from dojo_core.export import (
     of_game,
     of_heuristic,
     of_line,
+    sets_for,
     start_game,
     verified,
     write,
@@ -73,6 +74,14 @@ def export(
         list[str] | None, typer.Option("--set", help="A parameter of the lines, such as block=48.")
     ] = None,
     name: Annotated[str, typer.Option("--name", help="The library's name in C and Python.")] = DEFAULT_NAME,
+    others: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            help="Instruction sets, such as x86,arm,riscv: each has kernels of its own. This machine's is always there.",
+            show_default=False,
+        ),
+    ] = None,
     measure: Annotated[
         bool,
         typer.Option(
@@ -84,6 +93,7 @@ def export(
 
     Example: [bold]dojo export softmax matmul:768x1024x1024 --to fast[/bold]
     or [bold]dojo export my.game --to fast.zip --name my_kernels[/bold]
+    or [bold]dojo export softmax --for x86,arm,riscv --to fast[/bold]
     """
     if source not in SOURCES:
         raise Failure(f"--from takes {', '.join(SOURCES)}, not {source!r}.")
@@ -92,9 +102,10 @@ def export(
     with opened() as records, Measurer(records) as measurer:
         measured = _measuring(measurer) if measure else None
         try:
+            sets = sets_for(others) if others else ()
             named = kernels_and_shapes(wanted, shape)
             chosen = [_choice(name, at, source, policy, settings, records, measured) for name, at in named]
-            made = library(chosen, name)
+            made = library(chosen, name, sets)
             if to.suffix == ".zip":
                 with naming(to):
                     to.write_bytes(zipped(made))

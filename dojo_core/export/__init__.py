@@ -20,6 +20,7 @@ from dojo_core.export.choice import (
     start_game,
     verified,
 )
+from dojo_core.export.elsewhere import sets_for
 from dojo_core.export.folder import write, zipped
 from dojo_core.export.library import DEFAULT_NAME, Library, library
 
@@ -34,6 +35,7 @@ __all__ = [
     "of_heuristic",
     "of_line",
     "of_record",
+    "sets_for",
     "start_game",
     "verified",
     "write",

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from dojo_core import kernels
 from dojo_core.bench.ours import heuristic_games
 from dojo_core.export.narrow import widest_vector
-from dojo_core.game import Game
+from dojo_core.game import Game, Step
 from dojo_core.line import RecordedLine, line_for
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records
+from dojo_core.moves.notation import MoveSyntax, parse_move
 from dojo_core.program.expressions import TextError
-from dojo_core.program.target import DEFAULT_TARGET, VECTOR_BYTES
+from dojo_core.program.instructions import INSTRUCTIONS
+from dojo_core.program.target import DEFAULT_TARGET, VECTOR_BYTES, Target
 from dojo_core.program.text import parse
-from dojo_core.program.tree import Program
+from dojo_core.program.tree import Program, Scope, walk
 from dojo_core.targets.cpu.limits import narrower
 from dojo_core.targets.registry import backend
 
@@ -28,6 +31,11 @@ class NotExported(Exception):
     """A kernel that cannot be exported as asked; ``str()`` is a sentence that says what to do."""
 
 
+Again = Callable[[Target], tuple[Program, str] | None]
+"""Plays a choice with other limits: its program there and where that comes from, in words; None where a move
+does not apply."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """One kernel to export. ``shape`` is empty for a text of one's own, which has its sizes in itself.
@@ -36,6 +44,7 @@ class Choice:
     None where they are not known. ``record`` is its best verified measurement on this machine. ``narrower``:
     programs of its own for vector registers of fewer bytes; where there is none, ``program`` is narrowed.
     ``others``: in words, the lines that some of these are the ends of, where ``source`` is not the one.
+    ``again``: how it is made for another processor; None where nothing but the program is known.
     """
 
     kernel: str | None
@@ -48,6 +57,7 @@ class Choice:
     record: Record | None = None
     narrower: Mapping[int, Program] = field(default_factory=dict)
     others: Mapping[int, str] = field(default_factory=dict)
+    again: Again | None = field(default=None, compare=False, repr=False)
 
     @property
     def title(self) -> str:
@@ -68,7 +78,80 @@ def of_game(game: Game, source: str) -> Choice:
         )
     moves = tuple(str(p.move) for p in game.line()[1:])
     shape = game.shape if game.kernel else ""
-    return Choice(game.kernel, shape, game.policy, game.start, game.current.program, source, moves)
+    return Choice(
+        game.kernel, shape, game.policy, game.start, game.current.program, source, moves,
+        again=_moves_again(game, moves, source),
+    )  # fmt: skip
+
+
+def used_instruction(program: Program) -> str | None:
+    """A machine instruction that the program asks for."""
+    marks = (node.mark for node, _, _ in walk(program.body) if isinstance(node, Scope))
+    return next((mark for mark in marks if mark in INSTRUCTIONS), None)
+
+
+def _moves_again(start: Game, moves: tuple[str, ...], source: str) -> Again:
+    """Moves of a game, played with other limits from its start."""
+
+    def again(on: Target) -> tuple[Program, str] | None:
+        game = _elsewhere(start, on)
+        there = ((number, move_there(move, on)) for number, move in enumerate(moves, 1))
+        try:
+            steps = [Step(parse_move(move), number) for number, move in there if move is not None]
+        except MoveSyntax:  # of a record that another version wrote
+            return None
+        report = game.replay(0, steps, longest_way=0)
+        return (game.current.program, source) if all(e.applies for e in report.entries) else None
+
+    return again
+
+
+def _elsewhere(start: Game, on: Target) -> Game:
+    """A game's start with other limits."""
+    return Game.new(start.start, start.kernel, start.shape, start.target, start.policy, limits=on)
+
+
+def move_there(move: str, on: Target) -> str | None:
+    """A move as a target takes it: of an instruction, with the one that means the same there; None where
+    there is none, for loops that are not marked compute the same."""
+    *words, name = move.split()
+    there = {each for each, _ in on.instructions}
+    if words[:1] != ["use_instruction"] or name not in INSTRUCTIONS or name in there:
+        return move
+    meant = INSTRUCTIONS[name].program_text(4)
+    same = [n for n in sorted(there) if INSTRUCTIONS[n].program_text(4).replace(n, name) == meant]
+    return " ".join([*words, same[0]]) if same else None
+
+
+def line_there(line: RecordedLine, on: Target) -> RecordedLine:
+    """A line with each move as a target takes it."""
+    numbered = zip(line.numbers, line.moves, strict=True)
+    played = [(n, at, move_there(words, on), births) for n, (at, words, births) in numbered]
+    kept = [(n, (at, words, births)) for n, at, words, births in played if words is not None]
+    return replace(line, moves=tuple(move for _, move in kept), numbers=tuple(n for n, _ in kept))
+
+
+def _line_again(
+    line: RecordedLine, start: Game, settings: Mapping[str, int] | None, on: Target
+) -> tuple[Program, str] | None:
+    """The end of the line that comes first with other limits, else of ``line``."""
+    there = None if settings or not start.kernel else line_for(start.kernel, start.shape, on=on)
+    ends = (line_end(each, start, on, settings) for each in (there, line) if each is not None)
+    return next((end for end in ends if end is not None), None)
+
+
+def line_end(
+    line: RecordedLine, start: Game, on: Target, settings: Mapping[str, int] | None = None
+) -> tuple[Program, str] | None:
+    """Where a line leads with other limits, and its name in words; None where a move does not apply."""
+    game = _elsewhere(start, on)
+    try:
+        report = line_there(line, on).play(game, settings, longest_way=0)
+    except TextError:  # a parameter has no value for vectors of this width
+        return None
+    if not all(entry.applies for entry in report.entries):
+        return None
+    return game.current.program, f"{_source(line)}, with the parameters that it has for this processor"
 
 
 def start_game(kernel: str, shape: str | None, policy: str) -> Game:
@@ -99,7 +182,7 @@ def of_line(
                 f"The line {line.title} does not apply to {kernel} {game.shape}. Move {number}, "
                 f"{entry.move}: {entry.reason.rstrip('.')}. {remedy} a game of your own, or --from heuristic."
             )
-    made = of_game(game, _source(line))
+    made = replace(of_game(game, _source(line)), again=partial(_line_again, line, game, settings))
     return made if settings else _with_narrower(made, line, game)
 
 
@@ -130,12 +213,19 @@ def of_heuristic(start: Game) -> Choice:
     """What the heuristic pass makes of a start. Raises NotExported where none is installed or it fails."""
     games, remarks = heuristic_games(start)
     for name, game in games.items():
-        return of_game(game, f"the {name} pass")
+        return replace(of_game(game, f"the {name} pass"), again=partial(heuristic_end, start))
     raise NotExported(f"No heuristic played {start.title}: {'; '.join(remarks) or 'none is installed'}.")
 
 
+def heuristic_end(start: Game, on: Target) -> tuple[Program, str] | None:
+    """What the first heuristic makes of a start with other limits, and its name in words."""
+    games, _ = heuristic_games(_elsewhere(start, on))
+    return next(((game.current.program, f"the {name} pass") for name, game in games.items()), None)
+
+
 def of_record(records: Records, start: Game, policy: str | None = None) -> Choice | None:
-    """The fastest verified program that this machine's records have for a start; None where there is none.
+    """The fastest verified program that this machine's records have for a start; None where there is none,
+    or it needs a machine instruction, which a library's processor may not have.
 
     ``policy``: only what it allows.
     """
@@ -143,10 +233,14 @@ def of_record(records: Records, start: Game, policy: str | None = None) -> Choic
     if best is None:
         return None
     program = parse(best.program_text)
+    if used_instruction(program):
+        return None
     moves = tuple(best.line.splitlines()) or _moves_to(records, start, program)
+    source = "the best verified record of this machine"
+    allowed = replace(start, policy=best.policy)
     return Choice(
         start.kernel, start.shape if start.kernel else "", best.policy, start.start, program,
-        "the best verified record of this machine", moves, best,
+        source, moves, best, again=None if moves is None else _moves_again(allowed, moves, source),
     )  # fmt: skip
 
 
@@ -216,6 +310,8 @@ def best(
     if line is not None and policy in (None, line.policy):
         with suppress(NotExported):
             played = with_record(of_line(line, kernel, start.shape), records)
+    if played is not None and used_instruction(played.program):
+        played = None
     if played is not None and measure is not None and not _believed(played):
         measure(played)
     recorded = of_record(records, start, policy)
@@ -227,7 +323,10 @@ def best(
     if played is not None:
         return played
     try:
-        return verified(of_heuristic(start), records, measure)
+        passed = of_heuristic(start)
+        if line is not None:  # which may be playable elsewhere
+            passed = replace(passed, again=partial(_line_again, line, start, None))
+        return verified(passed, records, measure)
     except NotExported:
         return verified(of_game(start, "the start program"), records, measure)
 

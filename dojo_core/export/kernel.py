@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.codegen.code import Code, NotGeneratable
-from dojo_core.export.choice import Choice, NotExported
+from dojo_core.export.choice import Choice, NotExported, used_instruction
+from dojo_core.export.elsewhere import Elsewhere, InstructionSet, Level, elsewhere
 from dojo_core.export.names import argument
 from dojo_core.export.narrow import narrowed, widest_vector
 from dojo_core.export.templates import filled
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Record
-from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.target import VECTOR_BYTES
-from dojo_core.program.tree import DTYPE_BYTES, Program, Scope, walk
-from dojo_core.targets.cpu.codegen import PREAMBLE, STRICT, WRITTEN_OUT, generate
+from dojo_core.program.tree import DTYPE_BYTES, Program
+from dojo_core.targets.cpu.codegen import PREAMBLE, STRICT, WRITTEN_OUT, generate, preamble
+from dojo_core.targets.cpu.dialect import Dialect
 from dojo_core.targets.cpu.excerpt import needed
+from dojo_core.targets.cpu.processor import Processor
 from dojo_core.version import version
 
 WIDTH = 110  # columns of comments
@@ -68,8 +70,8 @@ class Instance:
     """One kernel at one shape. ``name`` is that of its file and, after the library's, of its C function.
 
     ``family`` names what is the same kernel at several shapes. ``codes`` holds the code for registers of a
-    number of bytes, the program's own first; narrower ones are there where they differ. ``stack_bytes`` is
-    the most that the locals of one call take in each thread.
+    number of bytes, the program's own first; narrower ones are there where they differ. ``others`` holds it
+    for other instruction sets. ``stack_bytes`` is the most that the locals of one call take in each thread.
     """
 
     name: str
@@ -78,16 +80,24 @@ class Instance:
     codes: dict[int, Code]
     arrays: tuple[Array, ...]
     stack_bytes: int
+    others: tuple[Elsewhere, ...] = ()
 
     @property
     def workspace_bytes(self) -> int:
-        return max(code.workspace_bytes for code in self.codes.values())
+        codes = (*self.codes.values(), *(other.code for other in self.others))
+        return max(code.workspace_bytes for code in codes)
 
     def file(self, register_bytes: int) -> str:
         """The C file for a processor whose registers have so many bytes, inside the library's folder."""
         own = next(iter(self.codes))
         width = max((w for w in self.codes if w <= register_bytes), default=min(self.codes))
         return f"kernels/{self.name}.c" if width == own else f"kernels/{self.name}_{8 * width}bit.c"
+
+    def file_for(self, level: Level, of: InstructionSet) -> str:
+        """The C file for a level of another instruction set: its own, or the nearest lower one's."""
+        up_to = of.levels[: of.levels.index(level) + 1]
+        *_, nearest = (other for other in self.others if other.level in up_to and other.of == of)
+        return f"kernels/{self.name}_{of.word}_{nearest.level.name}.c"
 
     @property
     def inputs(self) -> tuple[Array, ...]:
@@ -98,18 +108,18 @@ class Instance:
         return tuple(a for a in self.arrays if a.output)
 
 
-def instance(choice: Choice) -> Instance:
-    """Generate a choice's code. Raises NotExported for an interface that the library cannot offer.
+def instance(choice: Choice, sets: Sequence[InstructionSet] = ()) -> Instance:
+    """Generate a choice's code, and that for other instruction sets. Raises NotExported for an interface that the library cannot offer.
 
     Raises NotGeneratable where the target has no C for the program.
     """
-    for node, _, _ in walk(choice.program.body):
-        if isinstance(node, Scope) and node.mark in INSTRUCTIONS:
-            # Its C is a builtin of gcc for one kind of processor; the library is for any, and for clang too.
-            raise NotExported(
-                f"{choice.title} uses the machine instruction {node.mark}, which not every processor has: "
-                "export a game that ends before use_instruction, or --from start."
-            )
+    used = used_instruction(choice.program)
+    if used is not None:
+        # Its C is a builtin of gcc for one kind of processor; the library is for any, and for clang too.
+        raise NotExported(
+            f"{choice.title} uses the machine instruction {used}, which not every processor has: "
+            "export a game that ends before use_instruction, or --from start."
+        )
     own = max(widest_vector(choice.program), min(VECTOR_BYTES))
     codes = {own: generate(choice.program, choice.policy)}
     for width in VECTOR_BYTES:
@@ -121,9 +131,19 @@ def instance(choice: Choice) -> Instance:
                 continue
     family = argument(choice.kernel or choice.start.name)
     name = f"{family}_{choice.shape}" if choice.shape else family
-    programs = (choice.program, *choice.narrower.values())
+    arrays = _arrays(choice, codes[own])
+
+    def fits(program: Program, code: Code) -> bool:
+        """Does it take the same arrays as the choice's own program?"""
+        try:
+            return _arrays(replace(choice, program=program), code) == arrays
+        except NotExported:
+            return False
+
+    others = tuple(each for one in sets for each in elsewhere(choice, one, fits))
+    programs = (choice.program, *choice.narrower.values(), *(each.program for each in others))
     stack = max(sum(b.bytes for b in program.buffers if b.location == "stack") for program in programs)
-    return Instance(name, family, choice, codes, _arrays(choice, codes[own]), stack)
+    return Instance(name, family, choice, codes, arrays, stack, others)
 
 
 def _arrays(choice: Choice, code: Code) -> tuple[Array, ...]:
@@ -172,21 +192,43 @@ def kernel_files(made: Instance, library: str) -> dict[str, str]:
             told = [f"{made.name} for registers of {8 * width} bits: {made.choice.others[width]}."]
         told += ["It was not verified by itself on the machine that exported it."]
         files[made.file(width)] = _file(made, made.codes[width], told, library)
+    for other in made.others:
+        told = [
+            f"{made.name} for {other.of.title}, level {other.level.name} ({other.level.processor.name}):",
+            f"{other.source}.",
+            "It was not run on such a processor by the machine that exported it.",
+            *_program("The program that this C was generated from:", other.program),
+        ]
+        files[made.file_for(other.level, other.of)] = _file(
+            made, other.code, told, library, other.level.processor, f"defined {other.of.macro}"
+        )
     return files
 
 
-def _file(made: Instance, code: Code, told: list[str], library: str) -> str:
+def _file(
+    made: Instance,
+    code: Code,
+    told: list[str],
+    library: str,
+    processor: Processor | None = None,
+    condition: str = "",
+) -> str:
+    """``processor``: what the code is for, where that is not this machine; ``condition``: of the C
+    preprocessor, under which there is anything in the file."""
     text, attributes = code.text, []
     for name, attribute in {"STRICT": STRICT, "WRITTEN_OUT": WRITTEN_OUT}.items():
         if text.startswith(attribute):
             text = text.removeprefix(attribute)
             attributes.append(name)
-    functions = needed(text, PREAMBLE)
-    if re.search(r"\bf16\b", functions):
+    functions = needed(text, PREAMBLE if processor is None else preamble(processor))
+    soft = processor is not None and Dialect(processor.instruction_set).soft_halves
+    if re.search(r"\bf16\b", functions) and not soft:
         functions = filled("half.h.in") + "\n" + functions
     for name in attributes:
         functions += "\n" + filled(f"{name.lower()}.h.in").rstrip() + "\n"
-    return filled(
+    if condition:
+        functions = f"#if {condition}\n\n{functions}"
+    filled_in = filled(
         "kernel.c.in",
         comment=comment(told),
         functions=functions.rstrip(),
@@ -195,6 +237,7 @@ def _file(made: Instance, code: Code, told: list[str], library: str) -> str:
         symbol=code.symbol,
         fence="\n" + filled("fence.h.in").rstrip() if "_stream(" in text else "",
     )
+    return f"{filled_in}#endif\n" if condition else filled_in
 
 
 def comment(lines: Iterable[str]) -> str:

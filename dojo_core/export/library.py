@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dojo_core.export import ported
 from dojo_core.export.choice import Choice, NotExported
+from dojo_core.export.elsewhere import InstructionSet
 from dojo_core.export.kernel import (
     C_TYPES,
     NUMPY_TYPES,
@@ -33,8 +35,10 @@ class Library:
     files: dict[str, str]
 
 
-def library(choices: Sequence[Choice], name: str = DEFAULT_NAME) -> Library:
-    """Generate the files of a library of these kernels.
+def library(
+    choices: Sequence[Choice], name: str = DEFAULT_NAME, sets: Sequence[InstructionSet] = ()
+) -> Library:
+    """Generate the files of a library of these kernels, for this machine's instruction set and others.
 
     Raises ValueError for a name that cannot be one, NotExported where two kernels have one name or an
     interface cannot be offered, NotGeneratable where the target has no C for a program.
@@ -42,26 +46,32 @@ def library(choices: Sequence[Choice], name: str = DEFAULT_NAME) -> Library:
     library_name(name)
     if not choices:
         raise NotExported("There is nothing to export: name a kernel.")
-    instances = tuple(instance(choice) for choice in choices)
+    instances = tuple(instance(choice, sets) for choice in choices)
     families = _families(instances, name)
     common = {"library": name, "guard": name.upper()}
     stack = max(each.stack_bytes for each in instances)
     files = {
-        "README.md": _readme(instances, families, name),
+        "README.md": _readme(instances, families, name, sets),
         "CMakeLists.txt": filled(
             "CMakeLists.txt.in",
             **{f"kernels_{8 * w}": "\n".join(f"  {e.file(w)}" for e in instances) for w in VECTOR_BYTES},
+            **ported.cmake(instances, sets, name),
             **common,
         ),
         f"{name}.h": filled(
             "library.h.in",
             functions="\n\n".join(_declared(each, name) for each in instances),
             stack=f"{stack:,}",
+            other_levels=ported.levels_told(instances, sets),
             **common,
         ),
         "library.c": filled(
-            "library.c.in", functions="\n\n".join(_defined(each, name) for each in instances), **common
+            "library.c.in",
+            functions="\n\n".join(_defined(each, name) for each in instances),
+            others=ported.levels_of(instances, sets, name),
+            **common,
         ),
+        **ported.toolchains(sets),
         **{path: text for each in instances for path, text in kernel_files(each, name).items()},
         "pyproject.toml": filled(
             "pyproject.toml.in", project=name.replace("_", "-"), families=", ".join(families), **common
@@ -231,7 +241,12 @@ def _operators(families: dict[str, list[Instance]], library: str) -> str:
 # ---------------------------------------------------------------------------- README
 
 
-def _readme(instances: Sequence[Instance], families: dict[str, list[Instance]], library: str) -> str:
+def _readme(
+    instances: Sequence[Instance],
+    families: dict[str, list[Instance]],
+    library: str,
+    sets: Sequence[InstructionSet],
+) -> str:
     rows = []
     for each in instances:
         record = each.choice.record
@@ -259,6 +274,7 @@ def _readme(instances: Sequence[Instance], families: dict[str, list[Instance]], 
             f"    return status == {library.upper()}_OK ? 0 : 1;\n}}"
         ),
         python_example=f"{made}\n{results} = {library}.{call}",
+        others=ported.readme(instances, sets, library),
         torch_example=f"{tensors}\n    {results} = torch_ops.{call}",
     )
 
