@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from dojo_core.export import (
     library,
     of_game,
     of_line,
+    sets_for,
     start_game,
     verified,
     write,
@@ -40,8 +42,11 @@ from dojo_core.line import line_for, read_line, recorded_lines
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records, Sample, SavedGame
+from dojo_core.measure.pool import STORED
 from dojo_core.program.instructions import INSTRUCTIONS
+from dojo_core.program.interpret import interpret
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
+from dojo_core.targets.cpu.cross import EmulatorFault
 from dojo_core.targets.cpu.excerpt import declarations, needed
 from dojo_core.targets.cpu.limits import cpu, narrower
 from dojo_core.targets.cpu.processor import host
@@ -287,6 +292,169 @@ def test_narrower_vectors_take_the_line_that_is_for_them():
         told = files[f"kernels/swiglu_{shape}_{8 * width}bit.c"]
         assert f"for registers of {8 * width} bits: the line {name}." in told
         assert "It was not verified by itself on the machine that exported it." in told
+
+
+# ------------------------------------------------------------------------- for other processors
+
+
+DOTS = """\
+kernel dots
+in a, w
+out y
+a i8 [3, 8] heap
+w i8 [2, 4, 4] heap
+y i32 [3, 4] heap
+3 4 y[{0},{1}] = 7
+3 2 4 4 y[{0},{2}] += a[{0},{1}*4+{3}]*w[{1},{2},{3}]
+"""
+PORTED = {"softmax": "8x192", "qmatmul": "12x128x128"}
+SETS = {"arm": "aarch64", "riscv": "riscv64"}
+# The processor that an emulator is, and the level that the library takes there.
+EMULATED = {
+    "arm": {"cortex-a57": "neon", "neoverse-n1": "dotprod", "max": "i8mm"},
+    "riscv": {
+        "rv64": "scalar",
+        "rv64,v=true,vlen=128": "v128",
+        "rv64,v=true,vlen=256": "v256",
+        "rv64,v=true,vlen=512": "v256",
+    },
+}
+LEVELS = {"arm": ["neon", "dotprod", "i8mm"], "riscv": ["scalar", "v128", "v256"]}
+
+
+def ported(records) -> list:
+    """Lines of softmax and the int8 product, and a text that asks for a dot product where there is one."""
+
+    def again(on):
+        marked = DOTS.replace("2 4 4 y", "2 4:sdot 4 y") if ("sdot", 4) in on.instructions else DOTS
+        return parse(marked), "a text"
+
+    chosen = [best(kernel, shape, records) for kernel, shape in PORTED.items()]
+    return [*chosen, replace(own(DOTS), again=again)]
+
+
+def test_what_is_for_other_processors_changes_no_file_of_this_ones(records):
+    chosen = ported(records)
+    alone = library(chosen, "kept").files
+    assert library(chosen, "kept", sets_for("x86")).files == alone
+    assert not [path for path, text in alone.items() if re.search("arm|riscv|toolchain", path + text, re.I)]
+    more = library(chosen, "kept", sets_for("riscv, x86,arm")).files
+    changed = {path for path, text in alone.items() if more[path] != text}
+    assert changed == {"CMakeLists.txt", "README.md", "kept.h", "library.c"}
+    # Taking the lines of the others out leaves what stands there without them.
+    for path in changed:
+        lines = iter(more[path].splitlines())
+        assert all(line in lines for line in alone[path].splitlines()), path
+    assert {path for path in more if path.startswith("cmake/")} == {
+        "cmake/aarch64-linux-gnu.cmake",
+        "cmake/riscv64-linux-gnu.cmake",
+    }
+    for path in (set(more) - set(alone)) | changed:
+        assert path.startswith("kernels/") or not re.search("@[a-z_]+@", more[path]), path
+
+
+def test_a_kernel_has_its_line_at_the_widths_of_each_processor(records):
+    files = library(ported(records), "kept", sets_for("x86,arm,riscv")).files
+    assert {path for path in files if re.search("arm|riscv", path) and path.startswith("kernels")} == {
+        f"kernels/{name}_{level}.c"
+        for name, levels in {
+            "softmax_8x192": ("arm_neon", "riscv_scalar", "riscv_v128"),
+            "qmatmul_12x128x128": ("arm_neon", "arm_i8mm", "riscv_scalar", "riscv_v128"),
+            "dots": ("arm_neon", "arm_dotprod", "riscv_scalar"),
+        }.items()
+        for level in levels
+    }
+    for name in ("arm_neon", "arm_i8mm", "riscv_v128"):
+        text = files[f"kernels/qmatmul_12x128x128_{name}.c"]
+        assert "the line qmatmul, with the parameters that it has for this processor." in text
+        assert ("usdot_4(" in text) == (name == "arm_i8mm")
+    wide = files["kernels/softmax_8x192_riscv_v128.c"]
+    assert "f32x8_exp(" in wide and "f32x16" not in wide
+    assert "f32x4_exp(" in (narrow := files["kernels/softmax_8x192_arm_neon.c"]) and "f32x8" not in narrow
+    assert "__builtin_ia32" not in wide + narrow
+
+
+def test_what_does_not_apply_elsewhere_is_played_anew_or_narrowed(monkeypatch):
+    (arm,) = sets_for("arm")
+    start = start_game("relu", "64x4096", "reassoc")
+    start.play(f"split_scope y@1 {LANES}")
+    assert [each.source for each in instance(of_game(start, "a game"), (arm,)).others] == ["a game"]
+    start.play("vectorize y@2")
+    made = of_game(start, "a game")
+    assert widest_vector(made.program) == 4 * LANES
+    (there,) = instance(made, (arm,)).others
+    assert there.source == "the line relu, with the parameters that it has for this processor"
+    assert widest_vector(there.program) == 16
+    monkeypatch.setattr("dojo_core.export.elsewhere.line_for", lambda *_, **__: None)
+    assert instance(made, (arm,)).others[0].source == "the heuristic pass"
+    monkeypatch.setattr(ours, "heuristics", dict)
+    (there,) = instance(made, (arm,)).others
+    assert there.source == "a game, its wider vector loops unrolled loops of narrower ones here"
+    assert widest_vector(there.program) == 16
+    with pytest.raises(NotExported, match=r"--for takes x86, arm, riscv, with commas between, not 'z80'"):
+        sets_for("arm,z80")
+    other = replace(host(), instruction_set="aarch64")
+    monkeypatch.setattr("dojo_core.export.elsewhere.host", lambda: other)
+    with pytest.raises(NotExported, match="A library for x86 is exported on an x86; this machine is aarch64"):
+        sets_for("x86,arm")
+
+
+def crossing(*command: object, cwd: Path) -> str:
+    ran = subprocess.run(
+        list(map(str, command)), cwd=cwd, env=environment(), capture_output=True, text=True, timeout=500
+    )
+    if "decode_save_opc: Assertion" in ran.stderr:
+        raise EmulatorFault("qemu 7 gives up on an instruction of this program; 8.1 does not.")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_one_library_is_built_for_other_processors_and_picks_as_it_runs(records, tmp_path, name):
+    named = SETS[name]
+    needed_tools = [f"{named}-linux-gnu-gcc", f"qemu-{named}"] + ["clang-19"] * (name == "riscv")
+    for tool in needed_tools:
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not here. The first lines of cmake/{named}-linux-gnu.cmake say what brings it.")
+    chosen = ported(records)
+    write(library(chosen, "kept", sets_for("x86,arm,riscv")), tmp_path / "library")
+    build = tmp_path / "build"
+    crossing(
+        "cmake", "-S", USED / "crossed", "-B", build, f"-DLIBRARY={tmp_path / 'library'}",
+        f"-DCMAKE_TOOLCHAIN_FILE={tmp_path / 'library' / 'cmake' / named}-linux-gnu.cmake",
+        "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror", cwd=tmp_path,
+    )  # fmt: skip
+    crossing("cmake", "--build", build, "-j2", cwd=tmp_path)
+    faults = []
+    for choice in chosen:
+        given = random_inputs(choice.start, full=True)
+        (tmp_path / "in").write_bytes(b"".join(given[name].tobytes() for name in choice.start.inputs))
+        (output,) = choice.start.outputs
+        if choice.kernel:
+            known = kernels.get(choice.kernel)
+            meant = known.reference(given, known.shape(choice.shape))[output]
+        else:
+            meant = interpret(choice.start, given)[output]
+        for processor, best_level in EMULATED[name].items():
+            emulated = [shutil.which(f"qemu-{named}"), "-L", f"/usr/{named}-linux-gnu", "-cpu", processor]
+            emulated.append(build / "crossed")
+            above = LEVELS[name][LEVELS[name].index(best_level) + 1 :]
+            kernel = choice.kernel or choice.start.name
+            try:
+                told = crossing(*emulated, kernel, "best", "in", "out", cwd=tmp_path)
+                assert told == f"{best_level}\n", processor
+            except EmulatorFault as fault:
+                faults.append(f"{kernel}, {processor}: {fault}")
+                continue
+            stored = np.frombuffer((tmp_path / "out").read_bytes(), STORED[choice.start.buffer_of[output].dtype])
+            allowed = 1e-5 if stored.dtype == np.float32 else 0
+            np.testing.assert_allclose(
+                stored.reshape(meant.shape), meant, rtol=allowed, atol=allowed, err_msg=f"{kernel} {processor}"
+            )
+            for level in above[:1]:
+                assert crossing(*emulated, kernel, level, "in", "out", cwd=tmp_path) == "none\n"
+    if faults:
+        pytest.skip(f"All but this was right. {'; '.join(faults)}")
 
 
 def test_names_that_mean_something_in_c_or_python_get_an_underscore():

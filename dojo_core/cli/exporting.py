@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +37,7 @@ from dojo_core.export import (
     write,
     zipped,
 )
-from dojo_core.export.choice import Measure
+from dojo_core.export.choice import Measure, line_end
 from dojo_core.faults import program_fault
 from dojo_core.files import naming
 from dojo_core.game import Game
@@ -202,8 +204,9 @@ def _from_file(wanted: str, shape: str | None, policy: str | None, settings: lis
         game = Game.from_text(text)
         tell_doubt(game.start)
         return of_game(game, f"the game {path.name}")
-    named = read_line(text, path.stem).kernel
-    if named is None:
+    line = read_line(text, path.stem)
+    if line.kernel is None:
         raise Failure(f"{path} names no kernel: add a line such as: kernel softmax")
-    game = played(named, shape, policy, path, settings)
-    return of_game(game, f"the line {path.name}")
+    game = played(line.kernel, shape, policy, path, settings)
+    again = partial(line_end, line, game, settings=parameters(settings or []))
+    return replace(of_game(game, f"the line {path.name}"), again=again)

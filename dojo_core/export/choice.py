@@ -134,8 +134,11 @@ def line_there(line: RecordedLine, on: Target) -> RecordedLine:
 def _line_again(
     line: RecordedLine, start: Game, settings: Mapping[str, int] | None, on: Target
 ) -> tuple[Program, str] | None:
-    """The end of the line that comes first with other limits, else of ``line``."""
-    there = None if settings or not start.kernel else line_for(start.kernel, start.shape, on=on)
+    """The end of a line with other limits: of the one that comes first there where this one does here, else
+    of the line itself."""
+    kernel, shape = start.kernel or "", start.shape
+    first = not settings and line == line_for(kernel, shape)
+    there = line_for(kernel, shape, on=on) if first else None
     ends = (line_end(each, start, on, settings) for each in (there, line) if each is not None)
     return next((end for end in ends if end is not None), None)
 

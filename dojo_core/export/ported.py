@@ -179,7 +179,7 @@ def readme(instances: Sequence[Instance], sets: Sequence[InstructionSet], librar
     if not sets:
         return ""
     commands = [
-        f"cmake -S . -B build-{triple} --toolchain cmake/{triple}.cmake\ncmake --build build-{triple}"
+        f"cmake -S . -B build-{triple} -DCMAKE_TOOLCHAIN_FILE=cmake/{triple}.cmake\ncmake --build build-{triple}"
         for triple in (_OF[of.word].triple for of in sets)
     ]
     about = [
