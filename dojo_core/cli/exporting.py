@@ -80,7 +80,7 @@ def export(
         str | None,
         typer.Option(
             "--for",
-            help="Instruction sets, such as x86,arm,riscv: each has kernels of its own. This machine's is always there.",
+            help="Instruction sets: x86,arm,riscv; each gets kernels of its own. This machine's is always there.",
             show_default=False,
         ),
     ] = None,

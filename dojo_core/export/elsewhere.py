@@ -85,7 +85,9 @@ def sets_for(words: str) -> tuple[InstructionSet, ...]:
         if word not in (OWN, *SETS):
             raise NotExported(f"--for takes {', '.join((OWN, *SETS))}, with commas between, not {word!r}.")
     if OWN in asked and host().instruction_set != X86:
-        raise NotExported(f"A library for x86 is exported on an x86; this machine is {host().instruction_set}.")
+        raise NotExported(
+            f"A library for x86 is exported on an x86; this machine is {host().instruction_set}."
+        )
     return tuple(SETS[word] for word in SETS if word in asked)
 
 
@@ -117,9 +119,7 @@ def elsewhere(
             yield made
 
 
-def _at(
-    choice: Choice, of: InstructionSet, level: Level, fits: Callable[[Program, Code], bool]
-) -> Elsewhere:
+def _at(choice: Choice, of: InstructionSet, level: Level, fits: Callable[[Program, Code], bool]) -> Elsewhere:
     for program, source in _programs(choice, level.processor):
         with suppress(NotGeneratable):
             code = generate(program, choice.policy, level.processor)

@@ -109,9 +109,9 @@ class Instance:
 
 
 def instance(choice: Choice, sets: Sequence[InstructionSet] = ()) -> Instance:
-    """Generate a choice's code, and that for other instruction sets. Raises NotExported for an interface that the library cannot offer.
+    """Generate a choice's code, and that for other instruction sets.
 
-    Raises NotGeneratable where the target has no C for the program.
+    Raises NotExported for an interface that the library cannot offer, NotGeneratable where the target has no C for the program.
     """
     used = used_instruction(choice.program)
     if used is not None:
@@ -235,7 +235,7 @@ def _file(
         kernel=f"static {''.join(f'{name} ' for name in attributes)}{text}".rstrip(),
         entry=f"{library}_{made.name}",
         symbol=code.symbol,
-        fence="\n" + filled("fence.h.in").rstrip() if "_stream(" in text else "",
+        fence="\n" + filled("fence.h.in").rstrip() if "_stream(" in text and processor is None else "",
     )
     return f"{filled_in}#endif\n" if condition else filled_in
 

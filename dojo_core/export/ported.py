@@ -52,9 +52,10 @@ _OF = {
         "",
         _CLANG,
         "clang-19 gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user",
-        "RISC-V: clang 16 or newer for vectors (V 1.0); with another compiler scalar code is built, and CMake "
-        "says so. Levels: {levels}; on Linux the library asks the system for V and reads the width of its "
-        "registers, elsewhere it takes the first. With `-D{guard}_NATIVE=ON`, `CMAKE_C_FLAGS` say what there is.",
+        "RISC-V: clang 16 or newer for vectors (V 1.0); with another compiler, gcc too, scalar code is built, "
+        "and CMake says so. Levels: {levels}; on Linux the library asks the system for V and reads the width "
+        "of its registers, elsewhere it takes the first. With `-D{guard}_NATIVE=ON`, `CMAKE_C_FLAGS` say what "
+        "there is, `-march=rv64gcv_zvl256b` for example.",
     ),
 }  # fmt: skip
 # Where Linux tells of a feature: a word of the auxiliary vector and a bit in it (asm/hwcap.h of arm64).
@@ -118,7 +119,7 @@ def levels_of(instances: Sequence[Instance], sets: Sequence[InstructionSet], lib
     for of in sets:
         there = levels(instances, of)
         if of.word == "riscv":
-            # A compiler without vectors builds the first level alone: the branch for any processor, by its name.
+            # A compiler without vectors builds the first level alone.
             best, unless = filled("riscv.c.in"), f" && !defined {guard}_SCALAR"
         else:
             tests = "\n".join(
@@ -179,7 +180,8 @@ def readme(instances: Sequence[Instance], sets: Sequence[InstructionSet], librar
     if not sets:
         return ""
     commands = [
-        f"cmake -S . -B build-{triple} -DCMAKE_TOOLCHAIN_FILE=cmake/{triple}.cmake\ncmake --build build-{triple}"
+        f"cmake -S . -B build-{triple} -DCMAKE_TOOLCHAIN_FILE=cmake/{triple}.cmake\n"
+        f"cmake --build build-{triple}"
         for triple in (_OF[of.word].triple for of in sets)
     ]
     about = [
