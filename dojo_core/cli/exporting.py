@@ -80,7 +80,7 @@ def export(
         str | None,
         typer.Option(
             "--for",
-            help="Instruction sets: x86,arm,riscv; each gets kernels of its own. This machine's is always there.",
+            help="Instruction sets, of x86,arm,riscv: kernels for each. This machine's are always there.",
             show_default=False,
         ),
     ] = None,

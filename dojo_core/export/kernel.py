@@ -111,7 +111,8 @@ class Instance:
 def instance(choice: Choice, sets: Sequence[InstructionSet] = ()) -> Instance:
     """Generate a choice's code, and that for other instruction sets.
 
-    Raises NotExported for an interface that the library cannot offer, NotGeneratable where the target has no C for the program.
+    Raises NotExported for an interface that the library cannot offer, NotGeneratable where the target has no
+    C for the program.
     """
     used = used_instruction(choice.program)
     if used is not None:

@@ -52,10 +52,10 @@ _OF = {
         "",
         _CLANG,
         "clang-19 gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user",
-        "RISC-V: clang 16 or newer for vectors (V 1.0); with another compiler, gcc too, scalar code is built, "
-        "and CMake says so. Levels: {levels}; on Linux the library asks the system for V and reads the width "
-        "of its registers, elsewhere it takes the first. With `-D{guard}_NATIVE=ON`, `CMAKE_C_FLAGS` say what "
-        "there is, `-march=rv64gcv_zvl256b` for example.",
+        "RISC-V: clang 16 or newer for vectors (V 1.0); with another compiler, gcc too, scalar code is "
+        "built, and CMake says so. Levels: {levels}; on Linux the library asks the system for V and reads "
+        "the width of its registers, elsewhere it takes the first. With `-D{guard}_NATIVE=ON`, "
+        "`CMAKE_C_FLAGS` say what there is, `-march=rv64gcv_zvl256b` for example.",
     ),
 }  # fmt: skip
 # Where Linux tells of a feature: a word of the auxiliary vector and a bit in it (asm/hwcap.h of arm64).
@@ -93,7 +93,7 @@ def cmake(instances: Sequence[Instance], sets: Sequence[InstructionSet], library
             guard=guard,
             set=of.word.upper(),
             kernels=kernels,
-            native_flags=facts.native,
+            native_flags=f" {facts.native}".rstrip(),
             levels=" ".join(level.name for level in there),
             more=more,
         )
@@ -151,7 +151,8 @@ def _branch(of: InstructionSet, there: Sequence[Level], guard: str, unless: str,
 def levels_told(instances: Sequence[Instance], sets: Sequence[InstructionSet]) -> str:
     """Lines of the header."""
     return "".join(
-        f" *            On {of.title} its levels are {_quoted(levels(instances, of))}.\n" for of in sets
+        f" *            On {of.title} it has kernels of its own: levels {_quoted(levels(instances, of))}.\n"
+        for of in sets
     )
 
 
