@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -193,7 +194,7 @@ def readme(instances: Sequence[Instance], sets: Sequence[InstructionSet], librar
             "others.md.in",
             titles=" and ".join(of.title for of in sets),
             commands="\n".join(commands),
-            about="\n\n".join(about),
+            about="\n\n".join(textwrap.fill(each, 118, break_on_hyphens=False) for each in about),
         )
         + "\n"
     )
