@@ -16,6 +16,7 @@ from agents.scale.fleet import Fleet
 from agents.scale.wire import Introduction, OtherVersion
 from agents.timing import no_clock
 from dojo_core import kernels
+from dojo_core.export import NotExported, library, of_game
 from dojo_core.export.narrow import widest_vector
 from dojo_core.game import Game
 from dojo_core.line import line_for
@@ -309,6 +310,22 @@ def test_what_a_game_says_of_its_machine_is_read_with_care(told, sentence):
     bad = "\n".join(f"processor: {told}" if line.startswith("processor:") else line for line in lines)
     with pytest.raises(TextError, match=sentence):
         Game.from_text(bad)
+
+
+def test_a_game_tuned_for_another_machine_is_exported_for_its_kind(home, monkeypatch):
+    be_a_laptop(monkeypatch, NARROW)
+    machines.remember(THERE, WIDE)
+    game = on(THERE, "relu", "64x64")
+    game.play("split_scope y@1 16")
+    game.play("vectorize y@2")
+    made = library([of_game(game, "the game")])
+    kernel = made.files["kernels/relu_64x64.c"]
+    assert "f32x16_store" in kernel and "f32x4_store" in made.files["kernels/relu_64x64_128bit.c"]
+    (home / "best.dojo").write_text(game.to_text())
+    assert "not measured" in dojo("export", str(home / "best.dojo"), "--to", str(home / "fast"))
+    monkeypatch.setattr("dojo_core.export.choice.host", lambda: known("rv64gc"))
+    with pytest.raises(NotExported, match=r"the game is for x86-64: export it on a machine of that kind\."):
+        of_game(game, "the game")
 
 
 # ---------------------------------------------------------------------------- the app

@@ -17,8 +17,10 @@ from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET, VECTOR_BYTES
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.elsewhere import processor_of
 from dojo_core.targets.cpu.limits import narrower
-from dojo_core.targets.registry import backend
+from dojo_core.targets.cpu.processor import host
+from dojo_core.targets.registry import backend, base
 
 TARGET = DEFAULT_TARGET
 _GAMES = 100  # saved games that are searched for the moves that led to a record's program
@@ -48,6 +50,7 @@ class Choice:
     record: Record | None = None
     narrower: Mapping[int, Program] = field(default_factory=dict)
     others: Mapping[int, str] = field(default_factory=dict)
+    target: str = TARGET  # or that of another machine
 
     @property
     def title(self) -> str:
@@ -61,14 +64,20 @@ class Choice:
 
 
 def of_game(game: Game, source: str) -> Choice:
-    """A game's position at the cursor. Raises NotExported for a game of another target than the CPU."""
-    if not backend(game.target).native:
+    """A game's position at the cursor. Raises NotExported for a game of another target than the CPU, and for
+    another machine's where that has other instructions altogether."""
+    if not backend(base(game.target)).native:
         raise NotExported(
             f"A library runs on the CPU, and {source} is made for {game.target}: export another."
         )
+    there = processor_of(game.target).instruction_set
+    if there != host().instruction_set:
+        raise NotExported(f"The code of {source} is for {there}: export it on a machine of that kind.")
     moves = tuple(str(p.move) for p in game.line()[1:])
     shape = game.shape if game.kernel else ""
-    return Choice(game.kernel, shape, game.policy, game.start, game.current.program, source, moves)
+    return Choice(
+        game.kernel, shape, game.policy, game.start, game.current.program, source, moves, target=game.target
+    )
 
 
 def start_game(kernel: str, shape: str | None, policy: str) -> Game:
@@ -234,7 +243,9 @@ def best(
 
 def verified(choice: Choice, records: Records, measure: Measure | None = None) -> Choice:
     """The choice with its record; with ``measure``, verified and timed now where that is not known, or old,
-    or of a busy machine."""
+    or of a busy machine. What is made for another machine is not run here."""
+    if choice.target != TARGET:
+        return choice
     found = with_record(choice, records)
     if measure is not None and not _believed(found):
         measure(choice)
