@@ -1,9 +1,12 @@
 """Estimated cycles: how a listing is cut into blocks, what the model says of a start and of its line."""
 
+import json
 from dataclasses import replace
 
 import pytest
+from typer.testing import CliRunner
 
+from agents.cli import app
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
@@ -13,6 +16,7 @@ from dojo_core.targets.cpu.cross import NotRun
 from dojo_core.targets.cpu.limits import limits_of
 from dojo_core.targets.cpu.model import Block, blocks_of, estimate, missing
 from dojo_core.targets.cpu.processor import Processor, known
+from dojo_core.targets.registry import backend
 from tests.compiled import random_inputs
 from tests.crossed import with_tools
 
@@ -81,3 +85,14 @@ def needs_tools_or_told(processor: Processor) -> Processor:
     """Its compiler and emulator stand for any that are there."""
     assert processor.toolchain is not None
     return replace(processor, toolchain=replace(processor.toolchain, compiler="sh", emulator=("sh",)))
+
+
+def test_a_number_is_told_with_its_models_name_and_never_as_seconds():
+    needs_model("armv8.6-a")
+    clock = backend("arm").clock()
+    assert (clock.kind, clock.unit, clock.steady) == ("modelled", "cycles", 1.0)
+    assert clock.label.startswith("cycles estimated by llvm-mca") and "neoverse-v1" in clock.label
+    shown = CliRunner().invoke(app, ["time", "relu", "--shape", "8x64", "--target", "arm", "--json"])
+    (told,) = json.loads(shown.stdout)
+    assert (told["seconds"], told["samples_ns"], told["unit"]) == (None, [], clock.label)
+    assert told["verified"] and told["number"] > 0
