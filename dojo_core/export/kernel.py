@@ -20,8 +20,9 @@ from dojo_core.measure.records import Record
 from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.target import VECTOR_BYTES
 from dojo_core.program.tree import DTYPE_BYTES, Program, Scope, walk
-from dojo_core.targets.cpu.codegen import PREAMBLE, STRICT, WRITTEN_OUT, generate
+from dojo_core.targets.cpu.codegen import STRICT, WRITTEN_OUT, generate, preamble
 from dojo_core.targets.cpu.excerpt import needed
+from dojo_core.targets.cpu.processor import host
 from dojo_core.version import version
 
 WIDTH = 110  # columns of comments
@@ -111,12 +112,12 @@ def instance(choice: Choice) -> Instance:
                 "export a game that ends before use_instruction, or --from start."
             )
     own = max(widest_vector(choice.program), min(VECTOR_BYTES))
-    codes = {own: generate(choice.program, choice.policy)}
+    codes = {own: generate(choice.program, choice.policy, host().portable)}
     for width in VECTOR_BYTES:
         if width < own:
             try:
                 program = choice.narrower.get(width) or narrowed(choice.program, width)
-                codes[width] = generate(program, choice.policy)
+                codes[width] = generate(program, choice.policy, host().portable)
             except NotGeneratable:  # too long, unrolled so far: the compiler then cuts the vectors itself
                 continue
     family = argument(choice.kernel or choice.start.name)
@@ -181,7 +182,7 @@ def _file(made: Instance, code: Code, told: list[str], library: str) -> str:
         if text.startswith(attribute):
             text = text.removeprefix(attribute)
             attributes.append(name)
-    functions = needed(text, PREAMBLE)
+    functions = needed(text, preamble(host().portable))
     if re.search(r"\bf16\b", functions):
         functions = filled("half.h.in") + "\n" + functions
     for name in attributes:
