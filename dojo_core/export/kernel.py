@@ -21,12 +21,8 @@ from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.target import VECTOR_BYTES
 from dojo_core.program.tree import DTYPE_BYTES, Program, Scope, walk
 from dojo_core.targets.cpu.codegen import STRICT, WRITTEN_OUT, generate, preamble
-<<<<<<< HEAD
 from dojo_core.targets.cpu.elsewhere import processor_of
-=======
->>>>>>> processor
 from dojo_core.targets.cpu.excerpt import needed
-from dojo_core.targets.cpu.processor import host
 from dojo_core.version import version
 
 WIDTH = 110  # columns of comments
@@ -116,21 +112,13 @@ def instance(choice: Choice) -> Instance:
                 "export a game that ends before use_instruction, or --from start."
             )
     own = max(widest_vector(choice.program), min(VECTOR_BYTES))
-<<<<<<< HEAD
-    processor = processor_of(choice.target)
+    processor = processor_of(choice.target).portable
     codes = {own: generate(choice.program, choice.policy, processor)}
-=======
-    codes = {own: generate(choice.program, choice.policy, host().portable)}
->>>>>>> processor
     for width in VECTOR_BYTES:
         if width < own:
             try:
                 program = choice.narrower.get(width) or narrowed(choice.program, width)
-<<<<<<< HEAD
                 codes[width] = generate(program, choice.policy, processor)
-=======
-                codes[width] = generate(program, choice.policy, host().portable)
->>>>>>> processor
             except NotGeneratable:  # too long, unrolled so far: the compiler then cuts the vectors itself
                 continue
     family = argument(choice.kernel or choice.start.name)
@@ -195,11 +183,7 @@ def _file(made: Instance, code: Code, told: list[str], library: str) -> str:
         if text.startswith(attribute):
             text = text.removeprefix(attribute)
             attributes.append(name)
-<<<<<<< HEAD
-    functions = needed(text, preamble(processor_of(made.choice.target)))
-=======
-    functions = needed(text, preamble(host().portable))
->>>>>>> processor
+    functions = needed(text, preamble(processor_of(made.choice.target).portable))
     if re.search(r"\bf16\b", functions):
         functions = filled("half.h.in") + "\n" + functions
     for name in attributes:
