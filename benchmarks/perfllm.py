@@ -47,9 +47,8 @@ from benchmarks.perfllm_alike import alike
 from benchmarks.perfllm_learnable import TAUGHT, learnable, moves_between
 from dojo_core import kernels
 from dojo_core.cli.records import opened
-from dojo_core.cli.terminal import seconds_text
 from dojo_core.game import Game
-from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.measurement import Effort, Measurement, Workload, seconds_text
 from dojo_core.measure.places import data_directory
 from dojo_core.moves.notation import parse_move
 from dojo_core.program.tree import Program

@@ -16,9 +16,8 @@ from agents.passes import pass_moves
 from agents.plots import write_picture
 from agents.trail import Trail
 from dojo_core import kernels
-from dojo_core.cli.terminal import seconds_text
 from dojo_core.game import Game
-from dojo_core.measure.measurement import Effort, Workload
+from dojo_core.measure.measurement import Effort, Workload, seconds_text
 from dojo_core.moves.notation import parse_move
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.measurer import Measurer

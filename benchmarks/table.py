@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from dojo_core.bench.summary import Report, Row, best_baseline, geometric_mean, ratio_of, settled, title
-from dojo_core.cli.terminal import seconds_text
+from dojo_core.measure.measurement import seconds_text
 
 OURS = {"line": "recorded line", "heuristic": "heuristic pass", "record": "search"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -129,7 +130,18 @@ def test_code_whose_nodes_are_not_its_lines_is_refused() -> None:
         Guarded(Short(KeyError("odd"))).generate(PROGRAM, "reassoc")
 
 
-def test_a_target_has_the_limits_of_its_name() -> None:
+def test_a_clock_is_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Odd, "clock", lambda self: "noon")
+    found = Guarded(Odd(KeyError("odd"))).clock()
+    assert found.kind == "missing" and "its clock is of the type str" in found.missing
+
+
+def test_a_target_has_words_and_the_limits_of_its_name() -> None:
+    odd = Odd(KeyError("odd"))
+    assert copy(Guarded(odd)).name == "odd"
+    odd.words = "odd"
+    with pytest.raises(TypeError, match="its words are no Words"):
+        Guarded(odd)
     odd = Odd(KeyError("odd"))
     odd.name = "other"
     with pytest.raises(TypeError, match="its limits are no Target named other"):

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -229,6 +230,20 @@ class Stumble(SplitScope):
 def package(folder: Path, name: str, text: str, entries: dict[str, str]) -> None:
     """A module with metadata, as an installer leaves it."""
     (folder / f"{name}.py").write_text(text)
+    described(folder, name, entries)
+
+
+def laid_out(folder: Path) -> None:
+    """The abacus, as an installer leaves it, without one."""
+    (folder / "abacus").symlink_to(ABACUS / "abacus")
+    project = tomllib.loads((ABACUS / "pyproject.toml").read_text())["project"]
+    groups = project["entry-points"]
+    lines = {group: "\n".join(f"{n} = {v}" for n, v in own.items()) for group, own in groups.items()}
+    described(folder, "abacus", lines)
+
+
+def described(folder: Path, name: str, entries: dict[str, str]) -> None:
+    """A distribution's metadata."""
     metadata = folder / f"{name}-1.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")

@@ -5,19 +5,29 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+import typer
 
-from dojo_core import plugins
+from agents import passes, players
+from agents.agent import Agent
+from agents.passes import Pass
+from dojo_core import kernels, plugins
+from dojo_core.cli.terminal import plain_errors
+from dojo_core.game import GameFull
+from dojo_core.kernels import packages as kernel_packages
 from dojo_core.moves import packages
 from dojo_core.moves.core import Parameter, Transformation
 from dojo_core.moves.examples import WIDE
 from dojo_core.moves.packages import Guarded
+from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.scopes import SplitScope
 from dojo_core.plugins import Extended, Unusable
+from dojo_core.targets.guarded import TargetFailed
 
 GROUP = "dojo.moves"
 
@@ -38,11 +48,11 @@ def forget() -> None:
     plugins.group.cache_clear()
 
 
-def installed(monkeypatch: pytest.MonkeyPatch, *entries: tuple[str, str, str]) -> None:
+def installed(monkeypatch: pytest.MonkeyPatch, *entries: tuple[str, str, str], group: str = GROUP) -> None:
     """``entries``: a package, a name, and what it names."""
     found = []
     for package, name, value in entries:
-        entry = EntryPoint(name, value, GROUP)
+        entry = EntryPoint(name, value, group)
         vars(entry)["dist"] = SimpleNamespace(name=package)
         found.append(entry)
     monkeypatch.setattr(plugins, "entry_points", lambda: EntryPoints(found))
@@ -216,6 +226,10 @@ def test_a_move_that_raises_is_refused_with_a_sentence(monkeypatch: pytest.Monke
     assert list(move.enablers(here, arguments, refused)) == []
     # one sentence is enough of one move
     assert len(plugins.faults()) == 1
+    monkeypatch.setattr(Raises, "plan", lambda *_: None)
+    assert "(TypeError: its plan is of the type NoneType)" in move.plan(here, arguments).sentence
+    with pytest.raises(NoSuchPlace):  # which is no fault of a move
+        Guarded(Turn()).plan(here, read_arguments(move, ["z@0", "2"]))
 
 
 @pytest.mark.parametrize(
@@ -233,7 +247,7 @@ def test_a_move_that_is_none_is_left_out(
     monkeypatch: pytest.MonkeyPatch, brought: ModuleType, wrong: dict[str, object]
 ) -> None:
     """Lists and pages ask for all of this of every move."""
-    vars(brought).update(Turn=type("Turn", (Turn,), wrong))
+    vars(brought).update(Turn=type("Turn", (Turn,), {"__doc__": Turn.__doc__, **wrong}))
     installed(monkeypatch, ("a", "turn", "brought:Turn"))
     assert packages.brought({}) == {}
     assert plugins.faults()[0].startswith("The move turn of the package a failed (")
@@ -250,3 +264,90 @@ def test_what_a_move_of_a_package_makes_is_a_program(monkeypatch: pytest.MonkeyP
     move = Guarded(Turn())
     made = move.plan(here, read_arguments(move, ["y@0", "2"]))
     assert made.text.splitlines()[-1] == "4 2 y[{0}*2+{1}] = x[{0}*2+{1}]"
+
+
+def test_a_kernel_is_tried_and_what_it_raises_later_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, brought: ModuleType
+) -> None:
+    relu = kernels.get("relu")
+
+    def text(shape: tuple[int, ...]) -> str:
+        return (
+            relu.text(shape).replace("kernel relu", "kernel ramp") if shape == relu.shapes[0] else text[shape]
+        )
+
+    vars(brought).update(
+        ramp=replace(relu, name="ramp", text=text),
+        other=replace(relu, name="other"),
+        empty=replace(relu, name="empty", shapes=()),
+    )
+    entries = [("a", name, f"brought:{name}") for name in ("ramp", "other", "empty")]
+    installed(monkeypatch, *entries, group="dojo.kernels")
+    found = kernel_packages.brought({})
+    assert list(found) == ["ramp"]
+    assert [told.partition("(")[2] for told in plugins.faults()] == [
+        "ValueError: its text is of a kernel relu): tell its authors.",
+        "IndexError: tuple index out of range): tell its authors.",
+    ]
+    assert found["ramp"].program(relu.shapes[0]).name == "ramp"
+    with pytest.raises(ValueError, match=r"The kernel ramp of the package a failed \(TypeError: "):
+        found["ramp"].program((4, 4))
+
+
+def test_what_a_pass_or_an_agent_raises_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, brought: ModuleType
+) -> None:
+    def falls(sketch: object) -> None:
+        raise KeyError("a pass")
+
+    def full(sketch: object) -> None:
+        raise GameFull("A game is full.")
+
+    def gives_up(task: object, budget: object, rng: object) -> Iterator[list[object]]:
+        yield []
+        raise KeyError("an agent")
+
+    vars(brought).update(
+        falls=Pass("falls", "it falls", falls),
+        full=Pass("full", "it plays for ever", full),
+        gives_up=Agent("gives_up", "it gives up", gives_up),
+        naive=Pass("naive", "another", falls),
+    )
+    entries = [("a", name, f"brought:{name}") for name in ("falls", "full", "gives_up", "naive")]
+    installed(monkeypatch, *entries, group="dojo.agents")
+    found = passes._brought(passes.PASSES.own)
+    assert list(found) == ["falls", "full"]
+    with pytest.raises(Unusable, match=r"The agent falls of the package a failed \(KeyError: 'a pass'\)"):
+        found["falls"].run(None)
+    with pytest.raises(GameFull):
+        found["full"].run(None)
+    monkeypatch.setattr(players, "PASSES", found)
+    agents = players._brought(players.AGENTS.own)
+    assert list(agents) == ["falls", "full", "gives_up"]
+    proposals = agents["gives_up"].strategy(None, None, None)
+    next(proposals)
+    with pytest.raises(
+        Unusable, match=r"The agent gives_up of the package a failed \(KeyError: 'an agent'\)"
+    ):
+        proposals.send([])
+
+
+def test_the_log_has_what_the_terminal_has_not(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Python prints what no handler takes; the command line has none."""
+    monkeypatch.setattr(logging.getLogger("dojo_core"), "propagate", False)
+    monkeypatch.setattr(logging.getLogger("dojo_core"), "handlers", [])
+    installed(monkeypatch, ("a", "turn", "not_there:Turn"))
+    assert "cannot be loaded (ModuleNotFoundError" in refusal()
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("fault", [Unusable("Told."), TargetFailed("Told.")])
+def test_a_command_tells_a_sentence(fault: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    def command() -> None:
+        raise fault
+
+    with pytest.raises(typer.Exit):
+        plain_errors(command)()
+    assert capsys.readouterr().err == "Told.\n"

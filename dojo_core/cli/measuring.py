@@ -20,7 +20,7 @@ from dojo_core.cli.positions import (
     played,
 )
 from dojo_core.cli.records import opened
-from dojo_core.cli.reporting import print_report, tell_unit
+from dojo_core.cli.reporting import print_report
 from dojo_core.cli.terminal import (
     Failure,
     columns,
@@ -38,7 +38,7 @@ from dojo_core.program.tree import Program
 from dojo_core.targets.registry import backend
 
 if TYPE_CHECKING:
-    from dojo_core.measure.clock import TargetMeasurer
+    from dojo_core.measure.clock import Clock, TargetMeasurer
 
 
 def time_moves(
@@ -69,8 +69,7 @@ def time_moves(
     on = backend(game.target)
     clock = on.clock()
     if recorded:
-        _show(_from_records(game, all_moves), as_json, clock.steady)
-        tell_unit(game.target)
+        _show(_from_records(game, all_moves), as_json, clock)
         return
     try:
         report = on.report(game, all_moves)
@@ -90,7 +89,7 @@ def time_moves(
             programs = [apply(program, m, game.target, game.policy) for m in found]
             results = _in_turns(measurer, workload, program, programs, clock.steady)
             rows += [(str(m), results[p.hash]) for m, p in zip(found, programs, strict=True)]
-    _show(rows, as_json, clock.steady)
+    _show(rows, as_json, clock)
 
 
 def _in_turns(
@@ -148,10 +147,18 @@ def _from_records(game: Game, all_moves: bool) -> list[tuple[str, Measurement]]:
     ]
 
 
-def _show(rows: list[tuple[str, Measurement]], as_json: bool, steady: float | None = None) -> None:
-    """The position's row first; exits with 1 where it has no time. ``steady``: as in Measurement.speed."""
+def _show(rows: list[tuple[str, Measurement]], as_json: bool, clock: Clock) -> None:
+    """The position's row first; exits with 1 where it has no number of this clock's."""
     own = rows[0][1]
-    found = [m.speed(own, steady) for _, m in rows[1:]]
+
+    def number(m: Measurement) -> float | None:
+        """In the clock's unit."""
+        return m.seconds if m.seconds is None or clock.unit == "seconds" else 1e9 * m.seconds
+
+    def text(seconds: float) -> str:
+        return seconds_text(seconds) if clock.unit == "seconds" else f"{1e9 * seconds:,.0f}"
+
+    found = [m.speed(own, clock.steady) for _, m in rows[1:]]
     speeds = [speed and replace(speed, final=True) for speed in found]
     if as_json:
         out.print_json(
@@ -159,9 +166,11 @@ def _show(rows: list[tuple[str, Measurement]], as_json: bool, steady: float | No
                 {
                     "move": name,
                     "status": m.status,
-                    "seconds": m.seconds,
-                    "median": m.median,
-                    "samples_ns": list(m.samples),
+                    "seconds": m.seconds if clock.unit == "seconds" else None,
+                    "unit": clock.label or clock.unit,
+                    "number": number(m),
+                    "median": m.median if clock.unit == "seconds" else None,
+                    "samples_ns": list(m.samples) if clock.unit == "seconds" else [],
                     "verified": m.verified,
                     "load": m.conditions.load,
                     "exclusive": m.conditions.exclusive,
@@ -173,7 +182,8 @@ def _show(rows: list[tuple[str, Measurement]], as_json: bool, steady: float | No
             ]
         )
         return
-    table = columns("move", "time", "speed against the position", "", right=("time",))
+    told_as = "time" if clock.unit == "seconds" else clock.unit
+    table = columns("move", told_as, "speed against the position", "", right=(told_as,))
     told = [(rows[0], None), *zip(rows[1:], speeds, strict=True)]
     told.sort(key=lambda each: (each[0][1].seconds is None, -(each[1].value if each[1] else 1.0)))
     for (name, m), speed in told:
@@ -183,7 +193,7 @@ def _show(rows: list[tuple[str, Measurement]], as_json: bool, steady: float | No
             if m.taken is not None and m is not own:
                 about.append(age_text(time.time() - m.taken))
             about += ["machine busy"] if m.conditions.busy else []
-            table.add_row(escape(name), seconds_text(m.seconds), words, ", ".join(about))
+            table.add_row(escape(name), text(m.seconds), words, ", ".join(about))
         else:
             table.add_row(
                 escape(name), "–", "", escape(f"{m.status.replace('_', ' ')}: {m.message}"[:160]), style="red"
@@ -191,4 +201,7 @@ def _show(rows: list[tuple[str, Measurement]], as_json: bool, steady: float | No
     print_table(table)
     if own.seconds is None:
         raise typer.Exit(1)
-    tell_provenance(own)
+    if clock.label:
+        out.print(f"These are {clock.label}.", style="dim", soft_wrap=True)
+    else:
+        tell_provenance(own)

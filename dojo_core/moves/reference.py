@@ -12,7 +12,7 @@ import sys
 
 from dojo_core import plugins
 from dojo_core.measure.patterns import PATTERNS
-from dojo_core.moves import REGISTRY, inverse
+from dojo_core.moves import REGISTRY, Transformation, inverse
 from dojo_core.moves.examples import POLICY, example
 from dojo_core.moves.notation import usage
 
@@ -80,7 +80,7 @@ def page() -> str:
 
 def families(package: str) -> list[str]:
     """The moves of a package, by family."""
-    own = {n: t for n, t in REGISTRY.items() if plugins.package("dojo.moves", n) == package}
+    own = moves_of(package)
     parts = []
     for family in dict.fromkeys([*FAMILIES, *(t.family for t in own.values())]):
         names = [n for n, t in own.items() if t.family == family]
@@ -90,6 +90,10 @@ def families(package: str) -> list[str]:
             )
             parts.extend(section(n) for n in names)
     return parts
+
+
+def moves_of(package: str) -> dict[str, Transformation]:
+    return {n: t for n, t in REGISTRY.items() if plugins.package("dojo.moves", n) == package}
 
 
 def title(family: str) -> str:
@@ -109,9 +113,9 @@ start has an operation for. [measuring.md](measuring.md) says how, and what a re
 
 
 def algebraic_page() -> str:
-    """What each algebraic move promises, and its worst inputs."""
+    """What each algebraic move of the Dojo's own promises, and its worst inputs."""
     parts = [ALGEBRAIC]
-    for name, move in REGISTRY.items():
+    for name, move in moves_of(plugins.OURS).items():
         if move.worst_inputs:
             listed = "".join(f"- {each}: {PATTERNS[each].about}\n" for each in move.worst_inputs)
             told = f"{summary(name)}\n\n{promise(name)}".replace("``", "`")

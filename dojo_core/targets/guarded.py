@@ -18,7 +18,7 @@ from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.plugins import failed
 from dojo_core.program.target import Target
 from dojo_core.program.tree import Program
-from dojo_core.targets.backend import Backend, Report
+from dojo_core.targets.backend import Backend, Report, Words
 
 if TYPE_CHECKING:
     from dojo_core.game import Game
@@ -39,12 +39,16 @@ class Guarded(Backend):
     def __init__(self, own: Backend) -> None:
         self._own = own
         self.name, self.words, self.native, self.rivals = own.name, own.words, own.native, own.rivals
+        if not isinstance(own.words, Words):
+            raise TypeError("its words are no Words")
         if not isinstance(own.limits, Target) or own.limits.name != own.name:
             raise TypeError(f"its limits are no Target named {own.name}")
         self.__doc__ = own.__doc__
 
     def __getattr__(self, name: str) -> Any:
         """What a target has beside the interface, for its own folder."""
+        if name.startswith("_"):  # of a copy that has nothing yet
+            raise AttributeError(name)
         return getattr(self._own, name)
 
     @contextmanager
@@ -139,6 +143,8 @@ class _Measurer:
         self._own, self._guard = own, guard
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
         return getattr(self._own, name)
 
     def warm(self) -> None:

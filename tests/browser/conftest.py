@@ -54,6 +54,7 @@ class Server:
         self.home = home
         self.port = port or free_port()
         self.process: subprocess.Popen[bytes] | None = None
+        self.packages: Path | None = None  # a folder of some that are installed beside it
 
     @property
     def url(self) -> str:
@@ -71,11 +72,12 @@ class Server:
 
     def start(self, *options: str) -> None:
         """``options`` are those of ``dojo app``."""
+        beside = {} if self.packages is None else {"PYTHONPATH": f"{ROOT}{os.pathsep}{self.packages}"}
         command = [sys.executable, "-m", "dojo_core.cli", "app", "--no-browser", "--port", str(self.port)]
         self.process = subprocess.Popen(
             [*command, *options],
             cwd=ROOT,
-            env={**os.environ, "DOJO_HOME": str(self.home), "DOJO_LOCK_DIR": str(self.locks)},
+            env={**os.environ, **beside, "DOJO_HOME": str(self.home), "DOJO_LOCK_DIR": str(self.locks)},
             stdout=(self.home / "server.log").open("ab"),
             stderr=subprocess.STDOUT,
             start_new_session=True,

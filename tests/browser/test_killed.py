@@ -22,8 +22,9 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records
 from dojo_core.targets.cpu.build import code_hash
 from dojo_core.targets.cpu.codegen import generate
-from tests.browser.playing import apply, entries, open_softmax, wait_for_entries
+from tests.browser.playing import BOARD, apply, entries, open_softmax, wait_for_entries
 from tests.browser.wire import Wire
+from tests.test_packages import laid_out, package
 
 OWN_SERVER = True  # it is killed
 MOVE = "join_scopes m@0"
@@ -65,8 +66,9 @@ def record_crashes(home: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def left(chromium: Any, server: Any) -> Iterator[Left]:
-    """A game with a move in one tab, a step of a lesson that is done in the other; killed, started again."""
+def left(chromium: Any, server: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
+    """A game with a move in one tab, a step of a lesson that is done in the other; killed, started again with
+    a package more, and one that is no good."""
     play, learn = chromium.new_page(), chromium.new_page()
     faults: list[str] = []
     for each in (play, learn):
@@ -91,6 +93,9 @@ def left(chromium: Any, server: Any) -> Iterator[Left]:
     record_crashes(server.home)
     play.wait_for_selector(".silent >> text=does not answer")
     assert not play.locator("[data-testid=stDialog]").is_visible()
+    server.packages = tmp_path_factory.mktemp("packages")
+    laid_out(server.packages)
+    package(server.packages, "raises", "1/0", {"dojo.moves": "knot = raises:x"})
     server.start()
     yield Left(play, learn, play.url, processes)
     play.close()
@@ -139,3 +144,18 @@ def test_a_program_that_crashed_twice_is_not_run_again_after_a_restart(server: A
             wire.look()
         assert result[0] == "refused" and result[1].startswith("Not run again: it failed 2 times here.")
         assert "SIGSEGV" in result[1]
+
+
+@pytest.mark.usefixtures("left")
+def test_packages_that_came_meanwhile_play_or_are_told(tab: Any, server: Any) -> None:
+    tab.goto(server.url)
+    tab.wait_for_selector(".packages >> text=The move knot of the package raises cannot be loaded")
+    tab.select_option("select[aria-label=Target]", "abacus")
+    tab.fill("[data-kernel=midpoint] input", "4x8")
+    tab.click("[data-kernel=midpoint] button")
+    tab.wait_for_selector(".code >> text=abacus midpoint")
+    tab.wait_for_function(
+        f"() => {BOARD}.querySelector('.metric-time .metric-value')?.textContent === '496 cycles'"
+    )
+    apply(tab, "reverse_scope z@1")
+    tab.wait_for_selector(".code >> text=down 8")

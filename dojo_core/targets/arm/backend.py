@@ -11,6 +11,6 @@ class Arm(OtherProcessor):
     processor = "armv8.6-a"
     words = Words(
         "Arm (NEON)",
-        "C for a 64-bit Arm processor, compiled here and verified under an emulator; nothing has a time.",
-        play="Each position that you play is compiled for Arm and verified under an emulator.",
+        "Compiled here, verified under an emulator, its cycles estimated by a model: small shapes.",
+        play="Each position is verified under an emulator of Arm; its cycles are a model's estimate.",
     )

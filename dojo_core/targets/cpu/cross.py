@@ -24,6 +24,7 @@ from dojo_core.measure.places import cache_directory
 from dojo_core.measure.pool import STORED
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.build import source_of
+from dojo_core.targets.cpu.processor import NotRun as NotRun
 from dojo_core.targets.cpu.processor import Processor, Toolchain
 from dojo_core.targets.cpu.vecmath import preamble
 
@@ -73,10 +74,6 @@ int main(int words, char **word) {
 
 _ALONE = "__attribute__((noinline)) "
 _QEMU_7 = "decode_save_opc: Assertion"
-
-
-class NotRun(RuntimeError):
-    """A sentence: what is missing, what the compiler said, or how the program ended."""
 
 
 class EmulatorFault(NotRun):

@@ -1,9 +1,10 @@
 """Estimated cycles of a program on a processor that is not here: how often each instruction is executed, by
 an emulator, times what a model of the pipeline says of the block that it stands in.
 
-The instructions are counted exactly, by a plugin of qemu. llvm-mca takes each innermost loop, and each other
-straight piece of code, as if it went round and round, all data in the first cache, every branch foretold. The
-estimate is of one core. It is no time: it is told with its model's name and never stands beside seconds.
+Instructions are counted exactly, by a plugin of qemu. llvm-mca takes an innermost loop as it goes round, and
+any other straight piece of code by what it keeps busy, as if what stands around it filled all waiting. All
+data is in the first cache, every branch foretold, and what a called function takes is left out. There is one
+core. This is no time: it is told with its model's name and never beside seconds.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dojo_core.codegen.code import Code
 from dojo_core.files import write_text
@@ -25,8 +27,10 @@ from dojo_core.measure.compiling import run_watched
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS
 from dojo_core.measure.places import cache_directory
-from dojo_core.targets.cpu.cross import Arrays, Call, NotRun, build_program, execute
-from dojo_core.targets.cpu.processor import RISCV, Processor
+from dojo_core.targets.cpu.processor import RISCV, NotRun, Processor
+
+if TYPE_CHECKING:
+    from dojo_core.targets.cpu.cross import Arrays
 
 RUN_SECONDS = 120.0
 ITERATIONS = 64  # of a block in the model: its start and end are lost among them
@@ -85,7 +89,7 @@ int qemu_plugin_install(uint64_t id, const void *info, int count, char **words) 
 @dataclass(frozen=True)
 class Block:
     """A piece of code without a branch but at its end: its address, instructions as text, how often it is
-    executed, and the model's cycles of one execution among many. ``loop``: its branch leads to its start."""
+    executed, and the model's cycles of one execution. ``loop``: its branch leads to its start."""
 
     address: int
     instructions: tuple[str, ...]
@@ -117,6 +121,8 @@ def missing(processor: Processor) -> str:
 
 def estimate(code: Code, inputs: Arrays, processor: Processor, seconds: float = RUN_SECONDS) -> Estimate:
     """The estimate of one run of generated code on these inputs, as they are stored. Raises NotRun."""
+    from dojo_core.targets.cpu.cross import Call, build_program, execute
+
     if told := missing(processor):
         raise NotRun(told)
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="model-") as name, compiling():
@@ -138,9 +144,14 @@ def estimate(code: Code, inputs: Arrays, processor: Processor, seconds: float = 
     return Estimate(
         cycles=sum(block.executions * block.cycles for block in blocks),
         instructions=sum(counts.values()),
-        model=f"llvm-mca {_version()}, {processor.model}",
+        model=named(processor),
         blocks=tuple(blocks),
     )
+
+
+def named(processor: Processor) -> str:
+    """What says so, with its version."""
+    return f"llvm-mca {_version()}, {processor.model}"
 
 
 @cache
@@ -157,6 +168,7 @@ def _version() -> str:
     return found[1] if found else "?"
 
 
+_COMMENT = re.compile(r"\s+(?:#|//) ")
 _ROW = re.compile(r"^ *([0-9a-f]+): *\t?(?P<text>.*)$")
 
 
@@ -172,7 +184,7 @@ def _listing(folder: Path, processor: Processor) -> dict[int, str]:
         if head := re.match(r"^[0-9a-f]+ <(.*)>:$", line):
             inside = re.fullmatch(r"kernel_0(\..*)?", head[1]) is not None
         elif inside and (row := _ROW.match(line)) and row["text"].strip():
-            found[int(row[1], 16)] = row["text"].strip().replace("\t", " ")
+            found[int(row[1], 16)] = _COMMENT.split(row["text"].strip().replace("\t", " "))[0]
     if not found:
         raise NotRun("The kernel is not found in its own program.")
     return found
@@ -222,14 +234,14 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
         for text in block.instructions:
             if told := _LENGTHS.search(text):
                 lengths = told[1], told[2]
-            lines.append(_TARGET.sub("elsewhere", re.split(r"\s(?:#|//)", text)[0]))
+            lines.append(_TARGET.sub("elsewhere", text))
         lines.append(f"# LLVM-MCA-END b{number}")
     write_text(folder / "blocks.s", "\n".join([*lines, ""]))
     features = ["-mattr=+v,+m,+a,+f,+d,+c"] if processor.instruction_set == RISCV else []
     command = [
         _tool("llvm-mca"), f"-mtriple={processor.toolchain.triple}", f"-mcpu={processor.model}", *features,
-        f"-iterations={ITERATIONS}", "-skip-unsupported-instructions=any", "-json", "-o", "cycles.json",
-        "blocks.s",
+        f"-iterations={ITERATIONS}", "-skip-unsupported-instructions=lack-sched", "-call-latency=1",
+        "-json", "-o", "cycles.json", "blocks.s",
     ]  # fmt: skip
     status, said = run_watched(command, folder, COMPILE_SECONDS)
     if status:
@@ -238,6 +250,9 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
     timed = []
     for number, block in enumerate(blocks):
         region = regions.get(f"b{number}")  # none where the model knows no instruction of it
-        cycles = region["SummaryView"]["TotalCycles"] / ITERATIONS if region else len(block.instructions)
-        timed.append(replace(block, cycles=float(cycles)))
+        cycles = float(len(block.instructions))
+        if region is not None:
+            told = region["SummaryView"]
+            cycles = told["TotalCycles"] / ITERATIONS if block.loop else told["BlockRThroughput"]
+        timed.append(replace(block, cycles=cycles))
     return timed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -10,12 +12,16 @@ from typing import TYPE_CHECKING
 
 from dojo_core.codegen.assembly import Assembly
 from dojo_core.codegen.code import Code, NotGeneratable
-from dojo_core.measure.clock import Clock
-from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.clock import Clock, TargetMeasurer
+from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.measurement import Effort, Measurement, Origin, Workload
+from dojo_core.measure.modelled import ModelledMeasurer
+from dojo_core.measure.records import Sample
 from dojo_core.package_data import data_path
 from dojo_core.program.target import Target
 from dojo_core.program.tree import Program
 from dojo_core.targets.backend import Backend, Report
+from dojo_core.targets.cpu import model
 from dojo_core.targets.cpu.limits import limits_of
 from dojo_core.targets.cpu.processor import Processor, known
 
@@ -54,25 +60,72 @@ class OtherProcessor(Backend):
         chain = self._there.toolchain
         if chain is None or chain.missing:
             return Clock("missing", missing=chain.missing if chain else NO_TIME)
-        return Clock("emulated", missing=NO_TIME)
+        absent = model.missing(self._there)
+        if absent:
+            return Clock("emulated", missing=f"{NO_TIME} {absent}")
+        named = model.named(self._there)
+        details = {"name": f"{self.words.title}: {named}", "unit": "estimated cycles, one a nanosecond"}
+        told = json.dumps(details, sort_keys=True)
+        fingerprint = hashlib.sha256(f"{self.processor} {told}".encode()).hexdigest()[:16]
+        label = f"cycles estimated by {named}, of one core with its data in the first cache"
+        origin = Origin(self.name, fingerprint, told)
+        return Clock("modelled", origin, unit="cycles", label=label, steady=1.0)
 
-    def measurer(self, records: Records | None = None) -> EmulatedMeasurer:
-        return EmulatedMeasurer(self, self._there)
+    def measurer(self, records: Records | None = None) -> TargetMeasurer:
+        clock = self.clock()
+        if clock.origin is None:
+            return EmulatedMeasurer(self._verified)
+        return ModelledMeasurer(clock.origin, self._estimated, records)
+
+    def _verified(self, workload: Workload, program: Program) -> Measurement:
+        from dojo_core.targets.cpu.verdict import judge
+
+        try:
+            status, message = judge(program, workload.start, workload.policy, self._there)
+        except NotGeneratable as reason:
+            status, message = "refused", str(reason)
+        if status != "ok":
+            return Measurement(program.hash, "", status, message)
+        told = f"Verified under {self._emulator}. {NO_TIME}"
+        return Measurement(program.hash, "", "verified", told, verified=True)
+
+    def _estimated(self, workload: Workload, program: Program, effort: Effort) -> Measurement:
+        from dojo_core.targets.cpu.cross import NotRun
+        from dojo_core.targets.cpu.verdict import estimated
+
+        verified = self._verified(workload, program)
+        if verified.status != "verified":
+            return verified
+        try:
+            found = estimated(program, workload.start, workload.policy, self._there)
+        except NotRun as fault:
+            return Measurement(program.hash, "", "refused", str(fault))
+        code = self.generate(program, workload.policy)
+        key = hashlib.sha256(f"{self.processor}\n{code.text}".encode()).hexdigest()
+        return Measurement.timed(
+            (Sample(found.cycles, 0, 0),),
+            program_hash=program.hash,
+            code_hash=key,
+            message=f"{found.instructions:,} instructions",
+            conditions=Conditions(0.0),  # whatever else this machine does, a model says the same
+        )
 
     @property
     def lines(self) -> Path:
         """Those of all processors: a line's parameters follow the width of vectors."""
         return data_path("dojo_core", "lines")
 
-    def report(self, game: Game, all_moves: bool) -> Report:
+    def report(self, game: Game, all_moves: bool) -> Report | None:
         clock = self.clock()
+        if clock.timed:
+            return None
         if clock.kind == "missing":
             raise ValueError(f"Nothing here runs programs for {game.target}. {clock.missing}")
         if all_moves:
             raise ValueError(f"There are no times to compare moves by on {game.target}: leave --moves out.")
-        workload = Workload(game.start, game.kernel, game.policy, game.target)
-        with self.measurer() as measurer:
-            (found,) = measurer.measure(workload, [game.current.program])
+        found = self._verified(
+            Workload(game.start, game.kernel, game.policy, game.target), game.current.program
+        )
         return Report(
             columns=(),
             rows=(),
@@ -86,7 +139,7 @@ class OtherProcessor(Backend):
             },
             fault="" if found.verified else f"{found.status.replace('_', ' ')}: {found.message}",
             verified=f"Verified under {self._emulator}: every output element agrees.",
-            remarks=(NO_TIME,),
+            remarks=(clock.missing,),
         )
 
     @property
@@ -98,8 +151,8 @@ class OtherProcessor(Backend):
 class EmulatedMeasurer:
     """Programs compiled for the processor and verified under its emulator; none has a time."""
 
-    def __init__(self, target: OtherProcessor, processor: Processor) -> None:
-        self._target, self._processor = target, processor
+    def __init__(self, verified: Callable[[Workload, Program], Measurement]) -> None:
+        self._verified = verified
 
     def warm(self) -> None:
         """There is nothing to start."""
@@ -124,25 +177,14 @@ class EmulatedMeasurer:
                 stopped = "Not verified: the request was cancelled."
                 found.append(Measurement(program.hash, "", "cancelled", stopped))
                 continue
-            told = self._one(workload, program, effort)
+            if effort is Effort.QUICK:
+                told = Measurement(program.hash, "", "untimed", f"{NO_TIME} {UNSEEN}")
+            else:
+                told = self._verified(workload, program)
             found.append(told)
             if on_result is not None:
                 on_result(told)
         return found
-
-    def _one(self, workload: Workload, program: Program, effort: Effort) -> Measurement:
-        from dojo_core.targets.cpu.verdict import judge
-
-        if effort is Effort.QUICK:
-            return Measurement(program.hash, "", "untimed", f"{NO_TIME} {UNSEEN}")
-        try:
-            status, message = judge(program, workload.start, workload.policy, self._processor)
-        except NotGeneratable as reason:
-            status, message = "refused", str(reason)
-        if status != "ok":
-            return Measurement(program.hash, "", status, message)
-        told = f"Verified under an emulator of {self._processor.name}. {NO_TIME}"
-        return Measurement(program.hash, "", "verified", told, verified=True)
 
     def close(self) -> None:
         """There is nothing to end."""

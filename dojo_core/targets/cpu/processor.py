@@ -40,6 +40,11 @@ class NotAProcessor(ValueError):
     """Raised with a sentence for JSON that describes none."""
 
 
+class NotRun(RuntimeError):
+    """A program for another processor came to no result. A sentence: what is missing, what the compiler said,
+    or how the program ended."""
+
+
 @dataclass(frozen=True)
 class Toolchain:
     """What compiles for a processor that this machine need not be, and runs the result.
@@ -208,8 +213,8 @@ def vectors_of(
 
     ``group``: how many of RISC-V's registers one vector may fill. By default two, where those that then are
     there are as many as an x86 has whose vectors are as wide: the tiles of lines are made for these. (By the
-    model of a SiFive P670 that takes 3 to 22 per cent fewer cycles than one register a vector, and no tile is
-    spilled.)
+    model of a SiFive P670 that takes 1 to 20 per cent fewer cycles than one register a vector, and no tile is
+    spilled: docs/processors.md.)
     """
     if instruction_set == X86:
         if {"avx512f", "avx512bw", "avx512vl", "avx512dq"} <= features:

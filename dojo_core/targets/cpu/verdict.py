@@ -15,6 +15,7 @@ from dojo_core.measure.worst import input_sets
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.cross import Array, Call, NotRun, run
+from dojo_core.targets.cpu.model import Estimate, estimate
 from dojo_core.targets.cpu.processor import Processor
 
 RUN_SECONDS = 120.0  # of one run under an emulator, twenty to a hundred times as slow as the processor
@@ -41,6 +42,13 @@ def judge(program: Program, start: Program, policy: str, processor: Processor) -
     return "ok", ""
 
 
+def estimated(program: Program, start: Program, policy: str, processor: Processor) -> Estimate:
+    """Cycles of one run on the usual inputs, of a program that was judged right. Raises NotRun."""
+    code = generate(program, policy, processor)
+    prepared = _prepared(start, policy, processor)
+    return estimate(code, prepared.inputs(prepared.judgements[0], code), processor)
+
+
 @dataclass(frozen=True, slots=True)
 class _Prepared:
     """A start program's interface, and the sets of inputs with what results may be off by."""
@@ -51,14 +59,14 @@ class _Prepared:
     def run(self, code: Code, processor: Processor) -> list[list[tuple[Parameter, Array]]]:
         """What code computes from each set of inputs, in one run, in the shapes of the start: moves may have
         renamed buffers, and split or merged dimensions; no byte moves."""
-        calls = [Call(0, self._inputs(judgement, code)) for judgement in self.judgements]
+        calls = [Call(0, self.inputs(judgement, code)) for judgement in self.judgements]
         outputs = [p for p in self.parameters if p.role == "out"]
         return [
             [(p, array.reshape(p.shape)) for p, array in zip(outputs, found.values(), strict=True)]
             for found in run([code], calls, processor, run_seconds=RUN_SECONDS)
         ]
 
-    def _inputs(self, judgement: Judgement, code: Code) -> Mapping[str, Array]:
+    def inputs(self, judgement: Judgement, code: Code) -> Mapping[str, Array]:
         pairs = zip(self.parameters, code.parameters, strict=True)
         return {ours.name: judgement.pool.inputs[p.name] for p, ours in pairs if p.role == "in"}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dojo_core.targets.backend import Words
 from dojo_core.targets.cpu.other import OtherProcessor
 
-_ABOUT = "C for RISC-V with vectors, compiled here and verified under an emulator; nothing has a time."
-_PLAY = "Each position that you play is compiled for RISC-V and verified under an emulator."
+_ABOUT = "Compiled here, verified under an emulator, its cycles estimated by a model: small shapes."
+_PLAY = "Each position is verified under an emulator of RISC-V; its cycles are a model's estimate."
 
 
 class RiscV(OtherProcessor):

@@ -1,0 +1,97 @@
+"""Estimated cycles: how a listing is cut into blocks, what the model says of a start and of its line."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from agents.cli import app
+from dojo_core import kernels
+from dojo_core.game import Game
+from dojo_core.line import recorded_lines
+from dojo_core.targets.cpu import model
+from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.cpu.cross import NotRun
+from dojo_core.targets.cpu.limits import limits_of
+from dojo_core.targets.cpu.model import Block, blocks_of, estimate, missing
+from dojo_core.targets.cpu.processor import Processor, known
+from tests.compiled import random_inputs
+from tests.crossed import with_tools
+
+LISTING = {
+    0x10: "mov x1, #0x0",
+    0x14: "ldr q0, [x0], #0x10",
+    0x18: "fadd v1.4s, v1.4s, v0.4s",
+    0x1C: "b.ne 0x14 <kernel_0+0x4>",
+    0x20: "cbz x2, 0x28 <kernel_0+0x18>",
+    0x24: "adrp x3, 0x28 <kernel_0+0x18>",
+    0x28: "ret",
+}
+
+
+def test_a_listing_is_cut_at_branches_at_their_aims_and_where_counts_change():
+    counts = {0x10: 1, 0x14: 8, 0x18: 8, 0x1C: 8, 0x20: 1, 0x28: 1}
+    assert blocks_of(LISTING, counts) == [
+        Block(0x10, ("mov x1, #0x0",), 1, False),
+        Block(0x14, tuple(LISTING[at] for at in (0x14, 0x18, 0x1C)), 8, True),
+        Block(0x20, ("cbz x2, 0x28 <kernel_0+0x18>",), 1, False),
+        Block(0x28, ("ret",), 1, False),
+    ]
+
+
+def needs_model(name: str) -> Processor:
+    processor = with_tools(name)
+    if told := missing(processor):
+        pytest.skip(told)
+    return processor
+
+
+@pytest.mark.parametrize("name", ["armv8.4-a", "rv64gcv-128"])
+def test_a_line_takes_fewer_cycles_than_its_start(name):
+    processor = needs_model(name)
+    found, line = kernels.get("matmul"), recorded_lines()["matmul"]
+    game = Game.new(found.program(found.shape("12x64x64")), "matmul", "12x64x64", limits=limits_of(processor))
+    line.play(game)
+    inputs = random_inputs(game.start)
+    first, last = (
+        estimate(generate(program, line.policy, processor), inputs, processor)
+        for program in (game.start, game.current.program)
+    )
+    assert last.cycles < first.cycles / 4
+    version, core = last.model.removeprefix("llvm-mca ").split(", ")
+    assert version[0].isdigit() and core == processor.model
+    # Products of vectors, and some instructions more for each.
+    products = 12 * 64 * 64 // limits_of(processor).vector_widths["f32"][0]
+    assert products < last.instructions < 8 * products
+    assert last.instructions == sum(b.executions * len(b.instructions) for b in last.blocks)
+    assert max(last.blocks, key=lambda b: b.executions * b.cycles).loop
+
+
+def test_what_an_estimate_lacks_is_told(monkeypatch):
+    arm = known("armv8-a")
+    assert missing(replace(arm, model=None)) == "There is no model of the pipeline of armv8-a."
+    assert missing(replace(arm, toolchain=None)) == "There is no emulator for armv8-a here."
+    monkeypatch.setattr(model, "_tool", lambda name: "")
+    told = missing(needs_tools_or_told(arm))
+    assert told == "llvm-mca and llvm-objdump are not here. This brings it: apt-get install llvm-19"
+    code = generate(kernels.get("relu").program((4, 8)), processor=arm)
+    with pytest.raises(NotRun, match="are not here"):
+        estimate(code, {}, arm)
+
+
+def needs_tools_or_told(processor: Processor) -> Processor:
+    """Its compiler and emulator stand for any that are there."""
+    assert processor.toolchain is not None
+    return replace(processor, toolchain=replace(processor.toolchain, compiler="sh", emulator=("sh",)))
+
+
+def test_a_number_is_told_with_its_models_name_and_never_as_seconds():
+    needs_model("armv8.6-a")
+    clock = backend("arm").clock()
+    assert (clock.kind, clock.unit, clock.steady) == ("modelled", "cycles", 1.0)
+    assert clock.label.startswith("cycles estimated by llvm-mca") and "neoverse-v1" in clock.label
+    shown = CliRunner().invoke(app, ["time", "relu", "--shape", "8x64", "--target", "arm", "--json"])
+    (told,) = json.loads(shown.stdout)
+    assert (told["seconds"], told["samples_ns"], told["unit"]) == (None, [], clock.label)
+    assert told["verified"] and told["number"] > 0
