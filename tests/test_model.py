@@ -16,6 +16,7 @@ from dojo_core.targets.cpu.cross import NotRun
 from dojo_core.targets.cpu.limits import limits_of
 from dojo_core.targets.cpu.model import Block, blocks_of, estimate, missing
 from dojo_core.targets.cpu.processor import Processor, known
+from dojo_core.targets.registry import backend
 from tests.compiled import random_inputs
 from tests.crossed import with_tools
 

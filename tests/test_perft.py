@@ -32,8 +32,8 @@ def kept_rows(target: str) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-# The conditions of the two GPUs are the same with other numbers, and so are those of processors: make soak and
-# make perft count the others too.
+# The conditions of the two GPUs are the same with other numbers, and so are those of processors: make soak
+# and make perft count the others too.
 OF_THEIR_KIND = ("hip", "arm", "riscv", "riscv256")
 COUNTED = [pytest.param(t, marks=pytest.mark.soak if t in OF_THEIR_KIND else ()) for t in target_names()]
 
