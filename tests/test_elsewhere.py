@@ -35,6 +35,7 @@ from dojo_core.targets.cpu.processor import NotAProcessor, Processor, from_json,
 from dojo_core.targets.registry import UnknownTarget, backend
 from tests.cluster import Cluster, cluster
 from tests.stand_ins import Bench, Page
+from tests.waiting import wait_until
 
 THERE, OTHER = "a" * 16, "b" * 16
 LAPTOP = "1" * 16
@@ -136,6 +137,15 @@ def test_a_worker_that_tells_nothing_readable_is_refused_with_a_sentence(cluster
         with pytest.raises(OtherVersion, match=f"machine {OTHER} do not tell their processor"):
             fleet.processor(OTHER)
     assert machines.all_remembered() == {}
+    where = ("--scheduler", cluster_of_workers.address, "--key", str(cluster_of_workers.key))
+    told = refused("tune", f"relu:{SHAPE}", *where, "--budget", "4")
+    assert "says of its processor cannot be used" in told
+    cluster_of_workers.start_worker(machine=OTHER, claim="x86-64-v2")  # one that does, which is taken
+    with Fleet(cluster_of_workers.address, credentials.security(cluster_of_workers.key), 30) as fleet:
+        wait_until(lambda: OTHER in fleet.machines())
+    dojo("tune", f"relu:{SHAPE}", *where, "--budget", "4")
+    listed = {row["machine"]: row for row in json.loads(dojo("machines", "--json", *where))}
+    assert listed[OTHER]["workers"] == 1 and "cannot be used" in listed[THERE]["unknown"]
 
 
 @pytest.mark.parametrize(
