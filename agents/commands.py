@@ -235,10 +235,7 @@ def _machine(
     def begun(fingerprint: str) -> bool:
         try:
             key = key_of(on(fingerprint), agent, budget, seed, fingerprint, lanes)
-        except (
-            Failure,
-            OtherVersion,
-        ):  # no line there, or no word of it: it may not be the one that is chosen
+        except (Failure, OtherVersion):  # no such line there, or no word of it: others may be chosen
             return False
         return run_file(key).exists()
 

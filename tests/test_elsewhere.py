@@ -202,7 +202,9 @@ def test_machines_are_listed_with_what_is_not_known_of_them():
     with Records() as records:
         records.add(measured(other, OTHER, start))
         records.add(measured(replace(other, architecture="", features=""), THERE, start))
+        records.add(replace(measured(other, "c" * 16, start), verified=False))  # somebody's claim
     told = dojo("machines")
+    assert "c" * 16 not in told
     rows = {line.split()[0]: line for line in told.splitlines()[1:]}
     assert "Some CPU, 8 threads, AVX2" in rows[OTHER] and "this one" in rows[this_machine().fingerprint]
     assert "do not tell its instruction set" in rows[THERE]
@@ -219,6 +221,9 @@ def test_the_oldest_is_forgotten_where_many_are_known(monkeypatch):
         machines.remember(f"{number:016x}", WIDE)
         time.sleep(0.02)
     assert [*machines.all_remembered()] == ["0000000000000002", "0000000000000003"]
+    with Records() as records:
+        records.add(measured(this_machine(), OTHER, on("x86-64-v3")))
+        assert machines.learn(records) == {} and machines.remembered(OTHER) is None  # records push none out
     machines.remember("0000000000000003", NARROW)  # it is another now
     assert machines.remembered("0000000000000003") == NARROW
     with pytest.raises(NotAProcessor, match="no fingerprint"):
