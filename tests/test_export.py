@@ -44,7 +44,7 @@ from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
 from dojo_core.targets.cpu.excerpt import declarations, needed
 from dojo_core.targets.cpu.limits import cpu, narrower
-from dojo_core.targets.cpu.processor import host
+from dojo_core.targets.cpu.processor import host, known
 from tests.compiled import random_inputs, run_program
 
 USED = Path(__file__).parent / "exported"
@@ -254,6 +254,16 @@ def test_narrower_vectors_compute_the_same(name):
     inputs = random_inputs(chosen.program)
     wide, small = (run_program(p, inputs, chosen.policy)["y"] for p in (chosen.program, narrow))
     np.testing.assert_allclose(small, wide, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["armv8-a", "rv64gcv-256"])
+def test_what_is_exported_on_other_processors_is_c_for_any(monkeypatch, name):
+    monkeypatch.setattr("dojo_core.export.kernel.host", lambda: known(name))
+    chosen = of_line(recorded_lines()["softmax"], "softmax", "64x192")
+    small = replace(chosen, program=narrowed(chosen.program, 16), narrower={}, others={})
+    text = "".join(kernel_files(instance(small), "kept").values())
+    assert "f32x4_exp(" in text and "__FMA__" in text
+    assert "__asm__" not in text and "__has_builtin" not in text
 
 
 def test_a_line_has_programs_of_its_own_for_narrower_vectors():

@@ -112,7 +112,7 @@ def instance(choice: Choice) -> Instance:
                 "export a game that ends before use_instruction, or --from start."
             )
     own = max(widest_vector(choice.program), min(VECTOR_BYTES))
-    processor = processor_of(choice.target)
+    processor = processor_of(choice.target).portable
     codes = {own: generate(choice.program, choice.policy, processor)}
     for width in VECTOR_BYTES:
         if width < own:
@@ -183,7 +183,7 @@ def _file(made: Instance, code: Code, told: list[str], library: str) -> str:
         if text.startswith(attribute):
             text = text.removeprefix(attribute)
             attributes.append(name)
-    functions = needed(text, preamble(processor_of(made.choice.target)))
+    functions = needed(text, preamble(processor_of(made.choice.target).portable))
     if re.search(r"\bf16\b", functions):
         functions = filled("half.h.in") + "\n" + functions
     for name in attributes:

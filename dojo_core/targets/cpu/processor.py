@@ -110,6 +110,12 @@ class Processor:
     def is_x86(self) -> bool:
         return self.instruction_set == X86
 
+    @property
+    def portable(self) -> Processor:
+        """It with C that compilers for any processor take: x86's, whose builtins stand behind macros, and no
+        instructions of its own."""
+        return self if self.is_x86 else replace(self, instruction_set=X86, features=frozenset())
+
     def narrower(self, vector_bytes: int) -> Processor:
         """It with vectors of at most so many bytes."""
         return replace(self, vectors=tuple(v for v in self.vectors if v[0] <= vector_bytes))
