@@ -258,7 +258,7 @@ def test_narrower_vectors_compute_the_same(name):
 
 @pytest.mark.parametrize("name", ["armv8-a", "rv64gcv-256"])
 def test_what_is_exported_on_other_processors_is_c_for_any(monkeypatch, name):
-    monkeypatch.setattr("dojo_core.export.kernel.host", lambda: known(name))
+    monkeypatch.setattr("dojo_core.targets.cpu.elsewhere.host", lambda: known(name))
     chosen = of_line(recorded_lines()["softmax"], "softmax", "64x192")
     small = replace(chosen, program=narrowed(chosen.program, 16), narrower={}, others={})
     text = "".join(kernel_files(instance(small), "kept").values())

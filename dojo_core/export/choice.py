@@ -17,9 +17,7 @@ from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET, VECTOR_BYTES
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.elsewhere import processor_of
 from dojo_core.targets.cpu.limits import narrower
-from dojo_core.targets.cpu.processor import host
 from dojo_core.targets.registry import backend, base
 
 TARGET = DEFAULT_TARGET
@@ -64,15 +62,12 @@ class Choice:
 
 
 def of_game(game: Game, source: str) -> Choice:
-    """A game's position at the cursor. Raises NotExported for a game of another target than the CPU, and for
-    another machine's where that has other instructions altogether."""
+    """A game's position at the cursor, also of another machine's CPU: a library is C for any. Raises
+    NotExported for a game of another target."""
     if not backend(base(game.target)).native:
         raise NotExported(
             f"A library runs on the CPU, and {source} is made for {game.target}: export another."
         )
-    there = processor_of(game.target).instruction_set
-    if there != host().instruction_set:
-        raise NotExported(f"The code of {source} is for {there}: export it on a machine of that kind.")
     moves = tuple(str(p.move) for p in game.line()[1:])
     shape = game.shape if game.kernel else ""
     return Choice(
