@@ -24,6 +24,7 @@ from agents.players import AGENTS, MODEL, NoAgent, agent_named
 from agents.run_log import RunBusy, run_file
 from agents.scale import commands as scale
 from agents.scale.fleet import Fleet, FleetTiming
+from agents.scale.wire import OtherVersion
 from agents.timing import no_clock
 from agents.tuning import Tuning, key_of
 from dojo_core import kernels
@@ -232,7 +233,11 @@ def _machine(
         return begin(machine=fingerprint)
 
     def begun(fingerprint: str) -> bool:
-        return run_file(key_of(on(fingerprint), agent, budget, seed, fingerprint, lanes)).exists()
+        try:
+            key = key_of(on(fingerprint), agent, budget, seed, fingerprint, lanes)
+        except (Failure, OtherVersion):  # no such line there, or no word of it: others may be chosen
+            return False
+        return run_file(key).exists()
 
     found = fleet.choose(wanted, begun)
     game = on(found)

@@ -113,9 +113,8 @@ def notice_changes(state: Callable[[], object]) -> None:
 
 def show(page: str, runs: Sequence[str]) -> None:
     """Go to a page's runs; what was asked of them shows for a moment even where nothing moves yet."""
-    st.query_params["r"] = ",".join(runs)
     st.session_state[f"{page}_until"] = time.monotonic() + SHOWS
-    st.rerun()
+    shell.readdress(r=",".join(runs))
 
 
 def show_list(page: str, runs: Runs[ViewT], none: str, told: Callable[[ViewT], tuple[str, str]]) -> None:
@@ -152,8 +151,7 @@ def _row(page: str, runs: Runs[ViewT], view: ViewT, told: Callable[[ViewT], tupl
     text, open_it, more, delete = st.columns([6, 1.6, 1.7, 1.6], vertical_alignment="center")
     text.markdown(f"**{plain(spec.title)}** · {plain(who)} · {when}  \n{words} · {plain(below)}")
     if open_it.button("Watch" if page == "watch" else "Open", key=f"{page}_{spec.id}", width="stretch"):
-        st.query_params["r"] = spec.id
-        st.rerun()
+        shell.readdress(r=spec.id)
     try:
         if view.resumable and more.button("Resume", key=f"{page}_resume_{spec.id}", width="stretch"):
             runs.resume(spec.id)

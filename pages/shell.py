@@ -15,7 +15,7 @@ from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import streamlit as st
 
@@ -60,6 +60,7 @@ PAGES = (
     Entry("tour", "Tour", "A softmax from naive to fast, in five stations"),
 )
 
+_MEANT = "address_meant"
 _STYLE = Path(__file__).with_name("shell.css").read_text(encoding="utf-8")
 
 
@@ -86,6 +87,7 @@ def _drawn(name: str) -> Callable[[], None]:
 
 def run() -> None:
     """Draw the page that the address names, the bar above it."""
+    _keep_to_the_address()
     entries = existing()
     drawn = {
         entry.name: st.Page(
@@ -146,6 +148,28 @@ def go(name: str) -> None:
     """
     st.session_state["going"] = {"n": time.monotonic_ns(), "to": name}
     st.switch_page(st.session_state["pages"][name])
+
+
+def readdress(**parameters: str | None) -> NoReturn:
+    """Change parameters of the address, None takes one away, and draw the page anew.
+
+    A timer of the page before whose message is under way meanwhile has the address of before, and the later
+    message's address counts (Streamlit's ``ScriptRequests``): what was meant is remembered, and holds.
+    """
+    for name, value in parameters.items():
+        if value is None:
+            st.query_params.pop(name, None)
+        else:
+            st.query_params[name] = value
+    st.session_state[_MEANT] = st.query_params.to_dict()
+    st.rerun()
+
+
+def _keep_to_the_address() -> None:
+    """At the start of a run: the address that the run before asked for."""
+    meant = st.session_state.pop(_MEANT, None)
+    if meant is not None and st.query_params.to_dict() != meant:
+        st.query_params.from_dict(meant)
 
 
 def content() -> Any:

@@ -13,11 +13,13 @@ from dojo_core.measure.pool import EPSILON, STORED, from_double, make_pool, to_d
 from dojo_core.program.arithmetic import rounded
 from dojo_core.program.dtypes import FLOATS, INTEGERS, arithmetic, extremes, holds, inexact_integers
 from dojo_core.program.interpret import interpret
-from dojo_core.program.target import lanes_of
-from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.program.target import Target, lanes_of
+from dojo_core.program.tree import DTYPE_BYTES, Program
 from dojo_core.targets.cpu.codegen import generate
-from dojo_core.targets.cpu.limits import cpu
+from dojo_core.targets.cpu.cross import Call, EmulatorFault
+from dojo_core.targets.cpu.limits import cpu, limits_of
 from tests.compiled import load, run, run_program
+from tests.crossed import run_emulated, with_tools
 from tests.test_moves import kernel
 
 
@@ -114,34 +116,61 @@ def values(dtype: str) -> np.ndarray:
     return np.concatenate([np.array(edges, STORED[dtype]), some])
 
 
-def test_every_conversion_is_the_same_in_c_as_in_the_interpreter():
-    """Scalars, and vectors of each legal number of lanes: the same bits."""
-    codes, programs = [], []
+def conversions(target: Target) -> list[tuple[Program, str]]:
+    """Every dtype to every other, scalars, and vectors of each legal number of lanes; with what is read."""
+    programs = []
     for have in DTYPE_BYTES:
         count = len(values(have)) // 64 * 64
         for want in DTYPE_BYTES:
-            for lanes in (1, *lanes_of([want, have], cpu())):
-                number = len(codes)
+            for lanes in (1, *lanes_of([want, have], target)):
                 body = f"{count} y[{{0}}] = {want}(x[{{0}}])"
                 if lanes > 1:
-                    body = (
-                        f"{count // lanes} {lanes}:v y[{{0}}*{lanes}+{{1}}] = {want}(x[{{0}}*{lanes}+{{1}}])"
-                    )
-                program = parse(
-                    f"kernel k{number}\nin x\nout y\nx {have} [{count}] heap\ny {want} [{count}] heap\n{body}\n"
-                )
-                codes.append(generate(program))
-                programs.append((program, have, want, count))
-    assert len(codes) >= 2 * len(DTYPE_BYTES) ** 2  # on 128-bit vectors there is one number of lanes
+                    cell = f"{{0}}*{lanes}+{{1}}"
+                    body = f"{count // lanes} {lanes}:v y[{cell}] = {want}(x[{cell}])"
+                buffers = f"x {have} [{count}] heap\ny {want} [{count}] heap"
+                number = len(programs)
+                programs.append((parse(f"kernel k{number}\nin x\nout y\n{buffers}\n{body}\n"), have))
+    scalars = len(DTYPE_BYTES) ** 2
+    assert len(programs) >= 1.5 * scalars  # vectors of 16 bytes: bool has none, and f64 and f16 none together
+    return programs
+
+
+def converted_as_meant(program: Program, have: str, got: np.ndarray) -> None:
+    stored = values(have)[: program.buffer_of["x"].dims[0].size]
+    x = to_double(stored, have) if have in FLOATS else stored
+    expected, want = interpret(program, {"x": x})["y"], program.buffer_of["y"].dtype
+    with np.errstate(over="ignore"):
+        expected = rounded(expected, want) if want in FLOATS else expected
+    np.testing.assert_array_equal(got.astype(expected.dtype), expected, err_msg=program.text)
+
+
+def test_every_conversion_is_the_same_in_c_as_in_the_interpreter():
+    """The same bits."""
+    programs = conversions(cpu())
+    codes = [generate(program) for program, _ in programs]
     library = load("\n".join(code.text for code in codes))
-    for code, (program, have, want, count) in zip(codes, programs, strict=True):
-        stored = values(have)[:count]
+    for code, (program, have) in zip(codes, programs, strict=True):
+        stored = values(have)[: program.buffer_of["x"].dims[0].size]
         x = to_double(stored, have) if have in FLOATS else stored
-        got = run(code, {"x": x}, library)["y"]
-        expected = interpret(program, {"x": x})["y"]
-        with np.errstate(over="ignore"):
-            expected = rounded(expected, want) if want in FLOATS else expected
-        np.testing.assert_array_equal(got.astype(expected.dtype), expected, err_msg=program.text)
+        converted_as_meant(program, have, run(code, {"x": x}, library)["y"])
+
+
+@pytest.mark.parametrize("name", ["armv8-a", pytest.param("rv64gcv-128", marks=pytest.mark.soak)])
+def test_every_conversion_is_the_same_on_other_processors(name):
+    processor = with_tools(name)
+    programs = conversions(limits_of(processor))
+    codes = [generate(program, processor=processor) for program, _ in programs]
+    calls = [
+        Call(number, {"x": values(have)[: program.buffer_of["x"].dims[0].size]})
+        for number, (program, have) in enumerate(programs)
+    ]
+    try:
+        results = run_emulated(codes, calls, processor)
+    except EmulatorFault as fault:
+        pytest.skip(str(fault))
+    for got, (program, have) in zip(results, programs, strict=True):
+        y, want = got["y"], program.buffer_of["y"].dtype
+        converted_as_meant(program, have, to_double(y, "bf16") if want == "bf16" else y)
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])

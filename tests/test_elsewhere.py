@@ -16,6 +16,7 @@ from agents.scale.fleet import Fleet
 from agents.scale.wire import Introduction, OtherVersion
 from agents.timing import no_clock
 from dojo_core import kernels
+from dojo_core.export import library, of_game
 from dojo_core.export.narrow import widest_vector
 from dojo_core.game import Game
 from dojo_core.line import line_for
@@ -34,6 +35,7 @@ from dojo_core.targets.cpu.processor import NotAProcessor, Processor, from_json,
 from dojo_core.targets.registry import UnknownTarget, backend
 from tests.cluster import Cluster, cluster
 from tests.stand_ins import Bench, Page
+from tests.waiting import wait_until
 
 THERE, OTHER = "a" * 16, "b" * 16
 LAPTOP = "1" * 16
@@ -135,6 +137,15 @@ def test_a_worker_that_tells_nothing_readable_is_refused_with_a_sentence(cluster
         with pytest.raises(OtherVersion, match=f"machine {OTHER} do not tell their processor"):
             fleet.processor(OTHER)
     assert machines.all_remembered() == {}
+    where = ("--scheduler", cluster_of_workers.address, "--key", str(cluster_of_workers.key))
+    told = refused("tune", f"relu:{SHAPE}", *where, "--budget", "4")
+    assert "says of its processor cannot be used" in told
+    cluster_of_workers.start_worker(machine=OTHER, claim="x86-64-v2")  # one that does, which is taken
+    with Fleet(cluster_of_workers.address, credentials.security(cluster_of_workers.key), 30) as fleet:
+        wait_until(lambda: OTHER in fleet.machines())
+    dojo("tune", f"relu:{SHAPE}", *where, "--budget", "4")
+    listed = {row["machine"]: row for row in json.loads(dojo("machines", "--json", *where))}
+    assert listed[OTHER]["workers"] == 1 and "cannot be used" in listed[THERE]["unknown"]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +202,9 @@ def test_machines_are_listed_with_what_is_not_known_of_them():
     with Records() as records:
         records.add(measured(other, OTHER, start))
         records.add(measured(replace(other, architecture="", features=""), THERE, start))
+        records.add(replace(measured(other, "c" * 16, start), verified=False))  # somebody's claim
     told = dojo("machines")
+    assert "c" * 16 not in told
     rows = {line.split()[0]: line for line in told.splitlines()[1:]}
     assert "Some CPU, 8 threads, AVX2" in rows[OTHER] and "this one" in rows[this_machine().fingerprint]
     assert "do not tell its instruction set" in rows[THERE]
@@ -208,6 +221,9 @@ def test_the_oldest_is_forgotten_where_many_are_known(monkeypatch):
         machines.remember(f"{number:016x}", WIDE)
         time.sleep(0.02)
     assert [*machines.all_remembered()] == ["0000000000000002", "0000000000000003"]
+    with Records() as records:
+        records.add(measured(this_machine(), OTHER, on("x86-64-v3")))
+        assert machines.learn(records) == {} and machines.remembered(OTHER) is None  # records push none out
     machines.remember("0000000000000003", NARROW)  # it is another now
     assert machines.remembered("0000000000000003") == NARROW
     with pytest.raises(NotAProcessor, match="no fingerprint"):
@@ -309,6 +325,23 @@ def test_what_a_game_says_of_its_machine_is_read_with_care(told, sentence):
     bad = "\n".join(f"processor: {told}" if line.startswith("processor:") else line for line in lines)
     with pytest.raises(TextError, match=sentence):
         Game.from_text(bad)
+
+
+def test_a_game_for_another_machine_is_exported_as_c_for_any(home, monkeypatch):
+    be_a_laptop(monkeypatch, NARROW)
+    machines.remember(THERE, WIDE)
+    game = on(THERE, "relu", "64x64")
+    game.play("split_scope y@1 16")
+    game.play("vectorize y@2")
+    made = library([of_game(game, "the game")])
+    kernel = made.files["kernels/relu_64x64.c"]
+    assert "f32x16_store" in kernel and "f32x4_store" in made.files["kernels/relu_64x64_128bit.c"]
+    (home / "best.dojo").write_text(game.to_text())
+    assert "not measured" in dojo("export", str(home / "best.dojo"), "--to", str(home / "fast"))
+    arm = on("armv8.4-a", "relu", "64x64")
+    arm.play("split_scope y@1 4")
+    arm.play("vectorize y@2")
+    assert "f32x4_store" in library([of_game(arm, "the game")]).files["kernels/relu_64x64.c"]
 
 
 # ---------------------------------------------------------------------------- the app

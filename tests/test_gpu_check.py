@@ -137,7 +137,7 @@ def test_the_app_verifies_the_position_and_gives_no_move_a_time(tmp_path):
     here, there = told[game.current.program.hash], told[after.hash]
     assert here.status == "verified" and "Verified in the emulator" in here.message
     assert there.status == "untimed" and not here.ok and not there.ok
-    shown = now(Player("p"), here, False, False)
+    shown = now(Player("p"), "cuda", here, False, "")
     assert shown == {"state": "verified, no time", "about": here.message}
 
 

@@ -63,6 +63,22 @@ class Odd(Backend):
     def machine(self, details):
         raise self.fault
 
+    @property
+    def told(self) -> str:
+        raise self.fault
+
+    def on(self, machine):
+        raise self.fault
+
+    def bring(self, machine, told):
+        raise self.fault
+
+    def machines(self):
+        raise self.fault
+
+    def learn(self, records):
+        raise self.fault
+
 
 class Measures(Odd):
     """It raises as it measures."""
@@ -91,6 +107,9 @@ def test_whatever_it_raises_is_a_sentence() -> None:
         lambda: target.measurer(),
         lambda: target.assembly(PROGRAM, "reassoc"),
         lambda: target.report(game, False),
+        lambda: target.told,
+        lambda: target.on("there"),
+        lambda: target.bring("there", "{}"),
     ):
         with pytest.raises(TargetFailed) as failed:
             ask()
@@ -99,6 +118,7 @@ def test_whatever_it_raises_is_a_sentence() -> None:
         target.generate(PROGRAM, "reassoc")
     assert str(refused.value) == TOLD
     assert target.clock() == Clock("missing", missing=TOLD)
+    assert target.machines() == () and target.learn(None) == {}  # what lists and the app's start ask
     with pytest.raises(ValueError, match="no details of odd"):
         target.machine("{}")
     assert plugins.faults()[-1:] == (TOLD,)

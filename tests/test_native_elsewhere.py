@@ -13,19 +13,24 @@ SOURCES = Path(__file__).resolve().parent.parent / "native" / "src"
 GLUE = ("module.cpp", "snitch_module.cpp")
 
 
+PARTS = ["ours", pytest.param("glue", marks=pytest.mark.soak)]
+
+
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("triple", ["aarch64-linux-gnu", "riscv64-linux-gnu"])
-def test_the_native_modules_compile(triple, tmp_path):
+def test_the_native_modules_compile(triple, part, tmp_path):
     compiler = shutil.which(f"{triple}-g++")
     if compiler is None:
         pytest.skip(f"{triple}-g++ is not here. This brings it: apt-get install g++-{triple}")
     headers = [f"-I{sysconfig.get_path('include')}", f"-I{pybind11.get_include()}", f"-I{SOURCES}"]
-    usual = [compiler, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fopenmp", *headers]
+    command = [compiler, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fopenmp", *headers]
     others = sorted(str(file) for file in SOURCES.glob("*.cpp") if file.name not in GLUE)
     assert len(others) > 3
     glue = "".join(f'#include "{name}"\n' for name in GLUE)  # at once: most of it is the headers
-    for options, given in (["-c", *others], ""), (["-fsyntax-only", "-x", "c++", "-"], glue):
-        done = subprocess.run(
-            [*usual, *options], input=given, cwd=tmp_path, capture_output=True, text=True, timeout=600
-        )
-        assert done.returncode == 0, done.stderr
-    assert {f"{Path(each).stem}.o" for each in others} == {file.name for file in tmp_path.iterdir()}
+    command += ["-c", *others] if part == "ours" else ["-fsyntax-only", "-x", "c++", "-"]
+    done = subprocess.run(
+        command, input=glue, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    made = {file.name for file in tmp_path.iterdir()}
+    assert made == ({f"{Path(each).stem}.o" for each in others} if part == "ours" else set())

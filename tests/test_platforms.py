@@ -191,7 +191,7 @@ assert resource.getrlimit(resource.RLIMIT_CORE) == (0, 0)
 
 
 def test_assembly_of_other_systems_is_read():
-    arm = "\t.text\nkernel_t:\n\t.loc 1 3 5\n\tadd\tx0, x0, #1 // one\n\tret\n"
+    arm = "\t.text\nkernel_t:\n\t.loc 1 3 5\n#APP\n\tadd\tx0, x0, #1 // one\n#NO_APP\n\tret\n"
     read = linked(arm, [(0,), (1,)], 2, "//")
     assert read.lines == ("kernel_t:", "        add     x0, x0, #1", "        ret")
     assert read.nodes == (None, (0,), (0,))

@@ -83,7 +83,7 @@ def test_the_app_times_programs_by_the_cycles_of_the_model(tmp_path):
         and (kept.seconds, kept.message) == (here.seconds, here.message)
     )
     assert told[after.hash].ok and round(told[after.hash].seconds * 1e9) == 275
-    assert now(Player("p"), here, False, False)["seconds"] == here.seconds
+    assert now(Player("p"), "snitch", here, False, "")["seconds"] == here.seconds
     analysis = Analysis(program, "snitch", "reassoc")
     assert any("kernel_relu:" in text for text, _ in analysis.code_view["lines"])
     assert "assembly already" in assemble(analysis)["error"]

@@ -122,7 +122,7 @@ class Fleet:
         """Read what new machines' workers say of themselves, and remember it for games and for later."""
         for address, worker in info.get("workers", {}).items():
             for fingerprint in _fingerprints(worker):
-                if isinstance(self._introduced.get(fingerprint), Processor) or INTRODUCTION not in worker:
+                if self._tells(fingerprint) or INTRODUCTION not in worker:
                     continue
                 try:
                     told = Introduction.read(str(worker[INTRODUCTION]))
@@ -140,14 +140,17 @@ class Fleet:
         """The fingerprint of the machines to tune on; waits for the first worker.
 
         ``wanted`` may be its beginning, or a part of its processor's name. Without it: machines that
-        ``prefer`` names, such as those of a run that was stopped, else those that are most.
+        ``prefer`` names, such as those of a run that was stopped, else those that are most. Those that do not
+        tell their processor come last.
         """
         end = time.monotonic() + self._patience
         quiet = True
         while True:
             found = {f: n for f, n in self.machines().items() if self._is(f, wanted or "")}
             if found:
-                return min(found, key=lambda f: (not (prefer and prefer(f)), -found[f], f))
+                return min(
+                    found, key=lambda f: (not self._tells(f), not (prefer and prefer(f)), -found[f], f)
+                )
             others = ", ".join(sorted(self.machines()))
             if wanted and others and any(self.machines().values()):
                 raise FleetLost(f"No worker is on a machine {wanted}: there are {others}.")
@@ -157,6 +160,9 @@ class Fleet:
                 self._told(f"Waiting for workers: dojo worker {self.address}")
                 quiet = False
             time.sleep(POLL)
+
+    def _tells(self, fingerprint: str) -> bool:
+        return isinstance(self._introduced.get(fingerprint), Processor)
 
     def _is(self, fingerprint: str, wanted: str) -> bool:
         told = self._introduced.get(fingerprint)

@@ -80,7 +80,7 @@ def export(
         str | None,
         typer.Option(
             "--for",
-            help="Instruction sets, of x86,arm,riscv: kernels for each. This machine's are always there.",
+            help="Instruction sets that get kernels of their own, of x86,arm,riscv; x86 always has.",
             show_default=False,
         ),
     ] = None,

@@ -46,6 +46,8 @@ def linked(text: str, nodes: Sequence[Path | None], before: int, comment: str) -
                 line = number
             continue
         shown = row.split(comment)[0].rstrip().expandtabs(8)
+        if shown.startswith("#"):  # where assembly of the C's own begins and ends
+            continue
         if in_text and shown and (_LABEL.match(shown) or not shown.lstrip().startswith(".")):
             kept.append((shown, line))
     mentioned = {word for row, _ in kept if not _LABEL.match(row) for word in re.findall(r"[.\w$]+", row)}

@@ -155,28 +155,35 @@ def wide_integers(element: str, lanes: int) -> str:
     )
 
 
-def vector_conversion(text: str, have: str, want: str, lanes: int) -> str:
-    """C that converts a vector expression to as many lanes of another dtype."""
+def vector_conversion(text: str, have: str, want: str, lanes: int, resized: bool = False) -> str:
+    """C that converts a vector expression to as many lanes of another dtype.
+
+    ``resized``: integers of one size become those of another by functions (``i8x4_to_i32``), not by what all
+    compilers know.
+    """
     if have == want:
         return text
     if have in HALVES:
-        return vector_conversion(f"{vector_type(have, lanes)}_f32({text})", "f32", want, lanes)
+        single = f"{vector_type(have, lanes)}_f32({text})"
+        return vector_conversion(single, "f32", want, lanes, resized)
     if want in HALVES:
-        single = vector_conversion(text, have, "f32", lanes)
+        single = vector_conversion(text, have, "f32", lanes, resized)
         return f"{vector_type('f32', lanes)}_{want}({single})"
 
-    def convert(value: str, dtype: str) -> str:
+    def convert(value: str, source: str, dtype: str) -> str:
+        if resized and {source, dtype} <= set(INTEGERS) and DTYPE_BYTES[source] != DTYPE_BYTES[dtype]:
+            return f"{vector_type(source, lanes)}_to_{dtype}({value})"
         return f"__builtin_convertvector({value}, {vector_type(dtype, lanes)})"
 
     if have in FLOATS and want in INTEGERS:
         if DTYPE_BYTES[want] < 4 or (have, want) == ("f64", "i32"):
             least, most = extremes(want)
             low, high = (_bound(v, have) for v in (least, most))
-            whole = convert(f"{vector_type(have, lanes)}_within({text}, {low}, {high})", "i32")
-            return whole if want == "i32" else convert(whole, want)
+            whole = convert(f"{vector_type(have, lanes)}_within({text}, {low}, {high})", have, "i32")
+            return whole if want == "i32" else convert(whole, "i32", want)
         if want == "i64" and have == "f32":
-            return vector_conversion(convert(text, "f64"), "f64", want, lanes)
+            return vector_conversion(convert(text, have, "f64"), "f64", want, lanes, resized)
         return f"{vector_type(have, lanes)}_{want}({text})"
     if want in FLOATS and have in INTEGERS and DTYPE_BYTES[have] < 4:
-        return convert(convert(text, "i32"), want)  # gcc 12 would go lane by lane
-    return convert(text, want)
+        return convert(convert(text, have, "i32"), "i32", want)  # gcc 12 would go lane by lane
+    return convert(text, have, want)

@@ -21,7 +21,7 @@ from dojo_core.program.target import DEFAULT_TARGET, VECTOR_BYTES, Target
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program, Scope, walk
 from dojo_core.targets.cpu.limits import narrower
-from dojo_core.targets.registry import backend
+from dojo_core.targets.registry import backend, base
 
 TARGET = DEFAULT_TARGET
 _GAMES = 100  # saved games that are searched for the moves that led to a record's program
@@ -57,6 +57,7 @@ class Choice:
     record: Record | None = None
     narrower: Mapping[int, Program] = field(default_factory=dict)
     others: Mapping[int, str] = field(default_factory=dict)
+    target: str = TARGET  # or that of another machine
     again: Again | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -71,8 +72,9 @@ class Choice:
 
 
 def of_game(game: Game, source: str) -> Choice:
-    """A game's position at the cursor. Raises NotExported for a game of another target than the CPU."""
-    if not backend(game.target).native:
+    """A game's position at the cursor, also of another machine's CPU: a library is C for any. Raises
+    NotExported for a game of another target."""
+    if not backend(base(game.target)).native:
         raise NotExported(
             f"A library runs on the CPU, and {source} is made for {game.target}: export another."
         )
@@ -80,7 +82,7 @@ def of_game(game: Game, source: str) -> Choice:
     shape = game.shape if game.kernel else ""
     return Choice(
         game.kernel, shape, game.policy, game.start, game.current.program, source, moves,
-        again=_moves_again(game, moves, source),
+        target=game.target, again=_moves_again(game, moves, source),
     )  # fmt: skip
 
 
@@ -336,7 +338,9 @@ def best(
 
 def verified(choice: Choice, records: Records, measure: Measure | None = None) -> Choice:
     """The choice with its record; with ``measure``, verified and timed now where that is not known, or old,
-    or of a busy machine."""
+    or of a busy machine. What is made for another machine is not run here."""
+    if choice.target != TARGET:
+        return choice
     found = with_record(choice, records)
     if measure is not None and not _believed(found):
         measure(choice)

@@ -20,8 +20,9 @@ from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Record
 from dojo_core.program.target import VECTOR_BYTES
 from dojo_core.program.tree import DTYPE_BYTES, Program
-from dojo_core.targets.cpu.codegen import PREAMBLE, STRICT, WRITTEN_OUT, generate, preamble
+from dojo_core.targets.cpu.codegen import STRICT, WRITTEN_OUT, generate, preamble
 from dojo_core.targets.cpu.dialect import Dialect
+from dojo_core.targets.cpu.elsewhere import processor_of
 from dojo_core.targets.cpu.excerpt import needed
 from dojo_core.targets.cpu.processor import Processor
 from dojo_core.version import version
@@ -122,12 +123,13 @@ def instance(choice: Choice, sets: Sequence[InstructionSet] = ()) -> Instance:
             "export a game that ends before use_instruction, or --from start."
         )
     own = max(widest_vector(choice.program), min(VECTOR_BYTES))
-    codes = {own: generate(choice.program, choice.policy)}
+    processor = processor_of(choice.target).portable
+    codes = {own: generate(choice.program, choice.policy, processor)}
     for width in VECTOR_BYTES:
         if width < own:
             try:
                 program = choice.narrower.get(width) or narrowed(choice.program, width)
-                codes[width] = generate(program, choice.policy)
+                codes[width] = generate(program, choice.policy, processor)
             except NotGeneratable:  # too long, unrolled so far: the compiler then cuts the vectors itself
                 continue
     family = argument(choice.kernel or choice.start.name)
@@ -214,16 +216,16 @@ def _file(
     processor: Processor | None = None,
     condition: str = "",
 ) -> str:
-    """``processor``: what the code is for, where that is not this machine; ``condition``: of the C
+    """``processor``: what the code is for, where that is not any; ``condition``: of the C
     preprocessor, under which there is anything in the file."""
     text, attributes = code.text, []
     for name, attribute in {"STRICT": STRICT, "WRITTEN_OUT": WRITTEN_OUT}.items():
         if text.startswith(attribute):
             text = text.removeprefix(attribute)
             attributes.append(name)
-    functions = needed(text, PREAMBLE if processor is None else preamble(processor))
-    soft = processor is not None and Dialect(processor.instruction_set).soft_halves
-    if re.search(r"\bf16\b", functions) and not soft:
+    written_for = processor or processor_of(made.choice.target).portable
+    functions = needed(text, preamble(written_for))
+    if re.search(r"\bf16\b", functions) and not Dialect(written_for.instruction_set).soft_halves:
         functions = filled("half.h.in") + "\n" + functions
     for name in attributes:
         functions += "\n" + filled(f"{name.lower()}.h.in").rstrip() + "\n"

@@ -38,7 +38,7 @@ class Library:
 def library(
     choices: Sequence[Choice], name: str = DEFAULT_NAME, sets: Sequence[InstructionSet] = ()
 ) -> Library:
-    """Generate the files of a library of these kernels, for this machine's instruction set and others.
+    """Generate the files of a library of these kernels, in C for any processor and for other sets.
 
     Raises ValueError for a name that cannot be one, NotExported where two kernels have one name or an
     interface cannot be offered, NotGeneratable where the target has no C for a program.

@@ -1,4 +1,4 @@
-"""What a library's common files say of the instruction sets beside this machine's own."""
+"""What a library's common files say of the instruction sets beside x86."""
 
 from __future__ import annotations
 
@@ -36,13 +36,18 @@ if(NOT CMAKE_C_COMPILER)
   endif()
 endif()
 set(CMAKE_C_COMPILER_TARGET riscv64-linux-gnu) # gcc has one already, and takes no heed of this"""
+_GCC = """\
+if(NOT CMAKE_C_COMPILER)
+  set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+endif()
+set(CMAKE_C_COMPILER_TARGET aarch64-linux-gnu) # for clang; gcc takes no heed of this"""
 
 _OF = {
     "arm": _Facts(
         "aarch64-linux-gnu",
         "aarch64",
         "-mcpu=native",
-        "if(NOT CMAKE_C_COMPILER)\n  set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)\nendif()",
+        _GCC,
         "gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user",
         "Arm: gcc or clang. Levels: {levels}; on Linux the library asks the system which the processor has, "
         "elsewhere it takes the first.",

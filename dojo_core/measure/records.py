@@ -347,15 +347,17 @@ class Records(Database):
         )  # fmt: skip
         return [replace(_record(row), line=row["first_line"], player=row["first_player"]) for row in rows]
 
-    def measured_on(self, target: str, but: Iterable[str] = ()) -> list[tuple[str, str]]:
-        """The machines that programs for a target were measured on, without those named, each with its
+    def measured_on(self, target: str, but: Iterable[str], most: int) -> list[tuple[str, str]]:
+        """So many machines that programs for a target were verified on, without those named, each with its
         details."""
         rows = self._rows("SELECT DISTINCT fingerprint FROM measurements WHERE target = ?", target)
         left = {row[0] for row in rows}.difference(but)
-        query = (
-            "SELECT machine FROM measurements WHERE fingerprint = ? AND target = ? ORDER BY id DESC LIMIT 1"
+        last = "WHERE fingerprint = ? AND target = ? AND verified ORDER BY id DESC LIMIT 1"
+        found = (
+            (each, self._rows(f"SELECT machine FROM measurements {last}", each, target))
+            for each in sorted(left)[:most]
         )
-        return [(each, self._rows(query, each, target)[0][0]) for each in sorted(left)]
+        return [(each, rows[0][0]) for each, rows in found if rows]
 
     def counts(self, target: str) -> dict[str, int]:
         """How many measurements of programs for a target there are, by the machine's fingerprint."""

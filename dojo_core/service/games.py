@@ -7,6 +7,7 @@ import itertools
 import logging
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -25,7 +26,7 @@ from dojo_core.service.changes import copied
 from dojo_core.service.merging import merge
 from dojo_core.service.players import Refused, Table
 from dojo_core.service.sources import SCHOOL_GAMES, KernelCard, Kernels, SavedText, Store
-from dojo_core.targets.registry import AT, backend, backends
+from dojo_core.targets.registry import AT, UnknownTarget, backend, backends
 from dojo_core.targets.registry import target as target_named
 
 log = logging.getLogger(__name__)
@@ -51,8 +52,11 @@ def targets() -> list[tuple[str, str, str]]:
     """Of each target its name, its words and a sentence; behind it, of each other machine that is known."""
     found = []
     for each in backends():
-        others = [backend(f"{each.name}{AT}{machine}") for machine in each.machines()]
-        found += [(on.name, on.words.title, on.words.about) for on in (each, *others)]
+        found.append((each.name, each.words.title, each.words.about))
+        for machine in each.machines():
+            with suppress(UnknownTarget):  # forgotten meanwhile
+                on = backend(f"{each.name}{AT}{machine}")
+                found.append((on.name, on.words.title, on.words.about))
     return found
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.service.queue import Outcome
 from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json
@@ -68,6 +69,7 @@ class Outline:
     shape: str
     line: tuple[str, ...]
     best: float | None
+    target: str
 
 
 @lru_cache(maxsize=2 * LISTED)
@@ -91,7 +93,8 @@ def outline(text: str) -> Outline:
         played.append(move)
     best = _BEST.search(rest)
     shown = {name: "" if facts.get(name) in (None, "-") else facts[name] for name in ("kernel", "shape")}
-    return Outline(shown["kernel"], shown["shape"], tuple(played), float(best[1]) if best else None)
+    gain, target = float(best[1]) if best else None, facts.get("target", DEFAULT_TARGET)
+    return Outline(shown["kernel"], shown["shape"], tuple(played), gain, target)
 
 
 def when(seconds: float) -> str:

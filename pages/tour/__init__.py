@@ -58,8 +58,7 @@ def _ways(at: int) -> None:
 
 
 def _go(at: int) -> None:
-    st.query_params["station"] = str(at + 1)
-    st.rerun()
+    shell.readdress(station=str(at + 1))
 
 
 def _recording(name: str) -> Recording | None:

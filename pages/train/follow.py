@@ -74,8 +74,7 @@ def _going_on(view: TrainingView) -> bool:
 
 
 def _leave() -> None:
-    st.query_params.pop("r", None)
-    st.rerun()
+    shell.readdress(r=None)
 
 
 def _head(view: TrainingView) -> None:

@@ -126,8 +126,7 @@ def _recordings() -> None:
         text, play = st.columns([6, 1.6], vertical_alignment="center")
         text.markdown(f"**{runs.plain(table.game.title)}** · the game on your board, move by move")
         if play.button("Replay", key="replay_game", width="stretch"):
-            st.query_params["demo"] = f"game-{table.game.id}"
-            st.rerun()
+            shell.readdress(demo=f"game-{table.game.id}")
 
 
 def _recording(each: Recording) -> None:
@@ -138,5 +137,4 @@ def _recording(each: Recording) -> None:
         f"**{runs.plain(each.spec.title)}** · {runs.plain(who)} · {count} steps  \n{runs.plain(each.source)}"
     )
     if play.button("Replay", key=f"replay_{each.name}", width="stretch"):
-        st.query_params["demo"] = each.name
-        st.rerun()
+        shell.readdress(demo=each.name)

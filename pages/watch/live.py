@@ -47,9 +47,7 @@ def page(runs: Sequence[str]) -> None:
             shell.go("play")
         demo = st.session_state.pop("watch_replay", None)
         if demo:
-            st.query_params.pop("r", None)
-            st.query_params["demo"] = demo
-            st.rerun()
+            shell.readdress(r=None, demo=demo)
         if _going_on(now) != polling:
             st.rerun()
 
@@ -72,9 +70,7 @@ def _going_on(views: Sequence[JobView]) -> bool:
 
 
 def _leave() -> None:
-    st.query_params.pop("r", None)
-    st.query_params.pop("demo", None)
-    st.rerun()
+    shell.readdress(r=None, demo=None)
 
 
 def say(words: str) -> None:

@@ -67,8 +67,7 @@ def page(names: Sequence[str]) -> None:
     with left:
         shell.head("Watch", "A recording: nothing is measured now.")
     if right.button("All runs", key="watch_all", width="stretch"):
-        st.query_params.pop("demo", None)
-        st.rerun()
+        shell.readdress(demo=None)
     if not recordings:
         st.error("There is no recording of this name here. It may have been deleted: choose one on Watch.")
         return

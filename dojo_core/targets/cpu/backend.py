@@ -19,6 +19,7 @@ from dojo_core.program.target import Target
 from dojo_core.program.tree import Program
 from dojo_core.targets.backend import Backend, Words
 from dojo_core.targets.cpu.limits import cpu
+from dojo_core.targets.cpu.processor import Processor, host
 
 if TYPE_CHECKING:
     from dojo_core.measure.records import Records
@@ -32,6 +33,10 @@ class Cpu(Backend):
     words = Words("this computer's CPU", "Every move is verified and timed on this computer.")
     native = True
     rivals = "dojo_core.targets.cpu.bench:CONTEST"
+
+    @property
+    def processor(self) -> Processor:
+        return host()
 
     @property
     def limits(self) -> Target:

@@ -36,6 +36,7 @@ from dojo_core.program.tree import (
 )
 from dojo_core.program.unification import Mismatch, unify
 from dojo_core.targets.cpu.chains import BARRIER, Read, Scalar, misread
+from dojo_core.targets.cpu.dialect import Dialect
 from dojo_core.targets.cpu.limits import LOCATIONS, MARKS, MAX_LINES, limits_of
 from dojo_core.targets.cpu.processor import Processor, host
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, PREAMBLE, preamble
@@ -82,7 +83,7 @@ class _Generator:
 
     def __init__(self, program: Program, policy: str, processor: Processor):
         self.program, self.dtypes = program, dtypes_of(program)
-        self.limits = limits_of(processor)
+        self.limits, self.dialect = limits_of(processor), Dialect(processor.instruction_set)
         self.strict = policy == "strict"
         self.lines: list[tuple[str, Path | None]] = []
         self.images: dict[int, Affine] = {}  # unrolled iterators: their value in the copy being written
@@ -426,6 +427,9 @@ class _Generator:
                 self.asked.add(text)
                 self._line(text, path, indent)
 
+    def _converted(self, text: str, have: str, want: str, lanes: int) -> str:
+        return vector_conversion(text, have, want, lanes, self.dialect.resizes)
+
     def _vector(self, op: Op, scopes: tuple[Scope, ...]) -> str:
         program, lane, width = self.program, len(scopes) - 1, scopes[-1].size
         dtypes = [self.dtypes[a.array] for a in (op.target, *op.reads)]
@@ -474,7 +478,7 @@ class _Generator:
             place = self._place(value, scopes, lane)
             if buffer.location != "register":
                 place = f"{vector_type(buffer.dtype, width)}_load(&{place})"
-            return vector_conversion(place, buffer.dtype, compute, width), True
+            return self._converted(place, buffer.dtype, compute, width), True
 
         operands = [operand(o) for o in op.operands]
         values = [text if is_vector else f"{kind}_splat({text})" for text, is_vector in operands]
@@ -503,9 +507,9 @@ class _Generator:
             value = f"{kind}_{function}({', '.join(values)})"
         got = compute
         if function in HALVES:
-            value, got = vector_conversion(value, compute, function, width), function
+            value, got = self._converted(value, compute, function, width), function
         accumulated = inner if op.accumulate else dtype
-        value = vector_conversion(value, got, accumulated, width)
+        value = self._converted(value, got, accumulated, width)
         kind = vector_type(accumulated, width)
 
         if reduction:
@@ -527,7 +531,7 @@ class _Generator:
             raise NotGeneratable(f"The lanes of {op.target} must be neighbours to be written at once.")
         place = self._place(op.target, scopes, lane)
         held = vector_type(dtype, width)
-        old = vector_conversion(place if register else f"{held}_load(&{place})", dtype, inner, width)
+        old = self._converted(place if register else f"{held}_load(&{place})", dtype, inner, width)
         if fused:
             a, b = (text if v else f"{kind}_splat({text})" for text, v in operands)
             value = f"{kind}_fma({a}, {b}, {old})"
@@ -541,7 +545,7 @@ class _Generator:
         elif op.accumulate:
             value = f"{kind}_{op.accumulate}({value}, {old})"
         if op.accumulate:
-            value = vector_conversion(value, inner, dtype, width)
+            value = self._converted(value, inner, dtype, width)
         if register:
             return f"{place} = {value};"
         stream = op.stream and width * DTYPE_BYTES[dtype] >= _SHORTEST

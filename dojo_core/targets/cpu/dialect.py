@@ -45,6 +45,11 @@ class Dialect:
         return self.instruction_set == X86
 
     @property
+    def resizes(self) -> bool:
+        """Have conversions between sizes of integers functions of their own? gcc 12 on Arm goes by lanes."""
+        return self.instruction_set == ARM
+
+    @property
     def soft_halves(self) -> bool:
         """Is f16 converted by integers? gcc 12 has no such type for RISC-V, and no library converts it."""
         return self.instruction_set == RISCV

@@ -23,6 +23,7 @@ from dojo_core.targets.backend import Backend, Words
 from dojo_core.targets.cpu import machines
 from dojo_core.targets.cpu.limits import limits_of
 from dojo_core.targets.cpu.processor import KNOWN, NotAProcessor, Processor, host, known
+from dojo_core.targets.registry import backend
 
 
 class CpuElsewhere(Backend):
@@ -72,6 +73,12 @@ class CpuElsewhere(Backend):
     @property
     def lines(self) -> Path | None:
         return self._here.lines
+
+
+def processor_of(target: str) -> Processor:
+    """For which C is generated for a target that is this machine's processor, or another machine's."""
+    found = getattr(backend(target), "processor", None)
+    return found if isinstance(found, Processor) else host()
 
 
 def in_words(processor: Processor) -> str:

@@ -97,10 +97,11 @@ def find(fingerprint: str) -> Processor | None:
 
 
 def learn(records: Records) -> dict[str, str]:
-    """Remember the machines of records; of those that cannot be, why, by fingerprint."""
+    """Remember the machines of records, as long as there is room: what workers told counts more. Claims tell
+    nothing. Of those that cannot be, why, by fingerprint."""
     known = all_remembered()
     untold = {}
-    for fingerprint, details in records.measured_on(DEFAULT_TARGET, known):
+    for fingerprint, details in records.measured_on(DEFAULT_TARGET, known, max(0, MOST - len(known))):
         try:
             remember(fingerprint, of_details(details))
         except NotAProcessor as fault:

@@ -27,7 +27,7 @@ from dojo_core.measure.compiling import run_watched
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS
 from dojo_core.measure.places import cache_directory
-from dojo_core.targets.cpu.processor import RISCV, NotRun, Processor
+from dojo_core.targets.cpu.processor import RISCV, NotRun, Processor, llvm
 
 if TYPE_CHECKING:
     from dojo_core.targets.cpu.cross import Arrays
@@ -154,9 +154,8 @@ def named(processor: Processor) -> str:
     return f"llvm-mca {_version()}, {processor.model}"
 
 
-@cache
 def _tool(name: str) -> str:
-    return next(filter(None, map(shutil.which, (f"{name}-19", name))), "")
+    return shutil.which(llvm(name)) or ""
 
 
 @cache

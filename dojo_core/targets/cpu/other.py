@@ -106,7 +106,7 @@ class OtherProcessor(Backend):
             (Sample(found.cycles, 0, 0),),
             program_hash=program.hash,
             code_hash=key,
-            message=f"{found.instructions:,} instructions",
+            message=f"estimated by {found.model}; {found.instructions:,} instructions",
             conditions=Conditions(0.0),  # whatever else this machine does, a model says the same
         )
 

@@ -110,6 +110,12 @@ class Processor:
     def is_x86(self) -> bool:
         return self.instruction_set == X86
 
+    @property
+    def portable(self) -> Processor:
+        """It with C that compilers for any processor take: x86's, whose builtins stand behind macros, and no
+        instructions of its own."""
+        return self if self.is_x86 else replace(self, instruction_set=X86, features=frozenset())
+
     def narrower(self, vector_bytes: int) -> Processor:
         """It with vectors of at most so many bytes."""
         return replace(self, vectors=tuple(v for v in self.vectors if v[0] <= vector_bytes))
@@ -244,9 +250,17 @@ def riscv_register_bytes(features: frozenset[str]) -> int:
 # ---------------------------------------------------------------------------- those known by name
 
 _ARM_ROOT, _RISCV_ROOT = "/usr/aarch64-linux-gnu", "/usr/riscv64-linux-gnu"
+LLVM_VERSIONS = (19, 20, 21, 22)  # the first was tried; what a system calls clang may be too old
 _OPTIMIZED = ("-O2", "-fno-math-errno", "-fopenmp")
 _ARM_TOOLS = "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 _RISCV_TOOLS = "apt-get install clang-19 gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user"
+
+
+@cache
+def llvm(tool: str) -> str:
+    """The name under which one of LLVM's programs is here; where none is, that of the version tried."""
+    names = [f"{tool}-{version}" for version in LLVM_VERSIONS]
+    return next(filter(shutil.which, names), names[0])
 
 
 def toolchain_for(processor: Processor) -> Toolchain | None:
@@ -273,8 +287,8 @@ def toolchain_for(processor: Processor) -> Toolchain | None:
         march = f"rv64gcv_zvl{bits}b" if "v" in features else "rv64gc"
         core = f"rv64,v=true,vlen={bits}" if "v" in features else "rv64"
         return Toolchain(
-            "clang-19", True, ("-O2", f"-march={march}", "-fno-math-errno"), "riscv64-linux-gnu", _RISCV_ROOT,
-            ("qemu-riscv64", "-cpu", core, "-L", _RISCV_ROOT), _RISCV_TOOLS,
+            llvm("clang"), True, ("-O2", f"-march={march}", "-fno-math-errno"), "riscv64-linux-gnu",
+            _RISCV_ROOT, ("qemu-riscv64", "-cpu", core, "-L", _RISCV_ROOT), _RISCV_TOOLS,
         )  # fmt: skip
     return None
 

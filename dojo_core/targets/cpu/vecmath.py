@@ -29,6 +29,7 @@ from dojo_core.program.unification import meaning
 from dojo_core.targets.cpu.dialect import Dialect
 from dojo_core.targets.cpu.halves import half_vectors, scalar_halves
 from dojo_core.targets.cpu.processor import Processor, host
+from dojo_core.targets.cpu.resizing import resized_integers
 
 ERROR_BOUNDS: dict[str, float] = {
     "sqrt": 6.0e-8,  # correctly rounded
@@ -535,6 +536,8 @@ def preamble(processor: Processor) -> str:
     )
     for dtype, lanes in shapes:
         text += _vector(dtype, lanes, dialect)
+    if dialect.resizes:
+        text += resized_integers(shapes)
     return dialect.finish(text + _instructions(processor))
 
 
