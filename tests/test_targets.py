@@ -3,6 +3,7 @@
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,11 @@ SCRIPTS = "dojo_core/bench/others/"  # of other implementations, for Pythons of 
 OTHER_MEANINGS = ("dojo_core/measure/exclusive.py", "dojo_core/program/target.py")
 REPRESENTATION = "dojo_core.program.gpu"  # what a program with blocks and threads is
 FAMILIES = {"cuda", "hip", "snitch", "gpu"}
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def place(path: Path) -> str:
@@ -42,7 +48,7 @@ def named_targets(tree: ast.AST) -> Iterator[str]:
 
 def test_no_part_asks_which_target_it_is():
     found = {
-        place(path): sorted(set(named_targets(ast.parse(path.read_text()))))
+        place(path): sorted(set(named_targets(parsed(path))))
         for path in SOURCES
         if not place(path).startswith((*OF_A_TARGET, SCRIPTS)) and place(path) not in OTHER_MEANINGS
     }
@@ -57,7 +63,7 @@ def test_no_page_s_script_asks_which_target_it_is(path: Path):
 
 def imports(path: Path) -> Iterator[str]:
     """The modules of ours that a file imports, at whatever moment; not those for types alone."""
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     for_types = {
         id(inner)
         for node in ast.walk(tree)
@@ -101,6 +107,7 @@ def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
+@cache
 def arrows_between_modules() -> dict[str, set[str]]:
     modules = {module(path): path for path in SOURCES}
     arrows: dict[str, set[str]] = defaultdict(set)
