@@ -33,17 +33,20 @@ def place(path: Path) -> str:
 
 def named_targets(tree: ast.AST) -> Iterator[str]:
     """Names of targets as strings, and what is imported from the folder of one but the processor's."""
+    others = {name for name in names() if name != DEFAULT_TARGET}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and node.value in set(names()) - {DEFAULT_TARGET}:
-            yield str(node.value)
-        elif isinstance(node, ast.Compare | ast.arguments | ast.keyword | ast.Dict):
-            inside = [n for n in ast.walk(node) if isinstance(n, ast.Constant)]
-            yield from (n.value for n in inside if n.value == DEFAULT_TARGET)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module != REPRESENTATION:
-            yield from FAMILIES & set(node.module.split("."))
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and node.value in others:
+                yield node.value
+        elif isinstance(node, ast.ImportFrom):
+            if node.module and node.module != REPRESENTATION:
+                yield from FAMILIES & set(node.module.split("."))
         elif isinstance(node, ast.Name | ast.Attribute):
             name = node.id if isinstance(node, ast.Name) else node.attr
             yield from FAMILIES & set(name.lower().split("_"))
+        elif isinstance(node, ast.Compare | ast.arguments | ast.keyword | ast.Dict):
+            inside = (n for n in ast.iter_child_nodes(node) if isinstance(n, ast.Constant))
+            yield from (DEFAULT_TARGET for n in inside if n.value == DEFAULT_TARGET)
 
 
 def test_no_part_asks_which_target_it_is():
