@@ -3,6 +3,7 @@
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,28 +22,36 @@ REPRESENTATION = "dojo_core.program.gpu"  # what a program with blocks and threa
 FAMILIES = {"cuda", "hip", "snitch", "gpu"}
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def place(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
 def named_targets(tree: ast.AST) -> Iterator[str]:
     """Names of targets as strings, and what is imported from the folder of one but the processor's."""
+    others = {name for name in names() if name != DEFAULT_TARGET}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and node.value in set(names()) - {DEFAULT_TARGET}:
-            yield str(node.value)
-        elif isinstance(node, ast.Compare | ast.arguments | ast.keyword | ast.Dict):
-            inside = [n for n in ast.walk(node) if isinstance(n, ast.Constant)]
-            yield from (n.value for n in inside if n.value == DEFAULT_TARGET)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module != REPRESENTATION:
-            yield from FAMILIES & set(node.module.split("."))
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and node.value in others:
+                yield node.value
+        elif isinstance(node, ast.ImportFrom):
+            if node.module and node.module != REPRESENTATION:
+                yield from FAMILIES & set(node.module.split("."))
         elif isinstance(node, ast.Name | ast.Attribute):
             name = node.id if isinstance(node, ast.Name) else node.attr
             yield from FAMILIES & set(name.lower().split("_"))
+        elif isinstance(node, ast.Compare | ast.arguments | ast.keyword | ast.Dict):
+            inside = (n for n in ast.iter_child_nodes(node) if isinstance(n, ast.Constant))
+            yield from (DEFAULT_TARGET for n in inside if n.value == DEFAULT_TARGET)
 
 
 def test_no_part_asks_which_target_it_is():
     found = {
-        place(path): sorted(set(named_targets(ast.parse(path.read_text()))))
+        place(path): sorted(set(named_targets(parsed(path))))
         for path in SOURCES
         if not place(path).startswith((*OF_A_TARGET, SCRIPTS)) and place(path) not in OTHER_MEANINGS
     }
@@ -57,7 +66,7 @@ def test_no_page_s_script_asks_which_target_it_is(path: Path):
 
 def imports(path: Path) -> Iterator[str]:
     """The modules of ours that a file imports, at whatever moment; not those for types alone."""
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     for_types = {
         id(inner)
         for node in ast.walk(tree)
@@ -101,6 +110,7 @@ def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
+@cache
 def arrows_between_modules() -> dict[str, set[str]]:
     modules = {module(path): path for path in SOURCES}
     arrows: dict[str, set[str]] = defaultdict(set)
