@@ -8,10 +8,10 @@ import pytest
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
-from dojo_core.moves.examples import WIDE
 from dojo_core.moves.references import anchors
 from dojo_core.targets.registry import target
 from tests import oracle
+from tests.targets import ABLE
 
 LINES = {
     f"{on} {name}": line
@@ -24,7 +24,7 @@ LINES = {
 @pytest.fixture(autouse=True)
 def wide_cpu(monkeypatch):
     monkeypatch.setattr(
-        "dojo_core.moves.legality.target_named", lambda name: WIDE if name == "cpu" else target(name)
+        "dojo_core.moves.legality.target_named", lambda name: ABLE if name == "cpu" else target(name)
     )
 
 

@@ -11,13 +11,13 @@ from dojo_core.game import Game
 from dojo_core.line import LINES_FOLDER, applies, line_for, lines_for, read_line, recorded_lines, with_births
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.dtypes import INTEGERS
-from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.interpret import interpret
 from dojo_core.program.target import Target
 from dojo_core.program.tree import walk
 from dojo_core.targets.cpu.limits import cpu, vector_widths
 from tests.compiled import random_inputs, run_program
 from tests.goldens import FOLDER
+from tests.targets import ABLE
 
 SMALLER = {  # full, they take gigabytes or a second; of what rows share, a few rows tell as much
     "softmax_pipelined": "192x512",
@@ -61,8 +61,7 @@ LANES = cpu().vector_widths["f32"][0]  # of the machine that runs the C
 def wide_cpu(monkeypatch):
     """The line's vectors have 16 lanes; whether it replays must not hang on this machine's, nor on which
     instructions it has."""
-    every = {(name, lanes) for name, each in INSTRUCTIONS.items() for lanes in each.needs}
-    set_cpu(monkeypatch, replace(WIDE, instructions=frozenset(every)))
+    set_cpu(monkeypatch, ABLE)
 
 
 def set_cpu(monkeypatch, machine: Target) -> None:

@@ -39,7 +39,7 @@ def _limits(report: Mapping[str, Any]) -> str:
 
 
 CONTEST = Contest(
-    baselines={name: each.name for name, each in BASELINES.items()},
+    baselines=BASELINES,
     limit="The limit is the best that this machine was ever seen to do: multiply-adds on all threads, or "
     "the kernel's own arrays streamed without arithmetic, whichever takes longer. What beats it becomes it.",
     panels="Speed relative to PyTorch eager with its memory reused (dashed), best runs; longer is faster. "

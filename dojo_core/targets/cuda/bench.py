@@ -232,7 +232,7 @@ def _limits(report: Mapping[str, Any]) -> str:
 
 
 CONTEST = Contest(
-    baselines={name: title for name, (title, _) in ROWS.items()},
+    baselines=ROWS,
     limit="The limit is the fastest copy of as many bytes within the device, or the kernel's operations at "
     "the device's peak rate without tensor cores, whichever takes longer. What beats it becomes it.",
     panels="Speed relative to PyTorch eager without TF32 (dashed), best runs; longer is faster. "
