@@ -11,6 +11,7 @@ from dojo_core.game import Game
 from dojo_core.line import LINES_FOLDER, applies, line_for, lines_for, read_line, recorded_lines, with_births
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.dtypes import INTEGERS
+from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.interpret import interpret
 from dojo_core.program.target import Target
 from dojo_core.program.tree import walk

@@ -12,8 +12,8 @@ from dojo_core.targets.registry import UnknownTarget, backend
 
 @dataclass(frozen=True)
 class Contest:
-    """``baselines``: by name, what the target makes of each. ``limit`` and ``panels``: what a report says of the
-    limit and of its panels. ``limits``: a report's limits in a sentence for the terminal. ``fault``: why
+    """``baselines``: by name, what the target makes of each. ``limit`` and ``panels``: what a report says of
+    the limit and of its panels. ``limits``: a report's limits in a sentence for the terminal. ``fault``: why
     nothing can be measured now, or an empty text. ``run(game, entries, against, rounds, on_round, on_step,
     cold, ready_within, records)`` gives a report. ``needs_kernel``: is a text of one's own left out?
     ``starts``: may a start program be timed alone? ``apart_counts``: do entries shown apart compute the same,
