@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -11,7 +12,7 @@ import dojo_core
 from dojo_core.measure.records import Records
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.target import Target
-from dojo_core.service import Service
+from dojo_core.service import Service, wiring
 from dojo_core.service.wiring import RecordStore
 from tests.distribution import installed
 from tests.goldens import golden, pytest_addoption, pytest_configure, pytest_terminal_summary
@@ -36,6 +37,14 @@ def lock_of_this_worker(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A measuring lock for each of pytest's workers. The machine is busy with tests in any case, so that no
     test may look at how long a kernel takes: none need wait for what another measures or compiles."""
     os.environ["DOJO_LOCK_DIR"] = str(tmp_path_factory.mktemp("lock"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def as_important_as_others() -> Iterator[None]:
+    """What the app does beside its clocks lowers the priority of its own thread, for good: here that is
+    pytest's, which all later tests run in, and which would wait for all other workers from then on."""
+    with patch.object(wiring, "yield_to_others"):
+        yield
 
 
 @pytest.fixture
