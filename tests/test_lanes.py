@@ -7,9 +7,11 @@ import subprocess
 import threading
 
 from dojo_core.program.text import parse
+from dojo_core.service import wiring
 from dojo_core.service.lanes import Lanes
 from dojo_core.service.queue import Task
 from dojo_core.service.wiring import BESIDE_PRIORITY, _yield_to_clocks
+from dojo_core.system import yield_to_others
 from tests.stand_ins import TEXT, Bench
 from tests.test_queue import settle
 
@@ -75,7 +77,8 @@ def test_a_measurer_that_stopped_is_down_for_its_own_target() -> None:
     lanes.close()
 
 
-def test_what_no_clock_times_runs_at_a_lower_priority_in_its_own_thread_alone() -> None:
+def test_what_no_clock_times_runs_at_a_lower_priority_in_its_own_thread_alone(monkeypatch) -> None:
+    monkeypatch.setattr(wiring, "yield_to_others", yield_to_others)  # which the tests' set-up has taken away
     seen = []
 
     def emulate() -> None:
