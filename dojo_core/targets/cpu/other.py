@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +13,7 @@ from dojo_core.codegen.assembly import Assembly
 from dojo_core.codegen.code import Code, NotGeneratable
 from dojo_core.measure.clock import Clock, TargetMeasurer
 from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.emulated import EmulatedMeasurer
 from dojo_core.measure.measurement import Effort, Measurement, Origin, Workload
 from dojo_core.measure.modelled import ModelledMeasurer
 from dojo_core.measure.records import Sample
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from dojo_core.measure.records import Records
 
 NO_TIME = "No time: seconds need the processor itself."
-UNSEEN = "Play it to have it verified."
 
 
 class OtherProcessor(Backend):
@@ -74,7 +73,7 @@ class OtherProcessor(Backend):
     def measurer(self, records: Records | None = None) -> TargetMeasurer:
         clock = self.clock()
         if clock.origin is None:
-            return EmulatedMeasurer(self._verified)
+            return EmulatedMeasurer(self._verified, NO_TIME)
         return ModelledMeasurer(clock.origin, self._estimated, records)
 
     def _verified(self, workload: Workload, program: Program) -> Measurement:
@@ -146,51 +145,3 @@ class OtherProcessor(Backend):
     def _emulator(self) -> str:
         chain = self._there.toolchain
         return chain.emulator[0] if chain is not None and chain.emulator else "an emulator"
-
-
-class EmulatedMeasurer:
-    """Programs compiled for the processor and verified under its emulator; none has a time."""
-
-    def __init__(self, verified: Callable[[Workload, Program], Measurement]) -> None:
-        self._verified = verified
-
-    def warm(self) -> None:
-        """There is nothing to start."""
-
-    def measure(
-        self,
-        workload: Workload,
-        programs: Sequence[Program],
-        effort: Effort = Effort.NORMAL,
-        on_result: Callable[[Measurement], None] | None = None,
-        cancelled: Callable[[], bool] | None = None,
-        *,
-        player: str = "",
-        lines: Mapping[str, str] | None = None,
-        fresh: bool = False,
-        against: Program | None = None,
-    ) -> list[Measurement]:
-        """As ``TargetMeasurer`` has it. With little effort nothing is run: to emulate takes long."""
-        found: list[Measurement] = []
-        for program in programs:
-            if cancelled is not None and cancelled():
-                stopped = "Not verified: the request was cancelled."
-                found.append(Measurement(program.hash, "", "cancelled", stopped))
-                continue
-            if effort is Effort.QUICK:
-                told = Measurement(program.hash, "", "untimed", f"{NO_TIME} {UNSEEN}")
-            else:
-                told = self._verified(workload, program)
-            found.append(told)
-            if on_result is not None:
-                on_result(told)
-        return found
-
-    def close(self) -> None:
-        """There is nothing to end."""
-
-    def __enter__(self) -> EmulatedMeasurer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -13,7 +13,7 @@ from dojo_core.measure.clock import Clock, TargetMeasurer
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.program.tree import Program
 from dojo_core.targets.backend import Words
-from dojo_core.targets.gpu.backend import PLAY, EmulatedMeasurer, GpuBackend
+from dojo_core.targets.gpu.backend import PLAY, GpuBackend
 from dojo_core.targets.gpu.code import GpuCode
 from dojo_core.targets.gpu.feedback import Feedback, NoFeedback, summary
 from dojo_core.targets.gpu.limits import GpuTarget, gpu
@@ -67,7 +67,7 @@ class Cuda(GpuBackend):
         return Clock("measured", gpu.origin, steady=DRIFT, lock=gpu.device.clock_name)
 
     def measurer(self, records: Records | None = None) -> TargetMeasurer:
-        return DeviceMeasurer(self, records) if self.clock().timed else EmulatedMeasurer(self)
+        return DeviceMeasurer(self, records) if self.clock().timed else self.emulated()
 
 
 class DeviceMeasurer:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dojo_core.measure.clock import Clock, TargetMeasurer
-from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.emulated import EmulatedMeasurer
+from dojo_core.measure.measurement import Measurement, Workload
 from dojo_core.package_data import data_path
 from dojo_core.program.tree import Program
 from dojo_core.targets.backend import Backend, Report
@@ -48,7 +48,23 @@ class GpuBackend(Backend):
         return Clock("emulated", missing=NO_TIME)
 
     def measurer(self, records: Records | None = None) -> TargetMeasurer:
-        return EmulatedMeasurer(self)
+        return self.emulated()
+
+    def emulated(self) -> EmulatedMeasurer:
+        """Verifies in the emulator and compiles; nothing has a time."""
+        from dojo_core.targets.gpu.check import Checker
+
+        checker = Checker(self)  # holds a process, which takes seconds to start
+
+        def verified(workload: Workload, program: Program) -> Measurement:
+            checked = checker.check(workload, program)
+            verdict = checked.verdict
+            if not verdict.verified:
+                return verdict
+            told = f"Verified in the emulator. {summary(checked.feedback)} {NO_TIME}"
+            return Measurement(program.hash, verdict.code_hash, "verified", told, verified=True)
+
+        return EmulatedMeasurer(verified, NO_TIME, checker.close)
 
     @property
     def lines(self) -> Path:
@@ -84,60 +100,3 @@ class GpuBackend(Backend):
             verified="Verified in the emulator: every output element agrees.",
             remarks=(remark, "No time: seconds need a GPU, and nothing here makes one up."),
         )
-
-
-class EmulatedMeasurer:
-    """Programs verified in the emulator and compiled; none has a time."""
-
-    def __init__(self, target: GpuBackend) -> None:
-        from dojo_core.targets.gpu.check import Checker
-
-        self._checker = Checker(target)  # holds a process, which takes seconds to start
-
-    def warm(self) -> None:
-        """Nothing is started before there is something to verify."""
-
-    def measure(
-        self,
-        workload: Workload,
-        programs: Sequence[Program],
-        effort: Effort = Effort.NORMAL,
-        on_result: Callable[[Measurement], None] | None = None,
-        cancelled: Callable[[], bool] | None = None,
-        *,
-        player: str = "",
-        lines: Mapping[str, str] | None = None,
-        fresh: bool = False,
-        against: Program | None = None,
-    ) -> list[Measurement]:
-        """As ``TargetMeasurer`` has it. With little effort nothing is run: to emulate takes long."""
-        found: list[Measurement] = []
-        for program in programs:
-            if cancelled is not None and cancelled():
-                stopped = "Not verified: the request was cancelled."
-                found.append(Measurement(program.hash, "", "cancelled", stopped))
-                continue
-            told = self._one(workload, program, effort)
-            found.append(told)
-            if on_result is not None:
-                on_result(told)
-        return found
-
-    def _one(self, workload: Workload, program: Program, effort: Effort) -> Measurement:
-        if effort is Effort.QUICK:
-            return Measurement(program.hash, "", "untimed", f"{NO_TIME} Play it to have it verified.")
-        checked = self._checker.check(workload, program)
-        verdict = checked.verdict
-        if not verdict.verified:
-            return verdict
-        told = f"Verified in the emulator. {summary(checked.feedback)} {NO_TIME}"
-        return Measurement(program.hash, verdict.code_hash, "verified", told, verified=True)
-
-    def close(self) -> None:
-        self._checker.close()
-
-    def __enter__(self) -> EmulatedMeasurer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
