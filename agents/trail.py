@@ -10,7 +10,7 @@ from dojo_core.game import MAX_MOVES, Game, Step, followed
 from dojo_core.moves.core import Context, Move, Refusal
 from dojo_core.moves.legality import context, outcome
 from dojo_core.moves.places import NoSuchPlace
-from dojo_core.moves.references import anchors
+from dojo_core.moves.references import references
 from dojo_core.program.tree import Program, walk
 
 
@@ -39,9 +39,9 @@ class Trail:
 
     @cached_property
     def born(self) -> int:
-        """The number for the births of the next new move: no node of the line has it."""
+        """The number for the provenance of the next new move: no node of the line has it."""
         start = self.programs[0]
-        there = max((node.birth.move for node, _, _ in walk(start.body)), default=0)
+        there = max((node.provenance.move for node, _, _ in walk(start.body)), default=0)
         return max(there, start.age, *(step.origin for step in self.steps), 0) + 1
 
     def context(self, at: int | None = None, born: int | None = None) -> Context:
@@ -60,17 +60,17 @@ class Trail:
         here = self.context(born=step.origin)
         move: Move | None = step.move
         try:
-            now = anchors(here, step.move)
+            now = references(here, step.move)
         except NoSuchPlace:
             now = ()
-        if step.anchors and now != step.anchors:
+        if step.references and now != step.references:
             move = followed(here, step)
         if move is None:
             return None
         result = outcome(here, move)
         if isinstance(result, Refusal):
             return None
-        named = now if now and move is step.move else anchors(here, move)
+        named = now if now and move is step.move else references(here, move)
         made = Step(move, step.origin, named, self.program)
         return Trail((*self.programs, result), self.target, self.policy, (*self.steps, made))
 

@@ -14,12 +14,12 @@ from dojo_core.moves.core import Context, IllegalMove, Move, Refusal
 from dojo_core.moves.legality import context, outcome
 from dojo_core.moves.notation import MoveSyntax, parse_move
 from dojo_core.moves.places import NoSuchPlace
-from dojo_core.moves.references import anchors, readdress
+from dojo_core.moves.references import readdress, references
 from dojo_core.moves.ways import with_enablers
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET, Target
 from dojo_core.program.text import parse
-from dojo_core.program.tree import Birth, Program
+from dojo_core.program.tree import Program, Provenance
 from dojo_core.targets.registry import backend, bring
 
 MAX_MOVES = 500  # of one game, variations included
@@ -30,7 +30,7 @@ class Position:
     """One position of a game. ``id`` 0 is the start; ``move`` led here from ``parent``.
 
     ``origin`` numbers the nodes that the move made: the id it was first played under, kept when the
-    move is replayed on another branch. ``anchors`` are the births of what the move named.
+    move is replayed on another branch. ``references`` are the provenance of what the move named.
     """
 
     id: int
@@ -38,7 +38,7 @@ class Position:
     move: Move | None
     program: Program
     origin: int = 0
-    anchors: tuple[Birth, ...] = ()
+    references: tuple[Provenance, ...] = ()
     children: list[int] = field(default_factory=list)
 
 
@@ -48,7 +48,7 @@ class Step:
 
     move: Move
     origin: int
-    anchors: tuple[Birth, ...] = ()
+    references: tuple[Provenance, ...] = ()
     before: Program | None = None
 
 
@@ -77,11 +77,11 @@ class Replay:
 
 def followed(here: Context, step: Step) -> Move | None:
     """The move of a step under new names, if everything it names and implies is still there."""
-    if step.before is None or not step.anchors:
+    if step.before is None or not step.references:
         return None
     try:
-        move = readdress(here, step.move, step.anchors, step.before)
-        return move if move is not None and anchors(here, move) == step.anchors else None
+        move = readdress(here, step.move, step.references, step.before)
+        return move if move is not None and references(here, move) == step.references else None
     except NoSuchPlace:
         return None
 
@@ -153,7 +153,7 @@ class Game:
         result = outcome(here, played)
         if isinstance(result, Refusal):
             raise IllegalMove(str(played), with_enablers(here, played, result))
-        return self._add(at, played, result, born, born, anchors(here, played))
+        return self._add(at, played, result, born, born, references(here, played))
 
     def _next_id(self) -> int:
         if len(self.positions) > MAX_MOVES:
@@ -161,7 +161,7 @@ class Game:
         return max(self.positions) + 1
 
     def _add(
-        self, at: int, move: Move, program: Program, number: int, origin: int, named: tuple[Birth, ...]
+        self, at: int, move: Move, program: Program, number: int, origin: int, named: tuple[Provenance, ...]
     ) -> Position:
         position = Position(number, at, move, program, origin, named)
         self.positions[number] = position
@@ -233,7 +233,7 @@ class Game:
     def steps(self, positions: Sequence[Position]) -> list[Step]:
         """Positions after the start as steps that can be replayed elsewhere."""
         return [
-            Step(p.move, p.origin, p.anchors, self.positions[p.parent or 0].program)
+            Step(p.move, p.origin, p.references, self.positions[p.parent or 0].program)
             for p in positions
             if p.move is not None
         ]
@@ -294,10 +294,10 @@ class Game:
         move: Move | None = step.move
         status, reason = "same", ""
         try:
-            now = anchors(here, step.move)
+            now = references(here, step.move)
         except NoSuchPlace as missing:
             now, reason = (), str(missing)
-        if (step.anchors and now != step.anchors) or reason:
+        if (step.references and now != step.references) or reason:
             status = "readdressed"
             move = followed(here, step)
             if move is None:
@@ -313,25 +313,25 @@ class Game:
             return Entry(
                 text, "refused", str(move), str(with_enablers(here, move, result, longest_way))
             ), None
-        self._add(at, move, result, self._next_id(), step.origin, anchors(here, move))
+        self._add(at, move, result, self._next_id(), step.origin, references(here, move))
         return Entry(
             text, status, str(move), "its node has another name here" if status == "readdressed" else ""
         ), move
 
-    def _changed(self, here: Context, step: Step, now: tuple[Birth, ...]) -> str:
-        for then, birth in zip(step.anchors, now, strict=False):
-            if then != birth:
-                if then.move == birth.move:
+    def _changed(self, here: Context, step: Step, now: tuple[Provenance, ...]) -> str:
+        for then, provenance in zip(step.references, now, strict=False):
+            if then != provenance:
+                if then.move == provenance.move:
                     return "what it named has another name here, and the move cannot follow it there"
                 made = "of the start" if then.move == 0 else f"made by move {then.move}"
-                stands = "of the start" if birth.move == 0 else f"made by move {birth.move}"
+                stands = "of the start" if provenance.move == 0 else f"made by move {provenance.move}"
                 return f"it named a place {made}; here the name stands for one {stands}"
         return "what it named is no longer there"
 
     # ---------------------------------------------------------------- text
 
     def to_text(self) -> str:
-        """The whole game as text: facts, start program, moves with the births of what they name."""
+        """The whole game as text: facts, start program, moves with the provenance of what they name."""
         lines = [
             "dojo game 1",
             f"title: {self.title}",
@@ -354,7 +354,7 @@ class Game:
             order.extend(reversed(here.children))
             after = "" if here.parent == previous else f" after {here.parent}"
             origin = "" if here.origin == here.id else f" as {here.origin}"
-            told = " ".join(map(str, here.anchors))
+            told = " ".join(map(str, here.references))
             lines.append(f"  {here.id}{after}{origin}: {here.move}" + (f"  ; {told}" if told else ""))
             previous = here.id
         return "\n".join(lines) + "\n"
@@ -385,7 +385,7 @@ class Game:
         lost: set[int] = set()  # moves that do not replay, and those after them
         previous = 0
         for number, line, match in reader.moves():
-            own, after, origin, words, births = match.groups()
+            own, after, origin, words, provenances = match.groups()
             parent = int(after) if after else previous
             if parent in lost and int(own) not in numbers:
                 lost.add(int(own))
@@ -402,7 +402,7 @@ class Game:
                     line,
                 )
             try:
-                step = Step(parse_move(words), int(origin or own), read_births(births))
+                step = Step(parse_move(words), int(origin or own), read_provenance(provenances))
             except MoveSyntax as error:
                 raise TextError(str(error), "Correct the move.", number, 1, line) from error
             entry, move = game._replayed(numbers[parent], step)
@@ -447,13 +447,13 @@ _FACTS = ("title", "kernel", "shape", "target", "processor", "policy", "cursor")
 _LONGEST = {"processor": 1 << 16}  # characters of a fact; of the others 200 count
 
 
-def read_births(text: str | None) -> tuple[Birth, ...]:
-    """Births as a stored line writes them: ``0.3 12.1``."""
+def read_provenance(text: str | None) -> tuple[Provenance, ...]:
+    """Provenance as a stored line writes them: ``0.3 12.1``."""
     found = []
     for word in (text or "").split():
         move, _, ordinal = word.partition(".")
         if re.fullmatch("[0-9]{1,6}", move) and re.fullmatch("[0-9]{1,6}", ordinal):
-            found.append(Birth(int(move), int(ordinal)))
+            found.append(Provenance(int(move), int(ordinal)))
     return tuple(found)
 
 

@@ -18,7 +18,7 @@ A line file::
     unroll m#1@2
     tile d@1 64 16
 
-The last one is a recipe: it is played as the moves that it comes to. The number and the births after ``;``
+The last one is a recipe: it is played as the moves that it makes. Number and provenances after ``;``
 (what the move named when it was recorded) are optional; where they stand, replay compares them. ``$name``
 stands for a parameter, which a caller may set (``parameters.py``). One may follow the kernel's sizes, by the
 names that ``dojo kernels`` gives them, or earlier parameters: the first of some numbers that divides one, or
@@ -38,7 +38,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from dojo_core import kernels
-from dojo_core.game import Entry, Game, Replay, Step, read_births
+from dojo_core.game import Entry, Game, Replay, Step, read_provenance
 from dojo_core.moves.core import IllegalMove
 from dojo_core.moves.notation import MoveSyntax, parse_move
 from dojo_core.package_data import data_path
@@ -80,7 +80,7 @@ class RecordedLine:
     policy: str
     target: str
     lets: tuple[Let, ...]
-    moves: tuple[tuple[int, str, str], ...]  # (line in the file, move with $parameters, births)
+    moves: tuple[tuple[int, str, str], ...]  # (line in the file, move with $parameters, provenances)
     numbers: tuple[int, ...]
     about: str = ""  # the comment at its head
     notes: tuple[tuple[int, str], ...] = ()  # later comments, each with how many moves stand before it
@@ -142,7 +142,7 @@ class RecordedLine:
         """
         values = self.values(shape or self.shape, settings, on)
         found: list[Step | str] = []
-        for origin, (number, words, births) in zip(self.numbers, self.moves, strict=True):
+        for origin, (number, words, provenances) in zip(self.numbers, self.moves, strict=True):
 
             def filled(match: re.Match[str], number: int = number, words: str = words) -> str:
                 if match.group(1) not in values:
@@ -158,7 +158,7 @@ class RecordedLine:
             text = _PARAMETER.sub(filled, words)
             if text.partition(" ")[0] in RECIPES:
                 if any(each for _, _, each in self.moves):
-                    told = "a line with recipes has no births"
+                    told = "a line with recipes has no provenances"
                     raise TextError(told, "Save the game of its moves instead.", number, 1, words)
                 found.append(text)
                 continue
@@ -166,7 +166,7 @@ class RecordedLine:
                 move = parse_move(text, RECIPES)
             except MoveSyntax as error:
                 raise TextError(str(error), "Correct the move.", number, 1, words) from error
-            found.append(Step(move, origin, read_births(births)))
+            found.append(Step(move, origin, read_provenance(provenances)))
         return found
 
     def play(
@@ -224,8 +224,8 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
             found = _MOVE.match(line)
             if found is None:
                 raise TextError("this is no move", "A move reads: split_scope y@0 16", number, 1, raw)
-            own, words, births = found.groups()
-            moves.append((number, words, births or ""))
+            own, words, provenances = found.groups()
+            moves.append((number, words, provenances or ""))
             numbers.append(int(own) if own else len(numbers) + 1)
             if len(moves) > 500:
                 raise TextError("more than 500 moves", "Split the line.", number)
@@ -324,10 +324,10 @@ def _applies(line: RecordedLine, shape: str, target: Target) -> bool:
     return all(entry.applies for entry in line.play(game, longest_way=0).entries)
 
 
-def with_births(line_text: str, game: Game) -> str:
-    """The text of a line file with number and births beside each move, as played in ``game``'s main line.
+def with_provenance(line_text: str, game: Game) -> str:
+    """A line file with number and provenances beside each move, as played in ``game``'s main line.
 
-    Raises TextError where a recipe stands in the line: a game's own text has the births of what it came to.
+    Raises TextError where a recipe stands in the line: a game's own text has that of what it came to.
     """
     played = iter(game.main_line(0)[1:])
     told: list[str] = []
@@ -339,9 +339,9 @@ def with_births(line_text: str, game: Game) -> str:
         match = _MOVE.match(line)
         assert match is not None
         if match.group(2).split()[0] in RECIPES:
-            raise TextError("a recipe has no births of its own", "Save the game instead.", source=line)
+            raise TextError("a recipe has no provenances of its own", "Save the game instead.", source=line)
         position = next(played)
         told.append(
-            f"{position.origin}: {match.group(2)}  ; {' '.join(map(str, position.anchors))}".rstrip(" ;")
+            f"{position.origin}: {match.group(2)}  ; {' '.join(map(str, position.references))}".rstrip(" ;")
         )
     return "\n".join(told) + "\n"

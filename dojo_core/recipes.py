@@ -33,7 +33,7 @@ from dojo_core.moves.storage import buffer_named
 from dojo_core.moves.ways import with_enablers
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET, Target
-from dojo_core.program.tree import Birth, Op, Path, Program, Scope, walk
+from dojo_core.program.tree import Op, Path, Program, Provenance, Scope, walk
 
 MOST_MOVES = 200  # that one recipe may make
 DEEPEST = 8
@@ -101,13 +101,13 @@ class Sketch:
         recipe.run(self, read_arguments(recipe, words[1:]))
         self._within -= 1
 
-    def birth(self, path: Path) -> Birth:
-        return self.program.node(path).birth
+    def provenance(self, path: Path) -> Provenance:
+        return self.program.node(path).provenance
 
-    def path(self, birth: Birth) -> Path:
+    def path(self, provenance: Provenance) -> Path:
         """Where a node stands now. Raises NoSuchPlace where it is gone."""
         for node, path, _ in walk(self.program.body):
-            if node.birth == birth:
+            if node.provenance == provenance:
                 return path
         raise NoSuchPlace("A node that the recipe works on is gone.")
 
@@ -153,8 +153,8 @@ def expand(
     Raises MoveSyntax for a bad text, IllegalMove where a move is refused or a name means nothing; nothing
     has been played then.
     """
-    # What the recipe's moves make must differ by birth from all that is there.
-    last = max((node.birth.move for node, _, _ in walk(program.body)), default=0)
+    # What the recipe's moves make must differ by provenance from all that is there.
+    last = max((node.provenance.move for node, _, _ in walk(program.body)), default=0)
     sketch = Sketch(context(program, target, policy, max(last, program.age) + 1), recipes)
     try:
         sketch.do(text)
@@ -212,10 +212,10 @@ def permute(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
     wanted = _numbers(arguments)
     if len(set(wanted)) < len(wanted) or max(wanted) >= len(leaf.scopes):
         raise NoSuchPlace(f"{arguments[0]} stands in {len(leaf.scopes)} scopes: name each depth once.")
-    order = [leaf.scopes[d].birth for d in wanted]
+    order = [leaf.scopes[d].provenance for d in wanted]
     places = sorted(wanted)
-    for place, birth in zip(places, order, strict=True):
-        while (path := sketch.path(birth))[place:] and len(path) - 1 > place:
+    for place, provenance in zip(places, order, strict=True):
+        while (path := sketch.path(provenance))[place:] and len(path) - 1 > place:
             sketch.play("interchange", sketch.place(path[:-1]))
 
 
@@ -227,15 +227,15 @@ def fuse_with(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
     if path[:-1] != later[:-1] or later <= path:
         raise NoSuchPlace(f"{arguments[1]} does not follow {arguments[0]} in the same block.")
     behind = []
-    for birth in [sketch.birth((*path[:-1], n)) for n in range(path[-1] + 1, later[-1])]:
-        behind.append(birth)
+    for provenance in [sketch.provenance((*path[:-1], n)) for n in range(path[-1] + 1, later[-1])]:
+        behind.append(provenance)
         with sketch.attempt():
-            _raise(sketch, birth, sketch.path(scope.birth)[-1])
+            _raise(sketch, provenance, sketch.path(scope.provenance)[-1])
             behind.pop()
-    for birth in reversed(behind):
-        while (at := sketch.path(birth)) < sketch.path(other.birth):
+    for provenance in reversed(behind):
+        while (at := sketch.path(provenance)) < sketch.path(other.provenance):
             sketch.play("reorder", sketch.place(at))
-    sketch.play("join_scopes", sketch.place(sketch.path(scope.birth)))
+    sketch.play("join_scopes", sketch.place(sketch.path(scope.provenance)))
 
 
 @recipe(Parameter("scope", "scope"), Parameter("stages", "number", optional=True))
@@ -256,31 +256,31 @@ def pipeline(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
             f"There are {len(stages)}, of {scope.size}."
         )
     shared = scope.size - count + 1
-    before: list[list[Birth]] = [[] for _ in range(count - 1)]  # by step, what fills the pipeline
-    behind: list[list[Birth]] = [[] for _ in range(count - 1)]  # and what drains it
-    bodies: list[Birth] = []
-    for number, birth in enumerate(stages[:count]):
-        at = sketch.path(birth)
+    before: list[list[Provenance]] = [[] for _ in range(count - 1)]  # by step, what fills the pipeline
+    behind: list[list[Provenance]] = [[] for _ in range(count - 1)]  # and what drains it
+    bodies: list[Provenance] = []
+    for number, provenance in enumerate(stages[:count]):
+        at = sketch.path(provenance)
         sizes = [1] * (count - 1 - number) + [shared] + [1] * number
         for size in sizes[:-1]:
             sketch.play("cut_scope", sketch.place(at), size)
             at = (*at[:-1], at[-1] + 1)
-        pieces = [sketch.birth((*at[:-1], at[-1] - n)) for n in reversed(range(count))]
+        pieces = [sketch.provenance((*at[:-1], at[-1] - n)) for n in reversed(range(count))]
         for step in range(number, count - 1):
             before[step].append(pieces[step - number])
         bodies.append(pieces[count - 1 - number])
         for step in range(number):
             behind[step].append(pieces[count - number + step])
     filling, draining = list(chain(*before)), list(chain(*behind))
-    for index, birth in enumerate([*filling, *bodies, *draining]):
-        _raise(sketch, birth, path[-1] + index)
+    for index, provenance in enumerate([*filling, *bodies, *draining]):
+        _raise(sketch, provenance, path[-1] + index)
     for _ in bodies[1:]:
         sketch.play("join_scopes", sketch.place((*path[:-1], path[-1] + len(filling))))
-    for birth in [*filling, *draining]:
-        sketch.play("unwrap", sketch.place(sketch.path(birth)))
+    for provenance in [*filling, *draining]:
+        sketch.play("unwrap", sketch.place(sketch.path(provenance)))
 
 
-def _stages(program: Program, path: Path) -> list[Birth]:
+def _stages(program: Program, path: Path) -> list[Provenance]:
     """A scope and those of its size that follow it directly."""
     scope = program.node(path)
     assert isinstance(scope, Scope)
@@ -290,13 +290,13 @@ def _stages(program: Program, path: Path) -> list[Birth]:
     for node in block[path[-1] :]:
         if not isinstance(node, Scope) or node.size != scope.size or node.mark:
             break
-        found.append(node.birth)
+        found.append(node.provenance)
     return found
 
 
-def _raise(sketch: Sketch, birth: Birth, index: int) -> None:
+def _raise(sketch: Sketch, provenance: Provenance, index: int) -> None:
     """Let a node change places with those before it until it is child ``index`` of its block."""
-    while (at := sketch.path(birth))[-1] > index:
+    while (at := sketch.path(provenance))[-1] > index:
         sketch.play("reorder", sketch.place((*at[:-1], at[-1] - 1)))
 
 
@@ -330,13 +330,13 @@ def vectorize_all(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
     most = _numbers(arguments)[0] if len(arguments) > 1 else UNROLLED
     root = resolve(sketch.program, arguments[0])
     inner = [
-        node.birth
+        node.provenance
         for node, path, _ in walk(sketch.program.body)
         if path[: len(root)] == root and _wraps_one(node) and isinstance(node, Scope) and not node.mark
     ]
     found = 0
-    for birth in inner:
-        path = sketch.path(birth)
+    for provenance in inner:
+        path = sketch.path(provenance)
         if not sketch.may("vectorize", sketch.place(path)):
             continue
         found += 1
@@ -403,8 +403,8 @@ def accum(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
         and not leaf.op.accumulate
         and {leaf.op.target.array, *(a.array for a in leaf.op.reads)} == {array, name}
     ]
-    for birth in [sketch.birth(path[:-1]) for path in copies]:
-        sketch.play("split_scope", sketch.place(sketch.path(birth)), width)
+    for provenance in [sketch.provenance(path[:-1]) for path in copies]:
+        sketch.play("split_scope", sketch.place(sketch.path(provenance)), width)
     last = len(buffer_named(sketch.program, name).dims) - 1
     sketch.play("split_dim", name, last, width)
 

@@ -68,8 +68,8 @@ def line_text(game: Game) -> str:
         told += [f"kernel {game.kernel}", f"shape {game.shape}"]
     told += [f"policy {game.policy}", f"target {game.target}"]
     for position in game.line()[1:]:
-        births = " ".join(map(str, position.anchors))
-        told.append(f"{position.origin}: {position.move}" + (f" ; {births}" if births else ""))
+        provenances = " ".join(map(str, position.references))
+        told.append(f"{position.origin}: {position.move}" + (f" ; {provenances}" if provenances else ""))
     start = "" if game.kernel else _START + game.start.text
     return "\n".join(told) + start
 

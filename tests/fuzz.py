@@ -40,7 +40,7 @@ from dojo_core.measure.exchange import NoRecord, file_lines, from_line, take_in,
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.records import Records, SavedGame
 from dojo_core.moves import REGISTRY, parse_move
-from dojo_core.program.text import with_births
+from dojo_core.program.text import with_provenance
 from dojo_core.recipes import RECIPES, read_recipe
 from dojo_core.school.lesson import read_lesson
 from dojo_core.school.prose import Terms
@@ -235,9 +235,11 @@ def readers(rng: random.Random) -> list[Reader]:
     programs = [k.program(k.shapes[0]).text for k in starts] + [random_program(rng).text for _ in range(20)]
     line = next(iter(recorded_lines().values()))
     kernel = kernels.get(line.kernel or "")
-    game = Game.new(with_births(kernel.program(kernel.shape(line.shape))), kernel.name, policy=line.policy)
+    game = Game.new(
+        with_provenance(kernel.program(kernel.shape(line.shape))), kernel.name, policy=line.policy
+    )
     line.play(game)
-    small = Game.new(with_births(kernels.get("softmax").program((4, 8))), "softmax", "4x8")
+    small = Game.new(with_provenance(kernels.get("softmax").program((4, 8))), "softmax", "4x8")
     small.play("join_scopes m@0")
     moves = [str(p.move) for p in game.line()[1:]] + [f"{name} y@0 16" for name in (*REGISTRY, *RECIPES)]
     lines = [file.read_text() for file in sorted(LINES_FOLDER.glob("*.line"))]

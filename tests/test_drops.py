@@ -8,7 +8,7 @@ import pytest
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
-from dojo_core.moves.references import anchors
+from dojo_core.moves.references import references
 from dojo_core.targets.registry import target
 from tests import oracle
 from tests.targets import ABLE
@@ -67,10 +67,13 @@ def test_no_later_move_silently_moves_to_another_node(name, moves):
                 assert len(entry.reason) > 10
                 continue
             now = next(applied)
-            assert str(now.move) == entry.new and (now.origin, now.anchors) == (before.origin, before.anchors)
+            assert str(now.move) == entry.new and (now.origin, now.references) == (
+                before.origin,
+                before.references,
+            )
             # and these are what the move names where it was played now
             here = branch.context(now.parent, now.origin)
-            assert anchors(here, now.move) == before.anchors
+            assert references(here, now.move) == before.references
     assert outcomes["same"] and outcomes["place changed"] + outcomes["refused"]
 
 

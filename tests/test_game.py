@@ -4,7 +4,7 @@ import pytest
 
 from dojo_core import IllegalMove, TextError, parse
 from dojo_core.game import Game
-from dojo_core.line import read_line, with_births
+from dojo_core.line import read_line, with_provenance
 from tests.test_moves import kernel
 
 START = kernel(
@@ -143,10 +143,10 @@ def test_a_line_file_has_parameters_and_remembers_what_it_named():
     report = line.play(game, {"tile": 4})
     assert [e.outcome for e in report.entries] == ["same", "same"]
     assert "16 16 4:u t" in game.current.program.text
-    recorded = with_births(text, game)
+    recorded = with_provenance(text, game)
     assert "1: split_scope t@1 $tile" in recorded
     assert "2: unroll t@2  ; 1.1" in recorded
-    # Dropping the split by hand: the births tell that the unroll meant another scope.
+    # Dropping the split by hand: the provenances tell that the unroll meant another scope.
     edited = read_line("\n".join(x for x in recorded.splitlines() if "split_scope" not in x))
     fresh = new_game()
     assert [e.outcome for e in edited.play(fresh).entries] == ["place changed"]

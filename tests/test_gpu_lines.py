@@ -65,8 +65,8 @@ def played(name: str, shape: str, target: str = "cuda") -> Program:
 @pytest.mark.parametrize("name", LINES)
 def test_each_line_replays_to_its_golden_end(golden, name):
     program = played(name, LINES[name].shape)
-    births = [node.birth for node, _, _ in walk(program.body)]
-    assert len(set(births)) == len(births), "every node is known by its birth"
+    provenances = [node.provenance for node, _, _ in walk(program.body)]
+    assert len(set(provenances)) == len(provenances), "every node is known by its provenance"
     golden(FOLDER / "cuda" / f"{name}.txt", program.text)
     assert all(launch.mapped for launch in launches(program))
     assert len(code_of(program).barriers) == BARRIERS.get(name, 0)

@@ -16,7 +16,7 @@ from dojo_core.bounded_json import NotJson, read_json
 from dojo_core.game import Game
 from dojo_core.line import read_line
 from dojo_core.moves import parse_move
-from dojo_core.program.text import with_births
+from dojo_core.program.text import with_provenance
 from dojo_core.recipes import read_recipe
 from dojo_core.school.lesson import read_lesson
 from dojo_core.school.prose import Terms
@@ -32,7 +32,7 @@ SIGNS = [
 FILLED = [f"{before}%{after}" for before, after in (("a", "b"), ("a;", "b"), ("a", "b;c"), ("recipe a", "!"))]
 
 PROGRAM = "kernel k\nin x\nout y\nf32 x [4]\nf32 y [4]\n\n4 y[{0}] = x[{0}]\n"
-GAME = Game.new(with_births(kernels.get("softmax").program((4, 8))), "softmax", "4x8")
+GAME = Game.new(with_provenance(kernels.get("softmax").program((4, 8))), "softmax", "4x8")
 GAME.play("join_scopes m@0")
 STEP = f"# T\nabout: x\n\n## S\n\n%s\n```program\n{PROGRAM}```\n"
 TERMS = Terms({name: name for name in ("cache line", "vector", "memory bound")})

@@ -8,7 +8,15 @@ import pytest
 from dojo_core import TextError, kernels, parse
 from dojo_core.export.narrow import widest_vector
 from dojo_core.game import Game
-from dojo_core.line import LINES_FOLDER, applies, line_for, lines_for, read_line, recorded_lines, with_births
+from dojo_core.line import (
+    LINES_FOLDER,
+    applies,
+    line_for,
+    lines_for,
+    read_line,
+    recorded_lines,
+    with_provenance,
+)
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.dtypes import INTEGERS
 from dojo_core.program.instructions import INSTRUCTIONS
@@ -83,8 +91,8 @@ def played(shape: str, name: str = "softmax", **settings: int) -> Game:
 @pytest.mark.parametrize("name", recorded_lines())
 def test_each_line_replays_to_its_golden_end(wide_cpu, golden, name):
     game = played(recorded_lines()[name].shape, name)
-    births = [node.birth for node, _, _ in walk(game.current.program.body)]
-    assert len(set(births)) == len(births), "every node is known by its birth"
+    provenances = [node.provenance for node, _, _ in walk(game.current.program.body)]
+    assert len(set(provenances)) == len(provenances), "every node is known by its provenance"
     golden(FOLDER / f"{name}.txt", game.current.program.text)
     if recorded_lines()[name].vectors in (None, 64):
         assert widest_vector(game.current.program) == 64
@@ -176,7 +184,7 @@ def test_the_maximum_of_its_end_is_the_rows_own():
 def test_recording_the_line_again_changes_nothing():
     text = (LINES_FOLDER / "softmax.line").read_text()
     game = played("64x64", block=2 * LANES, lanes=LANES)
-    assert with_births(text, game) == text
+    assert with_provenance(text, game) == text
 
 
 def test_a_parameter_that_does_not_divide_the_row_stops_the_line_with_a_reason():

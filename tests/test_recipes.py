@@ -172,7 +172,7 @@ def test_a_recipe_that_makes_no_move_says_so(call):
 
 
 def test_a_recipe_finds_its_nodes_whatever_was_played_before():
-    """Its moves are numbered on from the game's: were they not, old and new nodes would share a birth."""
+    """Its moves are numbered on from the game's: were they not, nodes would share a provenance."""
     game = Game.new(parse(COPY))
     for call in ("split_scope y@1 32", "split_scope y@2 16", "interchange y@1", "interchange y@1"):
         play(game, call)
@@ -181,8 +181,8 @@ def test_a_recipe_finds_its_nodes_whatever_was_played_before():
         "interchange y@1",
         "interchange y@0",
     ]
-    births = [node.birth for node, _, _ in walk(game.current.program.body)]
-    assert len(set(births)) == len(births)
+    provenances = [node.provenance for node, _, _ in walk(game.current.program.body)]
+    assert len(set(provenances)) == len(provenances)
 
 
 def test_recipes_that_use_each_other_without_end_are_stopped():

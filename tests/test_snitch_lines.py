@@ -30,8 +30,8 @@ def played(name: str, shape: str = "", **settings: int) -> Game:
 @pytest.mark.parametrize("name", LINES)
 def test_each_line_replays_to_its_golden_end(golden, name):
     program = played(name).current.program
-    births = [node.birth for node, _, _ in walk(program.body)]
-    assert len(set(births)) == len(births), "every node is known by its birth"
+    provenances = [node.provenance for node, _, _ in walk(program.body)]
+    assert len(set(provenances)) == len(provenances), "every node is known by its provenance"
     golden(FOLDER / "snitch" / f"{name}.txt", program.text)
 
 

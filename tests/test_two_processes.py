@@ -107,7 +107,7 @@ def game(*moves: str) -> Game:
     return made
 
 
-def test_merging_numbers_no_two_positions_alike_and_keeps_births_apart() -> None:
+def test_merging_numbers_no_two_positions_alike_and_keeps_provenance_apart() -> None:
     base, mine, theirs = game(JOIN), game(JOIN, "reuse_dims t 0"), game(JOIN, "split_scope t@0 2")
     merge(mine, base, theirs)
     assert set(lines(mine)) == set(lines(theirs)) | {(JOIN, "reuse_dims t 0")}

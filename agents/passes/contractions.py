@@ -18,7 +18,7 @@ from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import has_vector_form
 from dojo_core.program.tables import affine
-from dojo_core.program.tree import DTYPE_BYTES, Access, Birth, Leaf, Number
+from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Number, Provenance
 from dojo_core.recipes import RECIPES, Sketch
 
 SHORTEST = 16  # columns that make a tile worth its while where rows share nothing
@@ -28,11 +28,11 @@ PACKED_AFTER = 4  # tiles of rows that read a panel, from which on packing it pa
 
 @dataclass(frozen=True)
 class Contraction:
-    """A sum to tile, by births: the accumulation, the scope of columns, that of rows where there is one."""
+    """A sum to tile, by provenance: the accumulation, the scope of columns, that of rows if any."""
 
-    sum: Birth
-    columns: Birth
-    rows: Birth | None
+    sum: Provenance
+    columns: Provenance
+    rows: Provenance | None
     panel: (
         str | None
     )  # the array that all tiles of rows read alike, where each cell of it is read by one column
@@ -40,15 +40,15 @@ class Contraction:
 
 def tile_contractions(sketch: Sketch) -> None:
     """Tile every contraction that can be; the rest stays as it is."""
-    for birth in [leaf.op.birth for leaf in sketch.program.leaves if leaf.op.accumulate]:
-        waiting = [birth]
+    for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
+        waiting = [provenance]
         while waiting:
             operation = waiting.pop()
             with sketch.attempt():
                 waiting += _tile(sketch, operation)
 
 
-def find(sketch: Sketch, operation: Birth, within: int = 0, strided: bool = False) -> Contraction:
+def find(sketch: Sketch, operation: Provenance, within: int = 0, strided: bool = False) -> Contraction:
     """What there is to tile in a sum, its rows from a depth on; ``strided``: also where what is read is not
     contiguous. Raises NoSuchPlace where nothing is."""
     program = sketch.program
@@ -78,8 +78,8 @@ def find(sketch: Sketch, operation: Birth, within: int = 0, strided: bool = Fals
     row = max(rows, key=lambda d: leaf.scopes[d].size, default=None)
     return Contraction(
         operation,
-        leaf.scopes[column].birth,
-        None if row is None else leaf.scopes[row].birth,
+        leaf.scopes[column].provenance,
+        None if row is None else leaf.scopes[row].provenance,
         panels[0].array if plain and row is not None else None,
     )
 
@@ -109,10 +109,10 @@ def _one_each(access: Access) -> bool:
     return alone and len(set(used)) == len(used)
 
 
-def _tile(sketch: Sketch, operation: Birth) -> list[Birth]:
+def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     """Tile one contraction; gives the sums that were cut off. Raises where a move is refused."""
     found = find(sketch, operation)
-    if one_row(sketch, found) and leaf_at(sketch, operation).scopes[-1].birth == found.columns:
+    if one_row(sketch, found) and leaf_at(sketch, operation).scopes[-1].provenance == found.columns:
         raise NoSuchPlace("It goes along the rows of a matrix in memory.")
     isolate(sketch, operation)
     found = find(sketch, operation, _band(leaf_at(sketch, operation)))
@@ -124,7 +124,7 @@ def _tile(sketch: Sketch, operation: Birth) -> list[Birth]:
     columns = scope_of(sketch.program, sketch.path(found.columns)).size
     rows = scope_of(sketch.program, sketch.path(found.rows)).size if found.rows else 1
     tile = choose_tile(rows, columns, widths, target.vector_registers, columns)
-    blocks: Birth | None = None
+    blocks: Provenance | None = None
     terms, room = _terms(sketch, operation), _room(sketch, operation)
     if found.panel and terms * tile.columns > room:  # its panel would not stay in the cache
         blocks = _block(sketch, operation, room // tile.columns)
@@ -132,7 +132,7 @@ def _tile(sketch: Sketch, operation: Birth) -> list[Birth]:
             tile = choose_tile(rows, columns, widths, target.vector_registers, room // terms)
         else:
             first = None  # a tile goes on with what the blocks before have summed
-    rest: list[Birth] = []
+    rest: list[Provenance] = []
     if columns % tile.columns:
         whole = columns // tile.columns * tile.columns
         found, cut = cut_columns(sketch, found, whole)
@@ -147,18 +147,18 @@ def _tile(sketch: Sketch, operation: Birth) -> list[Birth]:
     return rest
 
 
-def _room(sketch: Sketch, operation: Birth) -> int:
+def _room(sketch: Sketch, operation: Provenance) -> int:
     """Numbers of the result's type in half a core's cache."""
     result = sketch.program.buffer_of[leaf_at(sketch, operation).op.target.array]
     return sketch.context.target.cache_bytes // 2 // DTYPE_BYTES[result.dtype]
 
 
-def _terms(sketch: Sketch, operation: Birth) -> int:
+def _terms(sketch: Sketch, operation: Provenance) -> int:
     leaf = leaf_at(sketch, operation)
     return math.prod(s.size for d, s in enumerate(leaf.scopes) if not _uses(leaf.op.target, d))
 
 
-def _block(sketch: Sketch, operation: Birth, most: int) -> Birth | None:
+def _block(sketch: Sketch, operation: Provenance, most: int) -> Provenance | None:
     """Split a sum into blocks of so many terms at most.
 
     Gives the scope over the blocks; None where none divides.
@@ -172,11 +172,15 @@ def _block(sketch: Sketch, operation: Birth, most: int) -> Birth | None:
     if not fitting:
         return None
     sketch.play("split_scope", sketch.place(path), fitting[-1])
-    return sketch.birth(path)
+    return sketch.provenance(path)
 
 
 def tile_nests(
-    sketch: Sketch, first: Contraction | None, found: Contraction, tile: Tile, blocks: Birth | None = None
+    sketch: Sketch,
+    first: Contraction | None,
+    found: Contraction,
+    tile: Tile,
+    blocks: Provenance | None = None,
 ) -> None:
     """Tile a sum and what sets its result to a number first, as one nest that sums in registers.
 
@@ -187,14 +191,14 @@ def tile_nests(
     _accumulate(sketch, found.sum, inner, tile)
 
 
-def leaf_at(sketch: Sketch, birth: Birth) -> Leaf:
-    leaf = leaf_of(sketch.program, birth)
+def leaf_at(sketch: Sketch, provenance: Provenance) -> Leaf:
+    leaf = leaf_of(sketch.program, provenance)
     if leaf is None:
         raise NoSuchPlace("An operation that the tiling works on is gone.")
     return leaf
 
 
-def isolate(sketch: Sketch, operation: Birth, within: int = 0) -> None:
+def isolate(sketch: Sketch, operation: Provenance, within: int = 0) -> None:
     """Give an operation a nest of its own, by fission from the inside out, as far as that is legal; the
     ``within`` outermost scopes stay as they are."""
     for depth in reversed(range(within, len(leaf_at(sketch, operation).scopes))):
@@ -206,7 +210,7 @@ def isolate(sketch: Sketch, operation: Birth, within: int = 0) -> None:
             sketch.may("fission_scope", sketch.place(around), sketch.place((*around, 1)))
 
 
-def initialisation(sketch: Sketch, operation: Birth, found: Contraction) -> Contraction | None:
+def initialisation(sketch: Sketch, operation: Provenance, found: Contraction) -> Contraction | None:
     """The operation that sets the sum's result to a number, the last one before it, with scopes alike."""
     leaf = leaf_at(sketch, operation)
     for other in reversed(sketch.program.leaves):
@@ -220,7 +224,7 @@ def initialisation(sketch: Sketch, operation: Birth, found: Contraction) -> Cont
 
 def _alike(own: Leaf, leaf: Leaf, found: Contraction) -> Contraction | None:
     """The initialisation's own scopes of columns and rows: those with the same index of the result."""
-    same: dict[Birth, Birth] = {}
+    same: dict[Provenance, Provenance] = {}
     for mine, its in zip(*(map(affine, x.op.target.index) for x in (own, leaf)), strict=True):
         if len(mine.terms) != 1 or len(its.terms) != 1 or mine.const != its.const:
             if mine != its:
@@ -229,10 +233,10 @@ def _alike(own: Leaf, leaf: Leaf, found: Contraction) -> Contraction | None:
         here, there = own.scopes[mine.depths[0]], leaf.scopes[its.depths[0]]
         if here.size != there.size or here.mark:
             return None
-        same[there.birth] = here.birth
+        same[there.provenance] = here.provenance
     if found.columns not in same or (found.rows is not None and found.rows not in same):
         return None
-    return Contraction(own.op.birth, same[found.columns], same[found.rows] if found.rows else None, None)
+    return Contraction(own.op.provenance, same[found.columns], same[found.rows] if found.rows else None, None)
 
 
 def _band(leaf: Leaf) -> int:
@@ -243,48 +247,48 @@ def _band(leaf: Leaf) -> int:
     return depth
 
 
-def cut_columns(sketch: Sketch, nest: Contraction, at: int) -> tuple[Contraction, Birth]:
+def cut_columns(sketch: Sketch, nest: Contraction, at: int) -> tuple[Contraction, Provenance]:
     """Cut a nest in two by its columns: the first, and the operation of the second, which stands behind."""
     leaf = leaf_at(sketch, nest.sum)
-    band = [s.birth for s in leaf.scopes[_band(leaf) :]]
+    band = [s.provenance for s in leaf.scopes[_band(leaf) :]]
     order(sketch, nest.sum, [nest.columns, *(b for b in band if b != nest.columns)])
     path = sketch.path(nest.columns)
     sketch.play("cut_scope", sketch.place(path), at)
     after = (*path[:-1], path[-1] + 1)
     rest = only(leaf for leaf in sketch.program.leaves if leaf.path[: len(after)] == after)
-    return replace(nest, columns=sketch.birth(path)), rest.op.birth
+    return replace(nest, columns=sketch.provenance(path)), rest.op.provenance
 
 
-def _nest(sketch: Sketch, found: Contraction, tile: Tile, blocks: Birth | None) -> list[Birth]:
+def _nest(sketch: Sketch, found: Contraction, tile: Tile, blocks: Provenance | None) -> list[Provenance]:
     """Tile a nest and order it: other scopes, blocks, panels, tiles of rows, sums, rows, vectors, lanes.
 
-    Gives the births of the scopes outside the sums, which nests of the same result share.
+    Gives the provenance of the scopes outside the sums, which nests of the same result share.
     """
     operation = found.sum
     lanes = sketch.path(found.columns)
-    panels: Birth | None = None
+    panels: Provenance | None = None
     if scope_of(sketch.program, lanes).size > tile.columns:
         sketch.play("split_scope", sketch.place(lanes), tile.columns)
-        panels, lanes = sketch.birth(lanes), (*lanes, 0)
-    vectors: Birth | None = None
+        panels, lanes = sketch.provenance(lanes), (*lanes, 0)
+    vectors: Provenance | None = None
     if tile.vectors > 1:
         sketch.play("split_scope", sketch.place(lanes), tile.width)
-        vectors, lanes = sketch.birth(lanes), (*lanes, 0)
-    lane = sketch.birth(lanes)
+        vectors, lanes = sketch.provenance(lanes), (*lanes, 0)
+    lane = sketch.provenance(lanes)
     tiles, rows = found.rows, None
     if found.rows is not None and tile.rows > 1:
         path = sketch.path(found.rows)
         if scope_of(sketch.program, path).size > tile.rows:
             sketch.play("split_scope", sketch.place(path), tile.rows)
-            tiles, rows = sketch.birth(path), sketch.birth((*path, 0))
+            tiles, rows = sketch.provenance(path), sketch.provenance((*path, 0))
         else:
             tiles, rows = None, found.rows
     leaf = leaf_at(sketch, operation)
     tiled = [b for b in (panels, tiles, rows, vectors, lane) if b is not None]
     kept = {d for form in leaf.op.target.index for d in form.depths}
     band = list(enumerate(leaf.scopes))[_band(leaf) :]
-    others = [s.birth for d, s in band if d in kept and s.birth not in tiled]
-    sums = [s.birth for d, s in band if d not in kept and s.birth != blocks]
+    others = [s.provenance for d, s in band if d in kept and s.provenance not in tiled]
+    sums = [s.provenance for d, s in band if d not in kept and s.provenance != blocks]
     outer = [b for b in (blocks, panels, tiles) if b is not None]
     inner = [b for b in (rows, vectors, lane) if b is not None]
     order(sketch, operation, [*others, *outer, *sums, *inner])
@@ -292,20 +296,20 @@ def _nest(sketch: Sketch, found: Contraction, tile: Tile, blocks: Birth | None) 
     if not others and not outer and _band(leaf):  # it is one tile, with other things beside it: set it apart
         path = leaf.path[: _band(leaf) + 1]
         sketch.play("wrap", sketch.place(path), 1)
-        return [sketch.birth(path)]
+        return [sketch.provenance(path)]
     return [*others, *outer]
 
 
-def order(sketch: Sketch, operation: Birth, births: list[Birth]) -> None:
+def order(sketch: Sketch, operation: Provenance, provenances: list[Provenance]) -> None:
     """Bring the scopes around an operation into an order. Raises IllegalMove."""
-    depths = {s.birth: d for d, s in enumerate(leaf_at(sketch, operation).scopes)}
+    depths = {s.provenance: d for d, s in enumerate(leaf_at(sketch, operation).scopes)}
     place = sketch.place(leaf_at(sketch, operation).path)
-    if any(b not in depths for b in births):
+    if any(b not in depths for b in provenances):
         raise NoSuchPlace("The nests are not apart.")
-    RECIPES["permute"].run(sketch, (place, *(depths[b] for b in births)))
+    RECIPES["permute"].run(sketch, (place, *(depths[b] for b in provenances)))
 
 
-def join_shared(sketch: Sketch, nests: list[list[Birth]]) -> Birth | None:
+def join_shared(sketch: Sketch, nests: list[list[Provenance]]) -> Provenance | None:
     """Join two nests in the scopes that they share, or take one as it is; the innermost of these scopes."""
     shared = nests[0]
     if len(nests) == 2:
@@ -316,7 +320,7 @@ def join_shared(sketch: Sketch, nests: list[list[Birth]]) -> Birth | None:
     return shared[-1] if shared else None
 
 
-def _accumulate(sketch: Sketch, operation: Birth, inner: Birth | None, tile: Tile) -> None:
+def _accumulate(sketch: Sketch, operation: Provenance, inner: Provenance | None, tile: Tile) -> None:
     """Sum in a copy of the result's tile, in registers."""
     leaf = leaf_at(sketch, operation)
     array = leaf.op.target.array
@@ -328,13 +332,13 @@ def _accumulate(sketch: Sketch, operation: Birth, inner: Birth | None, tile: Til
         sketch.play("stage_write", array, region, name)
 
 
-def _pack(sketch: Sketch, operation: Birth, array: str, tile: Tile, blocks: Birth | None) -> None:
+def _pack(sketch: Sketch, operation: Provenance, array: str, tile: Tile, blocks: Provenance | None) -> None:
     """Copy a panel of columns into a buffer of its own, term by term, vector by vector."""
     leaf = leaf_at(sketch, operation)
     panel = next(a for a in leaf.op.reads if a.array == array)
     used = {d for form in panel.index for d in form.depths}
     kept = {d for form in leaf.op.target.index for d in form.depths}
-    kept |= {d for d, scope in enumerate(leaf.scopes) if scope.birth == blocks}
+    kept |= {d for d, scope in enumerate(leaf.scopes) if scope.provenance == blocks}
     around = [d for d in used & kept if d < min(set(range(len(leaf.scopes))) - kept)]
     region: Place | str = sketch.place(leaf.path[: max(around) + 1]) if around else "root"
     readers = [other for other in sketch.program.leaves if array in {a.array for a in other.op.reads}]
@@ -357,13 +361,13 @@ def _pack(sketch: Sketch, operation: Birth, array: str, tile: Tile, blocks: Birt
         sketch.play("split_dim", name, last, tile.width)
 
 
-def write_tile(sketch: Sketch, operation: Birth, tile: Tile) -> None:
+def write_tile(sketch: Sketch, operation: Provenance, tile: Tile) -> None:
     """Vectors and unrolling in the tile, its sums in registers; raises where the tile is no vector code."""
     array = leaf_at(sketch, operation).op.target.array
     root = leaf_at(sketch, operation).path[0]
     scope = [leaf for leaf in sketch.program.leaves if leaf.path[0] == root and leaf.scopes]
-    for birth in dict.fromkeys(leaf.scopes[-1].birth for leaf in scope):
-        write_out(sketch, birth, max(tile.rows * tile.vectors, 8))
+    for provenance in dict.fromkeys(leaf.scopes[-1].provenance for leaf in scope):
+        write_out(sketch, provenance, max(tile.rows * tile.vectors, 8))
     if tile.width not in widths_for(
         sketch.program, leaf_at(sketch, operation), sketch.context.target.vector_widths
     ):
@@ -375,10 +379,10 @@ def write_tile(sketch: Sketch, operation: Birth, tile: Tile) -> None:
 
 def _unroll_tile(sketch: Sketch, sums: str) -> None:
     """Write out the loops over a tile of single numbers: all that the sums' own indices go over."""
-    for birth in [
-        leaf.op.birth for leaf in sketch.program.leaves if sums in {a.array for a in _accesses(leaf)}
+    for provenance in [
+        leaf.op.provenance for leaf in sketch.program.leaves if sums in {a.array for a in _accesses(leaf)}
     ]:
-        leaf = leaf_at(sketch, birth)
+        leaf = leaf_at(sketch, provenance)
         access = next(a for a in _accesses(leaf) if a.array == sums)
         dims = sketch.program.buffer_of[sums].dims
         depths = {

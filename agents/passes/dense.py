@@ -23,13 +23,13 @@ from agents.passes.tiles import choose_tile
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.tables import affine
-from dojo_core.program.tree import Access, Birth, Leaf
+from dojo_core.program.tree import Access, Leaf, Provenance
 from dojo_core.recipes import Sketch
 
 SHORT = 8  # vectors in a row: what is left over of a longer one matters little
 
 
-def dense_rows(sketch: Sketch, operation: Birth) -> None:
+def dense_rows(sketch: Sketch, operation: Provenance) -> None:
     """Make one run of the rows of a sum over windows, for contractions.py to tile.
 
     Where a move is refused, all stays as it was.
@@ -38,7 +38,7 @@ def dense_rows(sketch: Sketch, operation: Birth) -> None:
         _dense(sketch, operation)
 
 
-def _dense(sketch: Sketch, operation: Birth) -> None:
+def _dense(sketch: Sketch, operation: Provenance) -> None:
     found = find(sketch, operation)
     leaf = leaf_at(sketch, operation)
     column = scope_of(sketch.program, sketch.path(found.columns)).size
@@ -97,8 +97,8 @@ def flatten(
         _lengthen(sketch, nests, copies, -(-run // widths[0]) * widths[0] - run)
     leaf = leaf_at(sketch, nests[1].sum)
     kept = {d for form in leaf.op.target.index for d in form.depths}
-    for birth in [s.birth for d, s in enumerate(leaf.scopes) if s.size == 1 and d not in kept]:
-        sketch.may("unwrap", sketch.place(sketch.path(birth)))
+    for provenance in [s.provenance for d, s in enumerate(leaf.scopes) if s.size == 1 and d not in kept]:
+        sketch.may("unwrap", sketch.place(sketch.path(provenance)))
 
 
 def _lengthen(
@@ -115,7 +115,7 @@ def _lengthen(
         sketch.play("pad_scope", sketch.place(leaf.path[: depth + 1]), longer, "free")
 
 
-def _window(sketch: Sketch, leaf: Leaf, found: Contraction) -> tuple[Access, Birth]:
+def _window(sketch: Sketch, leaf: Leaf, found: Contraction) -> tuple[Access, Provenance]:
     """The access whose last two indices go over rows and columns of a window, and the scope of its rows."""
     column = len(sketch.path(found.columns)) - 1
     kept = {d for form in leaf.op.target.index for d in form.depths}
@@ -129,7 +129,7 @@ def _window(sketch: Sketch, leaf: Leaf, found: Contraction) -> tuple[Access, Bir
         outer = [d for d in above.depths if d in kept and above.coefficient(d) == 1]
         plain = len(target) > 1 and target[-1].terms == ((column, 1),) and not target[-1].const
         if plain and len(outer) == 1 and target[-2].terms == ((outer[0], 1),) and len(last.terms) > 1:
-            return access, leaf.scopes[outer[0]].birth
+            return access, leaf.scopes[outer[0]].provenance
     raise NoSuchPlace("No window slides over its rows.")
 
 
@@ -137,7 +137,7 @@ def _row_length(sketch: Sketch, window: Access) -> int:
     return sketch.program.buffer_of[window.array].dims[-1].size
 
 
-def _ordered(sketch: Sketch, nest: Contraction, rows: int) -> list[Birth]:
+def _ordered(sketch: Sketch, nest: Contraction, rows: int) -> list[Provenance]:
     """Other scopes, tiles of rows, rows of the tile, then rows and columns of the result, then sums.
 
     Gives the scopes that nests of the same result share.
@@ -147,23 +147,23 @@ def _ordered(sketch: Sketch, nest: Contraction, rows: int) -> list[Birth]:
     tiles, inside = None, nest.rows
     if scope_of(sketch.program, path).size > rows:
         sketch.play("split_scope", sketch.place(path), rows)
-        tiles, inside = sketch.birth(path), sketch.birth((*path, 0))
+        tiles, inside = sketch.provenance(path), sketch.provenance((*path, 0))
     leaf = leaf_at(sketch, nest.sum)
     target = leaf.op.target.index
-    down = [leaf.scopes[form.depths[0]].birth for form in target[-2:]]
+    down = [leaf.scopes[form.depths[0]].provenance for form in target[-2:]]
     kept = {d for form in target for d in form.depths}
     others = [
-        scope.birth
+        scope.provenance
         for d, scope in enumerate(leaf.scopes)
-        if d in kept and scope.birth not in (tiles, inside, *down)
+        if d in kept and scope.provenance not in (tiles, inside, *down)
     ]
-    sums = [scope.birth for d, scope in enumerate(leaf.scopes) if d not in kept]
+    sums = [scope.provenance for d, scope in enumerate(leaf.scopes) if d not in kept]
     outer = [*others, *([tiles] if tiles is not None else [])]
     order(sketch, nest.sum, [*outer, inside, *down, *sums])
     return outer
 
 
-def _around(sketch: Sketch, operation: Birth, window: Access) -> int:
+def _around(sketch: Sketch, operation: Provenance, window: Access) -> int:
     """How many scopes stand around the part of the window's array that is used together."""
     leaf = leaf_at(sketch, operation)
     now = only(a for a in leaf.op.reads if a.array == window.array)
@@ -173,7 +173,7 @@ def _around(sketch: Sketch, operation: Birth, window: Access) -> int:
 
 
 def _stage(
-    sketch: Sketch, operation: Birth, window: Access, image: int, inner: Birth | None
+    sketch: Sketch, operation: Provenance, window: Access, image: int, inner: Provenance | None
 ) -> tuple[str, str]:
     """Copies with room: of what is read, one row after the other; of the result, in rows as long."""
     length = _row_length(sketch, window)
@@ -200,7 +200,7 @@ def _stage(
     return source, result
 
 
-def _merge(sketch: Sketch, operation: Birth) -> None:
+def _merge(sketch: Sketch, operation: Provenance) -> None:
     """Longer rows, and one scope for rows and columns."""
     leaf = leaf_at(sketch, operation)
     rows, columns = leaf.op.target.index[-1].depths

@@ -6,7 +6,7 @@ from agents.passes.structure import body_at, leaf_of, only, scope_of, traffic
 from agents.passes.threads import BALANCED, balance, independent
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.program.tables import affine
-from dojo_core.program.tree import Access, Birth, Leaf, Path, Program, Scope
+from dojo_core.program.tree import Access, Leaf, Path, Program, Provenance, Scope
 from dojo_core.recipes import Sketch
 
 
@@ -15,14 +15,14 @@ def align_orders(sketch: Sketch) -> None:
     can be joined: where a share for each thread fits the last-level cache and all the data does not."""
     if traffic(sketch.program) <= sketch.context.target.shared_cache_bytes:
         return
-    for birth in [node.birth for node in sketch.program.body[1:] if isinstance(node, Scope)]:
+    for provenance in [node.provenance for node in sketch.program.body[1:] if isinstance(node, Scope)]:
         with sketch.attempt():
-            _align(sketch, birth)
+            _align(sketch, provenance)
 
 
-def _align(sketch: Sketch, birth: Birth) -> None:
+def _align(sketch: Sketch, provenance: Provenance) -> None:
     """Bring a scope of one root nest to its outside. Raises where there is none, or a move is refused."""
-    path = sketch.path(birth)
+    path = sketch.path(provenance)
     leaf = only(leaf for leaf in sketch.program.leaves if leaf.path[:1] == path)
     earlier = [other for other in sketch.program.leaves if other.path < path and other.scopes]
     depth = only(
@@ -66,11 +66,11 @@ def fuse_all(sketch: Sketch, path: Path = (), shared: bool = False) -> None:
         while _join_next(sketch, (*path, number), shared):
             pass
         number += 1
-    births = [
-        node.birth for node in body_at(sketch.program, path) if isinstance(node, Scope) and not node.mark
+    provenances = [
+        node.provenance for node in body_at(sketch.program, path) if isinstance(node, Scope) and not node.mark
     ]
-    for birth in births:
-        inner = sketch.path(birth)
+    for provenance in provenances:
+        inner = sketch.path(provenance)
         size = scope_of(sketch.program, inner).size
         spread = balance(size, sketch.context.target.threads) >= BALANCED and independent(sketch, inner)
         fuse_all(sketch, inner, shared or spread)
@@ -88,13 +88,13 @@ def _join_next(sketch: Sketch, path: Path, shared: bool) -> bool:
         if isinstance(other, Scope) and other.size == first.size and not other.mark:
             count = len(sketch.moves)
             with sketch.attempt():
-                _join(sketch, first.birth, other.birth, shared)
+                _join(sketch, first.provenance, other.provenance, shared)
             if len(sketch.moves) > count:
                 return True
     return False
 
 
-def _join(sketch: Sketch, first: Birth, second: Birth, shared: bool) -> None:
+def _join(sketch: Sketch, first: Provenance, second: Provenance, shared: bool) -> None:
     """Bring two sibling scopes together and join them. Raises IllegalMove, or NoSuchPlace where unwise."""
     kept = independent(sketch, sketch.path(first))
     flow = _flow(sketch.program, sketch.path(first), sketch.path(second))
@@ -105,7 +105,7 @@ def _join(sketch: Sketch, first: Birth, second: Birth, shared: bool) -> None:
         raise NoSuchPlace("The joined scope's iterations would depend on each other.")
 
 
-def bring_together(sketch: Sketch, first: Birth, second: Birth) -> None:
+def bring_together(sketch: Sketch, first: Provenance, second: Provenance) -> None:
     """Move what stands between two siblings out of the way. Raises IllegalMove."""
     while sketch.path(second)[-1] - sketch.path(first)[-1] > 1:
         here, there = sketch.path(first), sketch.path(second)
@@ -126,8 +126,8 @@ def _flow(program: Program, first: Path, second: Path) -> int:
 
 def use_reciprocals(sketch: Sketch) -> None:
     """Divide once for a row and multiply: where a divisor is the same all along an innermost scope."""
-    for birth in [leaf.op.birth for leaf in sketch.program.leaves if leaf.op.function == "/"]:
-        leaf = leaf_of(sketch.program, birth)
+    for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.function == "/"]:
+        leaf = leaf_of(sketch.program, provenance)
         divisor = leaf.op.operands[-1] if leaf is not None else None
         if leaf is None or not isinstance(divisor, Access):
             continue

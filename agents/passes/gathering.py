@@ -26,7 +26,7 @@ from agents.passes.structure import only, scope_of, stride, widths_for
 from agents.passes.tiles import Tile, choose_tile
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.program.tables import affine
-from dojo_core.program.tree import Birth
+from dojo_core.program.tree import Provenance
 from dojo_core.recipes import Sketch
 
 LONG = 4  # vectors in a row of results that is worth panels of its own
@@ -42,7 +42,7 @@ class Windows:
     widths: tuple[int, ...]
 
 
-def gather_windows(sketch: Sketch, operation: Birth) -> None:
+def gather_windows(sketch: Sketch, operation: Provenance) -> None:
     """Gather what a sum over strided windows reads.
 
     Where a move is refused, all stays as it was.
@@ -57,7 +57,7 @@ def gather_windows(sketch: Sketch, operation: Birth) -> None:
             rest = _in_panels(sketch, _windows(sketch, rest))
 
 
-def _windows(sketch: Sketch, operation: Birth) -> Windows:
+def _windows(sketch: Sketch, operation: Provenance) -> Windows:
     found = find(sketch, operation, strided=True)
     isolate(sketch, operation)
     first = initialisation(sketch, operation, found)
@@ -75,7 +75,7 @@ def _windows(sketch: Sketch, operation: Birth) -> Windows:
     return Windows(found, first, window.array, widths)
 
 
-def _ordered(sketch: Sketch, nest: Contraction, at_once: bool = False) -> list[Birth]:
+def _ordered(sketch: Sketch, nest: Contraction, at_once: bool = False) -> list[Provenance]:
     """Bring a nest into the order: others, rows of the result, panels, then sums, columns, channels.
 
     ``at_once``: rows stand with the columns, inside the sums. Gives the scopes outside the sums.
@@ -83,12 +83,14 @@ def _ordered(sketch: Sketch, nest: Contraction, at_once: bool = False) -> list[B
     leaf = leaf_at(sketch, nest.sum)
     target = leaf.op.target.index
     assert nest.rows is not None
-    across = [leaf.scopes[d].birth for form in target[-2:] for d in form.depths]  # rows, panels, columns
+    across = [leaf.scopes[d].provenance for form in target[-2:] for d in form.depths]  # rows, panels, columns
     inner = [*(across if at_once else [nest.columns]), nest.rows]
-    outer = [birth for birth in across if birth not in inner]
+    outer = [provenance for provenance in across if provenance not in inner]
     kept = {d for form in target for d in form.depths}
-    others = [s.birth for d, s in enumerate(leaf.scopes) if d in kept and s.birth not in (*outer, *inner)]
-    sums = [s.birth for d, s in enumerate(leaf.scopes) if d not in kept]
+    others = [
+        s.provenance for d, s in enumerate(leaf.scopes) if d in kept and s.provenance not in (*outer, *inner)
+    ]
+    sums = [s.provenance for d, s in enumerate(leaf.scopes) if d not in kept]
     order(sketch, nest.sum, [*others, *outer, *sums, *inner])
     return [*others, *outer]
 
@@ -117,13 +119,13 @@ def _as_one_run(sketch: Sketch, windows: Windows) -> None:
     assert found.rows is not None
     _ordered(sketch, found, at_once=True)
     name = _gather(sketch, windows, 0)
-    births = [scope.birth for scope in leaf_at(sketch, found.sum).scopes]
+    provenances = [scope.provenance for scope in leaf_at(sketch, found.sum).scopes]
     gathered = find(sketch, found.sum)
-    assert [gathered.columns, gathered.rows] == births[-2:]
+    assert [gathered.columns, gathered.rows] == provenances[-2:]
     flatten(sketch, (windows.first, gathered), name, windows.widths)
 
 
-def _in_panels(sketch: Sketch, windows: Windows) -> Birth | None:
+def _in_panels(sketch: Sketch, windows: Windows) -> Provenance | None:
     """Panel by panel of columns, each tiled; gives the sum over the columns that no panel takes."""
     found, first = windows.sum, windows.first
     assert found.rows is not None
@@ -151,4 +153,4 @@ def _split(sketch: Sketch, nest: Contraction, tile: Tile) -> Contraction:
     if scope_of(sketch.program, path).size == tile.columns:
         return nest
     sketch.play("split_scope", sketch.place(path), tile.columns)
-    return replace(nest, columns=sketch.birth((*path, 0)))
+    return replace(nest, columns=sketch.provenance((*path, 0)))

@@ -11,7 +11,7 @@ from agents.passes.naive import naive
 from agents.passes.structure import innermost, scope_of
 from agents.passes.threads import share_work
 from dojo_core.moves.storage import temporaries
-from dojo_core.program.tree import Birth
+from dojo_core.program.tree import Provenance
 from dojo_core.recipes import Sketch
 
 UNROLLED = 8  # iterations that are written out at most
@@ -21,24 +21,24 @@ def greedy(sketch: Sketch) -> None:
     """Naive, then vectors, locations, unrolling and threads."""
     naive(sketch)
     widths = sorted({w for each in sketch.context.target.vector_widths.values() for w in each}, reverse=True)
-    for birth in [sketch.birth(path) for path in innermost(sketch.program)]:
+    for provenance in [sketch.provenance(path) for path in innermost(sketch.program)]:
         for width in widths:
-            if _vectorised(sketch, birth, width):
+            if _vectorised(sketch, provenance, width):
                 break
     for name in [b.name for b in temporaries(sketch.program)]:
         _ = sketch.may("set_location", name, "register") or sketch.may("set_location", name, "stack")
-    for birth in [sketch.birth(path) for path in innermost(sketch.program)]:
-        path = sketch.path(birth)
+    for provenance in [sketch.provenance(path) for path in innermost(sketch.program)]:
+        path = sketch.path(provenance)
         if scope_of(sketch.program, path).size <= UNROLLED:
             sketch.may("unroll", sketch.place(path))
     share_work(sketch)
 
 
-def _vectorised(sketch: Sketch, birth: Birth, width: int) -> bool:
+def _vectorised(sketch: Sketch, provenance: Provenance, width: int) -> bool:
     """Vectorise a scope, cut by the width where it is longer; nothing happens where that is not legal."""
     done = False
     with sketch.attempt():
-        path = sketch.path(birth)
+        path = sketch.path(provenance)
         if scope_of(sketch.program, path).size != width:
             sketch.play("split_scope", sketch.place(path), width)
             path = (*path, 0)

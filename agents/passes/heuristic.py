@@ -24,10 +24,10 @@ from dojo_core.recipes import Sketch
 def heuristic(sketch: Sketch) -> None:
     """Play the whole pass; moves that are refused are left out."""
     use_reciprocals(sketch)
-    for birth in [leaf.op.birth for leaf in sketch.program.leaves if leaf.op.accumulate]:
-        dense_rows(sketch, birth)
-        gather_windows(sketch, birth)
-        run_along_rows(sketch, birth)
+    for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
+        dense_rows(sketch, provenance)
+        gather_windows(sketch, provenance)
+        run_along_rows(sketch, provenance)
     tile_contractions(sketch)
     spread_sums(sketch)
     align_orders(sketch)

@@ -18,14 +18,14 @@ from agents.passes.contractions import (
 )
 from agents.passes.structure import scope_of
 from dojo_core.moves.places import NoSuchPlace
-from dojo_core.program.tree import Birth
+from dojo_core.program.tree import Provenance
 from dojo_core.recipes import Sketch
 
 RUN = 4096  # columns at most that are added up side by side: what the first-level cache holds beside the rows
 SHORTEST = 256  # a run that memory delivers well
 
 
-def run_along_rows(sketch: Sketch, operation: Birth) -> None:
+def run_along_rows(sketch: Sketch, operation: Provenance) -> None:
     """Order a sum for one row of results, where the matrix exceeds the cache; other sums stay as they are."""
     with sketch.attempt():
         found = find(sketch, operation)
@@ -46,14 +46,16 @@ def run_along_rows(sketch: Sketch, operation: Birth) -> None:
         join_shared(sketch, [_ordered(sketch, nest, runs[-1]) for nest in (first, found)])
 
 
-def _ordered(sketch: Sketch, nest: Contraction, run: int) -> list[Birth]:
+def _ordered(sketch: Sketch, nest: Contraction, run: int) -> list[Provenance]:
     """Other scopes, runs, terms, columns of a run; gives the scopes outside the terms."""
     path = sketch.path(nest.columns)
     sketch.play("split_scope", sketch.place(path), run)
-    runs, columns = sketch.birth(path), sketch.birth((*path, 0))
+    runs, columns = sketch.provenance(path), sketch.provenance((*path, 0))
     leaf = leaf_at(sketch, nest.sum)
     kept = {d for form in leaf.op.target.index for d in form.depths}
-    others = [s.birth for d, s in enumerate(leaf.scopes) if d in kept and s.birth not in (runs, columns)]
-    terms = [s.birth for d, s in enumerate(leaf.scopes) if d not in kept]
+    others = [
+        s.provenance for d, s in enumerate(leaf.scopes) if d in kept and s.provenance not in (runs, columns)
+    ]
+    terms = [s.provenance for d, s in enumerate(leaf.scopes) if d not in kept]
     order(sketch, nest.sum, [*others, runs, *terms, columns])
     return [*others, runs]

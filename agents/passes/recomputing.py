@@ -67,8 +67,8 @@ def recompute_near(sketch: Sketch) -> None:
 
 def _compute_again(sketch: Sketch, array: str, readers: Sequence[Leaf]) -> None:
     """Give each reader a value of its own, made where it is read. Raises IllegalMove."""
-    for birth in [leaf.op.birth for leaf in readers]:
-        leaf = only(leaf for leaf in sketch.program.leaves if leaf.op.birth == birth)
+    for provenance in [leaf.op.provenance for leaf in readers]:
+        leaf = only(leaf for leaf in sketch.program.leaves if leaf.op.provenance == provenance)
         sketch.play("recompute", sketch.place(leaf.path), array, fresh_name(sketch.program, array + "r"))
 
 

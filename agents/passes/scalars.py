@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from agents.passes.structure import leaf_of
 from dojo_core.moves.places import NoSuchPlace, fresh_name
-from dojo_core.program.tree import Birth
+from dojo_core.program.tree import Provenance
 from dojo_core.recipes import Sketch
 
 SMALL = 16  # terms that are written out
@@ -16,12 +16,12 @@ SMALL = 16  # terms that are written out
 
 def sum_in_registers(sketch: Sketch) -> None:
     """Sum in a register whatever is summed in memory still, where its terms stand innermost."""
-    for birth in [leaf.op.birth for leaf in sketch.program.leaves if leaf.op.accumulate]:
+    for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
         with sketch.attempt():
-            _sum(sketch, birth)
+            _sum(sketch, provenance)
 
 
-def _sum(sketch: Sketch, operation: Birth) -> None:
+def _sum(sketch: Sketch, operation: Provenance) -> None:
     leaf = leaf_of(sketch.program, operation)
     if leaf is None or any(scope.mark in ("u", "v") for scope in leaf.scopes):
         raise NoSuchPlace("It is written out already.")

@@ -14,7 +14,7 @@ from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import temporaries
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import is_reduction
-from dojo_core.program.tree import Birth, Leaf, Op, Path, Scope, walk
+from dojo_core.program.tree import Leaf, Op, Path, Provenance, Scope, walk
 from dojo_core.recipes import Sketch
 from dojo_core.targets.snitch.limits import SnitchTarget
 from dojo_core.targets.snitch.streams import memory_slots
@@ -25,8 +25,8 @@ PARTIAL_SUMS = (4, 5, 6, 7, 8)
 
 def heuristic_on_snitch(sketch: Sketch) -> None:
     """Play the whole pass; moves that are refused are left out."""
-    for birth in [leaf.op.birth for leaf in sketch.program.leaves if leaf.op.accumulate]:
-        leaf = leaf_of(sketch.program, birth)
+    for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
+        leaf = leaf_of(sketch.program, provenance)
         if leaf is None or not leaf.scopes or not is_reduction(leaf, len(leaf.scopes) - 1):
             continue
         around = [d for d in range(len(leaf.scopes)) if not is_reduction(leaf, d)]
@@ -34,9 +34,9 @@ def heuristic_on_snitch(sketch: Sketch) -> None:
         for copies in COPIES if around else PARTIAL_SUMS:
             with sketch.attempt():
                 if around:
-                    _several_results(sketch, birth, around[-1], copies)
+                    _several_results(sketch, provenance, around[-1], copies)
                 else:
-                    _partial_sums(sketch, birth, copies)
+                    _partial_sums(sketch, provenance, copies)
             if len(sketch.moves) > done:
                 break
     with sketch.attempt():
@@ -45,61 +45,63 @@ def heuristic_on_snitch(sketch: Sketch) -> None:
             sketch.may("set_location", buffer.name, "register")
         _hold_scalars(sketch)
         _within_streams(sketch)
-    for birth in [n.birth for n in sketch.program.body if isinstance(n, Scope)]:
-        _streamed(sketch, birth)
-    for birth in [n.birth for n, _, _ in walk(sketch.program.body) if isinstance(n, Scope) and not n.mark]:
-        path = sketch.path(birth)
+    for provenance in [n.provenance for n in sketch.program.body if isinstance(n, Scope)]:
+        _streamed(sketch, provenance)
+    for provenance in [
+        n.provenance for n, _, _ in walk(sketch.program.body) if isinstance(n, Scope) and not n.mark
+    ]:
+        path = sketch.path(provenance)
         if any(s.mark == "s" for s in sketch.program.scopes_above(path)):
             sketch.may("frep", sketch.place(path))
 
 
-def _leaf(sketch: Sketch, birth: Birth) -> Leaf:
-    return only(leaf for leaf in sketch.program.leaves if leaf.op.birth == birth)
+def _leaf(sketch: Sketch, provenance: Provenance) -> Leaf:
+    return only(leaf for leaf in sketch.program.leaves if leaf.op.provenance == provenance)
 
 
-def _several_results(sketch: Sketch, birth: Birth, depth: int, copies: int) -> None:
+def _several_results(sketch: Sketch, provenance: Provenance, depth: int, copies: int) -> None:
     """Block the scope of the results, the block innermost, its sums in registers, stored once."""
-    array = _leaf(sketch, birth).op.target.array
-    first = only(leaf.op.birth for leaf in sketch.program.leaves if leaf.op.target.array == array)
-    shared = _leaf(sketch, birth).path[: depth + 1]
-    if first != birth and _leaf(sketch, first).path[: depth + 1] == shared:
-        below = _leaf(sketch, birth).path[: depth + 2]
+    array = _leaf(sketch, provenance).op.target.array
+    first = only(leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.target.array == array)
+    shared = _leaf(sketch, provenance).path[: depth + 1]
+    if first != provenance and _leaf(sketch, first).path[: depth + 1] == shared:
+        below = _leaf(sketch, provenance).path[: depth + 2]
         sketch.play("fission_scope", sketch.place(shared), sketch.place(below))
-    whole = _leaf(sketch, birth).scopes[depth].size == copies  # then the scope itself is the block
-    for each in dict.fromkeys((birth, first)):  # what sets the sums to 0 is blocked alike
+    whole = _leaf(sketch, provenance).scopes[depth].size == copies  # then the scope itself is the block
+    for each in dict.fromkeys((provenance, first)):  # what sets the sums to 0 is blocked alike
         _block(sketch, each, depth, copies)
     around = depth if whole else depth + 1  # scopes around the block
-    if first != birth:
+    if first != provenance:
         for level in range(around):
-            here, there = _leaf(sketch, first).path, _leaf(sketch, birth).path
+            here, there = _leaf(sketch, first).path, _leaf(sketch, provenance).path
             if here[: level + 1] != there[: level + 1]:
                 sketch.play("join_scopes", sketch.place(here[: level + 1]))
     name = fresh_name(sketch.program, f"r{array}")
-    held = _leaf(sketch, birth).path[:around]
+    held = _leaf(sketch, provenance).path[:around]
     sketch.play("stage_write", array, sketch.place(held) if held else "root", name)
     _in_registers(sketch, name, copies)
 
 
-def _block(sketch: Sketch, birth: Birth, depth: int, copies: int) -> None:
+def _block(sketch: Sketch, provenance: Provenance, depth: int, copies: int) -> None:
     """Cut the scope at a depth around an operation, and bring its block innermost."""
-    leaf = _leaf(sketch, birth)
+    leaf = _leaf(sketch, provenance)
     if leaf.scopes[depth].size == copies:
-        return _inwards(sketch, birth, depth)
+        return _inwards(sketch, provenance, depth)
     sketch.play("split_scope", sketch.place(leaf.path[: depth + 1]), copies)
-    _inwards(sketch, birth, depth + 1)
+    _inwards(sketch, provenance, depth + 1)
 
 
-def _inwards(sketch: Sketch, birth: Birth, depth: int) -> None:
-    for level in range(depth, len(_leaf(sketch, birth).scopes) - 1):
-        sketch.play("interchange", sketch.place(_leaf(sketch, birth).path[: level + 1]))
+def _inwards(sketch: Sketch, provenance: Provenance, depth: int) -> None:
+    for level in range(depth, len(_leaf(sketch, provenance).scopes) - 1):
+        sketch.play("interchange", sketch.place(_leaf(sketch, provenance).path[: level + 1]))
 
 
-def _partial_sums(sketch: Sketch, birth: Birth, copies: int) -> None:
+def _partial_sums(sketch: Sketch, provenance: Provenance, copies: int) -> None:
     """Partial sums along the innermost scope, and the total, in registers."""
-    leaf = _leaf(sketch, birth)
+    leaf = _leaf(sketch, provenance)
     array, depth = leaf.op.target.array, len(leaf.scopes) - 1
     sketch.play("split_scope", sketch.place(leaf.path[:-1]), copies)
-    own = sketch.place(_leaf(sketch, birth).path)
+    own = sketch.place(_leaf(sketch, provenance).path)
     name = fresh_name(sketch.program, f"p{array}")
     sketch.play("split_reduction", Place(own.array, own.number, depth + 1), name)
     _in_registers(sketch, name, copies)
@@ -110,13 +112,13 @@ def _partial_sums(sketch: Sketch, birth: Birth, copies: int) -> None:
 
 def _in_registers(sketch: Sketch, name: str, copies: int) -> None:
     """Unroll the loops over an array's cells, then keep them in registers."""
-    births = [
-        leaf.scopes[-1].birth
+    provenances = [
+        leaf.scopes[-1].provenance
         for leaf in sketch.program.leaves
         if leaf.scopes and name in (leaf.op.target.array, *(a.array for a in leaf.op.reads))
     ]
-    for birth in dict.fromkeys(births):
-        path = sketch.path(birth)
+    for provenance in dict.fromkeys(provenances):
+        path = sketch.path(provenance)
         scope = scope_of(sketch.program, path)
         if scope.size == copies and not scope.mark:
             sketch.play("unroll", sketch.place(path))
@@ -147,9 +149,9 @@ def _within_streams(sketch: Sketch) -> None:
             raise NoSuchPlace("Joined, the nests reach memory more often than there are streams.")
 
 
-def _streamed(sketch: Sketch, birth: Birth) -> None:
+def _streamed(sketch: Sketch, provenance: Provenance) -> None:
     """Stream a nest, or what is in it; a single loop stands in a scope of one iteration, to be repeated."""
-    path = sketch.path(birth)
+    path = sketch.path(provenance)
     scope = scope_of(sketch.program, path)
     if _single(scope) and not scope.mark:
         count = len(sketch.moves)
@@ -161,7 +163,7 @@ def _streamed(sketch: Sketch, birth: Birth) -> None:
     if scope.mark or sketch.may("ssr", sketch.place(path)):
         return
     inner: list[Path] = [(*path, n) for n, child in enumerate(scope.body) if isinstance(child, Scope)]
-    for below in [sketch.birth(p) for p in inner]:
+    for below in [sketch.provenance(p) for p in inner]:
         _streamed(sketch, below)
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.dependence import has_vector_form, is_reduction
 from dojo_core.program.marks import lane_stride
-from dojo_core.program.tree import Access, Birth, Leaf, Node, Op, Path, Program, Scope, walk
+from dojo_core.program.tree import Access, Leaf, Node, Op, Path, Program, Provenance, Scope, walk
 
 T = TypeVar("T")
 
@@ -41,9 +41,9 @@ def innermost(program: Program) -> list[Path]:
     ]
 
 
-def leaf_of(program: Program, birth: Birth) -> Leaf | None:
-    """The operation of that birth, where it is still there."""
-    return next((leaf for leaf in program.leaves if leaf.op.birth == birth), None)
+def leaf_of(program: Program, provenance: Provenance) -> Leaf | None:
+    """The operation of that provenance, where it is still there."""
+    return next((leaf for leaf in program.leaves if leaf.op.provenance == provenance), None)
 
 
 def stride(program: Program, access: Access, depth: int) -> int:

@@ -25,9 +25,9 @@ def independent(sketch: Sketch, path: Path) -> bool:
 
 def spread_sums(sketch: Sketch) -> None:
     """Cut long sums at the root into parts that threads can add up by themselves."""
-    for birth in [node.birth for node in sketch.program.body if isinstance(node, Scope)]:
+    for provenance in [node.provenance for node in sketch.program.body if isinstance(node, Scope)]:
         with sketch.attempt():
-            _spread(sketch, sketch.path(birth))
+            _spread(sketch, sketch.path(provenance))
 
 
 def _spread(sketch: Sketch, path: Path) -> None:
@@ -37,10 +37,10 @@ def _spread(sketch: Sketch, path: Path) -> None:
     parts = next((n for n in (64, 32, 16, 8, 4, 2) if scope.size % n == 0 and n % threads == 0), 0)
     if not plain or not parts or scope.size < parts * WORTH or independent(sketch, path):
         return
-    births = [child.birth for child in scope.body]
+    provenances = [child.provenance for child in scope.body]
     sketch.play("split_scope", sketch.place(path), scope.size // parts)
-    for birth in births:
-        leaf = leaf_of(sketch.program, birth)
+    for provenance in provenances:
+        leaf = leaf_of(sketch.program, provenance)
         if leaf is not None and leaf.op.accumulate and not any(f.uses(0) for f in leaf.op.target.index):
             own = sketch.place(leaf.path)
             name = fresh_name(sketch.program, "t" + leaf.op.target.array[:20])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from agents.passes.structure import body_at, contiguous, innermost, leaf_of, only, scope_of, widths_for
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
-from dojo_core.program.tree import Birth, Leaf, Path
+from dojo_core.program.tree import Leaf, Path, Provenance
 from dojo_core.recipes import Sketch
 
 COPIES = (4, 5, 3, 6, 2, 7, 8)  # vectors side by side, the first that fits: they hide the latency of a sum
@@ -16,19 +16,19 @@ SMALL = 8  # iterations of a loop over vectors that are written out whole
 
 def vectorise_all(sketch: Sketch) -> None:
     """Vectorise every innermost scope that allows it."""
-    waiting = [sketch.birth(path) for path in innermost(sketch.program)]
+    waiting = [sketch.provenance(path) for path in innermost(sketch.program)]
     while waiting:
         waiting += vectorise(sketch, waiting.pop(0))
 
 
-def vectorise(sketch: Sketch, birth: Birth) -> list[Birth]:
+def vectorise(sketch: Sketch, provenance: Provenance) -> list[Provenance]:
     """Vectorise one innermost scope; gives what was cut off, to be vectorised by itself.
 
     Nothing happens where no operation in it has a vector form there.
     """
-    rest: list[Birth] = []
+    rest: list[Provenance] = []
     with sketch.attempt():
-        path = _inner_contiguous(sketch, sketch.path(birth))
+        path = _inner_contiguous(sketch, sketch.path(provenance))
         path = _lengthen(sketch, path)
         _materialise(sketch, path)
         scope = scope_of(sketch.program, path)
@@ -40,7 +40,7 @@ def vectorise(sketch: Sketch, birth: Birth) -> list[Birth]:
         width = widths[0]
         if scope.size % width:
             if sketch.may("cut_scope", sketch.place(path), scope.size // width * width):
-                rest = [sketch.birth((*path[:-1], path[-1] + 1))]
+                rest = [sketch.provenance((*path[:-1], path[-1] + 1))]
             else:
                 width = next((w for w in widths if scope.size % w == 0), 0)
                 if not width:
@@ -66,7 +66,7 @@ def _lengthen(sketch: Sketch, path: Path) -> Path:
     with sketch.attempt():
         for leaf in _leaves(sketch, path):
             for array in dict.fromkeys(a.array for a in (leaf.op.target, *leaf.op.reads)):
-                _merge_rows(sketch, leaf.op.birth, array, len(around) - 1)
+                _merge_rows(sketch, leaf.op.provenance, array, len(around) - 1)
         sketch.play("merge_scopes", sketch.place(around))
         if len(around) > 1 and not body_at(sketch.program, around[:-1])[1:]:
             around = _lengthen(sketch, around)
@@ -74,7 +74,7 @@ def _lengthen(sketch: Sketch, path: Path) -> Path:
     return around if merged else path
 
 
-def _merge_rows(sketch: Sketch, operation: Birth, array: str, depth: int) -> None:
+def _merge_rows(sketch: Sketch, operation: Provenance, array: str, depth: int) -> None:
     """Make one dimension of the two that the scopes at a depth and below go over in an operation."""
     leaf = leaf_of(sketch.program, operation)
     assert leaf is not None
@@ -119,17 +119,17 @@ def _lanes(sketch: Sketch, path: Path, width: int) -> None:
     """Make a scope, which the width divides, a loop over unrolled vectors. Raises where nothing is gained."""
     vectors = scope_of(sketch.program, path).size // width
     copies = vectors if vectors <= COPIES[0] else next((c for c in COPIES if vectors % c == 0), 1)
-    unrolled: Birth | None = None
+    unrolled: Provenance | None = None
     if 1 < copies < vectors:
         sketch.play("split_scope", sketch.place(path), copies * width)
         path = (*path, 0)
     if vectors > 1:
         sketch.play("split_scope", sketch.place(path), width)
-        unrolled = sketch.birth(path) if copies > 1 else None
+        unrolled = sketch.provenance(path) if copies > 1 else None
         path = (*path, 0)
-    lanes = sketch.birth(path)
+    lanes = sketch.provenance(path)
     partial: list[str] = []
-    for operation in [leaf.op.birth for leaf in _leaves(sketch, path)]:
+    for operation in [leaf.op.provenance for leaf in _leaves(sketch, path)]:
         partial += _split_reduction(sketch, operation, lanes, unrolled)
     done = _separate(sketch, lanes)
     if not done:
@@ -139,7 +139,9 @@ def _lanes(sketch: Sketch, path: Path, width: int) -> None:
     _vectorise_partial(sketch, partial)
 
 
-def _split_reduction(sketch: Sketch, operation: Birth, lanes: Birth, unrolled: Birth | None) -> list[str]:
+def _split_reduction(
+    sketch: Sketch, operation: Provenance, lanes: Provenance, unrolled: Provenance | None
+) -> list[str]:
     """Partial results for each lane, and for each vector that is unrolled; the names of their arrays."""
     names: list[str] = []
     for scope in (lanes, unrolled):
@@ -156,7 +158,7 @@ def _split_reduction(sketch: Sketch, operation: Birth, lanes: Birth, unrolled: B
     return names
 
 
-def _separate(sketch: Sketch, lanes: Birth) -> int:
+def _separate(sketch: Sketch, lanes: Provenance) -> int:
     """One scope of lanes for each operation, vectorised where possible; how many were."""
     path, done = sketch.path(lanes), 0
     while True:
@@ -171,18 +173,18 @@ def _separate(sketch: Sketch, lanes: Birth) -> int:
 
 def _vectorise_partial(sketch: Sketch, names: list[str]) -> None:
     """Vectorise and unroll the loops that set partial results and combine them."""
-    births = [
-        leaf.scopes[-1].birth
+    provenances = [
+        leaf.scopes[-1].provenance
         for leaf in sketch.program.leaves
         if leaf.scopes and ({leaf.op.target.array, *(a.array for a in leaf.op.reads)} & set(names))
     ]
-    for birth in dict.fromkeys(births):
-        write_out(sketch, birth)
+    for provenance in dict.fromkeys(provenances):
+        write_out(sketch, provenance)
 
 
-def write_out(sketch: Sketch, birth: Birth, most: int = SMALL) -> None:
+def write_out(sketch: Sketch, provenance: Provenance, most: int = SMALL) -> None:
     """Vectorise a scope of one operation where that is legal, and unroll the loops that hold it alone."""
-    path = sketch.path(birth)
+    path = sketch.path(provenance)
     scope = scope_of(sketch.program, path)
     if scope.mark or not sketch.may("vectorize", sketch.place(path)):
         return

@@ -20,7 +20,7 @@ from dojo_core.cli.positions import (
     played,
 )
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file, write_file
-from dojo_core.line import with_births
+from dojo_core.line import with_provenance
 from dojo_core.moves import IllegalMove, MoveSyntax
 from dojo_core.moves.notation import form
 from dojo_core.program.expressions import TextError
@@ -83,7 +83,7 @@ def play(
         written = line_text(line, game.target)
         if written.startswith("dojo game"):
             raise Failure(f"{line} is a game, which needs no --record: use --save.")
-        write_file(record, with_births(written, game))
+        write_file(record, with_provenance(written, game))
         err.print(f"Recorded {record}.", style="dim")
     program = game.current.program
     if text or not (code or asm):

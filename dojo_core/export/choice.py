@@ -128,8 +128,8 @@ def move_there(move: str, on: Target) -> str | None:
 def line_there(line: RecordedLine, on: Target) -> RecordedLine:
     """A line with each move as a target takes it."""
     numbered = zip(line.numbers, line.moves, strict=True)
-    played = [(n, at, move_there(words, on), births) for n, (at, words, births) in numbered]
-    kept = [(n, (at, words, births)) for n, at, words, births in played if words is not None]
+    played = [(n, at, move_there(words, on), provenances) for n, (at, words, provenances) in numbered]
+    kept = [(n, (at, words, provenances)) for n, at, words, provenances in played if words is not None]
     return replace(line, moves=tuple(move for _, move in kept), numbers=tuple(n for n, _ in kept))
 
 

@@ -16,7 +16,7 @@ from dojo_core.moves.legality import context, outcome
 from dojo_core.moves.places import place_of
 from dojo_core.program.marks import lane_stride
 from dojo_core.program.target import DEFAULT_TARGET
-from dojo_core.program.tree import Birth, Leaf, Path, Program, Scope
+from dojo_core.program.tree import Leaf, Path, Program, Provenance, Scope
 
 LONG = 2**28  # operations that take about a second
 
@@ -28,8 +28,8 @@ def hastened(start: Program) -> Program:
     if executed < LONG:
         return start
     here = context(start, DEFAULT_TARGET, "strict")  # strict: nothing is summed in another order
-    for birth in [leaf.op.birth for leaf in start.leaves if leaf.op.accumulate]:
-        here = _rows_innermost(here, birth)
+    for provenance in [leaf.op.provenance for leaf in start.leaves if leaf.op.accumulate]:
+        here = _rows_innermost(here, provenance)
     for number, node in enumerate(here.program.body):
         path: Path = (number,)
         while isinstance(node, Scope) and node.size == 1:
@@ -39,17 +39,17 @@ def hastened(start: Program) -> Program:
     return here.program
 
 
-def _rows_innermost(here: Context, birth: Birth) -> Context:
+def _rows_innermost(here: Context, provenance: Provenance) -> Context:
     """Exchange the two innermost scopes of a sum that would then go along rows, not columns."""
-    leaf = _leaf(here.program, birth)
+    leaf = _leaf(here.program, provenance)
     inner, outer = len(leaf.scopes) - 1, len(leaf.scopes) - 2
     if outer < 0 or _along_rows(here.program, leaf, inner) or not _along_rows(here.program, leaf, outer):
         return here
     return _played(here, "interchange", leaf.path[:inner]) or here
 
 
-def _leaf(program: Program, birth: Birth) -> Leaf:
-    return next(leaf for leaf in program.leaves if leaf.op.birth == birth)
+def _leaf(program: Program, provenance: Provenance) -> Leaf:
+    return next(leaf for leaf in program.leaves if leaf.op.provenance == provenance)
 
 
 def _along_rows(program: Program, leaf: Leaf, depth: int) -> bool:

@@ -102,15 +102,20 @@ class UseReciprocal(Transformation):
             return taken
         outer = tuple(Affine.iterator(d) for d in range(place.depth))
         quotient = Access(str(name), outer)
-        dims = tuple(Dim(s.size, False, context.birth(97 + d)) for d, s in enumerate(above))
-        invert = Op(quotient, "", "/", (Number(1), divisor), birth=context.birth(0))
+        dims = tuple(Dim(s.size, False, context.provenance(97 + d)) for d, s in enumerate(above))
+        invert = Op(quotient, "", "/", (Number(1), divisor), provenance=context.provenance(0))
         multiply = replace(leaf.op, function="*", operands=(leaf.op.operands[0], quotient))
         changed = program.edit(
             body=splice(program.body, leaf.path, 1, (multiply,)),
             buffers=(
                 *program.buffers,
                 Buffer(
-                    str(name), dtype, dims, context.target.temporary(above), (str(name),), context.birth(96)
+                    str(name),
+                    dtype,
+                    dims,
+                    context.target.temporary(above),
+                    (str(name),),
+                    context.provenance(96),
                 ),
             ),
         )

@@ -19,7 +19,7 @@ from dojo_core.moves.core import (
     register,
     structural,
 )
-from dojo_core.moves.nodes import births, nest, without
+from dojo_core.moves.nodes import nest, provenances, without
 from dojo_core.moves.places import (
     NoSuchPlace,
     Place,
@@ -39,7 +39,6 @@ from dojo_core.program.reaching import once, orders, touches_of
 from dojo_core.program.tables import Index, Indirect, affine, composed, plus
 from dojo_core.program.tree import (
     Access,
-    Birth,
     Buffer,
     Dim,
     Leaf,
@@ -48,6 +47,7 @@ from dojo_core.program.tree import (
     Operand,
     Path,
     Program,
+    Provenance,
     Scope,
     splice,
 )
@@ -183,7 +183,7 @@ def _out_of_bounds(box: _Box, dims: Sequence[Dim], above: Sequence[Scope]) -> bo
 
 
 def _copy_buffer(
-    context: Context, name: str, box: _Box, dtype: str, above: Sequence[Scope], fresh: Iterator[Birth]
+    context: Context, name: str, box: _Box, dtype: str, above: Sequence[Scope], fresh: Iterator[Provenance]
 ) -> Buffer:
     """Where the target has temporaries, or ``heap`` at the root and where the stack is too small."""
     dims = [Dim(s.size, False, next(fresh)) for s in above]
@@ -202,7 +202,7 @@ def _redirect(node: Node, array: str, change: Callable[[Access], Access], reads_
         if array not in node.arrays:
             return node
         body = tuple([_redirect(c, array, change, reads_only) for c in node.body])
-        return Scope(node.size, body, node.mark, node.birth)
+        return Scope(node.size, body, node.mark, node.provenance)
 
     def operand(value: Operand) -> Operand:
         return change(value) if isinstance(value, Access) and value.array == array else value
@@ -331,11 +331,11 @@ class StageRead(_Stage):
         self, context: Context, name: str, array: str, path: Path, above: tuple[Scope, ...], box: _Box
     ) -> Program:
         program, depth = context.program, len(path)
-        fresh = births(context)
+        fresh = provenances(context)
         outer = tuple(Affine.iterator(d) for d in range(depth))
         loops = [box.sizes[k] for k in box.kept]
         target = Access(name, (*outer, *(Affine.iterator(depth + n) for n in range(len(loops)))))
-        copy = Op(target, "", "", (box.cell(array, depth),), birth=next(fresh))
+        copy = Op(target, "", "", (box.cell(array, depth),), provenance=next(fresh))
         head = nest(loops, copy, fresh)
         buffer = _copy_buffer(context, name, box, program.buffer_of[array].dtype, above, fresh)
 
@@ -457,15 +457,15 @@ class StageWrite(_Stage):
         loaded: bool,
     ) -> Program:
         program, depth = context.program, len(path)
-        fresh = births(context)
+        fresh = provenances(context)
         outer = tuple(Affine.iterator(d) for d in range(depth))
         loops = [box.sizes[k] for k in box.kept]
         mine = Access(name, (*outer, *(Affine.iterator(depth + n) for n in range(len(loops)))))
         theirs = box.cell(array, depth)
-        store = nest(loops, Op(theirs, "", "", (mine,), birth=next(fresh)), fresh)
+        store = nest(loops, Op(theirs, "", "", (mine,), provenance=next(fresh)), fresh)
         load: tuple[Node, ...] = ()
         if loaded:
-            load = (nest(loops, Op(mine, "", "", (theirs,), birth=next(fresh)), fresh),)
+            load = (nest(loops, Op(mine, "", "", (theirs,), provenance=next(fresh)), fresh),)
         buffer = _copy_buffer(context, name, box, program.buffer_of[array].dtype, above, fresh)
 
         def change(access: Access) -> Access:

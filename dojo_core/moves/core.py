@@ -17,7 +17,7 @@ from dojo_core.program.codes import Code
 from dojo_core.program.dependence import Witness
 from dojo_core.program.expressions import RESERVED
 from dojo_core.program.target import Target
-from dojo_core.program.tree import Birth, Path, Program, derived
+from dojo_core.program.tree import Path, Program, Provenance, derived
 from dojo_core.program.validity import Fault
 
 Argument = Place | int | str
@@ -117,7 +117,7 @@ class Context:
     program: Program
     target: Target
     policy: str
-    born: int  # births of the nodes that a move makes carry this number
+    born: int  # provenances of the nodes that a move makes carry this number
 
     @derived
     def widths(self) -> frozenset[int]:
@@ -125,8 +125,8 @@ class Context:
         dtypes = {b.dtype for b in self.program.buffers}
         return frozenset(w for d in dtypes for w in self.target.vector_widths.get(d, ()))
 
-    def birth(self, ordinal: int) -> Birth:
-        return Birth(self.born, ordinal)
+    def provenance(self, ordinal: int) -> Provenance:
+        return Provenance(self.born, ordinal)
 
 
 @dataclass(frozen=True, slots=True)

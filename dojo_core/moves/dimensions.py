@@ -110,8 +110,8 @@ class SplitDim(BufferMove):
 
         def edit() -> Program:
             pieces = (
-                Dim(dim.size // factor, dim.materialised, context.birth(0)),
-                Dim(factor, dim.materialised, context.birth(1)),
+                Dim(dim.size // factor, dim.materialised, context.provenance(0)),
+                Dim(factor, dim.materialised, context.provenance(1)),
             )
             changed = replace(buffer, dims=(*buffer.dims[:k], *pieces, *buffer.dims[k + 1 :]))
             body = map_accesses_at(program.body, cut, buffer.arrays)
@@ -169,7 +169,7 @@ class MergeDims(BufferMove):
             return Access(access.array, (*access.index[:k], merged, *access.index[k + 2 :]))
 
         def edit() -> Program:
-            dim = Dim(outer.size * inner.size, outer.materialised, context.birth(0))
+            dim = Dim(outer.size * inner.size, outer.materialised, context.provenance(0))
             changed = replace(buffer, dims=(*buffer.dims[:k], dim, *buffer.dims[k + 2 :]))
             body = map_accesses(program.body, glue, buffer.arrays)
             return with_buffer(program, buffer, changed).edit(body=body)

@@ -15,7 +15,7 @@ from dojo_core.moves.core import (
     register,
     structural,
 )
-from dojo_core.moves.nodes import births, renewed, shifted
+from dojo_core.moves.nodes import provenances, renewed, shifted
 from dojo_core.moves.places import Place, leaves_under, place_of, resolve, scope_at, scopes
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
@@ -95,12 +95,12 @@ class CutScope(OnScope):
         depth = len(path) - 1
 
         def edit() -> Program:
-            fresh = births(context)
+            fresh = provenances(context)
             first = Scope(at, scope.body, "", next(fresh))
             later = {depth: Affine.iterator(depth) + at}
-            birth = next(fresh)
+            provenance = next(fresh)
             body = tuple(renewed(substitute(c, later), fresh) for c in scope.body)
-            return context.program.splice(path, 1, (first, Scope(scope.size - at, body, "", birth)))
+            return context.program.splice(path, 1, (first, Scope(scope.size - at, body, "", provenance)))
 
         return Edit(edit, path[:1])
 
@@ -159,7 +159,7 @@ class UncutScope(OnScope):
                 path,
                 partner,
             )
-        whole = Scope(scope.size + after.size, scope.body, "", next(births(context)))
+        whole = Scope(scope.size + after.size, scope.body, "", next(provenances(context)))
         return program.splice(path, 2, (whole,))
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
@@ -252,7 +252,7 @@ class Wrap(Transformation):
             if refusal is not None:
                 return refusal
         lowered = shifted(program.node(path), len(path) - 1, 1)
-        return program.splice(path, 1, (Scope(size, (lowered,), "", next(births(context))),))
+        return program.splice(path, 1, (Scope(size, (lowered,), "", next(provenances(context))),))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         assert isinstance(arguments[0], Place)

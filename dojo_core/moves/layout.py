@@ -15,7 +15,7 @@ from dojo_core.moves.core import (
     register,
     structural,
 )
-from dojo_core.moves.nodes import births
+from dojo_core.moves.nodes import provenances
 from dojo_core.moves.places import Place, place_of, resolve, scope_at, scopes
 from dojo_core.moves.storage import (
     BufferMove,
@@ -334,7 +334,7 @@ class ExpandDim(_LayoutMove):
         def longer(access: Access, *_: object) -> Access:
             return Access(access.array, (Affine.iterator(depth), *access.index))
 
-        fresh = births(context)
+        fresh = provenances(context)
         changed = replace(buffer, dims=(Dim(scope.size, True, next(fresh)), *buffer.dims))
         body = map_accesses(program.body, longer, buffer.arrays)
         return with_buffer(program, buffer, changed).edit(body=body)

@@ -98,10 +98,10 @@ def _planned(context: Context, move: Move) -> Program | Edit | Refusal:
 
 
 def _refused(fault: Fault, before: Program, after: Program) -> Refusal:
-    """A fault of the result, told in the program before the move: nodes are found by their birth."""
-    at = {node.birth: path for node, path, _ in walk(before.body)}
-    births = {path: node.birth for node, path, _ in walk(after.body)}
-    nodes = tuple(at[births[p]] for p in fault.nodes if p in births and births[p] in at)
+    """A fault of the result, told in the program before the move: nodes are found by their provenance."""
+    at = {node.provenance: path for node, path, _ in walk(before.body)}
+    provenances = {path: node.provenance for node, path, _ in walk(after.body)}
+    nodes = tuple(at[provenances[p]] for p in fault.nodes if p in provenances and provenances[p] in at)
     semantic = is_semantic(fault.code)
     return Refusal(fault.code, fault.sentence, nodes, fault.witness, (), not semantic, fault)
 
@@ -207,7 +207,7 @@ def _counts_far(op: Op, sizes: Sequence[int], dtypes: Mapping[str, str]) -> bool
 def context(
     program: Program, target: str | Target = DEFAULT_TARGET, policy: str = "reassoc", born: int | None = None
 ) -> Context:
-    """What legality is asked in. ``born`` numbers the move for births; default: the next of the program."""
+    """``born`` numbers the move for provenances; default: the next of the program."""
     if policy not in POLICIES:
         raise ValueError(f"There is no policy {policy!r}. The policies are: {', '.join(POLICIES)}.")
     found = target if isinstance(target, Target) else target_named(target)

@@ -57,7 +57,7 @@ class MarkMove(Transformation):
         path, scope, _ = scope_at(context.program, arguments[0])
         if scope.mark:
             return structural(Code.MARKED, f"{arguments[0]} is {mark_word(scope.mark)} already.", path)
-        return context.program.splice(path, 1, (Scope(scope.size, scope.body, self.mark, scope.birth),))
+        return context.program.splice(path, 1, (Scope(scope.size, scope.body, self.mark, scope.provenance),))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         return Move("clear_mark", arguments)

@@ -1,4 +1,4 @@
-"""Edits of subtrees that several moves share: renumbered iterators, fresh births, nests of loops."""
+"""Edits of subtrees that several moves share: renumbered iterators, fresh provenances, nests of loops."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from itertools import count
 
 from dojo_core.moves.core import Context
 from dojo_core.program.affine import Affine
-from dojo_core.program.tree import Birth, Node, Op, Path, Program, Scope, splice, substitute
+from dojo_core.program.tree import Node, Op, Path, Program, Provenance, Scope, splice, substitute
 
 
-def births(context: Context) -> Iterator[Birth]:
-    """One after the other, the births of the nodes, buffers and dimensions that a move makes."""
-    return (context.birth(n) for n in count())
+def provenances(context: Context) -> Iterator[Provenance]:
+    """One after the other, the provenance of the nodes, buffers and dimensions that a move makes."""
+    return (context.provenance(n) for n in count())
 
 
 def height(node: Node) -> int:
@@ -27,15 +27,15 @@ def shifted(node: Node, start: int, by: int) -> Node:
     return substitute(node, {d: Affine.iterator(d + by) for d in reach})
 
 
-def renewed(node: Node, fresh: Iterator[Birth]) -> Node:
+def renewed(node: Node, fresh: Iterator[Provenance]) -> Node:
     """The same subtree as new nodes."""
     if isinstance(node, Op):
-        return replace(node, birth=next(fresh))
-    birth = next(fresh)
-    return Scope(node.size, tuple(renewed(c, fresh) for c in node.body), node.mark, birth)
+        return replace(node, provenance=next(fresh))
+    provenance = next(fresh)
+    return Scope(node.size, tuple(renewed(c, fresh) for c in node.body), node.mark, provenance)
 
 
-def nest(sizes: Sequence[int], inner: Node, fresh: Iterator[Birth]) -> Node:
+def nest(sizes: Sequence[int], inner: Node, fresh: Iterator[Provenance]) -> Node:
     """A perfect nest of unmarked scopes around a node, the first size outermost."""
     node = inner
     for size in reversed(sizes):

@@ -21,7 +21,7 @@ from dojo_core.moves.core import (
     name_fault,
     structural,
 )
-from dojo_core.moves.nodes import births, nest
+from dojo_core.moves.nodes import nest, provenances
 from dojo_core.moves.places import Place, fresh_name, leaf_at, place_of, scope_at, writers
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
@@ -182,7 +182,7 @@ class Writer:
     """Makes the arrays and instructions of a rewrite."""
 
     def __init__(self, context: Context, found: _Sum, name: Argument) -> None:
-        self.fresh = births(context)
+        self.fresh = provenances(context)
         self.found, self.name = found, str(name)
         self.dtype = context.program.buffer_of[found.x.array].dtype
         self.buffers: list[Buffer] = []
@@ -200,7 +200,7 @@ class Writer:
         return Access(name, tuple(Affine.iterator(d) for d in range(len(scopes))))
 
     def op(self, target: Access, function: str, *operands: Operand, accumulate: str = "") -> Op:
-        return Op(target, accumulate, function, operands, birth=next(self.fresh))
+        return Op(target, accumulate, function, operands, provenance=next(self.fresh))
 
     def nest(self, *body: Node) -> Node:
         """The scopes of the old nest around a new body."""
@@ -324,7 +324,7 @@ class TwoPasses(Transformation):
         made = {f"{name}{suffix}" for suffix in self.forward.suffixes}
         buffers = tuple(b for b in program.buffers if not made.issuperset(b.arrays))
         for term in terms:
-            loops = nest([s.size for s in found.scopes], self.total(found.target, term), births(context))
+            loops = nest([s.size for s in found.scopes], self.total(found.target, term), provenances(context))
             result = program.edit(splice(program.body, found.path, self.nodes, (loops,)), buffers)
             if made & {*result.summary.first_accessed, *result.interface}:  # 2
                 return structural(

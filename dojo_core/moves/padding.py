@@ -17,7 +17,7 @@ from dojo_core.moves.core import (
     structural,
 )
 from dojo_core.moves.extent import LARGEST_SCOPE, OnScope, marked_refusal
-from dojo_core.moves.nodes import births
+from dojo_core.moves.nodes import provenances
 from dojo_core.moves.places import Place, leaf_at, leaves_under, place_of, scope_at, scopes
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
@@ -153,7 +153,7 @@ class PadScope(OnScope):
             body = scope.body
             if mode == "guard":
                 body = tuple(_guarded(c, Comparison(Affine.iterator(depth), "<", scope.size)) for c in body)
-            return program.splice(path, 1, (Scope(size, body, "", next(births(context))),))
+            return program.splice(path, 1, (Scope(size, body, "", next(provenances(context))),))
 
         if mode == "guard":
             return Edit(edit, path[:1])
@@ -187,7 +187,7 @@ class PadScope(OnScope):
 def _guarded(node: Node, condition: Comparison) -> Node:
     if isinstance(node, Op):
         return replace(node, guard=(*node.guard, condition))
-    return Scope(node.size, tuple(_guarded(c, condition) for c in node.body), node.mark, node.birth)
+    return Scope(node.size, tuple(_guarded(c, condition) for c in node.body), node.mark, node.provenance)
 
 
 @register
@@ -243,7 +243,7 @@ class UnpadScope(OnScope):
         if refusal is not None:
             return refusal
         body = tuple(_unguarded(c, len(path) - 1, size) for c in scope.body)
-        return program.splice(path, 1, (Scope(size, body, "", next(births(context))),))
+        return program.splice(path, 1, (Scope(size, body, "", next(provenances(context))),))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
         path, scope, _ = scope_at(context.program, arguments[0])

@@ -147,25 +147,37 @@ class SplitReduction(Transformation):
 
         outer = tuple(Affine.iterator(d) for d in range(outermost))
         dims = tuple(
-            Dim(leaf.scopes[d].size, d >= outermost, context.birth(97 + n))
+            Dim(leaf.scopes[d].size, d >= outermost, context.provenance(97 + n))
             for n, d in enumerate((*range(outermost), *chosen))
         )
         location = context.target.temporary(leaf.scopes[:outermost])
-        partial = Buffer(str(name), buffer.dtype, dims, location, (str(name),), context.birth(96))
+        partial = Buffer(str(name), buffer.dtype, dims, location, (str(name),), context.provenance(96))
         lowered = {d: Affine.iterator(outermost + n) for n, d in enumerate(chosen)}
         here = Access(str(name), outer + tuple(Affine.iterator(d) for d in chosen))
         there = Access(str(name), outer + tuple(Affine.iterator(outermost + n) for n in range(len(chosen))))
         guard = tuple(c.substitute(lowered) for c in op.guard)
-        start = Op(there, "", "", (identity_of(op.accumulate, buffer.dtype),), guard, birth=context.birth(32))
+        start = Op(
+            there,
+            "",
+            "",
+            (identity_of(op.accumulate, buffer.dtype),),
+            guard,
+            provenance=context.provenance(32),
+        )
         combine = Op(
-            op.target.substitute(lowered), op.accumulate, "", (there,), guard, birth=context.birth(64)
+            op.target.substitute(lowered),
+            op.accumulate,
+            "",
+            (there,),
+            guard,
+            provenance=context.provenance(64),
         )
 
         def nest(inner: Op, ordinal: int) -> Node:
             node: Node = inner
             for n, d in reversed(list(enumerate(chosen))):
                 around = leaf.scopes[d]
-                node = Scope(around.size, (node,), around.mark, context.birth(ordinal + n))
+                node = Scope(around.size, (node,), around.mark, context.provenance(ordinal + n))
             return node
 
         region = leaf.path[: outermost + 1]

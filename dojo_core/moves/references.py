@@ -1,7 +1,7 @@
-"""What a move names, remembered by birth, so that replaying it elsewhere never moves it silently.
+"""What a move names, remembered by provenance, so that replaying it elsewhere never moves it silently.
 
 Names drift: a split moves depths, a new write renumbers operations. So a stored line keeps, beside each
-move's text, the births of every node, buffer and dimension that the move names or implies. Replay
+move's text, the provenance of every node, buffer and dimension that the move names or implies. Replay
 compares them, follows a node that has only another name now, and reports what is no longer there.
 """
 
@@ -14,37 +14,37 @@ from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, place_of, resolv
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
 from dojo_core.program.expressions import TextError, parse_access
-from dojo_core.program.tree import Birth, Leaf, Path, Program, walk
+from dojo_core.program.tree import Leaf, Path, Program, Provenance, walk
 
 _DIMS = ("dim", "dims")
 
 
-def anchors(context: Context, move: Move) -> tuple[Birth, ...]:
-    """Births of all that a move names and implies, in a fixed order. Raises NoSuchPlace."""
+def references(context: Context, move: Move) -> tuple[Provenance, ...]:
+    """Provenance of all that a move names and implies, in a fixed order. Raises NoSuchPlace."""
     program = context.program
-    found: list[Birth] = []
+    found: list[Provenance] = []
     leaf: Leaf | None = None
     for kind, name, argument in _arguments(move):
         if isinstance(argument, Place):
             leaf = leaf_at(program, argument)
             if kind == "reduction":
-                found.append(leaf.op.birth)
-            found.append(program.node(resolve(program, argument)).birth)
+                found.append(leaf.op.provenance)
+            found.append(program.node(resolve(program, argument)).provenance)
         elif kind == "buffer":
-            found.append(_home(program, argument, name).birth)
+            found.append(_home(program, argument, name).provenance)
         elif name in _DIMS and isinstance(argument, int):
             dims = buffer_named(program, move.arguments[0]).dims
             if argument >= len(dims):
                 raise NoSuchPlace(f"{move.arguments[0]} has {len(dims)} dimensions, counted from 0.")
-            found.append(dims[argument].birth)
+            found.append(dims[argument].provenance)
         elif kind == "access" and leaf is not None:
-            found.extend(leaf.scopes[d].birth for d in _depths(program, leaf, argument))
+            found.extend(leaf.scopes[d].provenance for d in _depths(program, leaf, argument))
     for path in REGISTRY[move.name].places(context, move.arguments):
         node = program.find(path)
         if node is None:
             raise NoSuchPlace("A node that the move needs beside the named one is not there.")
-        if node.birth not in found:
-            found.append(node.birth)
+        if node.provenance not in found:
+            found.append(node.provenance)
     return tuple(found)
 
 
@@ -75,13 +75,13 @@ def _depths(program: Program, leaf: Leaf, text: Argument) -> list[int]:
     return sorted({d for form in access.index for d in form.depths})
 
 
-def readdress(context: Context, move: Move, remembered: Sequence[Birth], before: Program) -> Move | None:
+def readdress(context: Context, move: Move, remembered: Sequence[Provenance], before: Program) -> Move | None:
     """The same move under the names that its nodes have in ``context.program``; None where one is gone.
 
     ``before`` is the program on which the move was played: its text refers to that.
     """
     program = context.program
-    paths = {node.birth: path for node, path, _ in walk(program.body)}
+    paths = {node.provenance: path for node, path, _ in walk(program.body)}
     rest = iter(remembered)
     changed: list[Argument] = []
     leaf: Leaf | None = None
@@ -94,14 +94,14 @@ def readdress(context: Context, move: Move, remembered: Sequence[Birth], before:
                 return None
             changed.append(place)
         elif kind == "buffer":
-            birth = next(rest)
-            buffer = next((b for b in program.buffers if b.birth == birth), None)
+            provenance = next(rest)
+            buffer = next((b for b in program.buffers if b.provenance == provenance), None)
             if buffer is None:
                 return None
             changed.append(argument if name == "array" else buffer.name)
         elif name in _DIMS and isinstance(argument, int):
-            birth = next(rest)
-            at = [k for k, d in enumerate(buffer.dims) if d.birth == birth] if buffer else []
+            provenance = next(rest)
+            at = [k for k, d in enumerate(buffer.dims) if d.provenance == provenance] if buffer else []
             if not at:
                 return None
             changed.append(at[0])
@@ -120,7 +120,9 @@ def readdress(context: Context, move: Move, remembered: Sequence[Birth], before:
     return Move(move.name, tuple(changed))
 
 
-def _found(program: Program, paths: dict[Birth, Path], kind: str, rest: Iterator[Birth]) -> Place | None:
+def _found(
+    program: Program, paths: dict[Provenance, Path], kind: str, rest: Iterator[Provenance]
+) -> Place | None:
     path = paths.get(next(rest))
     if kind != "reduction":
         return None if path is None else place_of(program, path)

@@ -54,7 +54,7 @@ class SplitScope(Transformation):
       2. S is unmarked.
 
     Candidates: T from 2 4 8 16 32 64, the vector widths of the target, the sizes that occur in the
-    program, and N/threads. Both scopes are new nodes: a birth names an iteration space.
+    program, and N/threads. Both scopes are new nodes: a provenance names an iteration space.
 
     Source: PerfDojo, SC '25, section 2.3 (split_scopes).
     """
@@ -93,8 +93,8 @@ class SplitScope(Transformation):
         def edit() -> Program:
             images = {depth: Affine.make([(depth, factor), (depth + 1, 1)])}
             images.update(_shift(scope, depth + 1, 1))
-            inner = Scope(factor, tuple(substitute(c, images) for c in scope.body), "", context.birth(1))
-            outer = Scope(scope.size // factor, (inner,), "", context.birth(0))
+            inner = Scope(factor, tuple(substitute(c, images) for c in scope.body), "", context.provenance(1))
+            outer = Scope(scope.size // factor, (inner,), "", context.provenance(0))
             return context.program.splice(path, 1, (outer,))
 
         return Edit(edit, path[:1])
@@ -165,7 +165,7 @@ class MergeScopes(Transformation):
             images = {depth: Affine(), depth + 1: Affine.iterator(depth)}
             images.update(_shift(inner, depth + 2, -1))
             body = tuple(substitute(c, images) for c in inner.body)
-            merged = Scope(scope.size * inner.size, body, "", context.birth(0))
+            merged = Scope(scope.size * inner.size, body, "", context.provenance(0))
             return context.program.splice(path, 1, (merged,))
 
         return Edit(edit, path[:1])
@@ -264,7 +264,7 @@ class JoinScopes(Transformation):
                     tuple(leaf.path for leaf, _ in found.instances),
                     found,
                 )
-        joined = Scope(scope.size, scope.body + partner.body, scope.mark, scope.birth)
+        joined = Scope(scope.size, scope.body + partner.body, scope.mark, scope.provenance)
         return Edit(lambda: program.splice(path, 2, (joined,)), _roots(path))
 
     def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
@@ -354,8 +354,8 @@ class FissionScope(Transformation):
                 found,
             )
         parts = (
-            Scope(scope.size, scope.body[: begin[-1]], scope.mark, scope.birth),
-            Scope(scope.size, scope.body[begin[-1] :], scope.mark, context.birth(0)),
+            Scope(scope.size, scope.body[: begin[-1]], scope.mark, scope.provenance),
+            Scope(scope.size, scope.body[begin[-1] :], scope.mark, context.provenance(0)),
         )
         return Edit(lambda: program.splice(path, 1, parts), path[:1])
 
@@ -425,8 +425,8 @@ class Interchange(Transformation):
         def edit() -> Program:
             swap = {depth: Affine.iterator(depth + 1), depth + 1: Affine.iterator(depth)}
             body = tuple(substitute(c, swap) for c in inner.body)
-            lowered = Scope(scope.size, body, scope.mark, scope.birth)
-            return program.splice(path, 1, (Scope(inner.size, (lowered,), inner.mark, inner.birth),))
+            lowered = Scope(scope.size, body, scope.mark, scope.provenance)
+            return program.splice(path, 1, (Scope(inner.size, (lowered,), inner.mark, inner.provenance),))
 
         return Edit(edit, path[:1])
 

@@ -82,7 +82,7 @@ def map_accesses_at(
             if node.arrays.isdisjoint(arrays) and node.summary.prefetched.isdisjoint(arrays):
                 return node
             children = tuple([visit(c, (*above, node)) for c in node.body])
-            return Scope(node.size, children, node.mark, node.birth)
+            return Scope(node.size, children, node.mark, node.provenance)
         if not any(a.array in arrays for a in (node.target, *node.reads, *node.prefetches)):
             return node
 
@@ -100,7 +100,7 @@ def map_accesses_at(
             node.guard,
             tuple(map(one, node.prefetches)),
             node.stream,
-            node.birth,
+            node.provenance,
         )
 
     return tuple(visit(node, ()) for node in body)
@@ -206,7 +206,7 @@ class ReuseDims(BufferMove):
             if not buffer.dims[k].materialised:
                 return structural(Code.NOT_MATERIALISED, f"Dimension {k} of {buffer.name} is :N already.")
         changed = tuple(
-            Dim(d.size, d.materialised and k not in dims, d.birth) for k, d in enumerate(buffer.dims)
+            Dim(d.size, d.materialised and k not in dims, d.provenance) for k, d in enumerate(buffer.dims)
         )
         return with_buffer(program, buffer, replace(buffer, dims=changed, location=str(location)))
 
@@ -261,7 +261,9 @@ class MaterialiseDims(BufferMove):
         for k in dims:  # 1
             if k >= len(buffer.dims) or buffer.dims[k].materialised:
                 return structural(Code.NOT_REUSED, f"{buffer.name} has no dimension {k} that is :N.")
-        changed = tuple(Dim(d.size, d.materialised or k in dims, d.birth) for k, d in enumerate(buffer.dims))
+        changed = tuple(
+            Dim(d.size, d.materialised or k in dims, d.provenance) for k, d in enumerate(buffer.dims)
+        )
         return with_buffer(program, buffer, replace(buffer, dims=changed))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
@@ -460,8 +462,8 @@ class UnshareBuffer(BufferMove):
             return structural(
                 Code.NAME_TAKEN, f"A buffer is named {array}: another array of it must leave instead."
             )
-        dims = tuple(replace(d, birth=context.birth(1 + k)) for k, d in enumerate(buffer.dims))
-        own = replace(buffer, name=array, arrays=(array,), dims=dims, birth=context.birth(0))
+        dims = tuple(replace(d, provenance=context.provenance(1 + k)) for k, d in enumerate(buffer.dims))
+        own = replace(buffer, name=array, arrays=(array,), dims=dims, provenance=context.provenance(0))
         rest = replace(buffer, arrays=tuple(a for a in buffer.arrays if a != array))
         return with_buffer(program, buffer, rest, own)
 

@@ -16,7 +16,7 @@ from dojo_core.moves.core import (
     register,
     structural,
 )
-from dojo_core.moves.nodes import births, nest, without
+from dojo_core.moves.nodes import nest, provenances, without
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of, writers
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
@@ -36,7 +36,6 @@ from dojo_core.program.tables import Index, Indirect
 from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,
-    Birth,
     Buffer,
     Dim,
     Leaf,
@@ -46,6 +45,7 @@ from dojo_core.program.tree import (
     Operand,
     Path,
     Program,
+    Provenance,
     Scope,
     splice,
     substituted,
@@ -282,7 +282,7 @@ class Recompute(_OnRead):
                     return _changed(witness)
         if any(s.mark == "v" for s in leaf.scopes):  # 4
             return structural(Code.MARKED, f"{arguments[0]} is vectorised: clear that mark first.", leaf.path)
-        fresh = births(context)
+        fresh = provenances(context)
         here = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
         dims = tuple(Dim(s.size, False, next(fresh)) for s in leaf.scopes)
         location = context.target.temporary(leaf.scopes) if leaf.scopes else "heap"
@@ -309,13 +309,15 @@ def _makers(program: Program, found: Definition) -> list[tuple[Definition, tuple
     return [(whole.start, ()), (whole.total, whole.over)]
 
 
-def _again(part: Definition, over: tuple[int, ...], target: Access, at: Leaf, fresh: Iterator[Birth]) -> Node:
+def _again(
+    part: Definition, over: tuple[int, ...], target: Access, at: Leaf, fresh: Iterator[Provenance]
+) -> Node:
     """The defining operation once more before ``at``, under scopes of its own where it is repeated."""
     origin = part.write.leaf
     loops = {d: Affine.iterator(len(at.scopes) + k) for k, d in enumerate(over)}
     images = part.images | loops
     operands = tuple(substituted(o, images) for o in origin.op.operands)
-    op = Op(target, origin.op.accumulate, origin.op.function, operands, at.op.guard, birth=next(fresh))
+    op = Op(target, origin.op.accumulate, origin.op.function, operands, at.op.guard, provenance=next(fresh))
     return nest([origin.scopes[d].size for d in over], op, fresh)
 
 
@@ -602,13 +604,13 @@ class Expand(Transformation):
             return taken
         if any(s.mark == "v" for s in leaf.scopes):  # 3
             return structural(Code.MARKED, f"{arguments[0]} is vectorised: clear that mark first.", leaf.path)
-        fresh = births(context)
+        fresh = provenances(context)
         here = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
         dims = tuple(Dim(s.size, False, next(fresh)) for s in leaf.scopes)
         location = context.target.temporary(leaf.scopes) if leaf.scopes else "heap"
         dtype = program.buffer_of[op.target.array].dtype
         buffer = Buffer(name, dtype, dims, location, (name,), next(fresh))
-        product = Op(here, "", "*", op.operands[:2], op.guard, birth=next(fresh))
+        product = Op(here, "", "*", op.operands[:2], op.guard, provenance=next(fresh))
         function = "" if op.accumulate else "+"
         added = replace(op, function=function, operands=(here, *op.operands[2:]))
         body = splice(program.body, leaf.path, 1, (product, added))

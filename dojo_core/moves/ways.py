@@ -9,7 +9,7 @@ from itertools import islice
 from dojo_core.moves.core import REGISTRY, Context, Move, Refusal, Way
 from dojo_core.moves.legality import is_legal, outcome
 from dojo_core.moves.places import NoSuchPlace, Place, place_of, resolve
-from dojo_core.moves.references import anchors, readdress
+from dojo_core.moves.references import readdress, references
 from dojo_core.program.tree import Program, Scope
 
 ENABLERS_TRIED, WAYS_TOLD = 8, 3  # of a refused move
@@ -75,7 +75,7 @@ def _after(context: Context, first: Move) -> Context:
 def _carried(before: Context, after: Context, move: Move) -> Iterator[Move]:
     """The move under the names that its nodes have after another; of a split scope, at either half."""
     try:
-        same = readdress(after, move, anchors(before, move), before.program)
+        same = readdress(after, move, references(before, move), before.program)
     except NoSuchPlace:
         return
     if same is not None:
@@ -87,5 +87,5 @@ def _carried(before: Context, after: Context, move: Move) -> Iterator[Move]:
     path = resolve(before.program, place)
     for here in ((*path, 0), path):
         node = after.program.find(here)
-        if isinstance(node, Scope) and node.birth.move == before.born:
+        if isinstance(node, Scope) and node.provenance.move == before.born:
             yield Move(move.name, (place_of(after.program, here), *move.arguments[1:]))

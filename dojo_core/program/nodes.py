@@ -72,7 +72,7 @@ def fact(derive: Callable[[N], T]) -> Callable[[N], T]:
     return known
 
 
-class Birth(NamedTuple):
+class Provenance(NamedTuple):
     """Where a node came from: the move that created it (0: the start text) and its ordinal there."""
 
     move: int = 0
@@ -170,7 +170,7 @@ class Op:
     guard: tuple[Comparison, ...] = ()
     prefetches: tuple[Access, ...] = ()
     stream: bool = False
-    birth: Birth = field(default=Birth(), compare=False)
+    provenance: Provenance = field(default=Provenance(), compare=False)
 
     @property
     def reads(self) -> tuple[Access, ...]:
@@ -178,7 +178,7 @@ class Op:
         return tuple([o for o in self.operands if isinstance(o, Access)])
 
     def substitute(self, images: Mapping[int, Affine]) -> Op:
-        """The same operation with its iterators replaced (its birth stays)."""
+        """The same operation with its iterators replaced (its provenance stays)."""
         return Op(
             self.target.substitute(images),
             self.accumulate,
@@ -187,7 +187,7 @@ class Op:
             tuple(c.substitute(images) for c in self.guard) if self.guard else (),
             tuple(a.substitute(images) for a in self.prefetches) if self.prefetches else (),
             self.stream,
-            self.birth,
+            self.provenance,
         )
 
 
@@ -218,7 +218,7 @@ class Scope:
     size: int
     body: tuple[Node, ...]
     mark: str = ""
-    birth: Birth = field(default=Birth(), compare=False)
+    provenance: Provenance = field(default=Provenance(), compare=False)
 
     @derived
     def facts(self) -> Facts:
@@ -298,10 +298,10 @@ def differing(
 
 
 def substitute(node: Node, images: Mapping[int, Affine]) -> Node:
-    """Replace iterators by affine forms throughout a subtree; births stay."""
+    """Replace iterators by affine forms throughout a subtree; provenances stay."""
     if isinstance(node, Op):
         return node.substitute(images)
-    return Scope(node.size, tuple([substitute(c, images) for c in node.body]), node.mark, node.birth)
+    return Scope(node.size, tuple([substitute(c, images) for c in node.body]), node.mark, node.provenance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +310,7 @@ class Dim:
 
     size: int
     materialised: bool = True
-    birth: Birth = field(default=Birth(), compare=False)
+    provenance: Provenance = field(default=Provenance(), compare=False)
 
     def __str__(self) -> str:
         return str(self.size) if self.materialised else f"{self.size}:N"
@@ -325,7 +325,7 @@ class Buffer:
     dims: tuple[Dim, ...]
     location: str
     arrays: tuple[str, ...]
-    birth: Birth = field(default=Birth(), compare=False)
+    provenance: Provenance = field(default=Provenance(), compare=False)
 
     @property
     def cells(self) -> int:
@@ -373,7 +373,7 @@ def splice(body: tuple[Node, ...], path: Path, count: int, nodes: tuple[Node, ..
         return body[:first] + nodes + body[first + count :]
     scope = body[first]
     assert isinstance(scope, Scope)
-    changed = Scope(scope.size, splice(scope.body, path[1:], count, nodes), scope.mark, scope.birth)
+    changed = Scope(scope.size, splice(scope.body, path[1:], count, nodes), scope.mark, scope.provenance)
     return (*body[:first], changed, *body[first + 1 :])
 
 

@@ -22,7 +22,6 @@ from dojo_core.program.tables import TABLE_DTYPES, Table, bounded
 from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,
-    Birth,
     Buffer,
     Comparison,
     Dim,
@@ -30,6 +29,7 @@ from dojo_core.program.tree import (
     Node,
     Op,
     Program,
+    Provenance,
     Scope,
     substituted,
 )
@@ -399,7 +399,7 @@ class _Reader(LineReader):
             if array not in written:
                 self.number = self.headers["out"]
                 self.fail(f"the output {array} is never written", f"Add an operation that writes {array}.")
-        return with_births(program)
+        return with_provenance(program)
 
     def check_interface(self, array: str, home: Buffer) -> None:
         kind = "in" if array in self.inputs else "out"
@@ -427,13 +427,13 @@ def _short(digits: str) -> str:
     return digits if len(digits) <= DIGITS else f"{digits[:8]}..."
 
 
-def with_births(program: Program) -> Program:
-    """Number nodes, buffers and dimensions of a start text: their births are 0.0, 0.1, ..."""
+def with_provenance(program: Program) -> Program:
+    """Number nodes, buffers and dimensions of a start text: their provenances are 0.0, 0.1, ..."""
     count = 0
 
     def numbered(node: Node) -> Node:
         nonlocal count
-        birth = Birth(0, count)
+        provenance = Provenance(0, count)
         count += 1
         if isinstance(node, Op):
             return Op(
@@ -444,16 +444,18 @@ def with_births(program: Program) -> Program:
                 node.guard,
                 node.prefetches,
                 node.stream,
-                birth,
+                provenance,
             )
-        return Scope(node.size, tuple(numbered(c) for c in node.body), node.mark, birth)
+        return Scope(node.size, tuple(numbered(c) for c in node.body), node.mark, provenance)
 
     def owned(buffer: Buffer) -> Buffer:
         nonlocal count
         first = count
         count += 1 + len(buffer.dims)
-        dims = tuple(Dim(d.size, d.materialised, Birth(0, first + 1 + k)) for k, d in enumerate(buffer.dims))
-        return Buffer(buffer.name, buffer.dtype, dims, buffer.location, buffer.arrays, Birth(0, first))
+        dims = tuple(
+            Dim(d.size, d.materialised, Provenance(0, first + 1 + k)) for k, d in enumerate(buffer.dims)
+        )
+        return Buffer(buffer.name, buffer.dtype, dims, buffer.location, buffer.arrays, Provenance(0, first))
 
     body = tuple(numbered(n) for n in program.body)
     return program.edit(body=body, buffers=tuple(map(owned, program.buffers)))

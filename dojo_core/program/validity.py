@@ -34,7 +34,7 @@ from dojo_core.program.gpu import UNORDERED, outside_phases
 from dojo_core.program.must_writes import carried, coverage, shared_depth, unset
 from dojo_core.program.nodes import fact
 from dojo_core.program.reaching import once, orders, precedes, touches_of
-from dojo_core.program.tree import Access, Birth, Buffer, Dim, Leaf, Node, Op, Path, Program, Scope
+from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Node, Op, Path, Program, Provenance, Scope
 from dojo_core.program.unset import any_origin, unset_origin
 
 
@@ -411,7 +411,7 @@ def _exit_read(array: str, buffer: Buffer) -> Touch:
     """Outputs are read at exit, every cell: an operation after all others, under scopes of its own."""
     scopes = tuple(Scope(d.size, ()) for d in buffer.dims)
     access = Access(array, tuple(Affine.iterator(k) for k in range(len(scopes))))
-    return Touch(Leaf(Op(access, "", "", (), birth=Birth()), (), scopes), access, "r")
+    return Touch(Leaf(Op(access, "", "", (), provenance=Provenance()), (), scopes), access, "r")
 
 
 _UNORDERED_WORDS = {"p": "parallel", "g": "grid", "b": "block", "w": "warp", "W": "warp"}

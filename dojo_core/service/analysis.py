@@ -221,7 +221,7 @@ class Analysis:
 
 
 class Analyses:
-    """The analyses of the positions looked at last, by content: births do not change what is legal."""
+    """The analyses of the positions looked at last, by content: provenances do not change what is legal."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

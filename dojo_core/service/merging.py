@@ -87,7 +87,7 @@ def _take_in(mine: Game, above: Position, theirs: Position) -> Position:
     """A position of theirs below one of mine. No number is given twice, nor one that numbers nodes."""
     used = {p.id for p in mine.positions.values()} | {p.origin for p in mine.positions.values()}
     number = theirs.id if theirs.id not in used and theirs.id > above.id else max(used) + 1
-    position = Position(number, above.id, theirs.move, theirs.program, theirs.origin, theirs.anchors)
+    position = Position(number, above.id, theirs.move, theirs.program, theirs.origin, theirs.references)
     mine.positions[number] = position
     above.children.append(number)
     return position

@@ -8,7 +8,7 @@ from typing import Any
 
 from dojo_core.bench.roofline import Roofline
 from dojo_core.game import Game
-from dojo_core.program.tree import Birth
+from dojo_core.program.tree import Provenance
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.changes import Deleted
 from dojo_core.service.hints import Hint
@@ -36,7 +36,7 @@ class Table:
     source: Table | None = None  # of the game that is watched here
     followed: tuple[int, int] | None = None  # the source's changes and cursor that are shown here
     lock: threading.RLock = field(default_factory=threading.RLock)
-    hues: dict[Birth, int] = field(default_factory=dict)
+    hues: dict[Provenance, int] = field(default_factory=dict)
     changes: int = 0
     by: str = ""  # the page that made the last change
     deleted: Deleted | None = None  # what was deleted last

@@ -15,7 +15,7 @@ from dojo_core.game import Game, Position
 from dojo_core.moves import REGISTRY
 from dojo_core.moves.notation import form
 from dojo_core.moves.reference import summary
-from dojo_core.program.tree import Birth, Path, Program
+from dojo_core.program.tree import Path, Program, Provenance
 from dojo_core.recipes import Recipe
 
 Json = dict[str, Any]
@@ -32,11 +32,11 @@ def paths_text(paths: Iterable[Path]) -> list[str]:
 LONG_LINE = 120
 
 
-def program_lines(program: Program, hues: dict[Birth, int]) -> Json:
+def program_lines(program: Program, hues: dict[Provenance, int]) -> Json:
     """The canonical text, one entry a line: ``head`` (names, buffers) and ``lines`` (operations).
 
-    ``hues`` gives each operation a colour number by its birth, so that it keeps its colour through the
-    game; births seen for the first time are added.
+    ``hues`` gives each operation a colour number by its provenance, so that it keeps its colour through the
+    game; provenances seen for the first time are added.
     """
     text = program.text.splitlines()
     count = len(program.leaves)
@@ -57,7 +57,7 @@ def program_lines(program: Program, hues: dict[Birth, int]) -> Json:
             slots.append(
                 {"path": path_text(leaf.path[: depth + 1]), "text": parts[depth], "mark": scope.mark}
             )
-        hue = hues.setdefault(leaf.op.birth, len(hues))
+        hue = hues.setdefault(leaf.op.provenance, len(hues))
         lines.append(
             {"path": path_text(leaf.path), "slots": slots, "op": parts[-1], "hue": hue, "text": line}
         )

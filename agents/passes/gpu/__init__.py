@@ -20,7 +20,7 @@ from agents.passes.naive import naive
 from agents.passes.recomputing import recompute_far
 from agents.passes.structure import unmarked_at
 from dojo_core.moves.storage import temporaries
-from dojo_core.program.tree import Birth
+from dojo_core.program.tree import Provenance
 from dojo_core.recipes import Sketch
 
 
@@ -46,9 +46,9 @@ def heuristic_on_a_gpu(sketch: Sketch) -> None:
     _map(sketch, map_results)
 
 
-def _map(sketch: Sketch, mapped: Callable[[Sketch, Birth], None]) -> None:
+def _map(sketch: Sketch, mapped: Callable[[Sketch, Provenance], None]) -> None:
     """Map each nest at the root that is not mapped yet, where that is legal."""
     for number in range(len(sketch.program.body)):
         if unmarked_at(sketch.program, (number,)):
             with sketch.attempt():
-                mapped(sketch, sketch.birth((number,)))
+                mapped(sketch, sketch.provenance((number,)))

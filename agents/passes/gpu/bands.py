@@ -11,7 +11,7 @@ from dojo_core.moves.core import Move, Refusal
 from dojo_core.moves.legality import outcome
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.target import Target
-from dojo_core.program.tree import Birth, Path, Scope
+from dojo_core.program.tree import Path, Provenance, Scope
 from dojo_core.recipes import Sketch
 
 ENOUGH = 1024  # blocks that keep all of a device's processors busy
@@ -36,23 +36,23 @@ def unordered(sketch: Sketch, path: Path) -> bool:
     return not isinstance(outcome(asked, Move("parallelize", (sketch.place(path),))), Refusal)
 
 
-def band(sketch: Sketch, birth: Birth) -> list[Birth]:
+def band(sketch: Sketch, provenance: Provenance) -> list[Provenance]:
     """The scopes from a nest's outermost one inwards, each the whole of the one around, while unordered."""
-    found: list[Birth] = []
-    path = sketch.path(birth)
+    found: list[Provenance] = []
+    path = sketch.path(provenance)
     while True:
         node = sketch.program.node(path)
         if not isinstance(node, Scope) or node.mark or not unordered(sketch, path):
             return found
-        found.append(node.birth)
+        found.append(node.provenance)
         if len(node.body) > 1:
             return found
         path = (*path, 0)
 
 
-def width(sketch: Sketch, birth: Birth) -> int:
+def width(sketch: Sketch, provenance: Provenance) -> int:
     """How many iterations of a nest's band may run at once."""
-    return math.prod(scope_of(sketch.program, sketch.path(each)).size for each in band(sketch, birth))
+    return math.prod(scope_of(sketch.program, sketch.path(each)).size for each in band(sketch, provenance))
 
 
 def fuse_independent(sketch: Sketch, path: Path = ()) -> None:
@@ -66,8 +66,10 @@ def fuse_independent(sketch: Sketch, path: Path = ()) -> None:
         while _join_next(sketch, (*path, number)):
             pass
         number += 1
-    for birth in [n.birth for n in body_at(sketch.program, path) if isinstance(n, Scope) and not n.mark]:
-        inner = sketch.path(birth)
+    for provenance in [
+        n.provenance for n in body_at(sketch.program, path) if isinstance(n, Scope) and not n.mark
+    ]:
+        inner = sketch.path(provenance)
         if unordered(sketch, inner):
             fuse_independent(sketch, inner)
 
@@ -82,13 +84,13 @@ def _join_next(sketch: Sketch, path: Path) -> bool:
         if isinstance(other, Scope) and other.size == first.size and not other.mark:
             count = len(sketch.moves)
             with sketch.attempt():
-                _join(sketch, first.birth, other.birth)
+                _join(sketch, first.provenance, other.provenance)
             if len(sketch.moves) > count:
                 return True
     return False
 
 
-def _join(sketch: Sketch, first: Birth, second: Birth) -> None:
+def _join(sketch: Sketch, first: Provenance, second: Provenance) -> None:
     """Bring two sibling scopes together and join them. Raises IllegalMove, or NoSuchPlace where unwise."""
     before = max(width(sketch, first), width(sketch, second))
     bring_together(sketch, first, second)

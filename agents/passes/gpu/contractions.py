@@ -17,7 +17,7 @@ from agents.passes.gpu.threads import cut, lift, mark, to_heap, to_thread, vecto
 from agents.passes.structure import leaf_of, scope_of, stride
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import buffer_named
-from dojo_core.program.tree import Access, Birth, Leaf, Scope
+from dojo_core.program.tree import Access, Leaf, Provenance, Scope
 from dojo_core.recipes import Sketch
 
 TILE, STEP, THREADS, LANES = 64, 16, 8, 4
@@ -27,26 +27,26 @@ SHORTEST = 8 * STEP  # terms of a part, below which adding the parts up costs to
 
 def tile_products(sketch: Sketch) -> None:
     """Tile every product that tiles divide, and every other that has two operands to reuse."""
-    for birth in [leaf.op.birth for leaf in sketch.program.leaves if leaf.op.accumulate]:
+    for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
         count = len(sketch.moves)
         with sketch.attempt():
-            _spread(sketch, birth)
-            _tile(sketch, birth)
+            _spread(sketch, provenance)
+            _tile(sketch, provenance)
         if len(sketch.moves) == count:
             with sketch.attempt():
-                tile_patch(sketch, birth)
+                tile_patch(sketch, provenance)
 
 
 @dataclass(frozen=True)
 class _Product:
-    rows: Birth
-    columns: Birth
-    terms: Birth
+    rows: Provenance
+    columns: Provenance
+    terms: Provenance
     left: Access  # uses rows and terms
     right: Access  # uses terms and columns
 
 
-def _find(sketch: Sketch, operation: Birth) -> _Product:
+def _find(sketch: Sketch, operation: Provenance) -> _Product:
     program = sketch.program
     leaf = _leaf(sketch, operation)
     if leaf.op.accumulate != "+" or leaf.op.function != "*" or leaf.op.guard or len(leaf.op.reads) != 2:
@@ -72,7 +72,7 @@ def _find(sketch: Sketch, operation: Birth) -> _Product:
         or leaf.scopes[terms].size % STEP
     ):
         raise NoSuchPlace("Its operands do not lie as a tile takes them, or no tile divides them.")
-    i, j, k = (leaf.scopes[d].birth for d in (rows, columns, terms))
+    i, j, k = (leaf.scopes[d].provenance for d in (rows, columns, terms))
     return _Product(i, j, k, left, right)
 
 
@@ -80,14 +80,14 @@ def _uses(access: Access, depth: int) -> bool:
     return any(form.uses(depth) for form in access.index)
 
 
-def _leaf(sketch: Sketch, operation: Birth) -> Leaf:
+def _leaf(sketch: Sketch, operation: Provenance) -> Leaf:
     leaf = leaf_of(sketch.program, operation)
     if leaf is None or not leaf.op.accumulate:
         raise NoSuchPlace("No sum.")
     return leaf
 
 
-def _spread(sketch: Sketch, operation: Birth) -> None:
+def _spread(sketch: Sketch, operation: Provenance) -> None:
     """Where tiles are few, cut the terms into parts with sums of their own, as in a batch of products."""
     found, leaf = _find(sketch, operation), _leaf(sketch, operation)
     tiles = math.prod(scope.size for scope in leaf.scopes[:-1]) // TILE**2
@@ -101,7 +101,7 @@ def _spread(sketch: Sketch, operation: Birth) -> None:
     name = fresh_name(sketch.program, "p" + own.array[:20])
     sketch.play("split_reduction", Place(own.array, own.number, len(leaf.scopes) - 1), name)
     to_heap(sketch, name)
-    before, after = (scope.birth for scope in _beside(sketch, part))
+    before, after = (scope.provenance for scope in _beside(sketch, part))
     for each in (part, after):
         for depth in range(len(sketch.path(each)) - 1, 0, -1):
             path = sketch.path(each)
@@ -113,9 +113,9 @@ def _spread(sketch: Sketch, operation: Birth) -> None:
     sketch.play("swap_dims", name, k - 2, k - 1)
 
 
-def _beside(sketch: Sketch, birth: Birth) -> tuple[Scope, Scope]:
+def _beside(sketch: Sketch, provenance: Provenance) -> tuple[Scope, Scope]:
     """The scopes before and after one."""
-    path = sketch.path(birth)
+    path = sketch.path(provenance)
     if path[-1] == 0:
         raise NoSuchPlace("The partial results stand elsewhere.")
     return (
@@ -126,14 +126,14 @@ def _beside(sketch: Sketch, birth: Birth) -> tuple[Scope, Scope]:
 
 @dataclass(frozen=True)
 class _Share:
-    """How the threads of a block share a nest, by births: their scopes, and what each does by itself."""
+    """How the threads of a block share a nest, by provenance: their scopes, and what each does by itself."""
 
-    threads: tuple[Birth, ...]
-    own: tuple[Birth, ...]
-    lanes: Birth
+    threads: tuple[Provenance, ...]
+    own: tuple[Provenance, ...]
+    lanes: Provenance
 
 
-def _tile(sketch: Sketch, operation: Birth) -> None:
+def _tile(sketch: Sketch, operation: Provenance) -> None:
     found = _find(sketch, operation)
     join_with_start(sketch, operation, found.columns)
     found = _find(sketch, operation)
@@ -149,7 +149,7 @@ def _tile(sketch: Sketch, operation: Birth) -> None:
         path = sketch.path(operation)
         sketch.play("fission_scope", sketch.place(path[:depth]), sketch.place(path[: depth + 1]))
     top = sketch.path(block)
-    start, product, store = (sketch.birth((*top, n)) for n in range(3))
+    start, product, store = (sketch.provenance((*top, n)) for n in range(3))
     # A thread has 8 rows of twice 4 columns; steps of the sum go around what it does by itself.
     terms, step = cut(sketch, found.terms, STEP)
     lift(sketch, terms, len(top))
@@ -162,7 +162,7 @@ def _tile(sketch: Sketch, operation: Birth) -> None:
     copies = (_copy_left(sketch, found, left, register), _copy_right(sketch, right))
     fragments = [_fragment(sketch, panel, step) for panel in (right, left)]
     for n in range(len(top)):
-        mark(sketch, "map_grid", sketch.birth(top[: n + 1]))
+        mark(sketch, "map_grid", sketch.provenance(top[: n + 1]))
     for panel in (left, right):
         sketch.play("set_location", panel, "shared")
     for share in (*shares, *copies):
@@ -175,16 +175,16 @@ def _tile(sketch: Sketch, operation: Birth) -> None:
             mark(sketch, "unroll", each)
     for name in (register, *fragments):
         for path in loops_of(sketch, name):
-            vector_or_unrolled(sketch, sketch.birth(path))
+            vector_or_unrolled(sketch, sketch.provenance(path))
     if not to_thread(sketch, sums, len(top)):
         raise NoSuchPlace("A thread cannot keep its sums.")
     for name in (register, *fragments):
         sketch.play("set_location", name, "local")
 
 
-def _share(sketch: Sketch, rows: Birth) -> _Share:
+def _share(sketch: Sketch, rows: Provenance) -> _Share:
     """64 rows by 64 columns as 8 x 8 threads with 8 rows of 2 x 4 columns each."""
-    columns = sketch.birth((*sketch.path(rows), 0))
+    columns = sketch.provenance((*sketch.path(rows), 0))
     threads, own = cut(sketch, rows, TILE // THREADS)
     vectors, lanes = cut(sketch, columns, LANES)
     twice, across = cut(sketch, vectors, THREADS)
@@ -201,7 +201,7 @@ def _split_sums(sketch: Sketch, sums: str, k: int) -> None:
     sketch.play("swap_dims", sums, k + 2, k + 3)
 
 
-def _panels(sketch: Sketch, found: _Product, terms: Birth) -> tuple[str, str]:
+def _panels(sketch: Sketch, found: _Product, terms: Provenance) -> tuple[str, str]:
     names = []
     for access in (found.right, found.left):
         names.append(fresh_name(sketch.program, access.array + "p"))
@@ -237,7 +237,7 @@ def _copy_right(sketch: Sketch, panel: str) -> _Share:
     return _Share((threads, twice, across), (four,), lanes)
 
 
-def _fragment(sketch: Sketch, panel: str, step: Birth) -> str:
+def _fragment(sketch: Sketch, panel: str, step: Provenance) -> str:
     """What one step of the sum takes of a panel, in vectors of 4."""
     name = fresh_name(sketch.program, "f" + panel)
     sketch.play("stage_read", panel, sketch.place(sketch.path(step)), name)

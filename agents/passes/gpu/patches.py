@@ -18,7 +18,7 @@ from agents.passes.structure import leaf_of, only, scope_of, stride
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
-from dojo_core.program.tree import Access, Birth, Leaf, Path
+from dojo_core.program.tree import Access, Leaf, Path, Provenance
 from dojo_core.recipes import Sketch
 
 ROWS, COLUMNS = 10, 6  # the largest patch of a thread
@@ -44,14 +44,14 @@ class _Patch:
     wide: Access  # goes along the columns
     tall: Access  # goes along the rows
 
-    def birth(self, depth: int) -> Birth:
-        return self.leaf.scopes[depth].birth
+    def provenance(self, depth: int) -> Provenance:
+        return self.leaf.scopes[depth].provenance
 
     def size(self, depth: int) -> int:
         return self.leaf.scopes[depth].size
 
 
-def _find(sketch: Sketch, operation: Birth) -> _Patch:
+def _find(sketch: Sketch, operation: Provenance) -> _Patch:
     program, leaf = sketch.program, leaf_of(sketch.program, operation)
     if leaf is None or leaf.op.accumulate != "+" or leaf.op.function != "*" or leaf.op.guard:
         raise NoSuchPlace("Not a sum of products.")
@@ -116,17 +116,17 @@ def _cells(access: Access, sizes: dict[int, int]) -> int:
     )
 
 
-def tile_patch(sketch: Sketch, operation: Birth) -> None:
+def tile_patch(sketch: Sketch, operation: Provenance) -> None:
     """Map a contraction to blocks and patches. Raises IllegalMove or NoSuchPlace where that cannot be."""
     patch = _find(sketch, operation)
-    join_with_start(sketch, operation, patch.birth(max(patch.rows, patch.columns, *patch.others)))
+    join_with_start(sketch, operation, patch.provenance(max(patch.rows, patch.columns, *patch.others)))
     patch = _find(sketch, operation)
     deep = next((d for d in reversed(patch.others) if _uses(patch.wide, d)), None)
     extent = _extent(patch, deep)
     step = _step(patch, extent, deep)
     target = patch.leaf.op.target
     # Blocks of results, and their sums in a buffer of their own.
-    grid: list[Birth] = []
+    grid: list[Provenance] = []
     roles: list[str] = []  # of the scopes inside a block
     taken = {patch.rows: ("rows", extent.rows), patch.columns: ("columns", extent.columns)}
     if deep is not None:
@@ -138,13 +138,13 @@ def tile_patch(sketch: Sketch, operation: Birth) -> None:
             roles.append(role)
             dims[role] = only(k for k, form in enumerate(target.index) if form.uses(depth))
         if size == 1:
-            grid.append(patch.birth(depth))
+            grid.append(patch.provenance(depth))
         elif size < patch.size(depth):
-            grid.append(cut(sketch, patch.birth(depth), size)[0])
+            grid.append(cut(sketch, patch.provenance(depth), size)[0])
     if not grid:
         raise NoSuchPlace("It would be one block.")
-    for number, birth in enumerate(grid):
-        lift(sketch, birth, number)
+    for number, provenance in enumerate(grid):
+        lift(sketch, provenance, number)
     top, block = len(grid), grid[-1]
     sums = fresh_name(sketch.program, target.array + "s")
     sketch.play("stage_write", target.array, sketch.place(sketch.path(block)), sums)
@@ -160,7 +160,7 @@ def tile_patch(sketch: Sketch, operation: Birth) -> None:
     ]
     _arrange_sums(sketch, sums, stored, extent)
     # Steps of the outermost sum stand around the threads, the other terms between these and their patches.
-    terms = [patch.birth(d) for d in patch.terms]
+    terms = [patch.provenance(d) for d in patch.terms]
     around = block
     if step == 1:
         around = terms.pop(0)
@@ -171,8 +171,8 @@ def tile_patch(sketch: Sketch, operation: Birth) -> None:
     if around != block:
         lift(sketch, around, top)
     level = len(sketch.path(around))
-    for number, birth in enumerate(terms):
-        lift(sketch, birth, level + len(nests[1].threads) + number)
+    for number, provenance in enumerate(terms):
+        lift(sketch, provenance, level + len(nests[1].threads) + number)
     panels = [_panel(sketch, access, around) for access in (patch.wide, patch.tall)]
     _rows_innermost(sketch, operation, panels[1], [*nests[1].threads, *nests[1].own])
     copies = [_copy(sketch, panel, level, extent.threads, panel == panels[0]) for panel in panels]
@@ -181,29 +181,29 @@ def tile_patch(sketch: Sketch, operation: Birth) -> None:
     at = terms[-2] if windows else terms[-1]
     fragments = [_fragment(sketch, panel, at) for panel in panels]
     # Marks.
-    for birth in grid:
-        mark(sketch, "map_grid", birth)
+    for provenance in grid:
+        mark(sketch, "map_grid", provenance)
     for panel in panels:
         sketch.play("set_location", panel, "shared")
-    for birth in (each for shared in (*nests, *copies) for each in shared.threads):
-        mark(sketch, "map_block", birth)
+    for provenance in (each for shared in (*nests, *copies) for each in shared.threads):
+        mark(sketch, "map_block", provenance)
     for copy in copies:
         if copy.lanes is not None:
             _widen(sketch, copy.lanes)
         room = COPIED
-        for birth in reversed(copy.own):
-            room //= scope_of(sketch.program, sketch.path(birth)).size
+        for provenance in reversed(copy.own):
+            room //= scope_of(sketch.program, sketch.path(provenance)).size
             if room:
-                mark(sketch, "unroll", birth)
-    for birth in (*([terms[-1]] if windows else []), *nests[0].own, *nests[1].own, *nests[2].own[:-1]):
-        mark(sketch, "unroll", birth)
+                mark(sketch, "unroll", provenance)
+    for provenance in (*([terms[-1]] if windows else []), *nests[0].own, *nests[1].own, *nests[2].own[:-1]):
+        mark(sketch, "unroll", provenance)
     _widen(sketch, nests[2].own[-1])
     for name in fragments:
-        for number, birth in enumerate([sketch.birth(path) for path in loops_of(sketch, name)]):
+        for number, provenance in enumerate([sketch.provenance(path) for path in loops_of(sketch, name)]):
             if number:
-                mark(sketch, "unroll", birth)
+                mark(sketch, "unroll", provenance)
             else:
-                _widen(sketch, birth)
+                _widen(sketch, provenance)
     if not to_thread(sketch, sums, top):
         raise NoSuchPlace("A thread cannot keep its sums.")
     for name in fragments:
@@ -228,15 +228,15 @@ def _step(patch: _Patch, extent: _Extent, deep: int | None) -> int:
 class _Share:
     """How threads share a nest: their scopes, what each does by itself, and lanes where they may be wide."""
 
-    threads: tuple[Birth, ...]
-    own: tuple[Birth, ...]
-    lanes: Birth | None = None
+    threads: tuple[Provenance, ...]
+    own: tuple[Provenance, ...]
+    lanes: Provenance | None = None
 
 
 def _arranged(sketch: Sketch, path: Path, roles: list[str], extent: _Extent) -> _Share:
     """A nest with one scope for each role: the threads' scopes outermost, then a thread's own."""
-    scopes = {role: sketch.birth((*path, *[0] * n)) for n, role in enumerate(roles)}
-    found: dict[str, Birth] = {}
+    scopes = {role: sketch.provenance((*path, *[0] * n)) for n, role in enumerate(roles)}
+    found: dict[str, Provenance] = {}
     own = []
     for role, size, each in (
         ("rows", extent.rows, extent.own_rows),
@@ -252,8 +252,8 @@ def _arranged(sketch: Sketch, path: Path, roles: list[str], extent: _Extent) -> 
     if "deep" in scopes:
         found["deep"] = scopes["deep"]
     threads = [found[role] for role in THREAD_ORDER if role in found]
-    for number, birth in enumerate((*threads, *own)):
-        lift(sketch, birth, len(path) - 1 + number)
+    for number, provenance in enumerate((*threads, *own)):
+        lift(sketch, provenance, len(path) - 1 + number)
     return _Share(tuple(threads), tuple(own))
 
 
@@ -279,7 +279,7 @@ def _arrange_sums(sketch: Sketch, sums: str, roles: list[str], extent: _Extent) 
                 labels[n], labels[n + 1] = labels[n + 1], labels[n]
 
 
-def _panel(sketch: Sketch, access: Access, around: Birth) -> str:
+def _panel(sketch: Sketch, access: Access, around: Provenance) -> str:
     name = fresh_name(sketch.program, access.array + "p")
     sketch.play("stage_read", access.array, sketch.place(sketch.path(around)), name)
     return name
@@ -290,11 +290,11 @@ def _box(sketch: Sketch, name: str) -> int:
     return sum(dim.materialised for dim in buffer_named(sketch.program, name).dims)
 
 
-def _rows_innermost(sketch: Sketch, operation: Birth, panel: str, scopes: list[Birth]) -> None:
+def _rows_innermost(sketch: Sketch, operation: Provenance, panel: str, scopes: list[Provenance]) -> None:
     """The tall operand's rows become its panel's last dimension: a thread reads its own side by side."""
     leaf = leaf_of(sketch.program, operation)
     assert leaf is not None
-    depths = {d for d, scope in enumerate(leaf.scopes) if scope.birth in scopes}
+    depths = {d for d, scope in enumerate(leaf.scopes) if scope.provenance in scopes}
     access = only(a for a in leaf.op.reads if a.array == panel)
     k = only(n for n, form in enumerate(access.index) if depths & set(form.depths))
     for n in range(k, len(access.index) - 1):
@@ -315,44 +315,44 @@ def _copy(sketch: Sketch, panel: str, level: int, threads: int, wide: bool) -> _
     size = scope_of(sketch.program, sketch.path(loops[-1])).size
     if wide and size % LANES == 0 and size > LANES:
         loops[-1], lanes = cut(sketch, loops[-1], LANES)
-    chosen: list[Birth] = []
-    own: list[Birth] = []
-    for birth in reversed(loops):
-        size = scope_of(sketch.program, sketch.path(birth)).size
+    chosen: list[Provenance] = []
+    own: list[Provenance] = []
+    for provenance in reversed(loops):
+        size = scope_of(sketch.program, sketch.path(provenance)).size
         each = divisor(size, threads)
         if each == size:
-            chosen.insert(0, birth)
+            chosen.insert(0, provenance)
         elif each > 1:
-            outer, inner = cut(sketch, birth, each)
+            outer, inner = cut(sketch, provenance, each)
             own.insert(0, outer)
             chosen.insert(0, inner)
         else:
-            own.insert(0, birth)
+            own.insert(0, provenance)
         threads //= each
-    for number, birth in enumerate(chosen):
-        lift(sketch, birth, level + number)
+    for number, provenance in enumerate(chosen):
+        lift(sketch, provenance, level + number)
     return _Share(tuple(chosen), tuple(own), lanes)
 
 
-def _fragment(sketch: Sketch, panel: str, at: Birth) -> str:
+def _fragment(sketch: Sketch, panel: str, at: Provenance) -> str:
     """What a thread uses of a panel at a time, in its registers."""
     name = fresh_name(sketch.program, "f" + panel)
     sketch.play("stage_read", panel, sketch.place(sketch.path(at)), name)
     return name
 
 
-def _widen(sketch: Sketch, birth: Birth) -> None:
+def _widen(sketch: Sketch, provenance: Provenance) -> None:
     """The widest vectors that a loop's accesses allow, else copies of its operation."""
-    size = scope_of(sketch.program, sketch.path(birth)).size
+    size = scope_of(sketch.program, sketch.path(provenance)).size
     for width in (4, 2):
         if size % width:
             continue
         count = len(sketch.moves)
         with sketch.attempt():
-            outer, inner = cut(sketch, birth, width) if width < size else (None, birth)
+            outer, inner = cut(sketch, provenance, width) if width < size else (None, provenance)
             mark(sketch, "vectorize", inner)
             if outer is not None:
                 mark(sketch, "unroll", outer)
         if len(sketch.moves) > count:
             return
-    mark(sketch, "unroll", birth)
+    mark(sketch, "unroll", provenance)

@@ -17,26 +17,26 @@ from agents.passes.gpu.threads import (
 from agents.passes.structure import scope_of, stride
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.program.affine import Affine
-from dojo_core.program.tree import Birth, Op
+from dojo_core.program.tree import Op, Provenance
 from dojo_core.recipes import Sketch
 
 BLOCK = 256  # threads
 FEWEST = 64  # threads of a block that are no waste
 
 
-def map_results(sketch: Sketch, birth: Birth) -> None:
+def map_results(sketch: Sketch, provenance: Provenance) -> None:
     """Map a nest whose outermost scopes are independent. Raises IllegalMove or NoSuchPlace."""
-    scopes = band(sketch, birth)
+    scopes = band(sketch, provenance)
     if not scopes:
         raise NoSuchPlace("Its outermost iterations depend on each other.")
     last = scopes[-1]
     plain = all(isinstance(child, Op) for child in scope_of(sketch.program, sketch.path(last)).body)
-    for name in own_arrays(sketch, sketch.path(birth)[:1]):
+    for name in own_arrays(sketch, sketch.path(provenance)[:1]):
         to_heap(sketch, name)
     if not plain:
         _sum_in_a_register(sketch, last)
     width = _width(sketch, last) if plain else 1
-    inner: Birth | None = None
+    inner: Provenance | None = None
     if width > 1:
         last, inner = cut(sketch, last, width)
     grid, threads = _block(sketch, [*scopes[:-1], last])
@@ -54,7 +54,7 @@ def map_results(sketch: Sketch, birth: Birth) -> None:
         _ = to_thread(sketch, name, depth)
 
 
-def _width(sketch: Sketch, last: Birth) -> int:
+def _width(sketch: Sketch, last: Provenance) -> int:
     """Neighbours of a thread: as many as all accesses have side by side."""
     program, path = sketch.program, sketch.path(last)
     size, depth = scope_of(program, path).size, len(path) - 1
@@ -66,7 +66,7 @@ def _width(sketch: Sketch, last: Birth) -> int:
     return next((n for n in (4, 2) if size % n == 0), 1)
 
 
-def _block(sketch: Sketch, scopes: list[Birth]) -> tuple[list[Birth], list[Birth]]:
+def _block(sketch: Sketch, scopes: list[Provenance]) -> tuple[list[Provenance], list[Provenance]]:
     """Cut a band in two: scopes of the grid, and around them inside those of a block's threads."""
     last, around = scopes[-1], scopes[:-1]
     size = scope_of(sketch.program, sketch.path(last)).size
@@ -78,7 +78,7 @@ def _block(sketch: Sketch, scopes: list[Birth]) -> tuple[list[Birth], list[Birth
         path = sketch.path(last)
         threads, more = (BLOCK if size >= BLOCK else FEWEST), 1
         sketch.play("pad_scope", sketch.place(path), -(-size // threads) * threads, "guard")
-        last = sketch.birth(path)
+        last = sketch.provenance(path)
         size = scope_of(sketch.program, path).size
     grid, block = list(around), []
     if more > 1:
@@ -103,14 +103,14 @@ def _block(sketch: Sketch, scopes: list[Birth]) -> tuple[list[Birth], list[Birth
     elif not grid:  # the only block
         path = sketch.path(block[0])
         sketch.play("wrap", sketch.place(path), 1)
-        grid.append(sketch.birth(path))
+        grid.append(sketch.provenance(path))
     return grid, block
 
 
-def _split_dims(sketch: Sketch, inners: list[Birth], width: int) -> None:
+def _split_dims(sketch: Sketch, inners: list[Provenance], width: int) -> None:
     """Temporaries keep one vector for a thread: their last dimension is split by its width."""
-    for birth in inners:
-        path = sketch.path(birth)
+    for provenance in inners:
+        path = sketch.path(provenance)
         own = own_arrays(sketch, path[:1])
         leaf = next(leaf for leaf in sketch.program.leaves if leaf.path[:-1] == path)
         for access in (leaf.op.target, *leaf.op.reads):
@@ -120,7 +120,7 @@ def _split_dims(sketch: Sketch, inners: list[Birth], width: int) -> None:
                 sketch.play("split_dim", name, len(access.index) - 1, width)
 
 
-def _sum_in_a_register(sketch: Sketch, last: Birth) -> None:
+def _sum_in_a_register(sketch: Sketch, last: Provenance) -> None:
     """Results that are summed up go to memory once, at the end."""
     path = sketch.path(last)
     inside = [leaf for leaf in sketch.program.leaves if leaf.path[: len(path)] == path]

@@ -29,7 +29,7 @@ from agents.passes.structure import leaf_of, scope_of, stride
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
-from dojo_core.program.tree import Birth, Op, Scope
+from dojo_core.program.tree import Op, Provenance, Scope
 from dojo_core.recipes import Sketch
 from dojo_core.targets.gpu.limits import GpuTarget
 
@@ -49,9 +49,9 @@ class Shape:
         return self.warps * self.lanes
 
 
-def map_rows(sketch: Sketch, birth: Birth) -> None:
+def map_rows(sketch: Sketch, provenance: Provenance) -> None:
     """Map a nest of rows. Raises IllegalMove or NoSuchPlace where it is none, or may not be mapped so."""
-    rows = band(sketch, birth)
+    rows = band(sketch, provenance)
     if not rows:
         raise NoSuchPlace("Its outermost iterations depend on each other.")
     row = rows[-1]
@@ -60,8 +60,8 @@ def map_rows(sketch: Sketch, birth: Birth) -> None:
     path = sketch.path(row)
     for name in own_arrays(sketch, path[:1]):
         to_heap(sketch, name)
-    columns: list[Birth] = []
-    for child in [c.birth for c in scope_of(sketch.program, path).body if isinstance(c, Scope)]:
+    columns: list[Provenance] = []
+    for child in [c.provenance for c in scope_of(sketch.program, path).body if isinstance(c, Scope)]:
         columns += _columns(sketch, child, len(path), shape)
     warp_a_row = shape.warps == 1
     if warp_a_row:
@@ -86,7 +86,7 @@ def map_rows(sketch: Sketch, birth: Birth) -> None:
     _store(sketch, nests, shared)
 
 
-def _shape(sketch: Sketch, rows: list[Birth]) -> Shape:
+def _shape(sketch: Sketch, rows: list[Provenance]) -> Shape:
     """Raises NoSuchPlace where there are no rows, or threads do better with a result each."""
     program, path = sketch.program, sketch.path(rows[-1])
     target = sketch.context.target
@@ -113,13 +113,13 @@ def _shape(sketch: Sketch, rows: list[Birth]) -> Shape:
     return Shape(WARPS, lanes)
 
 
-def _columns(sketch: Sketch, birth: Birth, top: int, shape: Shape) -> list[Birth]:
+def _columns(sketch: Sketch, provenance: Provenance, top: int, shape: Shape) -> list[Provenance]:
     """The innermost scopes of a nest, one operation each.
 
     A sum stays with what makes its terms where a thread has more of these than its registers hold, or where
     some lanes have none.
     """
-    path = sketch.path(birth)
+    path = sketch.path(provenance)
     while len(body := scope_of(sketch.program, path).body) == 1 and isinstance(body[0], Scope):
         path = (*path, 0)
     above = (*sketch.program.scopes_above(path)[top:], scope_of(sketch.program, path))
@@ -127,11 +127,11 @@ def _columns(sketch: Sketch, birth: Birth, top: int, shape: Shape) -> list[Birth
     made = [child.accumulate for child in body if isinstance(child, Op)]
     uneven = bool(above[-1].size % shape.lanes)
     if (terms > UNROLLED or uneven) and len(made) == len(body) > 1 and made[-1] and not any(made[:-1]):
-        return [sketch.birth(path)]
-    return separate(sketch, birth, top)
+        return [sketch.provenance(path)]
+    return separate(sketch, provenance, top)
 
 
-def _stage(sketch: Sketch, row: Birth, shape: Shape) -> None:
+def _stage(sketch: Sketch, row: Provenance, shape: Shape) -> None:
     """Read into registers, once, what several loops over the row read."""
     program, path = sketch.program, sketch.path(row)
     readers: dict[str, set[int]] = {}
@@ -152,17 +152,17 @@ def _stage(sketch: Sketch, row: Birth, shape: Shape) -> None:
 class _Nest:
     """One loop over a row, given to threads: ``[warps][lanes][what was around it][rest][width]``."""
 
-    def __init__(self, sketch: Sketch, column: Birth, top: int, shape: Shape) -> None:
+    def __init__(self, sketch: Sketch, column: Provenance, top: int, shape: Shape) -> None:
         self.sketch, self.shape, self.top = sketch, shape, top
         path = sketch.path(column)
-        self.operation = operations(sketch, path)[-1].birth
-        around = [scope.birth for scope in sketch.program.scopes_above(path)[top:]]
+        self.operation = operations(sketch, path)[-1].provenance
+        around = [scope.provenance for scope in sketch.program.scopes_above(path)[top:]]
         size = scope_of(sketch.program, path).size
-        self.inner: Birth | None = None
-        self.rest: Birth | None = None
-        self.warps: Birth | None = None
-        self.parts: list[Birth] = []  # the lanes of loops that splitting the reduction made
-        self.last: Birth | None = None  # the sum over the warps
+        self.inner: Provenance | None = None
+        self.rest: Provenance | None = None
+        self.warps: Provenance | None = None
+        self.parts: list[Provenance] = []  # the lanes of loops that splitting the reduction made
+        self.last: Provenance | None = None  # the sum over the warps
         self.idle = False  # are there lanes with nothing?
         uneven = self._uneven(size) if size % shape.lanes else None
         if uneven is not None:
@@ -174,7 +174,7 @@ class _Nest:
         if size % shape.lanes:
             size = -(-size // shape.threads) * shape.threads
             sketch.play("pad_scope", sketch.place(path), size, "guard")
-            column = sketch.birth(path)
+            column = sketch.provenance(path)
         self.padded = size
         # Warps share the row itself, or the loop around it.
         self.inside = shape.warps > 1 and size % shape.threads == 0
@@ -214,7 +214,7 @@ class _Nest:
                 return width, found
         return None
 
-    def _leave_lanes_idle(self, column: Birth, width: int, lanes: int) -> None:
+    def _leave_lanes_idle(self, column: Provenance, width: int, lanes: int) -> None:
         sketch = self.sketch
         self.inside, self.width, self.lanes = False, width, column
         self.padded = scope_of(sketch.program, sketch.path(column)).size
@@ -233,16 +233,16 @@ class _Nest:
         padded = []
         for path in [sketch.path(each) for each in (*self.parts, self.lanes)]:
             sketch.play("pad_scope", sketch.place(path), lanes, "guard")
-            padded.append(sketch.birth(path))
+            padded.append(sketch.provenance(path))
         *self.parts, self.lanes = padded
 
-    def _warps_around(self, around: list[Birth]) -> Birth:
-        for birth in reversed(around):
-            size = scope_of(self.sketch.program, self.sketch.path(birth)).size
+    def _warps_around(self, around: list[Provenance]) -> Provenance:
+        for provenance in reversed(around):
+            size = scope_of(self.sketch.program, self.sketch.path(provenance)).size
             if size == self.shape.warps:
-                return birth
+                return provenance
             if size % self.shape.warps == 0:
-                return cut(self.sketch, birth, self.shape.warps)[1]
+                return cut(self.sketch, provenance, self.shape.warps)[1]
         raise NoSuchPlace("Warps have nothing to share.")
 
     def reduce(self) -> list[str]:
@@ -259,12 +259,12 @@ class _Nest:
             # The first loop over the warps sets the partial results to the neutral value.
             first = sketch.path(self.warps)
             start = (*first[:-1], first[-1] - 1)
-            self.last = sketch.birth((*first[:-1], first[-1] + 1))
+            self.last = sketch.provenance((*first[:-1], first[-1] + 1))
             own = self._partial(depth)
             if self.idle:
                 self._pad_lanes(own)
             sketch.play("join_scopes", sketch.place(start))
-            self.warps = sketch.birth(start)
+            self.warps = sketch.provenance(start)
         else:
             own = self._partial(depth)
             if self.idle:
@@ -281,7 +281,7 @@ class _Nest:
         to_heap(sketch, name)
         if depth == len(sketch.path(self.lanes)) - 1:
             here = sketch.path(self.lanes)
-            self.parts = [sketch.birth((*here[:-1], here[-1] + k)) for k in (-1, 1)]
+            self.parts = [sketch.provenance((*here[:-1], here[-1] + k)) for k in (-1, 1)]
         return name
 
     def mark(self) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from agents.passes.fusion import bring_together
 from agents.passes.structure import leaf_of, only, scope_of
 from dojo_core.moves.places import NoSuchPlace
-from dojo_core.program.tree import Birth, Leaf, Path
+from dojo_core.program.tree import Leaf, Path, Provenance
 from dojo_core.recipes import Sketch
 
 
-def join_with_start(sketch: Sketch, operation: Birth, columns: Birth) -> None:
+def join_with_start(sketch: Sketch, operation: Provenance, columns: Provenance) -> None:
     """Bring the operation that sets the results to zero into the scope of columns, before the sum."""
     leaf = leaf_of(sketch.program, operation)
     assert leaf is not None
@@ -19,10 +19,10 @@ def join_with_start(sketch: Sketch, operation: Birth, columns: Birth) -> None:
         raise NoSuchPlace("The results are set more than once.")
     depth = len(sketch.path(columns))
     for level in range(1, depth + 1):
-        first, second = sketch.path(begins[0].birth)[:level], sketch.path(operation)[:level]
+        first, second = sketch.path(begins[0].provenance)[:level], sketch.path(operation)[:level]
         if first != second:
-            bring_together(sketch, sketch.birth(first), sketch.birth(second))
-            sketch.play("join_scopes", sketch.place(sketch.path(sketch.birth(first))))
+            bring_together(sketch, sketch.provenance(first), sketch.provenance(second))
+            sketch.play("join_scopes", sketch.place(sketch.path(sketch.provenance(first))))
 
 
 def writer(sketch: Sketch, name: str) -> Leaf:
@@ -30,9 +30,11 @@ def writer(sketch: Sketch, name: str) -> Leaf:
     return only(leaf for leaf in sketch.program.leaves if leaf.op.target.array == name)
 
 
-def scopes_of(sketch: Sketch, name: str, count: int) -> list[Birth]:
+def scopes_of(sketch: Sketch, name: str, count: int) -> list[Provenance]:
     """The innermost scopes around the copy that fills a buffer."""
-    return [scope.birth for scope in writer(sketch, name).scopes[len(writer(sketch, name).scopes) - count :]]
+    return [
+        scope.provenance for scope in writer(sketch, name).scopes[len(writer(sketch, name).scopes) - count :]
+    ]
 
 
 def loops_of(sketch: Sketch, name: str) -> list[Path]:

@@ -6,7 +6,7 @@ from agents.passes.gpu.bands import ENOUGH, band
 from agents.passes.gpu.threads import cut, divisor, to_heap
 from agents.passes.structure import leaf_of, scope_of
 from dojo_core.moves.places import Place, fresh_name
-from dojo_core.program.tree import Birth, Op, Scope
+from dojo_core.program.tree import Op, Provenance, Scope
 from dojo_core.recipes import Sketch
 
 LONG = 1 << 14  # terms that one block would be slow to add up
@@ -14,21 +14,25 @@ LONG = 1 << 14  # terms that one block would be slow to add up
 
 def spread_sums(sketch: Sketch) -> None:
     """Cut long sums at the root into parts, and make a block of what then stands at the root alone."""
-    for birth in [node.birth for node in sketch.program.body if isinstance(node, Scope)]:
+    for provenance in [node.provenance for node in sketch.program.body if isinstance(node, Scope)]:
         with sketch.attempt():
-            _spread(sketch, birth)
-    for birth in [node.birth for node in sketch.program.body]:
-        node = sketch.program.node(sketch.path(birth))
-        if isinstance(node, Op) or not (node.mark or band(sketch, birth)):
-            sketch.may("wrap", sketch.place(sketch.path(birth)), 1)
+            _spread(sketch, provenance)
+    for provenance in [node.provenance for node in sketch.program.body]:
+        node = sketch.program.node(sketch.path(provenance))
+        if isinstance(node, Op) or not (node.mark or band(sketch, provenance)):
+            sketch.may("wrap", sketch.place(sketch.path(provenance)), 1)
 
 
-def _spread(sketch: Sketch, birth: Birth) -> None:
-    scope = scope_of(sketch.program, sketch.path(birth))
-    if scope.size < LONG or not all(isinstance(child, Op) for child in scope.body) or band(sketch, birth):
+def _spread(sketch: Sketch, provenance: Provenance) -> None:
+    scope = scope_of(sketch.program, sketch.path(provenance))
+    if (
+        scope.size < LONG
+        or not all(isinstance(child, Op) for child in scope.body)
+        or band(sketch, provenance)
+    ):
         return
-    sums = [child.birth for child in scope.body if isinstance(child, Op) and child.accumulate]
-    cut(sketch, birth, scope.size // divisor(scope.size, ENOUGH))
+    sums = [child.provenance for child in scope.body if isinstance(child, Op) and child.accumulate]
+    cut(sketch, provenance, scope.size // divisor(scope.size, ENOUGH))
     for each in sums:
         leaf = leaf_of(sketch.program, each)
         if leaf is not None and not any(form.uses(0) for form in leaf.op.target.index):

@@ -5,33 +5,33 @@ from __future__ import annotations
 from agents.passes.structure import scope_of
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.storage import buffer_named, temporaries
-from dojo_core.program.tree import Birth, Op, Path, Scope
+from dojo_core.program.tree import Op, Path, Provenance, Scope
 from dojo_core.recipes import Sketch
 
 UNROLLED = 64  # values of one thread that its registers hold well
 
 
-def cut(sketch: Sketch, birth: Birth, factor: int) -> tuple[Birth, Birth]:
+def cut(sketch: Sketch, provenance: Provenance, factor: int) -> tuple[Provenance, Provenance]:
     """Split a scope; gives the outer and the inner one."""
-    path = sketch.path(birth)
+    path = sketch.path(provenance)
     sketch.play("split_scope", sketch.place(path), factor)
-    return sketch.birth(path), sketch.birth((*path, 0))
+    return sketch.provenance(path), sketch.provenance((*path, 0))
 
 
-def lift(sketch: Sketch, birth: Birth, depth: int) -> None:
+def lift(sketch: Sketch, provenance: Provenance, depth: int) -> None:
     """Interchange a scope with those around it until it stands at a depth."""
-    while len(path := sketch.path(birth)) - 1 > depth:
+    while len(path := sketch.path(provenance)) - 1 > depth:
         sketch.play("interchange", sketch.place(path[:-1]))
 
 
-def mark(sketch: Sketch, name: str, birth: Birth) -> None:
+def mark(sketch: Sketch, name: str, provenance: Provenance) -> None:
     """``map_grid``, ``map_block``, ``unroll``, …"""
-    sketch.play(name, sketch.place(sketch.path(birth)))
+    sketch.play(name, sketch.place(sketch.path(provenance)))
 
 
-def vector_or_unrolled(sketch: Sketch, birth: Birth) -> None:
+def vector_or_unrolled(sketch: Sketch, provenance: Provenance) -> None:
     """Lanes of one vector where the scope allows it, else copies of its operation."""
-    place = sketch.place(sketch.path(birth))
+    place = sketch.place(sketch.path(provenance))
     if not sketch.may("vectorize", place):
         sketch.play("unroll", place)
 
@@ -41,23 +41,23 @@ def divisor(size: int, most: int) -> int:
     return next(n for n in range(min(size, most), 0, -1) if size % n == 0)
 
 
-def separate(sketch: Sketch, birth: Birth, top: int) -> list[Birth]:
+def separate(sketch: Sketch, provenance: Provenance, top: int) -> list[Provenance]:
     """Nests of one operation each, out of one of several: its scopes down to depth ``top`` are taken apart.
 
     Gives the innermost ones. Raises where the operations are not all in one scope, or must stay together.
     """
-    path = sketch.path(birth)
+    path = sketch.path(provenance)
     while any(isinstance(n, Scope) for n in scope_of(sketch.program, path).body):
         if len(scope_of(sketch.program, path).body) > 1:
             raise NoSuchPlace("The nest is not perfect.")
         path = (*path, 0)
-    operations = [child.birth for child in scope_of(sketch.program, path).body]
+    operations = [child.provenance for child in scope_of(sketch.program, path).body]
     for operation in operations[1:]:
         here = sketch.path(operation)
         for depth in range(len(here) - 1, top, -1):
             inner = sketch.path(operation)[: depth + 1]
             sketch.play("fission_scope", sketch.place(inner[:-1]), sketch.place(inner))
-    return [sketch.birth(sketch.path(o)[:-1]) for o in operations]
+    return [sketch.provenance(sketch.path(o)[:-1]) for o in operations]
 
 
 def own_arrays(sketch: Sketch, path: Path) -> list[str]:

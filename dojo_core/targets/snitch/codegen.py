@@ -591,7 +591,7 @@ def _uses_value(scope: Scope, depth: int) -> bool:
 
 
 def _without_mark(scope: Scope) -> Scope:
-    return Scope(scope.size, scope.body, "", scope.birth)
+    return Scope(scope.size, scope.body, "", scope.provenance)
 
 
 def _staggered(made: Sequence[Instruction]) -> int:

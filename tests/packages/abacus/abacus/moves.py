@@ -56,7 +56,7 @@ class ReverseScope(Transformation):
             )
         back = {depth: Affine.make([(depth, -1)], scope.size - 1)}
         body = tuple(substitute(child, back) for child in scope.body)
-        return program.splice(path, 1, (Scope(scope.size, body, "", scope.birth),))
+        return program.splice(path, 1, (Scope(scope.size, body, "", scope.provenance),))
 
     def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
         return Move(self.name, arguments)
