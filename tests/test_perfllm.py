@@ -120,17 +120,22 @@ def test_plain_q_learning_takes_the_stop_action_with_the_higher_sum():
     assert poor == pytest.approx(0.1 + 0.9 * 4.0, abs=0.3)
 
 
-@pytest.mark.parametrize(
+WITHOUT = pytest.mark.parametrize(
     "off",
     [{"double": False}, {"dueling": False}, {"target_network": False}, {"symlog": False},
      {"replay": False, "environments": 7}, {"tightened": False}, {"tried": False},
      {"tightened": False, "tried": False}],
     ids=lambda off: " ".join(name for name in off if name != "environments"),
 )  # fmt: skip
+@WITHOUT
 def test_each_technique_can_be_switched_off(off):
-    quick = replace(KNOWN, rate=1e-2, **off)
-    assert way(learned(quick, steps=80)) == ["start", "poor", "best"]
-    plain = learned(replace(quick, max_bellman=False), steps=130)
+    assert way(learned(replace(KNOWN, rate=1e-2, **off), steps=80)) == ["start", "poor", "best"]
+
+
+@pytest.mark.soak  # what plain targets are, with and without each, is tried by itself below
+@WITHOUT
+def test_each_technique_can_be_switched_off_of_plain_q_learning_too(off):
+    plain = learned(replace(KNOWN, rate=1e-2, max_bellman=False, **off), steps=130)
     assert way(plain) == ["start", "near", "stop"]
 
 
