@@ -103,17 +103,13 @@ def test_each_end_computes_what_its_kernel_is(name):
     assert not fault and close(have, expected)
 
 
-# A tile that is filled anew, sums of a row and of a block, one after another; make soak tries the other lines.
+# A tile that is filled anew, sums of a row and of a block, one after another; make soak tries all lines.
 FEW = ("matmul", "swiglu", "layernorm_long", "batchnorm")
 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=() if name in FEW else pytest.mark.soak)
-        for name in LINES
-        if name in BARRIERS
-    ],
+    [pytest.param(name, marks=() if name in FEW else pytest.mark.soak) for name in LINES if name in BARRIERS],
 )
 def test_no_barrier_can_be_spared(name):
     """With any of them taken away, some order of threads goes wrong, where nothing makes up for it."""
