@@ -55,7 +55,7 @@ def ends(kernel: str, shape: str, processor: Processor) -> dict[str, tuple[Progr
 
 
 INT8 = ("qmatmul",)
-SOME = {("armv8-a", FLOATING), ("armv8.6-a", INT8), ("rv64gcv-128", FLOATING), ("rv64gcv-256", FLOATING)}
+SOME = {("armv8-a", FLOATING), ("armv8.6-a", INT8), ("rv64gcv-128", FLOATING)}
 ALL = ("armv8-a", "armv8.4-a", "armv8.6-a", "rv64gc", "rv64gcv-128", "rv64gcv-256", "rv64gcv-256-m2")
 
 
