@@ -128,8 +128,8 @@ def test_no_barrier_can_be_spared(name):
     assert len(unseen) == MADE_UP_FOR.get(name, 0), unseen
 
 
-# Each kernel's bench starts PyTorch: make soak tries two, as the script does. In the suite that process ends at
-# once (test_gpu_device.py has a bench beside PyTorch).
+# Each kernel's bench starts PyTorch: make soak tries two, as the script does. In the suite that process ends
+# at once (test_gpu_device.py has a bench beside PyTorch).
 @pytest.mark.parametrize(
     ("names", "beside"),
     [(["rmsnorm"], False), pytest.param(["mul", "rmsnorm"], True, marks=pytest.mark.soak)],
