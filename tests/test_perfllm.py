@@ -233,7 +233,7 @@ def test_guesses_do_not_grow_without_an_end():
             for action in (STOP, 1, 2):
                 learner.remember(Transition(name, action, 1.0, None if action == STOP else other))
         rng = random.Random(0)
-        for _ in range(300):
+        for _ in range(200):
             learner.learn(rng)
         worst[tried] = max(float(learner.values(choice)[:3].max()) for choice in learner.choices.values())
     assert worst[True] == pytest.approx(1.0, rel=0.15), worst
