@@ -2,9 +2,9 @@
 
 Debian's Python for arm64, the wheels for it that requirements.txt pins, but those LEFT_OUT, and the native
 modules lie in ``build/arm64``; the first start brings them, and needs Debian's archive and PyPI. Python and
-what is compiled run in qemu, which the kernel is told of in a namespace of its own (binfmt_misc; before Linux
-6.7 ``apt-get install qemu-user-binfmt`` tells it for the machine). The compiler is the cross compiler under
-the name of the machine's own, and runs as it is. ``/proc/cpuinfo`` is that of a Neoverse N1.
+what is compiled run in qemu, which the kernel is told of in a namespace of its own (binfmt_misc, Linux 6.7 or
+newer). The compiler is the cross compiler under the name of the machine's own, and runs as it is.
+``/proc/cpuinfo`` is that of a Neoverse N1.
 
 Prints each test's result, and at the end a row a file. Ends with 1 where a test fails, with 2 where such a
 Python cannot be had. Emulated, a test takes ten times as long or more: what it says of time means nothing.
@@ -54,17 +54,22 @@ CPU variant\t: 0x3
 CPU part\t: 0xd0c
 CPU revision\t: 1
 """
-# How the kernel knows programs of ELF for AArch64. P: qemu is told how each was called (binfmt-misc.rst).
+# How the kernel knows programs of ELF for AArch64. P: it tells the name each was called by (binfmt-misc.rst).
 MAGIC = r"\x7f\x45\x4c\x46\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00"
 MASK = r"\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff"
-FORMAT = f":arm64:M::{MAGIC}:{MASK}:{shutil.which('qemu-aarch64')}:P"
-# A namespace has a binfmt_misc of its own; an older kernel refuses that, and goes by the machine's.
-ENTER = r"""
-if mount -t binfmt_misc none /proc/sys/fs/binfmt_misc 2>/dev/null; then
-    printf %s "$FORMAT" >/proc/sys/fs/binfmt_misc/register
-fi
-mount --bind "$CPUINFO" /proc/cpuinfo
-unset FORMAT CPUINFO
+FORMAT = f":arm64:M::{MAGIC}:{MASK}:{PLACE / 'run'}:P"
+# Compilers are started with an environment of few variables: qemu's own would not come through.
+RUN = f"""\
+#!/bin/sh
+path=$1 name=$2
+shift 2
+exec {shutil.which("qemu-aarch64")} -L "{SYSTEM}" -cpu {CORE} -0 "$name" "$path" "$@"
+"""
+# A namespace has a binfmt_misc of its own; an older kernel refuses that.
+ENTER = f"""
+mount -t binfmt_misc none /proc/sys/fs/binfmt_misc
+printf %s '{FORMAT}' >/proc/sys/fs/binfmt_misc/register
+mount --bind "{PLACE / "cpuinfo"}" /proc/cpuinfo
 exec "$@"
 """
 # What a compiler of that machine would find out is told, and where the headers of its Python are.
@@ -94,11 +99,7 @@ def environment() -> dict[str, str]:
     path = [VENV / "bin", TOOLS, Path(sys.executable).parent, os.environ.get("PATH", os.defpath)]
     own = {
         "PATH": os.pathsep.join(map(str, path)),
-        "QEMU_LD_PREFIX": str(SYSTEM),
-        "QEMU_CPU": CORE,
         "DOJO_HOME": str(PLACE / "home"),
-        "FORMAT": FORMAT,
-        "CPUINFO": str(PLACE / "cpuinfo"),
     }
     return {**os.environ, **own}
 
@@ -151,14 +152,16 @@ def bring_system() -> None:
 
 
 def bring_tools() -> None:
-    """Compilers and what belongs to them, under the names that they have on that machine; its processor."""
+    """What runs programs; compilers and what belongs to them under their names there; the processor."""
     TOOLS.mkdir(parents=True, exist_ok=True)
+    scripts = {PLACE / "run": RUN}
     clang = shutil.which("clang")
     compilers = {name: f"{TRIPLE}-{name}" for name in ("gcc", "g++")}
     compilers |= {"clang": f"{clang} --target={TRIPLE}"} if clang else {}
-    for name, command in compilers.items():
-        (TOOLS / name).write_text(COMPILER.replace("COMMAND", command))
-        (TOOLS / name).chmod(0o755)
+    scripts |= {TOOLS / name: COMPILER.replace("COMMAND", command) for name, command in compilers.items()}
+    for place, script in scripts.items():
+        place.write_text(script)
+        place.chmod(0o755)
     for tool in Path("/usr/bin").glob(f"{TRIPLE}-*"):
         own = TOOLS / tool.name.removeprefix(f"{TRIPLE}-")
         if not own.exists():
@@ -224,13 +227,9 @@ def bring() -> None:
     PLACE.mkdir(parents=True, exist_ok=True)
     bring_system()
     bring_tools()
-    try:
-        made("A program for arm64", lead(SYSTEM / "usr/bin/python3", "-c", ""))
-    except NotHad as fault:
-        told = "sudo apt-get install qemu-user-binfmt"
-        raise NotHad(
-            f"{fault}\nA kernel older than Linux 6.7 has to be told of qemu for the whole machine: {told}"
-        ) from None
+    made(
+        "A namespace with programs for arm64 (Linux 6.7 or newer)", lead(SYSTEM / "usr/bin/python3", "-c", "")
+    )
     bring_wheels()
     build()
 
