@@ -25,7 +25,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from tests.wheels import PLATFORMS, pins
+from tests.wheels import PLATFORMS
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "build" / "arm64"
@@ -176,7 +176,9 @@ def site_packages() -> Path:
 
 def bring_wheels() -> None:
     """An environment with the pinned versions, unpacked by this machine's pip: emulated it takes minutes."""
-    wanted = [str(pin) for pin in pins()["requirements.txt"] if _is_wanted(pin)]
+    rows = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    pinned = [Requirement(row) for row in rows if row and row[0] not in "#-"]  # "-c": torch's CUDA
+    wanted = [str(pin) for pin in pinned if _is_wanted(pin)]
     listed, stamp = PLACE / "requirements.txt", VENV / "requirements.txt"
     listed.write_text("\n".join(wanted) + "\n")
     if stamp.exists() and stamp.read_text() == listed.read_text():
