@@ -23,7 +23,7 @@ from agents.passes import PASSES, play_pass
 from agents.players import AGENTS, MODEL, NoAgent, agent_named
 from agents.run_log import RunBusy, run_file
 from agents.scale import commands as scale
-from agents.scale.fleet import Fleet, FleetTiming
+from agents.scale.pool import PoolTiming, WorkerPool
 from agents.scale.wire import OtherVersion
 from agents.timing import no_clock
 from agents.tuning import Tuning, key_of
@@ -172,19 +172,19 @@ def tune(
     with (
         opened() as records,
         Measurer(records) as measurer,
-        scale.fleet(scheduler, workers, slurm, key, insecure, _aside) as fleet,
+        scale.worker_pool(scheduler, workers, slurm, key, insecure, _aside) as pool,
     ):
-        if fleet is None and (machine is not None or lanes is not None):
+        if pool is None and (machine is not None or lanes is not None):
             raise Failure("--machine and --lanes are for --scheduler, --workers or --slurm.")
-        if fleet is None and not as_json and any(backend(game.target).clock().gauged for game in here):
+        if pool is None and not as_json and any(backend(game.target).clock().gauged for game in here):
             tell_machine()
-        side_by_side = (lanes or scale.LANES) if fleet is not None else 1
+        side_by_side = (lanes or scale.LANES) if pool is not None else 1
         for number, begin in enumerate(beginnings):
-            if fleet is None:
+            if pool is None:
                 where, game = None, here[number]
             else:
-                where, game = _machine(fleet, machine, begin, player, spend, seed, side_by_side)
-            timing = FleetTiming(fleet, where, agent, records) if fleet is not None and where else None
+                where, game = _machine(pool, machine, begin, player, spend, seed, side_by_side)
+            timing = PoolTiming(pool, where, agent, records) if pool is not None and where else None
             try:
                 tuning = Tuning(
                     game,
@@ -216,7 +216,7 @@ def _aside(text: str) -> None:
 
 
 def _machine(
-    fleet: Fleet,
+    pool: WorkerPool,
     wanted: str | None,
     begin: Callable[..., Game],
     agent: Agent,
@@ -224,12 +224,12 @@ def _machine(
     seed: int,
     lanes: int,
 ) -> tuple[str, Game]:
-    """Which of the fleet's machines to tune on (those where this run was stopped, if they are there), and the
+    """Which of the pool's machines to tune on (those where this run was stopped, if they are there), and the
     game as it is played for their processor. Raises OtherVersion where they do not tell it."""
 
     @cache
     def on(fingerprint: str) -> Game:
-        fleet.processor(fingerprint)
+        pool.processor(fingerprint)
         return begin(machine=fingerprint)
 
     def begun(fingerprint: str) -> bool:
@@ -239,10 +239,10 @@ def _machine(
             return False
         return run_file(key).exists()
 
-    found = fleet.choose(wanted, begun)
+    found = pool.choose(wanted, begun)
     game = on(found)
-    workers = counted(fleet.machines().get(found, 0), "worker")
-    _aside(f"{game.title}: {workers} on machine {found}, {fleet.processor(found).name}.")
+    workers = counted(pool.machines().get(found, 0), "worker")
+    _aside(f"{game.title}: {workers} on machine {found}, {pool.processor(found).name}.")
     return found, game
 
 

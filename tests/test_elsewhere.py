@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from agents.cli import app
 from agents.scale import credentials
-from agents.scale.fleet import Fleet
+from agents.scale.pool import WorkerPool
 from agents.scale.wire import Introduction, OtherVersion
 from agents.timing import no_clock
 from dojo_core import kernels
@@ -52,7 +52,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def cluster_of_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    monkeypatch.setattr("agents.scale.fleet.POLL", 0.05)
+    monkeypatch.setattr("agents.scale.pool.POLL", 0.05)
     with cluster(tmp_path) as made:
         yield made
 
@@ -82,7 +82,7 @@ def be_a_laptop(monkeypatch: pytest.MonkeyPatch, processor: Processor) -> None:
     class Laptop:
         fingerprint = LAPTOP
 
-    for place in ("dojo_core.targets.cpu.elsewhere", "dojo_core.targets.cpu.backend", "agents.scale.fleet"):
+    for place in ("dojo_core.targets.cpu.elsewhere", "dojo_core.targets.cpu.backend", "agents.scale.pool"):
         monkeypatch.setattr(f"{place}.this_machine", Laptop)
 
 
@@ -130,19 +130,19 @@ def test_records_of_a_run_say_the_machine_that_measured(cluster_of_workers, monk
 
 def test_a_worker_that_tells_nothing_readable_is_refused_with_a_sentence(cluster_of_workers):
     cluster_of_workers.start_worker(machine=THERE, claim="")
-    with Fleet(cluster_of_workers.address, credentials.security(cluster_of_workers.key), 30) as fleet:
-        assert fleet.choose() == THERE
+    with WorkerPool(cluster_of_workers.address, credentials.security(cluster_of_workers.key), 30) as pool:
+        assert pool.choose() == THERE
         with pytest.raises(OtherVersion, match=r"tls://.* says of its processor cannot be used.*versions"):
-            fleet.processor(THERE)
+            pool.processor(THERE)
         with pytest.raises(OtherVersion, match=f"machine {OTHER} do not tell their processor"):
-            fleet.processor(OTHER)
+            pool.processor(OTHER)
     assert machines.all_remembered() == {}
     where = ("--scheduler", cluster_of_workers.address, "--key", str(cluster_of_workers.key))
     told = refused("tune", f"relu:{SHAPE}", *where, "--budget", "4")
     assert "says of its processor cannot be used" in told
     cluster_of_workers.start_worker(machine=OTHER, claim="x86-64-v2")  # one that does, which is taken
-    with Fleet(cluster_of_workers.address, credentials.security(cluster_of_workers.key), 30) as fleet:
-        wait_until(lambda: OTHER in fleet.machines())
+    with WorkerPool(cluster_of_workers.address, credentials.security(cluster_of_workers.key), 30) as pool:
+        wait_until(lambda: OTHER in pool.machines())
     dojo("tune", f"relu:{SHAPE}", *where, "--budget", "4")
     listed = {row["machine"]: row for row in json.loads(dojo("machines", "--json", *where))}
     assert listed[OTHER]["workers"] == 1 and "cannot be used" in listed[THERE]["unknown"]
