@@ -185,10 +185,10 @@ def test_a_corpus_that_is_damaged_is_made_again(tmp_path, damage):
         made.append(1)
         return corpus.walks(7, 1, 5, names=["relu"])
 
-    first = corpus.kept(path, walks)
-    assert corpus.kept(path, walks) == first and len(made) == 1
+    first = corpus.load_or_make(path, walks)
+    assert corpus.load_or_make(path, walks) == first and len(made) == 1
     damage(path)
-    assert corpus.kept(path, walks) == first and len(made) == 2
+    assert corpus.load_or_make(path, walks) == first and len(made) == 2
 
 
 def test_a_corpus_is_written_and_read(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 from agents.agent import Budget, Task, run
 from agents.jobs import JobRefused, Jobs, JobSpec, JobView
-from agents.jobs.journal import Journal, Writer, told
+from agents.jobs.journal import Journal, Writer, event_line
 from agents.players import AGENTS
 from agents.timing import CountTiming
 from dojo_core import kernels
@@ -52,7 +52,7 @@ def ended(view: JobView) -> bool:
 def expected(agent: str, evaluations: int, first: int | None = None) -> list[dict[str, object]]:
     """What the run tells when it is played here, in one go; the ``first`` of it."""
     events = run(Task(game()), AGENTS[agent], CountTiming(), Budget(evaluations, 300.0))
-    return [told(event, 0, number) for number, event in enumerate(islice(events, first), 1)]
+    return [event_line(event, 0, number) for number, event in enumerate(islice(events, first), 1)]
 
 
 def plain(lines: list[dict[str, object]]) -> list[dict[str, object]]:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from agents.agent import Budget, Task, run
-from agents.jobs.journal import read_entry, save, told
+from agents.jobs.journal import event_line, read_entry, save
 from agents.jobs.recording import of_game, read, shipped
 from agents.jobs.spec import JobSpec
 from agents.players import AGENTS
@@ -22,7 +22,7 @@ def game() -> Game:
 
 def lane(agent: str, evaluations: int = 24, state: str = "done") -> Lane:
     events = run(Task(game()), AGENTS[agent], CountTiming(), Budget(evaluations))
-    entries = [read_entry(told(event, 0, number)) for number, event in enumerate(events, 1)]
+    entries = [read_entry(event_line(event, 0, number)) for number, event in enumerate(events, 1)]
     return Lane("run", JobSpec.of(game(), agent, 0, evaluations, 60.0, "count"), entries, state, "")
 
 
