@@ -62,18 +62,18 @@ def _find(sketch: Sketch, operation: Provenance) -> _Patch:
         raise NoSuchPlace("Not a product of two.")
     if {program.buffer_of[a.array].dtype for a in accesses} != {"f32"}:
         raise NoSuchPlace("Patches are for f32.")
-    kept = [d for d in depths if uses(op.target, d)]
-    terms = tuple(d for d in depths if d not in kept)
-    if any(s.mark for s in leaf.scopes) or not terms or terms[0] != len(kept):
+    spatial = [d for d in depths if uses(op.target, d)]
+    terms = tuple(d for d in depths if d not in spatial)
+    if any(s.mark for s in leaf.scopes) or not terms or terms[0] != len(spatial):
         raise NoSuchPlace("Its sums are not innermost.")
-    columns = next((d for d in reversed(kept) if stride(program, op.target, d) == 1), -1)
+    columns = next((d for d in reversed(spatial) if stride(program, op.target, d) == 1), -1)
     if columns < 0 or sum(uses(read, columns) for read in op.reads) != 1:
         raise NoSuchPlace("Both operands go along its columns.")
     wide, tall = op.reads if uses(op.reads[0], columns) else op.reads[::-1]
-    rows = next((d for d in reversed(kept) if uses(tall, d) and not uses(wide, d)), -1)
+    rows = next((d for d in reversed(spatial) if uses(tall, d) and not uses(wide, d)), -1)
     if rows < 0 or stride(program, wide, columns) != 1:
         raise NoSuchPlace("It has no rows, or its columns are no neighbours.")
-    others = tuple(d for d in kept if d not in (rows, columns))
+    others = tuple(d for d in spatial if d not in (rows, columns))
     return _Patch(leaf, rows, columns, others, terms, wide, tall)
 
 
