@@ -90,9 +90,7 @@ class MeasuringWorker:
             self._folder = None
 
 
-_worker: MeasuringWorker | None = (
-    None  # of this process: a dask worker's tasks have no other place to find it
-)
+_worker: MeasuringWorker | None = None  # of this process, where the tasks of a dask worker find it
 
 
 def attach(dask_worker: Worker, worker: MeasuringWorker) -> None:
