@@ -43,8 +43,8 @@ def _run(workers: int, options: argparse.Namespace, folder: Path) -> tuple[int, 
     from dojo_core.game import Game
     from tests.cluster import cluster
 
-    found = kernels.get(options.kernel)
-    task = Task(Game.new(found.program(found.shapes[0]), options.kernel))
+    kernel = kernels.get(options.kernel)
+    task = Task(Game.new(kernel.program(kernel.shapes[0]), options.kernel))
     budget = Budget(options.each * workers)
     with cluster(folder) as machines:
         for _ in range(workers):

@@ -43,12 +43,12 @@ def task() -> Task:
     return Task(Game.new(kernels.get("softmax").program((8, 32)), "softmax", "8x32"))
 
 
-def told(events: list[Event]) -> list[tuple[object, ...]]:
+def outcomes(events: list[Event]) -> list[tuple[object, ...]]:
     return [(e.evaluation, e.line, e.measurement.seconds, e.final) for e in events]
 
 
 def alone() -> list[tuple[object, ...]]:
-    return told(list(run(task(), AGENTS["sampling-lines"], CountTiming(), BUDGET, lanes=LANES)))
+    return outcomes(list(run(task(), AGENTS["sampling-lines"], CountTiming(), BUDGET, lanes=LANES)))
 
 
 def connected(machines: Cluster, workers: int) -> WorkerPool:
@@ -57,9 +57,9 @@ def connected(machines: Cluster, workers: int) -> WorkerPool:
     return pool
 
 
-def until(there: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + 300
-    while not there():
+    while not condition():
         assert time.monotonic() < end
         time.sleep(0.05)
 
@@ -75,7 +75,7 @@ def test_several_workers_play_the_run_of_one_and_other_machines_are_left_out(mac
         with pytest.raises(PoolLost, match=f"No worker is on a machine c: there are {OURS}, {THEIRS}"):
             pool.choose("c")
         timing = PoolTiming(pool, OURS, "me")
-        assert told(list(run(task(), AGENTS["sampling-lines"], timing, BUDGET, lanes=LANES))) == alone()
+        assert outcomes(list(run(task(), AGENTS["sampling-lines"], timing, BUDGET, lanes=LANES))) == alone()
 
 
 def test_a_worker_and_the_scheduler_die_and_the_run_ends_as_if_they_had_not(machines):
@@ -93,7 +93,7 @@ def test_a_worker_and_the_scheduler_die_and_the_run_ends_as_if_they_had_not(mach
                 machines.scheduler.kill()
                 machines.start_scheduler()
     assert not first.is_alive() and not machines.scheduler.is_alive()
-    assert told(events) == alone()
+    assert outcomes(events) == alone()
 
 
 def test_a_stopped_run_asks_for_nothing_more(machines):
@@ -102,8 +102,8 @@ def test_a_stopped_run_asks_for_nothing_more(machines):
         threading.Timer(0.3, stopped.set).start()
         start = task().workload
         timing = PoolTiming(pool, OURS, "me")
-        [found] = timing.measure(start, [start.start], {}, Effort.QUICK, stopped.is_set)
-    assert found.status == "cancelled"
+        [measurement] = timing.measure(start, [start.start], {}, Effort.QUICK, stopped.is_set)
+    assert measurement.status == "cancelled"
 
 
 def test_who_has_another_key_stays_out(machines, tmp_path, monkeypatch):
@@ -128,8 +128,8 @@ def test_a_worker_measures_for_real_and_sends_its_records(tmp_path):
     assert again.results[0].known and not again.records  # each is sent once
     with Records(tmp_path / "records.sqlite") as records:
         assert take_in(records, answer.records).new == 1
-        kept = records.best(start.hash, "cpu", answer.fingerprint)
-    assert kept is not None and kept.player == "me"
+        record = records.best(start.hash, "cpu", answer.fingerprint)
+    assert record is not None and record.player == "me"
     with pytest.raises(OtherVersion, match="of different versions"):
         Request.read(answer.text())
 

@@ -109,13 +109,13 @@ def test_a_recording_plays_at_its_pace_and_rests_at_its_end() -> None:
 
 
 def test_the_recordings_that_come_along_are_whole(tmp_path) -> None:
-    found = {recording.name: recording for recording in shipped()}
-    assert {"softmax-by-hand", "softmax-agent"} <= set(found)
-    for recording in found.values():
+    recordings = {recording.name: recording for recording in shipped()}
+    assert {"softmax-by-hand", "softmax-agent"} <= set(recordings)
+    for recording in recordings.values():
         assert recording.source.startswith("Measured on ")
         for entry in recording.entries:
             assert parse(entry.text).hash == entry.hash
-    by_hand, agent = found["softmax-by-hand"], found["softmax-agent"]
+    by_hand, agent = recordings["softmax-by-hand"], recordings["softmax-agent"]
     assert len(by_hand.entries) == 11
     start = Game.from_text(agent.spec.game)  # the agent goes on where the player stopped
     assert start.current.program.hash == by_hand.entries[-1].hash

@@ -167,8 +167,8 @@ def test_a_measuring_worker_judges_on_the_worst_inputs_too():
     workload = Workload(start, None, "algebraic")
     request = Request(workload, (start, wrong), {}, Effort.QUICK)
     with closing(MeasuringWorker()) as worker:
-        found = Answer.read(worker.answer(Request.read(request.text())).text())
-    assert [trial.status for trial in found.results] == ["ok", "wrong_result"]
+        answer = Answer.read(worker.answer(Request.read(request.text())).text())
+    assert [trial.status for trial in answer.results] == ["ok", "wrong_result"]
 
 
 def test_what_is_wrong_on_the_worst_inputs_alone_is_reproduced(tmp_path, monkeypatch):
