@@ -60,6 +60,7 @@ def find(sketch: Sketch, operation: Provenance, within: int = 0, strided: bool =
         or len({program.buffer_of[a.array].dtype for a in _accesses(leaf)}) > 1
     ):
         raise NoSuchPlace("Its scopes are marked already, or its types differ.")
+    # Depths that the result goes along are spatial, the others are summed over.
     spatial = [d for d in range(len(leaf.scopes)) if uses(leaf.op.target, d)]
     summed = [
         d for d in range(len(leaf.scopes)) if d not in spatial and any(uses(a, d) for a in leaf.op.reads)
