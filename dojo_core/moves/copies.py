@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dojo_core.moves.core import (
-    Argument,
     Context,
     Edit,
     Move,
@@ -80,20 +79,12 @@ class _Box:
         return Access(array, tuple(index))
 
 
-def _region(program: Program, argument: Argument) -> tuple[Path, tuple[Scope, ...]]:
+def _region(program: Program, place: Place | str) -> tuple[Path, tuple[Scope, ...]]:
     """(path, scopes from the root down to it) of ``root`` or a scope."""
-    if argument == ROOT:
+    if isinstance(place, str):
         return (), ()
-    path, scope, above = scope_at(program, argument)
+    path, scope, above = scope_at(program, place)
     return path, (*above, scope)
-
-
-def _body(program: Program, path: Path) -> tuple[Node, ...]:
-    if not path:
-        return program.body
-    scope = program.node(path)
-    assert isinstance(scope, Scope)
-    return scope.body
 
 
 def _accesses(program: Program, path: Path) -> dict[str, list[Touch]]:
@@ -213,16 +204,16 @@ def _redirect(node: Node, array: str, change: Callable[[Access], Access], reads_
     return replace(node, target=target, operands=tuple(map(operand, node.operands)))
 
 
-class _Stage(Transformation):
+class _Stage(Transformation[tuple[str, Place | str, str]]):
     family = "copies"
     parameters = (Parameter("array", "buffer"), Parameter("scope", "region"), Parameter("name", "name"))
     suffix: ClassVar[str]
     at_root: ClassVar[bool]  # is a copy around everything worth offering?
     reads: ClassVar[bool]  # are reads alone redirected?
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, Place | str, str]]:
         program = context.program
-        regions: list[tuple[Path, Argument]] = [((), ROOT)] if self.at_root else []
+        regions: list[tuple[Path, Place | str]] = [((), ROOT)] if self.at_root else []
         regions += [(path, place_of(program, path)) for path, _, _ in scopes(program)]
         for path, place in regions:
             for array, inside in _accesses(program, path).items():
@@ -233,25 +224,24 @@ class _Stage(Transformation):
         """Are the accesses ``inside`` a region a reason to stage the array?"""
         return True
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        if isinstance(arguments[1], Place):
-            return (resolve(context.program, arguments[1]),)
-        return ()
+    def places(self, context: Context, arguments: tuple[str, Place | str, str]) -> tuple[Path, ...]:
+        region = arguments[1]
+        return (resolve(context.program, region),) if isinstance(region, Place) else ()
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[str, Place | str, str], result: Program) -> Move:
         return Move("elide_copy", (arguments[2],))
 
     def start(
-        self, context: Context, arguments: tuple[Argument, ...]
+        self, context: Context, arguments: tuple[str, Place | str, str]
     ) -> tuple[str, str, Path, tuple[Scope, ...]] | Refusal:
         program = context.program
-        array, name = str(arguments[0]), str(arguments[2])
+        array, region, name = arguments
         if array not in program.buffer_of:
             raise NoSuchPlace(f"There is no array {array}.")
         taken = name_fault(program, name)
         if taken is not None:
             return taken
-        return array, name, *_region(program, arguments[1])
+        return array, name, *_region(program, region)
 
 
 @register
@@ -289,7 +279,7 @@ class StageRead(_Stage):
     at_root = True
     reads = True
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, Place | str, str]) -> Edit | Refusal:
         program = context.program
         begun = self.start(context, arguments)  # 1, 2
         if isinstance(begun, Refusal):
@@ -342,7 +332,7 @@ class StageRead(_Stage):
         def change(access: Access) -> Access:
             return box.inside(access, name, outer)
 
-        body = tuple(_redirect(n, array, change, True) for n in _body(program, path))
+        body = tuple(_redirect(n, array, change, True) for n in program.children(path))
         return _with_body(program, path, (head, *body), (*program.buffers, buffer))
 
 
@@ -354,9 +344,8 @@ def _roots(program: Program, path: Path) -> Sequence[int]:
 def _with_body(program: Program, path: Path, body: tuple[Node, ...], buffers: tuple[Buffer, ...]) -> Program:
     if not path:
         return program.edit(body=body, buffers=buffers)
-    scope = program.node(path)
-    assert isinstance(scope, Scope)
-    return program.edit(body=splice(program.body, path, 1, (replace(scope, body=body),)), buffers=buffers)
+    changed = replace(program.scope(path), body=body)
+    return program.edit(body=splice(program.body, path, 1, (changed,)), buffers=buffers)
 
 
 def _written_before(write: Touch, read: Touch, depth: int) -> Witness | None:
@@ -417,7 +406,7 @@ class StageWrite(_Stage):
             return False
         return array in program.outputs or len(touches_of(program, array)) > len(inside)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, Place | str, str]) -> Edit | Refusal:
         program = context.program
         begun = self.start(context, arguments)  # 1, 2
         if isinstance(begun, Refusal):
@@ -471,7 +460,7 @@ class StageWrite(_Stage):
         def change(access: Access) -> Access:
             return box.inside(access, name, outer)
 
-        body = tuple(_redirect(n, array, change, False) for n in _body(program, path))
+        body = tuple(_redirect(n, array, change, False) for n in program.children(path))
         return _with_body(program, path, (*load, *body, store), (*program.buffers, buffer))
 
 
@@ -499,7 +488,7 @@ def _needs_load(touch: Touch, inside: Sequence[Touch], depth: int) -> bool:
 
 
 @register
-class ElideCopy(Transformation):
+class ElideCopy(Transformation[tuple[str]]):
     """Take a staged copy away: the inverse of stage_read and stage_write.
 
     ``elide_copy NAME``: the copy's array.
@@ -524,15 +513,15 @@ class ElideCopy(Transformation):
     family = "copies"
     parameters = (Parameter("name", "name"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str]]:
         for buffer in context.program.buffers:
             alone = buffer.arrays == (buffer.name,) and buffer.name not in context.program.interface
             if alone and _copies(context.program, buffer.name):
                 yield (buffer.name,)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str]) -> Program | Refusal:
         program = context.program
-        name = str(arguments[0])
+        (name,) = arguments
         if name not in program.buffer_of:
             raise NoSuchPlace(f"There is no array {name}.")
         copies = _copies(program, name)
@@ -546,7 +535,7 @@ class ElideCopy(Transformation):
             Code.CHANGED_SINCE, f"{name} is no longer as staging makes it.", copies[0].path
         )  # 2
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+    def places(self, context: Context, arguments: tuple[str]) -> tuple[Path, ...]:
         return ()
 
 
@@ -562,27 +551,29 @@ def _copies(program: Program, name: str) -> list[Leaf]:
     return found
 
 
-def _choices(copies: Sequence[Leaf], name: str) -> Iterator[tuple[Leaf | None, Leaf | None]]:
-    """(load, store) as staging may have made them: a copy in, a copy out, or both."""
+def _choices(copies: Sequence[Leaf], name: str) -> Iterator[tuple[Leaf, ...]]:
+    """Those that one staging may have made: a copy in and a copy out, or one of the two."""
     loads = [c for c in copies if c.op.target.array == name]
     stores = [c for c in copies if c.op.reads[0].array == name]
     for store in stores:
         array = store.op.target.array
-        for load in (*(c for c in loads if c.op.reads[0].array == array), None):
-            yield load, store
+        for load in loads:
+            if load.op.reads[0].array == array:
+                yield load, store
+        yield (store,)
     for load in loads:
-        yield load, None
+        yield (load,)
 
 
-def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]) -> Program | None:
+def _elided(context: Context, name: str, chosen: tuple[Leaf, ...]) -> Program | None:
     """The program without the copy, if staging it again gives the program back."""
     program = context.program
-    load, store = chosen
-    kept = load or store
-    assert kept is not None
-    theirs, mine = (
-        (load.op.reads[0], load.op.target) if load is not None else (store.op.target, store.op.reads[0])  # type: ignore[union-attr]
+    first, last = chosen[0].op, chosen[-1].op
+    mine, theirs = (
+        (first.target, first.reads[0]) if first.target.array == name else (first.reads[0], first.target)
     )
+    if theirs.indirect:  # staging reads no table
+        return None
     images: dict[int, int] = {}  # which dimension of the copy an iterator of the copy loops selects
     for k, form in enumerate(mine.index):
         # implied: staging again would index the copy by the loops alone
@@ -591,24 +582,19 @@ def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]
         images[form.terms[0][0]] = k
 
     def change(access: Access, *_: object) -> Access:
-        chosen = {d: access.index[k] for d, k in images.items()}
-        return Access(theirs.array, tuple(composed(affine(form), chosen) for form in theirs.index))
+        selected = {d: access.index[k] for d, k in images.items()}
+        return Access(theirs.array, tuple(composed(affine(form), selected) for form in theirs.index))
 
     depth = sum(1 for d in program.buffer_of[name].dims if not d.materialised)
     if any(d >= depth and d not in images for form in theirs.index for d in form.depths):
         return None
-    gone = [leaf for leaf in (load, store) if leaf is not None]
     body = program.body
-    for leaf in sorted(gone, key=lambda leaf: leaf.path, reverse=True):
+    for leaf in sorted(chosen, key=lambda leaf: leaf.path, reverse=True):
         body = without(body, leaf.path)
-    try:
-        body = map_accesses(body, change, (name,))
-        result = program.edit(body=body)
-    except (AssertionError, IndexError):
-        return None
-    again: Transformation = StageRead() if store is None else StageWrite()
-    region = kept.path[:depth]
-    place: Argument = ROOT
+    result = program.edit(body=map_accesses(body, change, (name,)))
+    again: _Stage = StageRead() if last.target.array == name else StageWrite()
+    region = chosen[0].path[:depth]
+    place: Place | str = ROOT
     if region:
         if not isinstance(result.find(region), Scope):
             return None

@@ -45,7 +45,7 @@ class Example:
 
 
 def example(name: str) -> Example:
-    """The docstring's own. Raises ValueError where it shows none."""
+    """The docstring's own. Raises ValueError where it shows none, or marks that no target knows."""
     found = list(_BLOCK.finditer(inspect.cleandoc(REGISTRY[name].__doc__ or "")))
     if len(found) < 2:
         raise ValueError(f"{name} shows no before and after.")
@@ -59,8 +59,10 @@ def example(name: str) -> Example:
 
 def _target_with(marks: set[str]) -> Target:
     """The first that knows the marks, those of no machine before all others."""
-    everybody = (WIDE, *(each.limits for each in backends()))
-    return next(target for target in everybody if marks <= target.marks)
+    for target in (WIDE, *(each.limits for each in backends())):
+        if marks <= target.marks:
+            return target
+    raise ValueError(f"No target knows the marks {', '.join(sorted(marks))}.")
 
 
 def _parted(lines: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dojo_core.moves.core import Argument, Context, Refusal, register
+from dojo_core.moves.core import Context, Refusal, register
 from dojo_core.moves.onepass import LOWEST, OnePass, Parts, TwoPasses, Writer, difference_of
+from dojo_core.moves.places import Place
 from dojo_core.program.tree import Access, Leaf, Number, Op, Program
 
 # Where these rewrites are worst: an outlier at each special place, digits lost to a mean, an overflow.
@@ -80,7 +81,7 @@ class ExpandMoment(OnePass):
     def difference(self, program: Program, leaf: Leaf) -> tuple[Access, Access] | Refusal:
         return difference_of(program, leaf, leaf.op.reads[0])
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
         found = self.found(context, arguments)
         if isinstance(found, Refusal):
             return found

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from dojo_core.moves.core import (
-    Argument,
     Context,
     Move,
     Parameter,
@@ -22,7 +21,7 @@ from dojo_core.moves.core import (
     structural,
 )
 from dojo_core.moves.nodes import nest, provenances
-from dojo_core.moves.places import Place, fresh_name, leaf_at, place_of, scope_at, writers
+from dojo_core.moves.places import Place, fresh_name, leaf_at, place_of, reduction_at, writers
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
 from dojo_core.program.dependence import Touch
@@ -93,13 +92,13 @@ def unchanged(program: Program, found: Definition, operands: Iterable[Access]) -
     return None
 
 
-class OnePass(Transformation):
+class OnePass(Transformation[tuple[Place, str]]):
     family = "algebra"
     parameters = (Parameter("sum", "reduction"), Parameter("name", "name"))
     suffixes: tuple[str, ...]  # of the arrays that it makes: NAME and one of these
     back: str  # its inverse
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, str]]:
         if context.policy != "algebraic":
             return
         program = context.program
@@ -116,23 +115,20 @@ class OnePass(Transformation):
     def fits(self, op: Op) -> bool:
         raise NotImplementedError
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        assert isinstance(arguments[0], Place)
-        path, _, _ = scope_at(context.program, arguments[0])
-        return leaf_at(context.program, arguments[0]).path, path
+    def places(self, context: Context, arguments: tuple[Place, str]) -> tuple[Path, ...]:
+        leaf, depth = reduction_at(context.program, arguments[0])
+        return leaf.path, leaf.path[: depth + 1]
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
-        assert isinstance(arguments[0], Place)
+    def inverse(self, context: Context, arguments: tuple[Place, str], result: Program) -> Move:
         (term, *_) = leaf_at(context.program, arguments[0]).op.reads
         return Move(self.back, (arguments[1], term.array))
 
-    def found(self, context: Context, arguments: tuple[Argument, ...]) -> _Sum | Refusal:
+    def found(self, context: Context, arguments: tuple[Place, str]) -> _Sum | Refusal:
         """The conditions that both rewrites share."""
         program = context.program
         place, name = arguments
-        assert isinstance(place, Place) and place.depth is not None
-        path, _, _ = scope_at(program, place)
-        leaf = leaf_at(program, place)
+        leaf, depth = reduction_at(program, place)
+        path = leaf.path[: depth + 1]
         if context.policy != "algebraic":  # 1
             return Refusal(Code.POLICY, "Only the policy algebraic lets a sum be rewritten.", (leaf.path,))
         dtypes = {program.buffer_of[a.array].dtype for a in (leaf.op.target, *leaf.op.reads)}
@@ -140,7 +136,6 @@ class OnePass(Transformation):
             return structural(
                 Code.OTHER_FORM, f"{Place(place.array, place.number)} is no such sum.", leaf.path
             )
-        depth = place.depth
         outside = all(d < depth for form in leaf.op.target.index for d in form.depths)
         if not outside or not _alone(program, leaf, depth):  # 3
             return structural(
@@ -181,9 +176,9 @@ def difference_of(program: Program, leaf: Leaf, access: Access) -> tuple[Access,
 class Writer:
     """Makes the arrays and instructions of a rewrite."""
 
-    def __init__(self, context: Context, found: _Sum, name: Argument) -> None:
+    def __init__(self, context: Context, found: _Sum, name: str) -> None:
         self.fresh = provenances(context)
-        self.found, self.name = found, str(name)
+        self.found, self.name = found, name
         self.dtype = context.program.buffer_of[found.x.array].dtype
         self.buffers: list[Buffer] = []
         scopes = found.leaf.scopes
@@ -257,7 +252,7 @@ def _reached(access: Access, pairs: Iterable[tuple[Index, Index]]) -> Access | N
 Parts = tuple[tuple[Scope, ...], Access, Access, Access]
 
 
-class TwoPasses(Transformation):
+class TwoPasses(Transformation[tuple[str, str]]):
     """Takes a one-pass rewrite back."""
 
     family = "algebra"
@@ -297,7 +292,7 @@ class TwoPasses(Transformation):
                 if term is not None:
                     yield term
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, str]]:
         if context.policy != "algebraic":
             return
         program = context.program
@@ -308,9 +303,9 @@ class TwoPasses(Transformation):
                     if any(self.terms(program, found, array)):
                         yield name, array
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, str]) -> Program | Refusal:
         program = context.program
-        name, array = map(str, arguments)
+        name, array = arguments
         found = self.expansion(program, name)
         if found is None:  # 2
             return structural(Code.OTHER_FORM, f"{name} is not set as {self.forward.name} sets it.")
@@ -337,15 +332,15 @@ class TwoPasses(Transformation):
             Code.CHANGED_SINCE, f"{name} is no longer as {self.forward.name} makes it.", found.path
         )
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        found = self.expansion(context.program, str(arguments[0]))
+    def places(self, context: Context, arguments: tuple[str, str]) -> tuple[Path, ...]:
+        found = self.expansion(context.program, arguments[0])
         if found is None:
             return ()
         *above, first = found.path
-        kept = writers(context.program).get(str(arguments[1]), [])
+        kept = writers(context.program).get(arguments[1], [])
         return (*((*above, first + n) for n in range(self.nodes)), *(leaf.path for leaf in kept))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
-        found = self.expansion(context.program, str(arguments[0]))
+    def inverse(self, context: Context, arguments: tuple[str, str], result: Program) -> Move:
+        found = self.expansion(context.program, arguments[0])
         assert found is not None
         return Move(self.forward.name, (place_of(result, found.path), arguments[0]))

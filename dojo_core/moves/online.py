@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dojo_core.moves.core import Argument, Context, Refusal, register, structural
+from dojo_core.moves.core import Context, Refusal, register, structural
 from dojo_core.moves.onepass import (
     LOWEST,
     OnePass,
@@ -13,6 +13,7 @@ from dojo_core.moves.onepass import (
     source,
     unchanged,
 )
+from dojo_core.moves.places import Place
 from dojo_core.program.codes import Code
 from dojo_core.program.tree import Access, Leaf, Number, Op, Program
 
@@ -105,7 +106,7 @@ class OnlineRescale(OnePass):
         x, shift = parts
         return outer.here(x), outer.here(shift)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
         found = self.found(context, arguments)
         if isinstance(found, Refusal):
             return found

@@ -7,10 +7,11 @@ always looked at by V2 and V3, an ``Edit`` too: that nothing could be wrong ther
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from dojo_core import plugins
 from dojo_core.measure.patterns import PATTERNS
-from dojo_core.moves.core import REGISTRY, Argument, Context, Edit, Move, Refusal, Transformation, structural
+from dojo_core.moves.core import REGISTRY, Context, Edit, Move, Refusal, Transformation, structural
 from dojo_core.moves.notation import usage
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.codes import Code
@@ -19,10 +20,10 @@ from dojo_core.program.tree import Path, Program
 GROUP = "dojo.moves"
 
 
-class Guarded(Transformation):
+class Guarded(Transformation[Any]):
     """A move by another. Raises whatever comes where that has not what a move has."""
 
-    def __init__(self, own: Transformation) -> None:
+    def __init__(self, own: Transformation[Any]) -> None:
         self._own = own
         self.name, self.family, self.parameters = own.name, own.family, own.parameters  # type: ignore[misc]
         self.rewrites, self.worst_inputs = own.rewrites, own.worst_inputs  # type: ignore[misc]
@@ -36,13 +37,13 @@ class Guarded(Transformation):
     def _failed(self, fault: Exception) -> str:
         return plugins.failed(GROUP, self.name, fault)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[Any]:
         try:
             yield from self._own.candidates(context)
         except Exception as fault:
             self._failed(fault)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: Any) -> Program | Refusal:
         try:
             planned = self._own.plan(context, arguments)
             planned = planned.make() if isinstance(planned, Edit) else planned
@@ -54,7 +55,7 @@ class Guarded(Transformation):
         except Exception as fault:
             return structural(Code.MOVE_FAILED, self._failed(fault))
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+    def places(self, context: Context, arguments: Any) -> tuple[Path, ...]:
         try:
             return self._own.places(context, arguments)
         except NoSuchPlace:
@@ -63,23 +64,23 @@ class Guarded(Transformation):
             self._failed(fault)
             return super().places(context, arguments)
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+    def inverse(self, context: Context, arguments: Any, result: Program) -> Move | None:
         try:
             return self._own.inverse(context, arguments, result)
         except Exception as fault:
             self._failed(fault)
             return None
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: Any, refusal: Refusal) -> Iterator[Move]:
         try:
             yield from self._own.enablers(context, arguments, refusal)
         except Exception as fault:
             self._failed(fault)
 
 
-def brought(own: Mapping[str, Transformation]) -> dict[str, Transformation]:
+def brought(own: Mapping[str, Transformation[Any]]) -> dict[str, Transformation[Any]]:
     """All that can be used, by name."""
-    found: dict[str, Transformation] = {}
+    found: dict[str, Transformation[Any]] = {}
     for name, move in plugins.added(GROUP, Transformation, own).items():
         try:
             found[name] = Guarded(move)

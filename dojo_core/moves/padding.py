@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dojo_core.moves.core import (
-    Argument,
     Context,
     Edit,
     Move,
@@ -97,7 +96,7 @@ def _outside(program: Program, path: Path, size: int) -> Refusal | None:
 
 
 @register
-class PadScope(OnScope):
+class PadScope(OnScope[tuple[Place, int, str]]):
     """Add iterations to a scope: with a guard that keeps them idle, or free where they do no harm.
 
     ``pad_scope S M guard`` or ``pad_scope S M free``: M iterations in all.
@@ -123,7 +122,7 @@ class PadScope(OnScope):
     also = ("loop_padding",)
     parameters = (Parameter("scope", "scope"), Parameter("size", "number"), Parameter("mode", "mode"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, int, str]]:
         program = context.program
         units = {scope.size for _, scope, _ in scopes(program)}
         units |= {d.size for b in program.buffers for d in b.dims}
@@ -136,10 +135,9 @@ class PadScope(OnScope):
                 for mode in ("guard", "free"):
                     yield place_of(program, path), size, mode
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, int, str]) -> Program | Edit | Refusal:
         program = context.program
         place, size, mode = arguments
-        assert isinstance(size, int)
         path, scope, _ = scope_at(program, place)
         if not scope.size < size <= LARGEST_SCOPE:  # 1
             beyond = "adds none" if size <= scope.size else f"is beyond the limit of {LARGEST_SCOPE}"
@@ -163,20 +161,22 @@ class PadScope(OnScope):
         padded = edit()
         return _harmless(padded, path, scope, scope.size) or padded  # 4
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+    def inverse(self, context: Context, arguments: tuple[Place, int, str], result: Program) -> Move | None:
         path, scope, _ = scope_at(context.program, arguments[0])
         if _unguarded(replace(scope, size=1), len(path) - 1, scope.size) != replace(scope, size=1):
             return None  # a guard that says nothing would go with the added iterations
         return Move("unpad_scope", (arguments[0], scope.size))
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(
+        self, context: Context, arguments: tuple[Place, int, str], refusal: Refusal
+    ) -> Iterator[Move]:
         yield from super().enablers(context, arguments, refusal)
         program = context.program
         if refusal.code == Code.PAD_BOUNDS:
             for leaf in (leaf for leaf in program.leaves if leaf.path in refusal.nodes):
                 path, _, _ = scope_at(program, arguments[0])
                 sizes = [s.size for s in leaf.scopes]
-                sizes[len(path) - 1] = int(arguments[1])  # type: ignore[arg-type]
+                sizes[len(path) - 1] = arguments[1]
                 for access in (leaf.op.target, *leaf.op.reads):
                     buffer = program.buffer_of[access.array]
                     for k, (form, dim) in enumerate(zip(access.index, buffer.dims, strict=True)):
@@ -191,7 +191,7 @@ def _guarded(node: Node, condition: Comparison) -> Node:
 
 
 @register
-class UnpadScope(OnScope):
+class UnpadScope(OnScope[tuple[Place, int]]):
     """Leave out the last iterations of a scope, where they do nothing that anybody sees.
 
     ``unpad_scope S N``: N iterations are left; guards that only kept the others idle go too.
@@ -213,7 +213,7 @@ class UnpadScope(OnScope):
     name = "unpad_scope"
     parameters = (Parameter("scope", "scope"), Parameter("size", "number"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, int]]:
         program = context.program
         for path, scope, _ in scopes(program):
             if scope.mark:
@@ -228,10 +228,9 @@ class UnpadScope(OnScope):
             for bound in sorted(b for b in bounds if 0 < b < scope.size):
                 yield place_of(program, path), bound
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, int]) -> Program | Refusal:
         program = context.program
         place, size = arguments
-        assert isinstance(size, int)
         path, scope, _ = scope_at(program, place)
         if not 0 < size < scope.size:  # 1
             return structural(
@@ -245,9 +244,9 @@ class UnpadScope(OnScope):
         body = tuple(_unguarded(c, len(path) - 1, size) for c in scope.body)
         return program.splice(path, 1, (Scope(size, body, "", next(provenances(context))),))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+    def inverse(self, context: Context, arguments: tuple[Place, int], result: Program) -> Move | None:
         path, scope, _ = scope_at(context.program, arguments[0])
-        size = int(arguments[1])  # type: ignore[arg-type]
+        size = arguments[1]
         depth = len(path) - 1
         condition = Comparison(Affine.iterator(depth), "<", size)
         under = [leaf.op.guard for leaf in leaves_under(context.program, path)]
@@ -271,7 +270,7 @@ def _unguarded(node: Node, depth: int, size: int) -> Node:
 
 
 @register
-class DropGuard(Transformation):
+class DropGuard(Transformation[tuple[Place]]):
     """Leave out a guard that always holds.
 
     ``drop_guard OP``
@@ -293,14 +292,13 @@ class DropGuard(Transformation):
     family = "extent"
     parameters = (Parameter("operation", "op"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place]]:
         for leaf in context.program.leaves:
             if leaf.op.guard:
                 yield (place_of(context.program, leaf.path),)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place]) -> Program | Refusal:
         program = context.program
-        assert isinstance(arguments[0], Place)
         leaf = leaf_at(program, arguments[0])
         if not leaf.op.guard:  # 1
             return structural(Code.NO_GUARD, f"{arguments[0]} has no guard.", leaf.path)
@@ -317,11 +315,10 @@ class DropGuard(Transformation):
                     )
         return program.edit(body=splice(program.body, leaf.path, 1, (replace(leaf.op, guard=()),)))
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
         if refusal.code != Code.GUARD_HOLDS_NOT:
             return
         program = context.program
-        assert isinstance(arguments[0], Place)
         leaf = leaf_at(program, arguments[0])
         for comparison in leaf.op.guard:
             if comparison.relation == "<" and len(comparison.form.terms) == 1:

@@ -85,14 +85,19 @@ def _places(program: Program) -> dict[Path, Place]:
     return names
 
 
-def scope_at(program: Program, place: object) -> tuple[Path, Scope, tuple[Scope, ...]]:
-    """(path, scope, scopes above) of a place that names a scope."""
-    assert isinstance(place, Place)
+def scope_at(program: Program, place: Place) -> tuple[Path, Scope, tuple[Scope, ...]]:
+    """(path, scope, scopes above) of a place that names a scope. Raises NoSuchPlace."""
     path = resolve(program, place)
     if place.depth is None:
         raise NoSuchPlace(f"{place} is an operation: name a scope above it, such as {place}@0.")
     leaf = leaf_at(program, place)
     return path, leaf.scopes[place.depth], leaf.scopes[: place.depth]
+
+
+def reduction_at(program: Program, place: Place) -> tuple[Leaf, int]:
+    """The operation of a place that names a scope above it, and that scope's depth. Raises NoSuchPlace."""
+    path, _, _ = scope_at(program, place)
+    return leaf_at(program, place), len(path) - 1
 
 
 @fact

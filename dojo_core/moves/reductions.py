@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dojo_core.moves.core import (
-    Argument,
     Context,
     Move,
     Parameter,
@@ -17,7 +16,7 @@ from dojo_core.moves.core import (
     structural,
 )
 from dojo_core.moves.nodes import without
-from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of, scope_at
+from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, place_of, reduction_at
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
 from dojo_core.program.dependence import may_regroup
@@ -54,7 +53,7 @@ def identity_of(accumulate: str, dtype: str) -> Number:
 
 
 @register
-class SplitReduction(Transformation):
+class SplitReduction(Transformation[tuple[Place, str]]):
     """Accumulate into partial results along a scope, and combine them afterwards.
 
     ``split_reduction OP@S NAME``: the operation, the depth of the scope, the new array's name.
@@ -90,7 +89,7 @@ class SplitReduction(Transformation):
     family = "reductions"
     parameters = (Parameter("reduction", "reduction"), Parameter("name", "name"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, str]]:
         program = context.program
         for leaf in program.leaves:
             if not leaf.op.accumulate:
@@ -102,13 +101,11 @@ class SplitReduction(Transformation):
                 if depth not in used and scope.size > 1:
                     yield Place(own.array, own.number, depth), name
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
         program = context.program
         place, name = arguments
-        assert isinstance(place, Place) and place.depth is not None
-        path, _, _ = scope_at(program, place)
-        leaf = leaf_at(program, place)
-        op, s = leaf.op, place.depth
+        leaf, s = reduction_at(program, place)
+        op, path = leaf.op, leaf.path[: s + 1]
         array = op.target.array
         buffer = program.buffer_of[array]
         if not op.accumulate:  # 1
@@ -151,10 +148,10 @@ class SplitReduction(Transformation):
             for n, d in enumerate((*range(outermost), *chosen))
         )
         location = context.target.temporary(leaf.scopes[:outermost])
-        partial = Buffer(str(name), buffer.dtype, dims, location, (str(name),), context.provenance(96))
+        partial = Buffer(name, buffer.dtype, dims, location, (name,), context.provenance(96))
         lowered = {d: Affine.iterator(outermost + n) for n, d in enumerate(chosen)}
-        here = Access(str(name), outer + tuple(Affine.iterator(d) for d in chosen))
-        there = Access(str(name), outer + tuple(Affine.iterator(outermost + n) for n in range(len(chosen))))
+        here = Access(name, outer + tuple(Affine.iterator(d) for d in chosen))
+        there = Access(name, outer + tuple(Affine.iterator(outermost + n) for n in range(len(chosen))))
         guard = tuple(c.substitute(lowered) for c in op.guard)
         start = Op(
             there,
@@ -187,15 +184,14 @@ class SplitReduction(Transformation):
         )
         return changed.splice(region, 1, (nest(start, 0), changed.node(region), nest(combine, 33)))
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        assert isinstance(arguments[0], Place)
-        path, _, _ = scope_at(context.program, arguments[0])
-        return leaf_at(context.program, arguments[0]).path, path
+    def places(self, context: Context, arguments: tuple[Place, str]) -> tuple[Path, ...]:
+        leaf, depth = reduction_at(context.program, arguments[0])
+        return leaf.path, leaf.path[: depth + 1]
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place, str], result: Program) -> Move:
         return Move("merge_reduction", (arguments[1],))
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place, str], refusal: Refusal) -> Iterator[Move]:
         if refusal.code == Code.TOUCHED:
             program = context.program
             path = refusal.nodes[0]
@@ -223,7 +219,7 @@ def _region(program: Program, leaf: Leaf, s: int, used: set[int]) -> int | None:
 
 
 @register
-class MergeReduction(Transformation):
+class MergeReduction(Transformation[tuple[str]]):
     """Accumulate directly, without partial results: the inverse of split_reduction, and for any sum of sums.
 
     ``merge_reduction NAME``: the partial results' array.
@@ -252,14 +248,14 @@ class MergeReduction(Transformation):
     family = "reductions"
     parameters = (Parameter("name", "name"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str]]:
         for buffer in context.program.buffers:
             if _three(context.program, buffer.name) is not None:
                 yield (buffer.name,)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str]) -> Program | Refusal:
         program = context.program
-        name = str(arguments[0])
+        (name,) = arguments
         if name not in program.buffer_of:
             raise NoSuchPlace(f"There is no array {name}.")
         found = _three(program, name)
@@ -303,12 +299,12 @@ class MergeReduction(Transformation):
             main.path,
         )
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+    def inverse(self, context: Context, arguments: tuple[str], result: Program) -> Move | None:
         return None  # which scope was split is not kept; split_reduction offers it anew
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[str], refusal: Refusal) -> Iterator[Move]:
         if refusal.code == Code.CHANGED_SINCE:  # loops around the three may wait to be joined
-            start = leaves_of(context.program, str(arguments[0]))[0]
+            start = leaves_of(context.program, arguments[0])[0]
             own = place_of(context.program, start.path)
             for depth in range(len(start.scopes)):
                 yield Move("join_scopes", (Place(own.array, own.number, depth),))

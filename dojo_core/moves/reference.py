@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from typing import Any
 
 from dojo_core import plugins
 from dojo_core.measure.patterns import PATTERNS
@@ -62,7 +63,7 @@ def _back(name: str) -> str:
     """Which move takes the example back."""
     try:
         shown = example(name)
-    except (ValueError, StopIteration):
+    except ValueError:
         return "It shows no example that can be played."
     back = inverse(shown.program, shown.move, shown.target, POLICY)
     return "No single move takes it back." if back is None else f"In the example `{back}` takes it back."
@@ -92,7 +93,7 @@ def families(package: str) -> list[str]:
     return parts
 
 
-def moves_of(package: str) -> dict[str, Transformation]:
+def moves_of(package: str) -> dict[str, Transformation[Any]]:
     return {n: t for n, t in REGISTRY.items() if plugins.package("dojo.moves", n) == package}
 
 

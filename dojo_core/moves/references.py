@@ -14,7 +14,7 @@ from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, place_of, resolv
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
 from dojo_core.program.expressions import TextError, parse_access
-from dojo_core.program.tree import Leaf, Path, Program, Provenance, walk
+from dojo_core.program.tree import Buffer, Leaf, Path, Program, Provenance, walk
 
 _DIMS = ("dim", "dims")
 
@@ -31,9 +31,9 @@ def references(context: Context, move: Move) -> tuple[Provenance, ...]:
                 found.append(leaf.op.provenance)
             found.append(program.node(resolve(program, argument)).provenance)
         elif kind == "buffer":
-            found.append(_home(program, argument, name).provenance)
+            found.append(_home(program, str(argument), name).provenance)
         elif name in _DIMS and isinstance(argument, int):
-            dims = buffer_named(program, move.arguments[0]).dims
+            dims = buffer_named(program, str(move.arguments[0])).dims
             if argument >= len(dims):
                 raise NoSuchPlace(f"{move.arguments[0]} has {len(dims)} dimensions, counted from 0.")
             found.append(dims[argument].provenance)
@@ -48,9 +48,9 @@ def references(context: Context, move: Move) -> tuple[Provenance, ...]:
     return tuple(found)
 
 
-def _home(program: Program, name: Argument, role: str):  # type: ignore[no-untyped-def]
+def _home(program: Program, name: str, role: str) -> Buffer:
     if role == "array" and name in program.buffer_of:
-        return program.buffer_of[str(name)]
+        return program.buffer_of[name]
     return buffer_named(program, name)
 
 

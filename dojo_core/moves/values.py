@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from dojo_core.moves.core import (
-    Argument,
     Context,
     Move,
     Parameter,
@@ -51,10 +51,8 @@ from dojo_core.program.tree import (
     substituted,
 )
 
-
-def _op(program: Program, argument: Argument) -> Leaf:
-    assert isinstance(argument, Place)
-    return leaf_at(program, argument)
+# An operation, an array that it reads, and what else.
+ReadArguments = TypeVar("ReadArguments", bound=tuple[Place, str, *tuple[str, ...]])
 
 
 def _reads_of(leaf: Leaf, array: str) -> list[Access]:
@@ -97,15 +95,15 @@ def _exit(program: Program, array: str) -> list[Touch]:
     return [Touch(leaf, access, "r")]
 
 
-class _OnRead(Transformation):
+class _OnRead(Transformation[ReadArguments]):
     """Moves that name an operation and an array that it reads."""
 
     family = "values"
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        leaf = _op(context.program, arguments[0])
+    def places(self, context: Context, arguments: ReadArguments) -> tuple[Path, ...]:
+        leaf = leaf_at(context.program, arguments[0])
         paths = [leaf.path]
-        for access in _reads_of(leaf, str(arguments[1])):
+        for access in _reads_of(leaf, arguments[1]):
             found = definition(context.program, Touch(leaf, access, "r"))
             if found is not None:
                 paths.append(found.write.leaf.path)
@@ -115,7 +113,7 @@ class _OnRead(Transformation):
 
 
 @register
-class Forward(_OnRead):
+class Forward(_OnRead[tuple[Place, str]]):
     """Read a copy's source in place of the copy (copy propagation).
 
     ``forward OP T``: OP reads T, which a plain copy ``T = v`` sets.
@@ -142,7 +140,7 @@ class Forward(_OnRead):
     also = ("inline", "copy_propagation")
     parameters = (Parameter("operation", "op"), Parameter("array", "buffer"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, str]]:
         program = context.program
         copied = {leaf.op.target.array for leaf in program.leaves if _is_copy(leaf.op)}
         for leaf in program.leaves:
@@ -150,9 +148,9 @@ class Forward(_OnRead):
                 if array in copied:
                     yield place_of(program, leaf.path), array
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
         program = context.program
-        leaf, array = _op(program, arguments[0]), str(arguments[1])
+        leaf, array = leaf_at(program, arguments[0]), arguments[1]
         reads = set(_reads_of(leaf, array))
         if len(reads) != 1:  # 1
             return structural(Code.NOT_READ, f"{arguments[0]} does not read {array} at one index.", leaf.path)
@@ -202,7 +200,7 @@ def _exact(number: Number, access: Access, program: Program, op: Op) -> bool:
 
 
 @register
-class Recompute(_OnRead):
+class Recompute(_OnRead[tuple[Place, str, str]]):
     """Compute a value again directly before it is used, in place of keeping it (rematerialisation).
 
     ``recompute OP T NAME``: OP reads T; NAME gets the value, by the instruction that defines T, or by the two
@@ -249,7 +247,7 @@ class Recompute(_OnRead):
     also = ("rematerialise", "rematerialize")
     parameters = (Parameter("operation", "op"), Parameter("array", "buffer"), Parameter("name", "name"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, str, str]]:
         program = context.program
         made = {leaf.op.target.array for leaf in program.leaves} - set(program.inputs)
         for leaf in program.leaves:
@@ -259,9 +257,9 @@ class Recompute(_OnRead):
                 if array in made:
                     yield place_of(program, leaf.path), array, fresh_name(program, f"r{array}")
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, str, str]) -> Program | Refusal:
         program = context.program
-        leaf, array, name = _op(program, arguments[0]), str(arguments[1]), str(arguments[2])
+        leaf, (_, array, name) = leaf_at(program, arguments[0]), arguments
         taken = name_fault(program, name)
         if taken is not None:  # 1
             return taken
@@ -291,7 +289,7 @@ class Recompute(_OnRead):
         body = splice(program.body, leaf.path, 1, (*again, _replaced(leaf.op, access, here)))
         return program.edit(body=body, buffers=(*program.buffers, buffer))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place, str, str], result: Program) -> Move:
         return Move("use_kept", (arguments[2], arguments[1]))
 
 
@@ -322,7 +320,7 @@ def _again(
 
 
 @register
-class UseKept(Transformation):
+class UseKept(Transformation[tuple[str, str]]):
     """Use a value that is kept elsewhere, in place of computing it again: the inverse of recompute.
 
     ``use_kept NAME T``: NAME is computed directly before its one use; T holds the same.
@@ -349,7 +347,7 @@ class UseKept(Transformation):
     family = "values"
     parameters = (Parameter("name", "name"), Parameter("array", "buffer"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, str]]:
         program = context.program
         for buffer in program.buffers:
             found = _made_before_use(program, buffer.name) if buffer.arrays == (buffer.name,) else None
@@ -359,9 +357,9 @@ class UseKept(Transformation):
                     if other.target.array != buffer.name and _alike(other, last):
                         yield buffer.name, other.target.array
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, str]) -> Program | Refusal:
         program = context.program
-        name, array = str(arguments[0]), str(arguments[1])
+        name, array = arguments
         if array not in program.buffer_of or name not in program.buffer_of:
             raise NoSuchPlace(f"There is no array {name if name not in program.buffer_of else array}.")
         found = _made_before_use(program, name)
@@ -385,10 +383,7 @@ class UseKept(Transformation):
         images = _match(kept.op, makers[-1].op)
         if images is None:
             return None
-        try:
-            access = kept.op.target.substitute(images)
-        except KeyError:
-            return None
+        access = kept.op.target.substitute(images)
         # implied: recomputing the result must give the program back, which has only the scopes around the use
         if any(d >= len(user.scopes) for form in access.index for d in form.depths):
             return None
@@ -462,7 +457,7 @@ def _match(kept: Op, made: Op) -> dict[int, Affine] | None:
 
 
 @register
-class Contract(Transformation):
+class Contract(Transformation[tuple[Place, str]]):
     """Make a product part of the sum that uses it: one instruction, rounded once.
 
     ``contract OP T``: OP is ``a += T``, ``a = T + b`` or ``a = b + T``; T holds a product.
@@ -490,7 +485,7 @@ class Contract(Transformation):
     family = "values"
     parameters = (Parameter("operation", "op"), Parameter("array", "buffer"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, str]]:
         program = context.program
         if context.policy == "strict":
             return
@@ -500,9 +495,9 @@ class Contract(Transformation):
                 if array in products and _addend(program, leaf, array) is not None:
                     yield place_of(program, leaf.path), array
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
         program = context.program
-        leaf, array = _op(program, arguments[0]), str(arguments[1])
+        leaf, array = leaf_at(program, arguments[0]), arguments[1]
         op = leaf.op
         access = _addend(program, leaf, array)
         if access is None:  # 1
@@ -539,9 +534,9 @@ class Contract(Transformation):
         body = splice(program.body, leaf.path, 1, (folded,))
         return program.edit(body=without(body, origin.path))
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        leaf = _op(context.program, arguments[0])
-        found = [t.leaf.path for t in touches_of(context.program, str(arguments[1])) if t.kind == "w"]
+    def places(self, context: Context, arguments: tuple[Place, str]) -> tuple[Path, ...]:
+        leaf = leaf_at(context.program, arguments[0])
+        found = [t.leaf.path for t in touches_of(context.program, arguments[1]) if t.kind == "w"]
         return tuple(dict.fromkeys([leaf.path, *found]))
 
 
@@ -558,7 +553,7 @@ def _addend(program: Program, leaf: Leaf, array: str) -> Access | None:
 
 
 @register
-class Expand(Transformation):
+class Expand(Transformation[tuple[Place, str]]):
     """Give the product in a sum an instruction of its own: the inverse of contract.
 
     ``expand OP NAME``: OP is ``a += x*w`` or ``a = fma(x,w,b)``.
@@ -583,15 +578,15 @@ class Expand(Transformation):
     family = "values"
     parameters = (Parameter("operation", "op"), Parameter("name", "name"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, str]]:
         program = context.program
         for leaf in program.leaves:
             if _adds_product(program, leaf) and not any(s.mark == "v" for s in leaf.scopes):
                 yield place_of(program, leaf.path), fresh_name(program, f"t{leaf.op.target.array}")
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
         program = context.program
-        leaf, name = _op(program, arguments[0]), str(arguments[1])
+        leaf, name = leaf_at(program, arguments[0]), arguments[1]
         op = leaf.op
         if not _adds_product(program, leaf):  # 1
             return structural(Code.NOT_A_PRODUCT, f"{arguments[0]} does not add a product.", leaf.path)
@@ -616,8 +611,8 @@ class Expand(Transformation):
         body = splice(program.body, leaf.path, 1, (product, added))
         return program.edit(body=body, buffers=(*program.buffers, buffer))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
-        leaf = _op(context.program, arguments[0])
+    def inverse(self, context: Context, arguments: tuple[Place, str], result: Program) -> Move | None:
+        leaf = leaf_at(context.program, arguments[0])
         if leaf.op.prefetches:
             return None
         after = (*leaf.path[:-1], leaf.path[-1] + 1)
@@ -634,7 +629,7 @@ def _adds_product(program: Program, leaf: Leaf) -> bool:
 
 
 @register
-class DropDead(Transformation):
+class DropDead(Transformation[tuple[Place]]):
     """Leave out an operation whose values nobody sees, and the scopes and buffers that it leaves empty.
 
     ``drop_dead OP``
@@ -660,7 +655,7 @@ class DropDead(Transformation):
     family = "values"
     parameters = (Parameter("operation", "op"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place]]:
         program = context.program
         written = writers(program)
         for leaf in program.leaves:
@@ -669,9 +664,9 @@ class DropDead(Transformation):
             if (unread and array not in program.outputs) or len(written[array]) > 1:
                 yield (place_of(program, leaf.path),)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place]) -> Program | Refusal:
         program = context.program
-        leaf = _op(program, arguments[0])
+        leaf = leaf_at(program, arguments[0])
         if len(program.leaves) == 1:  # 1
             return structural(Code.LAST_OPERATION, "It is the kernel's only operation.", leaf.path)
         array = leaf.op.target.array

@@ -68,7 +68,7 @@ def _helping(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]:
 
 def _after(context: Context, first: Move) -> Context:
     after = outcome(context, first)
-    assert isinstance(after, Program)
+    assert isinstance(after, Program), first  # which is legal
     return replace(context, program=after, born=context.born + 1)
 
 

@@ -234,21 +234,24 @@ class Program:
             node = node.body[child]
         return node
 
+    def scope(self, path: Path) -> Scope:
+        """The scope at a path. Raises IndexError where there is none."""
+        node = self.node(path)
+        if isinstance(node, Op):
+            raise IndexError(path)
+        return node
+
+    def children(self, path: Path) -> tuple[Node, ...]:
+        """What the scope at a path holds, or the program where the path is empty. Raises IndexError."""
+        return self.scope(path).body if path else self.body
+
     def scopes_above(self, path: Path) -> tuple[Scope, ...]:
         """The scopes strictly above a path, outermost first."""
-        result: list[Scope] = []
-        body = self.body
-        for child in path[:-1]:
-            scope = body[child]
-            assert isinstance(scope, Scope)
-            result.append(scope)
-            body = scope.body
-        return tuple(result)
+        return tuple([self.scope(path[:depth]) for depth in range(1, len(path))])
 
     def siblings(self, path: Path) -> tuple[Node, ...]:
         """The children of the node above a path (the root's for a path of length 1)."""
-        above = self.scopes_above(path)
-        return above[-1].body if above else self.body
+        return self.children(path[:-1])
 
     def splice(self, path: Path, count: int, nodes: tuple[Node, ...]) -> Program:
         """Replace ``count`` siblings from ``path`` on by ``nodes``."""
