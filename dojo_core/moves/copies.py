@@ -32,9 +32,9 @@ from dojo_core.moves.places import (
 from dojo_core.moves.storage import map_accesses
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
-from dojo_core.program.dependence import System, Touch, Witness, cell_text, touches
+from dojo_core.program.dependence import MemoryAccess, System, Witness, accesses, cell_text
 from dojo_core.program.must_writes import coverage, is_dense
-from dojo_core.program.reaching import once, orders, touches_of
+from dojo_core.program.reaching import accesses_of, once, orders
 from dojo_core.program.tables import Index, Indirect, affine, composed, plus
 from dojo_core.program.tree import (
     Access,
@@ -56,7 +56,7 @@ ROOT = "root"
 
 @dataclass(frozen=True)
 class _Box:
-    """What one iteration of a region touches of an array, as a box: ``base`` in the region's iterators,
+    """What one iteration of a region accesses of an array, as a box: ``base`` in the region's iterators,
     then ``size`` cells, per dimension."""
 
     base: tuple[Affine, ...]
@@ -87,19 +87,19 @@ def _region(program: Program, place: Place | str) -> tuple[Path, tuple[Scope, ..
     return path, (*above, scope)
 
 
-def _accesses(program: Program, path: Path) -> dict[str, list[Touch]]:
+def _accesses(program: Program, path: Path) -> dict[str, list[MemoryAccess]]:
     """What the operations of a region access, by array, each in order of execution."""
-    kept: dict[Path, dict[str, list[Touch]]] = program.facts.setdefault(_accesses, {})
+    kept: dict[Path, dict[str, list[MemoryAccess]]] = program.facts.setdefault(_accesses, {})
     if path not in kept:
-        found: dict[str, list[Touch]] = {}
+        found: dict[str, list[MemoryAccess]] = {}
         for leaf in leaves_under(program, path):
-            for touch in touches(leaf):
-                found.setdefault(touch.access.array, []).append(touch)
+            for access in accesses(leaf):
+                found.setdefault(access.element.array, []).append(access)
         kept[path] = found
     return kept[path]
 
 
-def _accesses_of(program: Program, path: Path, array: str, reads: bool) -> list[Touch]:
+def _accesses_of(program: Program, path: Path, array: str, reads: bool) -> list[MemoryAccess]:
     """The accesses of a region to an array, or the reads among them."""
     inside = _accesses(program, path).get(array, [])
     return [t for t in inside if t.kind == "r"] if reads else inside
@@ -115,14 +115,14 @@ def _hull(program: Program, path: Path, array: str, reads: bool) -> _Box | None:
     return kept[key]
 
 
-def _box(accesses: Sequence[Touch], depth: int) -> _Box | None:
+def _box(accesses: Sequence[MemoryAccess], depth: int) -> _Box | None:
     base: list[Affine] = []
     sizes: list[int] = []
-    for k, first in enumerate(accesses[0].access.index):
+    for k, first in enumerate(accesses[0].element.index):
         outer = tuple([t for t in _direct(first).terms if t[0] < depth])
         ends: list[int] = []
-        for touch in accesses:
-            reach = _reach(touch, k, outer, depth)
+        for access in accesses:
+            reach = _reach(access, k, outer, depth)
             if reach is None:
                 return None
             ends += reach
@@ -132,9 +132,11 @@ def _box(accesses: Sequence[Touch], depth: int) -> _Box | None:
     return _Box(tuple(base), tuple(sizes))
 
 
-def _reach(touch: Touch, k: int, outer: tuple[tuple[int, int], ...], depth: int) -> tuple[int, int] | None:
+def _reach(
+    access: MemoryAccess, k: int, outer: tuple[tuple[int, int], ...], depth: int
+) -> tuple[int, int] | None:
     """The smallest and the largest that an index adds to its ``outer`` terms; None: it has others."""
-    index = touch.access.index[k]
+    index = access.element.index[k]
     form = _direct(index)
     # Terms stand in order of depth.
     if form.terms[: len(outer)] != outer:
@@ -142,7 +144,7 @@ def _reach(touch: Touch, k: int, outer: tuple[tuple[int, int], ...], depth: int)
     if len(form.terms) > len(outer) and form.terms[len(outer)][0] < depth:
         return None
     # The outer scopes at their first iteration add nothing.
-    return index.bounds([1] * depth + [s.size for s in touch.leaf.scopes[depth:]])
+    return index.bounds([1] * depth + [s.size for s in access.leaf.scopes[depth:]])
 
 
 def _direct(index: Index) -> Affine:
@@ -151,7 +153,7 @@ def _direct(index: Index) -> Affine:
 
 
 def _reused(program: Program, path: Path, array: str, reads: bool) -> bool:
-    """Does one iteration of a region touch some cell of the box more than once?"""
+    """Does one iteration of a region access some cell of the box more than once?"""
     found = _accesses_of(program, path, array, reads)
     depth = len(path)
     # implied: no box is smaller than the cells in it; this only spares the box
@@ -220,7 +222,7 @@ class _Stage(Transformation[tuple[str, Place | str, str]]):
                 if self.concerns(program, array, inside) and _reused(program, path, array, self.reads):
                     yield array, place, fresh_name(program, f"{array}{self.suffix}")
 
-    def concerns(self, program: Program, array: str, inside: Sequence[Touch]) -> bool:
+    def concerns(self, program: Program, array: str, inside: Sequence[MemoryAccess]) -> bool:
         """Are the accesses ``inside`` a region a reason to stage the array?"""
         return True
 
@@ -303,7 +305,7 @@ class StageRead(_Stage):
                 reads[0].leaf.path,
             )
         for read in reads:  # 5
-            for write in touches_of(program, array):
+            for write in accesses_of(program, array):
                 if write.kind == "r" or write.leaf.path[:depth] != path:
                     continue
                 witness = _written_before(write, read, depth)
@@ -348,9 +350,9 @@ def _with_body(program: Program, path: Path, body: tuple[Node, ...], buffers: tu
     return program.edit(body=splice(program.body, path, 1, (changed,)), buffers=buffers)
 
 
-def _written_before(write: Touch, read: Touch, depth: int) -> Witness | None:
+def _written_before(write: MemoryAccess, read: MemoryAccess, depth: int) -> Witness | None:
     """A write in the same iteration of the first ``depth`` scopes that comes before a read of its cell."""
-    cells = list(zip(write.access.index, read.access.index, strict=True))
+    cells = list(zip(write.element.index, read.element.index, strict=True))
     for order in orders(write, read, depth, cells):
         system = System()
         w = system.instance(write.leaf)
@@ -363,7 +365,7 @@ def _written_before(write: Touch, read: Touch, depth: int) -> Witness | None:
         if point is not None:
             values = system.values(point, w)
             told = ((write.leaf, values), (read.leaf, system.values(point, r)))
-            return Witness(told, cell_text(write.access, values))
+            return Witness(told, cell_text(write.element, values))
     return None
 
 
@@ -401,10 +403,10 @@ class StageWrite(_Stage):
     at_root = False
     reads = False
 
-    def concerns(self, program: Program, array: str, inside: Sequence[Touch]) -> bool:
+    def concerns(self, program: Program, array: str, inside: Sequence[MemoryAccess]) -> bool:
         if array in program.inputs or all(t.kind == "r" for t in inside):
             return False
-        return array in program.outputs or len(touches_of(program, array)) > len(inside)
+        return array in program.outputs or len(accesses_of(program, array)) > len(inside)
 
     def plan(self, context: Context, arguments: tuple[str, Place | str, str]) -> Edit | Refusal:
         program = context.program
@@ -464,13 +466,13 @@ class StageWrite(_Stage):
         return _with_body(program, path, (*load, *body, store), (*program.buffers, buffer))
 
 
-def _fills(write: Touch, box: _Box, depth: int) -> bool:
+def _fills(write: MemoryAccess, box: _Box, depth: int) -> bool:
     """Do the instances of a write in one iteration of the region write every cell of the box?"""
     if write.leaf.op.guard:
         return False
     sizes = [s.size for s in write.leaf.scopes]
     seen: set[int] = set()
-    for form, base, size in zip(map(affine, write.access.index), box.base, box.sizes, strict=True):
+    for form, base, size in zip(map(affine, write.element.index), box.base, box.sizes, strict=True):
         local = [(d, c) for d, c in form.terms if d >= depth]
         if seen & {d for d, _ in local}:
             return False
@@ -481,8 +483,8 @@ def _fills(write: Touch, box: _Box, depth: int) -> bool:
     return True
 
 
-def _needs_load(touch: Touch, inside: Sequence[Touch], depth: int) -> bool:
-    near = coverage(touch, [t for t in inside if t.kind == "w" or t.leaf.path == touch.leaf.path])
+def _needs_load(access: MemoryAccess, inside: Sequence[MemoryAccess], depth: int) -> bool:
+    near = coverage(access, [t for t in inside if t.kind == "w" or t.leaf.path == access.leaf.path])
     # implied: all of them share the region's scopes, so coverage looks no further out
     return near is None or near[0] < depth
 

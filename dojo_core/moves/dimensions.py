@@ -25,7 +25,7 @@ from dojo_core.moves.storage import (
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
 from dojo_core.program.integers import divided
-from dojo_core.program.reaching import touches_of
+from dojo_core.program.reaching import accesses_of
 from dojo_core.program.tables import Indirect, affine, plus
 from dojo_core.program.tree import (
     Access,
@@ -63,7 +63,7 @@ class SplitDim(BufferMove[tuple[str, int, int]]):
     def candidates(self, context: Context) -> Iterator[tuple[str, int, int]]:
         for buffer in context.program.buffers:
             for k, dim in enumerate(buffer.dims):
-                found = (t.access for a in buffer.arrays for t in touches_of(context.program, a))
+                found = (t.element for a in buffer.arrays for t in accesses_of(context.program, a))
                 forms = (access.index[k] for access in found)
                 strides = {abs(c) for form in forms if isinstance(form, Affine) for _, c in form.terms}
                 for factor in sorted(strides):

@@ -19,7 +19,7 @@ from dojo_core.moves.nodes import provenances, renewed, shifted
 from dojo_core.moves.places import Place, leaves_under, place_of, resolve, scope_at, scopes
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
-from dojo_core.program.dependence import touches
+from dojo_core.program.dependence import accesses
 from dojo_core.program.must_writes import coverage, unset
 from dojo_core.program.tree import Leaf, Node, Path, Program, Scope, substitute
 
@@ -183,17 +183,17 @@ def _continues(first: Scope, second: Scope, depth: int) -> bool:
 
 def _not_repeatable(program: Program, inside: Sequence[Leaf]) -> Refusal | None:
     """Would doing a block again change anything? It must first assign what it both reads and writes."""
-    found = [t for leaf in inside for t in touches(leaf)]
-    written = {t.access.array for t in found if t.kind != "r"}
-    for touch in found:
-        if touch.kind == "w" or touch.access.array not in written:
+    found = [t for leaf in inside for t in accesses(leaf)]
+    written = {t.element.array for t in found if t.kind != "r"}
+    for access in found:
+        if access.kind == "w" or access.element.array not in written:
             continue
-        if coverage(touch, found) is None:
+        if coverage(access, found) is None:
             return Refusal(
                 Code.NOT_REPEATABLE,
-                f"{touch.access} holds a value from before: doing this again would use the new one.",
-                (touch.leaf.path,),
-                unset(touch, found),
+                f"{access.element} holds a value from before: doing this again would use the new one.",
+                (access.leaf.path,),
+                unset(access, found),
             )
     return None
 

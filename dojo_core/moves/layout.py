@@ -31,7 +31,7 @@ from dojo_core.program.codes import Code
 from dojo_core.program.dependence import System
 from dojo_core.program.integers import Constraint
 from dojo_core.program.must_writes import carried, coverage, unset
-from dojo_core.program.reaching import touches_of
+from dojo_core.program.reaching import accesses_of
 from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Path, Program
 from dojo_core.program.validity import owner_path
 
@@ -242,7 +242,7 @@ def _beyond(program: Program, buffer: Buffer, k: int, size: int) -> Leaf | None:
 
 
 def _accesses(program: Program, buffer: Buffer) -> Iterator[tuple[Leaf, Access]]:
-    return ((t.leaf, t.access) for array in buffer.arrays for t in touches_of(program, array))
+    return ((t.leaf, t.element) for array in buffer.arrays for t in accesses_of(program, array))
 
 
 def _end(program: Program, buffer: Buffer, k: int) -> int:
@@ -300,26 +300,27 @@ class ExpandDim(_LayoutMove[tuple[str, Place]]):
 
     def plan(self, context: Context, arguments: tuple[str, Place]) -> Program | Refusal:
         program = context.program
-        buffer = buffer_named(program, arguments[0])
+        name, place = arguments
+        buffer = buffer_named(program, name)
         refusal = interface_refusal(program, buffer)  # 1
         if refusal is not None:
             return refusal
-        path, scope, _ = scope_at(program, arguments[1])
+        path, scope, _ = scope_at(program, place)
         if not _all_within(program, buffer, path):  # 2
-            return structural(Code.USED_OUTSIDE, f"{buffer.name} is used outside {arguments[1]} too.", path)
+            return structural(Code.USED_OUTSIDE, f"{buffer.name} is used outside {place} too.", path)
         for array in buffer.arrays:  # 3
-            found = touches_of(program, array)
-            for touch in found:
-                if touch.kind == "w":
+            found = accesses_of(program, array)
+            for access in found:
+                if access.kind == "w":
                     continue
-                near = coverage(touch, found)
+                near = coverage(access, found)
                 # implied: all accesses stand in S, so coverage looks no further out
                 if near is None or near[0] < len(path):
                     return Refusal(
                         Code.CARRIED,
-                        f"{touch.access} is not surely set in the iteration of {arguments[1]} that reads it.",
-                        (touch.leaf.path,),
-                        carried(found, touch, len(path)) or unset(touch, found),
+                        f"{access.element} is not surely set in the iteration of {place} that reads it.",
+                        (access.leaf.path,),
+                        carried(found, access, len(path)) or unset(access, found),
                     )
         depth = len(path) - 1
 
@@ -333,7 +334,7 @@ class ExpandDim(_LayoutMove[tuple[str, Place]]):
 
 
 def _all_within(program: Program, buffer: Buffer, path: Path) -> bool:
-    found = (t for array in buffer.arrays for t in touches_of(program, array))
+    found = (t for array in buffer.arrays for t in accesses_of(program, array))
     return all(t.leaf.path[: len(path)] == path for t in found)
 
 
@@ -341,7 +342,9 @@ def _indexed(program: Program, buffer: Buffer, path: Path) -> bool:
     depth = len(path) - 1
     return any(
         all(
-            t.access.index[k] == Affine.iterator(depth) for a in buffer.arrays for t in touches_of(program, a)
+            t.element.index[k] == Affine.iterator(depth)
+            for a in buffer.arrays
+            for t in accesses_of(program, a)
         )
         for k in range(len(buffer.dims))
     )

@@ -24,7 +24,7 @@ from dojo_core.moves.nodes import nest, provenances
 from dojo_core.moves.places import Place, fresh_name, leaf_at, place_of, reduction_at, writers
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
-from dojo_core.program.dependence import Touch
+from dojo_core.program.dependence import MemoryAccess
 from dojo_core.program.reaching import Definition, definition, overwritten
 from dojo_core.program.tables import Index, affine
 from dojo_core.program.tree import (
@@ -66,7 +66,7 @@ def _alone(program: Program, leaf: Leaf, depth: int) -> bool:
 
 def source(program: Program, leaf: Leaf, access: Access, function: str) -> Definition | Refusal:
     """The instruction ``access = function(...)`` that surely defines a read."""
-    found = definition(program, Touch(leaf, access, "r"))
+    found = definition(program, MemoryAccess(leaf, access, "r"))
     if found is None:
         return Refusal(Code.NOT_ONE_DEFINITION, f"No single write surely defines {access}.", (leaf.path,))
     origin = found.write.leaf

@@ -20,19 +20,19 @@ from dojo_core.moves.nodes import provenances
 from dojo_core.moves.places import Place, leaf_at, leaves_under, place_of, scope_at, scopes
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
-from dojo_core.program.dependence import System, Touch, Witness, cell_text, may_leave
+from dojo_core.program.dependence import MemoryAccess, System, Witness, cell_text, may_leave
 from dojo_core.program.integers import Constraint, solve
-from dojo_core.program.reaching import touches_of
+from dojo_core.program.reaching import accesses_of
 from dojo_core.program.tables import bounded
 from dojo_core.program.tree import Comparison, Leaf, Node, Op, Path, Program, Scope, splice
 
 
 def _harmless(program: Program, path: Path, scope: Scope, kept: int) -> Refusal | None:
-    """Do the iterations of a scope from ``kept`` on write only what they alone touch?"""
+    """Do the iterations of a scope from ``kept`` on write only what they alone access?"""
     depth = len(path) - 1
     inside = leaves_under(program, path)
     for leaf in inside:
-        write = Touch(leaf, leaf.op.target, "w")
+        write = MemoryAccess(leaf, leaf.op.target, "w")
         if not _runs(leaf, depth, kept):
             continue
         array = leaf.op.target.array
@@ -42,7 +42,7 @@ def _harmless(program: Program, path: Path, scope: Scope, kept: int) -> Refusal 
                 f"The iterations from {kept} on write {array}, which the caller owns.",
                 (leaf.path,),
             )
-        for other in touches_of(program, array):
+        for other in accesses_of(program, array):
             if other.kind == "w":
                 continue
             witness = _reached(write, other, depth, kept, other.leaf.path[: len(path)] == path)
@@ -62,7 +62,7 @@ def _runs(leaf: Leaf, depth: int, kept: int) -> bool:
     return solve(box, [later, *map(Constraint.of, leaf.op.guard)]).possible
 
 
-def _reached(write: Touch, other: Touch, depth: int, kept: int, inside: bool) -> Witness | None:
+def _reached(write: MemoryAccess, other: MemoryAccess, depth: int, kept: int, inside: bool) -> Witness | None:
     """A cell that an added iteration writes and another instance, none of the added, reads."""
     system = System()
     w = system.instance(write.leaf)
@@ -70,14 +70,14 @@ def _reached(write: Touch, other: Touch, depth: int, kept: int, inside: bool) ->
     system.constraints.append(Constraint.at_least(Affine.iterator(w[depth]) - kept))
     if inside:
         system.constraints.append(Constraint.at_least(-Affine.iterator(r[depth]) + (kept - 1)))
-    for a, b in zip(write.access.index, other.access.index, strict=True):
+    for a, b in zip(write.element.index, other.element.index, strict=True):
         system.equal(a, w, b, r)
     point = system.solve()
     if point is None:
         return None
     values = system.values(point, w)
     told = ((write.leaf, values), (other.leaf, system.values(point, r)))
-    return Witness(told, cell_text(write.access, values))
+    return Witness(told, cell_text(write.element, values))
 
 
 def _outside(program: Program, path: Path, size: int) -> Refusal | None:

@@ -203,17 +203,17 @@ class SplitReduction(Transformation[tuple[Place, str]]):
 
 def _region(program: Program, leaf: Leaf, s: int, used: set[int]) -> int | None:
     """Depth of the outermost scope that holds S, that the target does not use, and in whose subtree
-    only this accumulation touches its array."""
+    only this accumulation accesses its array."""
     array = leaf.op.target.array
     for depth in range(s + 1):
         if depth in used:
             continue
         inside = leaf.scopes[depth]
-        touching = 0
+        accesses = 0
         for other in leaves(inside.body):
-            touching += other.op.target.array == array
-            touching += sum(a.array == array for a in other.op.reads)
-        if touching == 1:
+            accesses += other.op.target.array == array
+            accesses += sum(a.array == array for a in other.op.reads)
+        if accesses == 1:
             return depth
     return None
 

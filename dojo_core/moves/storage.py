@@ -17,7 +17,7 @@ from dojo_core.moves.core import (
 )
 from dojo_core.moves.places import NoSuchPlace, place_of
 from dojo_core.program.codes import Code
-from dojo_core.program.reaching import touches_of
+from dojo_core.program.reaching import accesses_of
 from dojo_core.program.tree import (
     Access,
     Buffer,
@@ -60,7 +60,7 @@ def with_buffer(program: Program, old: Buffer, *new: Buffer) -> Program:
 
 def roots_of(program: Program, buffer: Buffer) -> tuple[int, ...]:
     """The root's children that read or write a buffer."""
-    return tuple({t.leaf.path[0] for array in buffer.arrays for t in touches_of(program, array)})
+    return tuple({t.leaf.path[0] for array in buffer.arrays for t in accesses_of(program, array)})
 
 
 def map_accesses(
@@ -352,7 +352,7 @@ class SetLocation(BufferMove[tuple[str, str]]):
                 if dim.materialised:
                     yield Move("reuse_dims", (buffer.name, k))
             # Which joining may make possible.
-            using = tuple(t.leaf.path for array in buffer.arrays for t in touches_of(program, array))
+            using = tuple(t.leaf.path for array in buffer.arrays for t in accesses_of(program, array))
             yield from _joins(context, replace(refusal, nodes=using))
 
 

@@ -20,17 +20,17 @@ from dojo_core.moves.nodes import nest, provenances, without
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of, writers
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
-from dojo_core.program.dependence import Touch, Witness, may_regroup
+from dojo_core.program.dependence import MemoryAccess, Witness, may_regroup
 from dojo_core.program.dtypes import COMPARISONS, FLOATS
 from dojo_core.program.reaching import (
     Definition,
+    accesses_of,
     changed_since,
     definition,
     leaves_of,
     overwritten,
     reduction,
     seen_by,
-    touches_of,
 )
 from dojo_core.program.tables import Index, Indirect
 from dojo_core.program.tree import (
@@ -77,7 +77,7 @@ def _changed(witness: Witness) -> Refusal:
 
 
 def _defined(program: Program, leaf: Leaf, access: Access) -> Definition | Refusal:
-    found = definition(program, Touch(leaf, access, "r"))
+    found = definition(program, MemoryAccess(leaf, access, "r"))
     return _unsettled(access, leaf) if found is None else found
 
 
@@ -85,14 +85,14 @@ def _replaced(op: Op, old: Access, new: Operand) -> Op:
     return replace(op, operands=tuple(new if o == old else o for o in op.operands))
 
 
-def _exit(program: Program, array: str) -> list[Touch]:
+def _exit(program: Program, array: str) -> list[MemoryAccess]:
     """The read of an output at exit, every cell of it."""
     if array not in program.outputs:
         return []
     dims = program.buffer_of[array].dims
     access = Access(array, tuple(Affine.iterator(k) for k in range(len(dims))))
     leaf = Leaf(Op(access, "", "", ()), (), tuple(Scope(d.size, ()) for d in dims))
-    return [Touch(leaf, access, "r")]
+    return [MemoryAccess(leaf, access, "r")]
 
 
 class _OnRead(Transformation[ReadArguments]):
@@ -104,7 +104,7 @@ class _OnRead(Transformation[ReadArguments]):
         leaf = leaf_at(context.program, arguments[0])
         paths = [leaf.path]
         for access in _reads_of(leaf, arguments[1]):
-            found = definition(context.program, Touch(leaf, access, "r"))
+            found = definition(context.program, MemoryAccess(leaf, access, "r"))
             if found is not None:
                 paths.append(found.write.leaf.path)
                 whole = reduction(context.program, found) if found.write.kind == "a" else None
@@ -301,7 +301,7 @@ def _makers(program: Program, found: Definition) -> list[tuple[Definition, tuple
     if whole is None:
         return Refusal(
             Code.NOT_ONE_REDUCTION,
-            f"What is added up in {found.read.access} is not surely one whole nest behind one start.",
+            f"What is added up in {found.read.element} is not surely one whole nest behind one start.",
             (found.read.leaf.path, found.write.leaf.path),
         )
     return [(whole.start, ()), (whole.total, whole.over)]
@@ -522,7 +522,7 @@ class Contract(Transformation[tuple[Place, str]]):
             witness = overwritten(program, found, operand)
             if witness is not None:
                 return _changed(witness)
-        others = [t for t in touches_of(program, array) if t.leaf.path not in (leaf.path, origin.path)]
+        others = [t for t in accesses_of(program, array) if t.leaf.path not in (leaf.path, origin.path)]
         written = op.target.array == array  # there would be nothing left for it to begin from
         if others or written or program.buffer_of[array].arrays != (array,):  # 4
             return structural(
@@ -536,7 +536,7 @@ class Contract(Transformation[tuple[Place, str]]):
 
     def places(self, context: Context, arguments: tuple[Place, str]) -> tuple[Path, ...]:
         leaf = leaf_at(context.program, arguments[0])
-        found = [t.leaf.path for t in touches_of(context.program, arguments[1]) if t.kind == "w"]
+        found = [t.leaf.path for t in accesses_of(context.program, arguments[1]) if t.kind == "w"]
         return tuple(dict.fromkeys([leaf.path, *found]))
 
 
@@ -660,7 +660,7 @@ class DropDead(Transformation[tuple[Place]]):
         written = writers(program)
         for leaf in program.leaves:
             array = leaf.op.target.array
-            unread = all(t.leaf.path == leaf.path for t in touches_of(program, array) if t.kind == "r")
+            unread = all(t.leaf.path == leaf.path for t in accesses_of(program, array) if t.kind == "r")
             if (unread and array not in program.outputs) or len(written[array]) > 1:
                 yield (place_of(program, leaf.path),)
 
@@ -670,14 +670,14 @@ class DropDead(Transformation[tuple[Place]]):
         if len(program.leaves) == 1:  # 1
             return structural(Code.LAST_OPERATION, "It is the kernel's only operation.", leaf.path)
         array = leaf.op.target.array
-        own = Touch(leaf, leaf.op.target, "w")
+        own = MemoryAccess(leaf, leaf.op.target, "w")
         readers = [
-            t for t in touches_of(program, array) if t.kind != "w" and t.leaf.path != leaf.path
+            t for t in accesses_of(program, array) if t.kind != "w" and t.leaf.path != leaf.path
         ] + _exit(program, array)
         seen = seen_by(program, own, readers)
         if seen is not None:  # 2
             reader, witness = seen
-            who = "the caller" if not reader.leaf.path else f"'{reader.access}'"
+            who = "the caller" if not reader.leaf.path else f"'{reader.element}'"
             nodes = (leaf.path, reader.leaf.path) if reader.leaf.path else (leaf.path,)
             told = witness if reader.leaf.path else None
             return Refusal(Code.SEEN, f"A value of {array} that it writes may be read by {who}.", nodes, told)

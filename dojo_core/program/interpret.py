@@ -413,14 +413,14 @@ def independent(scope: Scope, above: tuple[int, ...], ordered: frozenset[str]) -
     the same on both sides where their coefficients are.
     """
     depth = len(above)
-    touched: dict[str, list[tuple[Access, str, tuple[int, ...]]]] = {}
+    by_array: dict[str, list[tuple[Access, str, tuple[int, ...]]]] = {}
     for leaf in leaves((scope,)):
         sizes = (*above, *(s.size for s in leaf.scopes))
         op = leaf.op
-        touched.setdefault(op.target.array, []).append((op.target, f"{op.accumulate}=", sizes))
+        by_array.setdefault(op.target.array, []).append((op.target, f"{op.accumulate}=", sizes))
         for access in op.reads:
-            touched.setdefault(access.array, []).append((access, "", sizes))
-    for accesses in touched.values():
+            by_array.setdefault(access.array, []).append((access, "", sizes))
+    for accesses in by_array.values():
         for k, (first, kind, sizes) in enumerate(accesses):
             for j, (second, other, others) in enumerate(accesses[k:]):
                 if not kind and not other:
@@ -433,7 +433,7 @@ def independent(scope: Scope, above: tuple[int, ...], ordered: frozenset[str]) -
 
 
 def _apart(a: Access, a_sizes: tuple[int, ...], b: Access, b_sizes: tuple[int, ...], depth: int) -> bool:
-    """Do different iterations of the scope at ``depth`` always touch different cells?"""
+    """Do different iterations of the scope at ``depth`` always access different cells?"""
     for left, right in zip(a.index, b.index, strict=True):
         if isinstance(left, Indirect) or isinstance(right, Indirect):
             continue

@@ -8,14 +8,14 @@ from operator import is_
 
 from dojo_core.program.codes import Code
 from dojo_core.program.dependence import (
+    MemoryAccess,
     Order,
-    Touch,
     Witness,
+    accesses,
     has_vector_form,
     is_reduction,
     may_regroup,
     meeting,
-    touches,
 )
 from dojo_core.program.difference import UNROLLED, Difference
 from dojo_core.program.dtypes import FLOATS
@@ -141,7 +141,7 @@ def vector_fault(
     witness = None
     if told[0] == Code.VECTOR_FLOW:
         lane = Leaf(op, (*path, 0), (*above, scope))
-        witness = next((w for t in touches(lane) if (w := _flow(t, len(above))) is not None), None)
+        witness = next((w for t in accesses(lane) if (w := _flow(t, len(above))) is not None), None)
     return Fault(told[0], "", "", told[1], (path,), witness)
 
 
@@ -169,8 +169,7 @@ def _vector_sentence(
     for comparison in op.guard:
         if comparison.form.uses(lane):
             return Code.VECTOR_GUARD, "The guard depends on the lane."
-    accesses = (op.target, *op.reads)
-    for access, buffer in zip(accesses, buffers, strict=True):
+    for access, buffer in zip((op.target, *op.reads), buffers, strict=True):
         if any(isinstance(i, Indirect) and i.looks_up(lane) for i in access.index):
             return (
                 Code.VECTOR_STRIDE,
@@ -194,18 +193,18 @@ def _vector_sentence(
             f"The lanes of {access} are {stride} cells apart; they must be neighbours "
             "(or one cell, where it is read).",
         )
-    for touch in touches(leaf):
-        if _flow(touch, lane) is not None:
-            return Code.VECTOR_FLOW, f"A lane of {touch.access} reads what an earlier lane writes."
+    for read in accesses(leaf):
+        if _flow(read, lane) is not None:
+            return Code.VECTOR_FLOW, f"A lane of {read.element} reads what an earlier lane writes."
     return None
 
 
-def _flow(read: Touch, lane: int) -> Witness | None:
+def _flow(read: MemoryAccess, lane: int) -> Witness | None:
     """A lane that reads what an earlier one writes. All lanes read before any writes, so the read would
     miss it; what a later lane writes is read in time."""
-    if read.kind != "r" or read.access.array != read.leaf.op.target.array:
+    if read.kind != "r" or read.element.array != read.leaf.op.target.array:
         return None
-    written = next(t for t in touches(read.leaf) if t.kind != "r")
+    written = next(t for t in accesses(read.leaf) if t.kind != "r")
     return meeting(read, written, lane, [Order(lane, ">")])
 
 
@@ -276,9 +275,9 @@ def _register_index_fault(program: Program, buffer: Buffer) -> Fault:
     """The first access that a register buffer cannot have; there is one."""
     last = _last_materialised(buffer)
     for leaf in program.leaves:
-        for touch in touches(leaf):
-            if touch.access.array in buffer.arrays:
-                sentence = register_sentence(touch.access, leaf.scopes, buffer, last, set())
+        for access in accesses(leaf):
+            if access.element.array in buffer.arrays:
+                sentence = register_sentence(access.element, leaf.scopes, buffer, last, set())
                 if sentence is not None:
                     return _fault(Code.REGISTER_INDEX, sentence, (leaf.path,), buffer.name)
     raise AssertionError("unreachable")

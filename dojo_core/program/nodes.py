@@ -203,7 +203,7 @@ class Summary(NamedTuple):
     first_accessed: tuple[
         str, ...
     ]  # all arrays read or written, by first access: the target, then what is read
-    prefetched: frozenset[str]  # all arrays that an operation prefetches (which touches nothing)
+    prefetched: frozenset[str]  # all arrays that an operation prefetches (which is no access)
     marks: frozenset[str]  # all marks of scopes
     nodes: int
     height: int  # nodes on the longest path down

@@ -97,7 +97,7 @@ class Program:
     ) -> Program:
         """A program with buffers in canonical order: inputs, outputs, temporaries by first access.
 
-        A buffer that no operation touches and that is no input or output leaves, and prefetches of its
+        A buffer that no operation accesses and that is no input or output leaves, and prefetches of its
         arrays with it.
         """
         found = summary(body)
