@@ -433,18 +433,18 @@ def known_recipes(faults: Callable[[pathlib.Path, TextError], None] | None = Non
 
     ``faults`` hears of a file that is no recipe; without it TextError is raised.
     """
-    found = dict(RECIPES)
+    recipes = dict(RECIPES)
     for file in sorted((data_home() / "recipes").glob("*.recipe")):
         try:
             with file.open(encoding="utf-8-sig", errors="replace") as text:
-                own = read_recipe(text.read(LARGEST + 1))
+                recipe = read_recipe(text.read(LARGEST + 1))
         except TextError as fault:
             if faults is None:
                 raise
             faults(file, fault)
         else:
-            found[own.name] = own
-    return found
+            recipes[recipe.name] = recipe
+    return recipes
 
 
 LARGEST = 16 * 1024  # characters of a file
@@ -470,9 +470,9 @@ def read_recipe(text: str) -> Recipe:
     lines = [(n, line) for n, line in lines if line and not line.startswith("#")]
     head = _HEAD.match(lines[0][1]) if lines else None
     if head is None:
-        number, found = lines[0] if lines else (1, "")
+        number, line = lines[0] if lines else (1, "")
         raise TextError(
-            "a recipe begins: recipe NAME PARAMETER…", "For example: recipe row A S", number, 1, found
+            "a recipe begins: recipe NAME PARAMETER…", "For example: recipe row A S", number, 1, line
         )
     name, names = head.group(1), head.group(2).split()
     if name in RECIPES or name in REGISTRY:

@@ -63,10 +63,10 @@ class UseReciprocal(Transformation[tuple[Place, str]]):
             divisor = _divisor(leaf)
             if divisor is None:
                 continue
-            own = place_of(program, leaf.path)
+            place = place_of(program, leaf.path)
             deepest = max((d for form in divisor.index for d in form.depths), default=-1)
             for depth in range(deepest + 1, len(leaf.scopes)):
-                yield Place(own.array, own.number, depth), fresh_name(program, "r")
+                yield Place(place.array, place.number, depth), fresh_name(program, "r")
 
     def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
         program = context.program
@@ -170,21 +170,21 @@ class DivideAgain(Transformation[tuple[str]]):
     def plan(self, context: Context, arguments: tuple[str]) -> Program | Refusal:
         program = context.program
         (name,) = arguments
-        found = _pair(program, name)
-        if found is None:  # 1
+        pair = _pair(program, name)
+        if pair is None:  # 1
             return structural(
                 Code.NO_RECIPROCAL, f"{name} is no temporary that holds a reciprocal for one product."
             )
-        invert, product = found
+        invert, product = pair
         divided = replace(product.op, function="/", operands=(product.op.operands[0], invert.op.operands[1]))
         body = splice(program.body, product.path, 1, (divided,))
         body = splice(body, invert.path, 1, ())
         result = program.edit(body=body)
         for again in (leaf for leaf in result.leaves if leaf.op == divided):  # 2
-            own = place_of(result, again.path)
+            place = place_of(result, again.path)
             for depth in range(len(again.scopes)):
                 redone = UseReciprocal().plan(
-                    replace(context, program=result), (Place(own.array, own.number, depth), name)
+                    replace(context, program=result), (Place(place.array, place.number, depth), name)
                 )
                 if isinstance(redone, Program) and redone.body == program.body:
                     return result
@@ -193,19 +193,19 @@ class DivideAgain(Transformation[tuple[str]]):
         )
 
     def places(self, context: Context, arguments: tuple[str]) -> tuple[Path, ...]:
-        found = _pair(context.program, arguments[0])
-        return () if found is None else tuple(leaf.path for leaf in found)
+        pair = _pair(context.program, arguments[0])
+        return () if pair is None else tuple(leaf.path for leaf in pair)
 
 
 def _pair(program: Program, name: str) -> tuple[Leaf, Leaf] | None:
-    found = [
+    leaves = [
         leaf
         for leaf in program.leaves
         if leaf.op.target.array == name or any(a.array == name for a in leaf.op.reads)
     ]
-    if len(found) != 2 or program.buffer_of[name].arrays != (name,) or name in program.interface:
+    if len(leaves) != 2 or program.buffer_of[name].arrays != (name,) or name in program.interface:
         return None
-    invert, product = found
+    invert, product = leaves
     one = (
         invert.op.target.array == name
         and product.op.target.array != name

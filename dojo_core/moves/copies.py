@@ -89,14 +89,14 @@ def _region(program: Program, place: Place | str) -> tuple[Path, tuple[Scope, ..
 
 def _accesses(program: Program, path: Path) -> dict[str, list[MemoryAccess]]:
     """What the operations of a region access, by array, each in order of execution."""
-    kept: dict[Path, dict[str, list[MemoryAccess]]] = program.facts.setdefault(_accesses, {})
-    if path not in kept:
-        found: dict[str, list[MemoryAccess]] = {}
+    cache: dict[Path, dict[str, list[MemoryAccess]]] = program.facts.setdefault(_accesses, {})
+    if path not in cache:
+        by_array: dict[str, list[MemoryAccess]] = {}
         for leaf in leaves_under(program, path):
             for access in accesses(leaf):
-                found.setdefault(access.element.array, []).append(access)
-        kept[path] = found
-    return kept[path]
+                by_array.setdefault(access.element.array, []).append(access)
+        cache[path] = by_array
+    return cache[path]
 
 
 def _accesses_of(program: Program, path: Path, array: str, reads: bool) -> list[MemoryAccess]:
@@ -108,11 +108,11 @@ def _accesses_of(program: Program, path: Path, array: str, reads: bool) -> list[
 def _hull(program: Program, path: Path, array: str, reads: bool) -> _Box | None:
     """The smallest box around the accesses of a region to an array, or around the reads among them, which
     must move alike with the region's iterators; None: they do not."""
-    kept: dict[tuple[Path, str, bool], _Box | None] = program.facts.setdefault(_hull, {})
+    cache: dict[tuple[Path, str, bool], _Box | None] = program.facts.setdefault(_hull, {})
     key = (path, array, reads)
-    if key not in kept:
-        kept[key] = _box(_accesses_of(program, path, array, reads), len(path))
-    return kept[key]
+    if key not in cache:
+        cache[key] = _box(_accesses_of(program, path, array, reads), len(path))
+    return cache[key]
 
 
 def _box(accesses: Sequence[MemoryAccess], depth: int) -> _Box | None:
@@ -154,15 +154,15 @@ def _direct(index: Index) -> Affine:
 
 def _reused(program: Program, path: Path, array: str, reads: bool) -> bool:
     """Does one iteration of a region access some cell of the box more than once?"""
-    found = _accesses_of(program, path, array, reads)
+    inside = _accesses_of(program, path, array, reads)
     depth = len(path)
     # implied: no box is smaller than the cells in it; this only spares the box
-    if not found or (len(found) == 1 and once(found[0], depth)):
+    if not inside or (len(inside) == 1 and once(inside[0], depth)):
         return False
     box = _hull(program, path, array, reads)
     if box is None:
         return False
-    instances = sum(math.prod([s.size for s in t.leaf.scopes[depth:]]) for t in found)
+    instances = sum(math.prod([s.size for s in t.leaf.scopes[depth:]]) for t in inside)
     return instances > math.prod(box.sizes)
 
 
@@ -364,8 +364,8 @@ def _written_before(write: MemoryAccess, read: MemoryAccess, depth: int) -> Witn
         point = system.solve()
         if point is not None:
             values = system.values(point, w)
-            told = ((write.leaf, values), (read.leaf, system.values(point, r)))
-            return Witness(told, cell_text(write.element, values))
+            instances = ((write.leaf, values), (read.leaf, system.values(point, r)))
+            return Witness(instances, cell_text(write.element, values))
     return None
 
 
@@ -543,14 +543,14 @@ class ElideCopy(Transformation[tuple[str]]):
 
 def _copies(program: Program, name: str) -> list[Leaf]:
     """Plain copies between an array and another."""
-    found = []
+    copies = []
     for leaf in program.leaves:
         op = leaf.op
         if op.accumulate or op.function or op.guard or len(op.reads) != 1:
             continue
         if (op.target.array == name) != (op.reads[0].array == name):
-            found.append(leaf)
-    return found
+            copies.append(leaf)
+    return copies
 
 
 def _choices(copies: Sequence[Leaf], name: str) -> Iterator[tuple[Leaf, ...]]:

@@ -65,8 +65,8 @@ class Refusal:
     def __str__(self) -> str:
         first = "; or ".join(str(way) for way in self.ways if way.then)
         instead = "; or ".join(str(way) for way in self.ways if not way.then)
-        told = [f"Try first: {first}."] * bool(first) + [f"Try instead: {instead}."] * bool(instead)
-        return " ".join([self.sentence, *told])
+        advice = [f"Try first: {first}."] * bool(first) + [f"Try instead: {instead}."] * bool(instead)
+        return " ".join([self.sentence, *advice])
 
     @property
     def enablers(self) -> tuple[str, ...]:

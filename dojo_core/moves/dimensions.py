@@ -63,8 +63,8 @@ class SplitDim(BufferMove[tuple[str, int, int]]):
     def candidates(self, context: Context) -> Iterator[tuple[str, int, int]]:
         for buffer in context.program.buffers:
             for k, dim in enumerate(buffer.dims):
-                found = (t.element for a in buffer.arrays for t in accesses_of(context.program, a))
-                forms = (access.index[k] for access in found)
+                accesses = (t for array in buffer.arrays for t in accesses_of(context.program, array))
+                forms = (access.element.index[k] for access in accesses)
                 strides = {abs(c) for form in forms if isinstance(form, Affine) for _, c in form.terms}
                 for factor in sorted(strides):
                     if 1 < factor < dim.size and dim.size % factor == 0:

@@ -183,17 +183,17 @@ def _continues(first: Scope, second: Scope, depth: int) -> bool:
 
 def _not_repeatable(program: Program, inside: Sequence[Leaf]) -> Refusal | None:
     """Would doing a block again change anything? It must first assign what it both reads and writes."""
-    found = [t for leaf in inside for t in accesses(leaf)]
-    written = {t.element.array for t in found if t.kind != "r"}
-    for access in found:
+    accessed = [t for leaf in inside for t in accesses(leaf)]
+    written = {t.element.array for t in accessed if t.kind != "r"}
+    for access in accessed:
         if access.kind == "w" or access.element.array not in written:
             continue
-        if coverage(access, found) is None:
+        if coverage(access, accessed) is None:
             return Refusal(
                 Code.NOT_REPEATABLE,
                 f"{access.element} holds a value from before: doing this again would use the new one.",
                 (access.leaf.path,),
-                unset(access, found),
+                unset(access, accessed),
             )
     return None
 

@@ -78,8 +78,10 @@ class UseInstruction(Transformation[tuple[Place, str]]):
         lanes = {n for known, n in context.target.instructions if known == name}
         if not lanes or (scope.size in INSTRUCTIONS[name].needs and scope.size not in lanes):  # 2
             known = ", ".join(f"{n} in {k} lanes" for n, k in sorted(context.target.instructions)) or "none"
-            told = f"The target {context.target.name} has no {name} in {scope.size} lanes (it has: {known})."
-            return structural(Code.INSTRUCTION_MISSING, told, path)
+            sentence = (
+                f"The target {context.target.name} has no {name} in {scope.size} lanes (it has: {known})."
+            )
+            return structural(Code.INSTRUCTION_MISSING, sentence, path)
         return context.program.splice(path, 1, (replace(scope, mark=name),))
 
     def inverse(self, context: Context, arguments: tuple[Place, str], result: Program) -> Move:

@@ -309,18 +309,18 @@ class ExpandDim(_LayoutMove[tuple[str, Place]]):
         if not _all_within(program, buffer, path):  # 2
             return structural(Code.USED_OUTSIDE, f"{buffer.name} is used outside {place} too.", path)
         for array in buffer.arrays:  # 3
-            found = accesses_of(program, array)
-            for access in found:
+            accesses = accesses_of(program, array)
+            for access in accesses:
                 if access.kind == "w":
                     continue
-                near = coverage(access, found)
+                near = coverage(access, accesses)
                 # implied: all accesses stand in S, so coverage looks no further out
                 if near is None or near[0] < len(path):
                     return Refusal(
                         Code.CARRIED,
                         f"{access.element} is not surely set in the iteration of {place} that reads it.",
                         (access.leaf.path,),
-                        carried(found, access, len(path)) or unset(access, found),
+                        carried(accesses, access, len(path)) or unset(access, accesses),
                     )
         depth = len(path) - 1
 
@@ -334,8 +334,8 @@ class ExpandDim(_LayoutMove[tuple[str, Place]]):
 
 
 def _all_within(program: Program, buffer: Buffer, path: Path) -> bool:
-    found = (t for array in buffer.arrays for t in accesses_of(program, array))
-    return all(t.leaf.path[: len(path)] == path for t in found)
+    accesses = (t for array in buffer.arrays for t in accesses_of(program, array))
+    return all(t.leaf.path[: len(path)] == path for t in accesses)
 
 
 def _indexed(program: Program, buffer: Buffer, path: Path) -> bool:

@@ -30,9 +30,9 @@ class _Map(MarkMove):
         if fault.code == Code.RACE:
             for leaf in program.leaves:
                 if leaf.path in refusal.nodes and is_reduction(leaf, depth):
-                    own = place_of(program, leaf.path)
-                    name = fresh_name(program, f"p{own.array}")
-                    yield Move("split_reduction", (Place(own.array, own.number, depth), name))
+                    place = place_of(program, leaf.path)
+                    name = fresh_name(program, f"p{place.array}")
+                    yield Move("split_reduction", (Place(place.array, place.number, depth), name))
             buffer = next((b for b in program.buffers if b.name == fault.buffer), None)
             if buffer is not None:
                 for k, dim in enumerate(buffer.dims):

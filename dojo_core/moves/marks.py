@@ -127,9 +127,9 @@ class Parallelize(MarkMove):
         program = context.program
         for leaf in program.leaves:
             if leaf.path in refusal.nodes and is_reduction(leaf, depth):
-                own = place_of(program, leaf.path)
-                name = fresh(program, f"p{own.array}")
-                yield Move("split_reduction", (Place(own.array, own.number, depth), name))
+                place = place_of(program, leaf.path)
+                name = fresh(program, f"p{place.array}")
+                yield Move("split_reduction", (Place(place.array, place.number, depth), name))
         buffer = next((b for b in program.buffers if b.name == fault.buffer), None)
         if buffer is not None:
             for k, dim in enumerate(buffer.dims):
@@ -275,10 +275,10 @@ class _PrefetchMove(Transformation[tuple[Place, str]]):
 
     def places(self, context: Context, arguments: tuple[Place, str]) -> tuple[Path, ...]:
         """The operation and the scopes whose iterators the address uses."""
-        found = self.read(context, arguments)
-        if isinstance(found, Refusal):
-            raise NoSuchPlace(found.sentence)
-        leaf, access = found
+        named = self.read(context, arguments)
+        if isinstance(named, Refusal):
+            raise NoSuchPlace(named.sentence)
+        leaf, access = named
         depths = sorted({d for form in access.index for d in form.depths})
         return (leaf.path, *(leaf.path[: d + 1] for d in depths))
 
@@ -309,17 +309,17 @@ class Prefetch(_PrefetchMove):
     name = "prefetch"
 
     def offers(self, program: Program, leaf: Leaf) -> dict[str, Access]:
-        kept: dict[Path, dict[str, Access]] = program.facts.setdefault(_ahead, {})
-        if leaf.path not in kept:
+        cache: dict[Path, dict[str, Access]] = program.facts.setdefault(_ahead, {})
+        if leaf.path not in cache:
             ahead = (a for a in _ahead(program, leaf) if a not in leaf.op.prefetches)
-            kept[leaf.path] = {str(access): access for access in ahead}
-        return kept[leaf.path]
+            cache[leaf.path] = {str(access): access for access in ahead}
+        return cache[leaf.path]
 
     def plan(self, context: Context, arguments: tuple[Place, str]) -> Edit | Refusal:
-        found = self.read(context, arguments)
-        if isinstance(found, Refusal):  # 1
-            return found
-        leaf, access = found
+        named = self.read(context, arguments)
+        if isinstance(named, Refusal):  # 1
+            return named
+        leaf, access = named
         if access in leaf.op.prefetches:  # 2
             return structural(Code.PREFETCHED, f"{arguments[0]} prefetches {access} already.", leaf.path)
         return _hint(context.program, leaf, prefetches=(*leaf.op.prefetches, access))
@@ -363,14 +363,14 @@ class ClearPrefetch(_PrefetchMove):
         return {str(access): access for access in leaf.op.prefetches}
 
     def plan(self, context: Context, arguments: tuple[Place, str]) -> Edit | Refusal:
-        found = self.read(context, arguments)
-        if isinstance(found, Refusal):
-            return found
-        leaf, access = found
+        named = self.read(context, arguments)
+        if isinstance(named, Refusal):
+            return named
+        leaf, access = named
         if access not in leaf.op.prefetches:  # 1
             return structural(Code.NOT_PREFETCHED, f"{arguments[0]} does not prefetch {access}.", leaf.path)
-        kept = tuple(a for a in leaf.op.prefetches if a != access)
-        return _hint(context.program, leaf, prefetches=kept)
+        others = tuple(a for a in leaf.op.prefetches if a != access)
+        return _hint(context.program, leaf, prefetches=others)
 
     def inverse(self, context: Context, arguments: tuple[Place, str], result: Program) -> Move:
         return Move("prefetch", arguments)
@@ -420,8 +420,8 @@ class StreamStore(_StreamMove):
         program = context.program
         leaf = leaf_at(program, arguments[0])
         if leaf.op.accumulate or leaf.op.stream:  # 1
-            told = "accumulates: it reads what it stores" if leaf.op.accumulate else "streams already"
-            return structural(Code.NO_STREAM, f"{arguments[0]} {told}.", leaf.path)
+            fault = "accumulates: it reads what it stores" if leaf.op.accumulate else "streams already"
+            return structural(Code.NO_STREAM, f"{arguments[0]} {fault}.", leaf.path)
         if program.buffer_of[leaf.op.target.array].location != "heap":  # 2
             return structural(Code.NO_STREAM, f"{leaf.op.target.array} does not live on the heap.", leaf.path)
         return _hint(program, leaf, stream=True)

@@ -82,24 +82,24 @@ class ExpandMoment(OnePass):
         return difference_of(program, leaf, leaf.op.reads[0])
 
     def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
-        found = self.found(context, arguments)
-        if isinstance(found, Refusal):
-            return found
-        make = Writer(context, found, arguments[1])
+        total = self.sum_at(context, arguments)
+        if isinstance(total, Refusal):
+            return total
+        make = Writer(context, total, arguments[1])
         mean, rest, w = (make.array(suffix) for suffix in ("", "t", "w"))
         e = make.array("e", inner=True)
-        v, count = found.leaf.op.target, found.count
+        v, count = total.leaf.op.target, total.count
         share = Number(1 / count)  # of each, so that no mean overflows on the way
         nodes = (
             make.op(mean, "", Number(0)),
-            make.nest(make.op(mean, "*", found.x, share, accumulate="+")),
+            make.nest(make.op(mean, "*", total.x, share, accumulate="+")),
             make.op(rest, "", Number(0)),
             make.nest(
-                make.op(e, "-", found.x, mean),
+                make.op(e, "-", total.x, mean),
                 make.op(rest, "*", e, share, accumulate="+"),
                 make.op(v, "*", e, e, accumulate="+"),
             ),
-            make.op(w, "-", mean, found.shift),
+            make.op(w, "-", mean, total.shift),
             make.op(rest, "*", w, Number(0.5), accumulate="+"),
             make.op(w, "*", w, rest),
             make.op(w, "*", w, Number(2 * count)),

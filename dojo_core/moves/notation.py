@@ -41,8 +41,8 @@ def parse_move(text: str, others: Iterable[str] = ()) -> Move:
     if transformation is None:
         known = [*REGISTRY, *others]
         near = get_close_matches(name.lower(), known, 1)
-        told = f"Did you mean {near[0]}?" if near else f"The moves are: {', '.join(known)}."
-        raise MoveSyntax(f"There is no move {name!r}. {told}")
+        hint = f"Did you mean {near[0]}?" if near else f"The moves are: {', '.join(known)}."
+        raise MoveSyntax(f"There is no move {name!r}. {hint}")
     return Move(transformation.name, read_arguments(transformation, words[1:]))
 
 

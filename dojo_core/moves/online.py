@@ -107,28 +107,28 @@ class OnlineRescale(OnePass):
         return outer.here(x), outer.here(shift)
 
     def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
-        found = self.found(context, arguments)
-        if isinstance(found, Refusal):
-            return found
-        make = Writer(context, found, arguments[1])
+        total = self.sum_at(context, arguments)
+        if isinstance(total, Refusal):
+            return total
+        make = Writer(context, total, arguments[1])
         o, s = make.array(""), make.array("s")
         n, f = make.array("n", inner=True), make.array("f", inner=True)
         nodes = (
             make.op(o, "", LOWEST[make.dtype]),
             make.op(s, "", Number(0)),
             make.nest(
-                make.op(n, "max", o, found.x),
+                make.op(n, "max", o, total.x),
                 make.op(f, "-", o, n),
                 make.op(f, "exp", f),
                 make.op(s, "*", s, f),
-                make.op(f, "-", found.x, n),
+                make.op(f, "-", total.x, n),
                 make.op(f, "exp", f),
                 make.op(s, "+", s, f),
                 make.op(o, "", n),
             ),
-            make.op(o, "-", o, found.shift),
+            make.op(o, "-", o, total.shift),
             make.op(o, "exp", o),
-            make.op(found.leaf.op.target, "*", s, o, accumulate="+"),
+            make.op(total.leaf.op.target, "*", s, o, accumulate="+"),
         )
         return make.program(context.program, nodes)
 

@@ -23,11 +23,11 @@ GROUP = "dojo.moves"
 class Guarded(Transformation[Any]):
     """A move by another. Raises whatever comes where that has not what a move has."""
 
-    def __init__(self, own: Transformation[Any]) -> None:
-        self._own = own
-        self.name, self.family, self.parameters = own.name, own.family, own.parameters  # type: ignore[misc]
-        self.rewrites, self.worst_inputs = own.rewrites, own.worst_inputs  # type: ignore[misc]
-        self.__doc__ = own.__doc__
+    def __init__(self, move: Transformation[Any]) -> None:
+        self._move = move
+        self.name, self.family, self.parameters = move.name, move.family, move.parameters  # type: ignore[misc]
+        self.rewrites, self.worst_inputs = move.rewrites, move.worst_inputs  # type: ignore[misc]
+        self.__doc__ = move.__doc__
         if not self.__doc__ or not self.family.isidentifier():
             raise TypeError("it has no docstring, or no family")
         if not PATTERNS.keys() >= set(self.worst_inputs):
@@ -39,13 +39,13 @@ class Guarded(Transformation[Any]):
 
     def candidates(self, context: Context) -> Iterator[Any]:
         try:
-            yield from self._own.candidates(context)
+            yield from self._move.candidates(context)
         except Exception as fault:
             self._failed(fault)
 
     def plan(self, context: Context, arguments: Any) -> Program | Refusal:
         try:
-            planned = self._own.plan(context, arguments)
+            planned = self._move.plan(context, arguments)
             planned = planned.make() if isinstance(planned, Edit) else planned
             if isinstance(planned, Program | Refusal):
                 return planned
@@ -57,7 +57,7 @@ class Guarded(Transformation[Any]):
 
     def places(self, context: Context, arguments: Any) -> tuple[Path, ...]:
         try:
-            return self._own.places(context, arguments)
+            return self._move.places(context, arguments)
         except NoSuchPlace:
             raise
         except Exception as fault:
@@ -66,27 +66,27 @@ class Guarded(Transformation[Any]):
 
     def inverse(self, context: Context, arguments: Any, result: Program) -> Move | None:
         try:
-            return self._own.inverse(context, arguments, result)
+            return self._move.inverse(context, arguments, result)
         except Exception as fault:
             self._failed(fault)
             return None
 
     def enablers(self, context: Context, arguments: Any, refusal: Refusal) -> Iterator[Move]:
         try:
-            yield from self._own.enablers(context, arguments, refusal)
+            yield from self._move.enablers(context, arguments, refusal)
         except Exception as fault:
             self._failed(fault)
 
 
-def brought(own: Mapping[str, Transformation[Any]]) -> dict[str, Transformation[Any]]:
+def brought(ours: Mapping[str, Transformation[Any]]) -> dict[str, Transformation[Any]]:
     """All that can be used, by name."""
-    found: dict[str, Transformation[Any]] = {}
-    for name, move in plugins.added(GROUP, Transformation, own).items():
+    guarded: dict[str, Transformation[Any]] = {}
+    for name, move in plugins.added(GROUP, Transformation, ours).items():
         try:
-            found[name] = Guarded(move)
+            guarded[name] = Guarded(move)
         except Exception as fault:
             plugins.failed(GROUP, name, fault)
-    return found
+    return guarded
 
 
 REGISTRY.more = brought

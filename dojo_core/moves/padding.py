@@ -27,57 +27,59 @@ from dojo_core.program.tables import bounded
 from dojo_core.program.tree import Comparison, Leaf, Node, Op, Path, Program, Scope, splice
 
 
-def _harmless(program: Program, path: Path, scope: Scope, kept: int) -> Refusal | None:
-    """Do the iterations of a scope from ``kept`` on write only what they alone access?"""
+def _harmless(program: Program, path: Path, scope: Scope, begin: int) -> Refusal | None:
+    """Do the iterations of a scope from ``begin`` on write only what they alone access?"""
     depth = len(path) - 1
     inside = leaves_under(program, path)
     for leaf in inside:
         write = MemoryAccess(leaf, leaf.op.target, "w")
-        if not _runs(leaf, depth, kept):
+        if not _runs(leaf, depth, begin):
             continue
         array = leaf.op.target.array
         if array in program.interface:
             return Refusal(
                 Code.PAD_OUTPUT,
-                f"The iterations from {kept} on write {array}, which the caller owns.",
+                f"The iterations from {begin} on write {array}, which the caller owns.",
                 (leaf.path,),
             )
         for other in accesses_of(program, array):
             if other.kind == "w":
                 continue
-            witness = _reached(write, other, depth, kept, other.leaf.path[: len(path)] == path)
+            witness = _reached(write, other, depth, begin, other.leaf.path[: len(path)] == path)
             if witness is not None:
                 return Refusal(
                     Code.PAD_TOUCHES,
-                    f"The iterations from {kept} on write {witness.cell}, which others read.",
+                    f"The iterations from {begin} on write {witness.cell}, which others read.",
                     tuple(dict.fromkeys((leaf.path, other.leaf.path))),
                     witness,
                 )
     return None
 
 
-def _runs(leaf: Leaf, depth: int, kept: int) -> bool:
+def _runs(leaf: Leaf, depth: int, begin: int) -> bool:
     box = [(0, s.size - 1) for s in leaf.scopes]
-    later = Constraint.at_least(Affine.iterator(depth) - kept)
+    later = Constraint.at_least(Affine.iterator(depth) - begin)
     return solve(box, [later, *map(Constraint.of, leaf.op.guard)]).possible
 
 
-def _reached(write: MemoryAccess, other: MemoryAccess, depth: int, kept: int, inside: bool) -> Witness | None:
+def _reached(
+    write: MemoryAccess, other: MemoryAccess, depth: int, begin: int, inside: bool
+) -> Witness | None:
     """A cell that an added iteration writes and another instance, none of the added, reads."""
     system = System()
     w = system.instance(write.leaf)
     r = system.instance(other.leaf)
-    system.constraints.append(Constraint.at_least(Affine.iterator(w[depth]) - kept))
+    system.constraints.append(Constraint.at_least(Affine.iterator(w[depth]) - begin))
     if inside:
-        system.constraints.append(Constraint.at_least(-Affine.iterator(r[depth]) + (kept - 1)))
+        system.constraints.append(Constraint.at_least(-Affine.iterator(r[depth]) + (begin - 1)))
     for a, b in zip(write.element.index, other.element.index, strict=True):
         system.equal(a, w, b, r)
     point = system.solve()
     if point is None:
         return None
     values = system.values(point, w)
-    told = ((write.leaf, values), (other.leaf, system.values(point, r)))
-    return Witness(told, cell_text(write.element, values))
+    instances = ((write.leaf, values), (other.leaf, system.values(point, r)))
+    return Witness(instances, cell_text(write.element, values))
 
 
 def _outside(program: Program, path: Path, size: int) -> Refusal | None:
@@ -90,8 +92,8 @@ def _outside(program: Program, path: Path, size: int) -> Refusal | None:
             for k, name, form, limit in bounded(access, access.index, dims):
                 if may_leave(form, limit, sizes, leaf.op.guard):
                     last = form.bounds(sizes)[1]
-                    told = f"Index {k} of {name} would run to {last}, outside 0 to {limit - 1}."
-                    return Refusal(Code.PAD_BOUNDS, told, (leaf.path,))
+                    sentence = f"Index {k} of {name} would run to {last}, outside 0 to {limit - 1}."
+                    return Refusal(Code.PAD_BOUNDS, sentence, (leaf.path,))
     return None
 
 
@@ -258,14 +260,14 @@ class UnpadScope(OnScope[tuple[Place, int]]):
 
 def _kept(guard: tuple[Comparison, ...], depth: int, size: int) -> tuple[Comparison, ...]:
     """The guard without what holds anyhow once the scope at ``depth`` has ``size`` iterations."""
-    own = Affine.iterator(depth)
-    return tuple(c for c in guard if not (c.form == own and c.relation == "<" and c.bound >= size))
+    iterator = Affine.iterator(depth)
+    return tuple(c for c in guard if not (c.form == iterator and c.relation == "<" and c.bound >= size))
 
 
 def _unguarded(node: Node, depth: int, size: int) -> Node:
     if isinstance(node, Op):
-        kept = _kept(node.guard, depth, size)
-        return node if kept == node.guard else replace(node, guard=kept)
+        guard = _kept(node.guard, depth, size)
+        return node if guard == node.guard else replace(node, guard=guard)
     return replace(node, body=tuple(_unguarded(c, depth, size) for c in node.body))
 
 
@@ -305,9 +307,9 @@ class DropGuard(Transformation[tuple[Place]]):
         box = [(0, s.size - 1) for s in leaf.scopes]
         for comparison in leaf.op.guard:  # 2
             for fails in Constraint.against(comparison):
-                found = solve(box, [fails])
-                if found.possible:
-                    where = f" at ({', '.join(map(str, found.point))})" if found.point else ""
+                solution = solve(box, [fails])
+                if solution.possible:
+                    where = f" at ({', '.join(map(str, solution.point))})" if solution.point else ""
                     return Refusal(
                         Code.GUARD_HOLDS_NOT,
                         f"The guard {comparison} does not always hold{where}.",

@@ -30,10 +30,10 @@ class NoSuchPlace(LookupError):
 @fact
 def writers(program: Program) -> dict[str, list[Leaf]]:
     """The operations that write each array, in tree order."""
-    found: dict[str, list[Leaf]] = {}
+    by_array: dict[str, list[Leaf]] = {}
     for leaf in program.leaves:
-        found.setdefault(leaf.op.target.array, []).append(leaf)
-    return found
+        by_array.setdefault(leaf.op.target.array, []).append(leaf)
+    return by_array
 
 
 NAMED = 12  # arrays in the sentence to who named another
@@ -41,17 +41,17 @@ NAMED = 12  # arrays in the sentence to who named another
 
 def leaf_at(program: Program, place: Place) -> Leaf:
     """The operation that a place names. Raises NoSuchPlace."""
-    found = writers(program).get(place.array, [])
-    if not found:
+    operations = writers(program).get(place.array, [])
+    if not operations:
         known = list(writers(program))
         more = ", ..." if len(known) > NAMED else ""
         raise NoSuchPlace(
             f"No operation writes {place.array}. Those written: {', '.join(known[:NAMED])}{more}."
         )
-    if place.number >= len(found):
-        count = "one operation writes" if len(found) == 1 else f"{len(found)} operations write"
+    if place.number >= len(operations):
+        count = "one operation writes" if len(operations) == 1 else f"{len(operations)} operations write"
         raise NoSuchPlace(f"Only {count} {place.array}: {place.array}#{place.number} does not exist.")
-    return found[place.number]
+    return operations[place.number]
 
 
 def resolve(program: Program, place: Place) -> Path:
@@ -75,13 +75,13 @@ def place_of(program: Program, path: Path) -> Place:
 @fact
 def _places(program: Program) -> dict[Path, Place]:
     names: dict[Path, Place] = {}
-    for array, found in writers(program).items():
-        for number, leaf in enumerate(found):
+    for array, operations in writers(program).items():
+        for number, leaf in enumerate(operations):
             names[leaf.path] = Place(array, number)
     for leaf in program.leaves:
-        own = names[leaf.path]
+        place = names[leaf.path]
         for depth in range(len(leaf.scopes)):
-            names.setdefault(leaf.path[: depth + 1], Place(own.array, own.number, depth))
+            names.setdefault(leaf.path[: depth + 1], Place(place.array, place.number, depth))
     return names
 
 
@@ -108,13 +108,13 @@ def scopes(program: Program) -> tuple[tuple[Path, Scope, tuple[Scope, ...]], ...
 
 def leaves_under(program: Program, path: Path) -> list[Leaf]:
     """The operations at or below a path."""
-    found = program.leaves
+    leaves = program.leaves
     if not path:
-        return list(found)
+        return list(leaves)
     # Leaves stand in order of their paths.
-    begin = bisect_left(found, path, key=_path)
-    end = bisect_left(found, (*path[:-1], path[-1] + 1), begin, key=_path)
-    return list(found[begin:end])
+    begin = bisect_left(leaves, path, key=_path)
+    end = bisect_left(leaves, (*path[:-1], path[-1] + 1), begin, key=_path)
+    return list(leaves[begin:end])
 
 
 def _path(leaf: Leaf) -> Path:

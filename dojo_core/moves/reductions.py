@@ -96,10 +96,10 @@ class SplitReduction(Transformation[tuple[Place, str]]):
                 continue
             used = {d for form in leaf.op.target.index for d in form.depths}
             name = fresh_name(program, f"p{leaf.op.target.array}")
-            own = place_of(program, leaf.path)
+            place = place_of(program, leaf.path)
             for depth, scope in enumerate(leaf.scopes):
                 if depth not in used and scope.size > 1:
-                    yield Place(own.array, own.number, depth), name
+                    yield Place(place.array, place.number, depth), name
 
     def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
         program = context.program
@@ -150,11 +150,13 @@ class SplitReduction(Transformation[tuple[Place, str]]):
         location = context.target.temporary(leaf.scopes[:outermost])
         partial = Buffer(name, buffer.dtype, dims, location, (name,), context.provenance(96))
         lowered = {d: Affine.iterator(outermost + n) for n, d in enumerate(chosen)}
-        here = Access(name, outer + tuple(Affine.iterator(d) for d in chosen))
-        there = Access(name, outer + tuple(Affine.iterator(outermost + n) for n in range(len(chosen))))
+        element = Access(name, outer + tuple(Affine.iterator(d) for d in chosen))
+        lowered_element = Access(
+            name, outer + tuple(Affine.iterator(outermost + n) for n in range(len(chosen)))
+        )
         guard = tuple(c.substitute(lowered) for c in op.guard)
         start = Op(
-            there,
+            lowered_element,
             "",
             "",
             (identity_of(op.accumulate, buffer.dtype),),
@@ -165,7 +167,7 @@ class SplitReduction(Transformation[tuple[Place, str]]):
             op.target.substitute(lowered),
             op.accumulate,
             "",
-            (there,),
+            (lowered_element,),
             guard,
             provenance=context.provenance(64),
         )
@@ -179,7 +181,7 @@ class SplitReduction(Transformation[tuple[Place, str]]):
 
         region = leaf.path[: outermost + 1]
         changed = program.edit(
-            body=splice(program.body, leaf.path, 1, (replace(op, target=here),)),
+            body=splice(program.body, leaf.path, 1, (replace(op, target=element),)),
             buffers=(*program.buffers, partial),
         )
         return changed.splice(region, 1, (nest(start, 0), changed.node(region), nest(combine, 33)))
@@ -258,13 +260,13 @@ class MergeReduction(Transformation[tuple[str]]):
         (name,) = arguments
         if name not in program.buffer_of:
             raise NoSuchPlace(f"There is no array {name}.")
-        found = _three(program, name)
-        if found is None:  # 1
+        operations = _three(program, name)
+        if operations is None:  # 1
             return structural(
                 Code.NO_PARTIALS,
                 f"{name} is no temporary that three operations set to an identity, accumulate and combine.",
             )
-        start, main, combine = found
+        start, main, combine = operations
         partial = next(a for a in combine.op.reads if a.array == name)
         # Where the combine's loops stand for the main operation's scopes: index by index.
         images: dict[int, Affine] = {}
@@ -286,10 +288,10 @@ class MergeReduction(Transformation[tuple[str]]):
             return _combined_at_once(context, start, main, combine) or result
         forward = SplitReduction()
         for again in (leaf for leaf in result.leaves if leaf.op == direct):  # 2
-            own = place_of(result, again.path)
+            place = place_of(result, again.path)
             for depth in range(len(again.scopes)):
                 redone = forward.plan(
-                    replace(context, program=result), (Place(own.array, own.number, depth), name)
+                    replace(context, program=result), (Place(place.array, place.number, depth), name)
                 )
                 if isinstance(redone, Program) and _same_but_location(redone, program, name):
                     return result
@@ -305,9 +307,9 @@ class MergeReduction(Transformation[tuple[str]]):
     def enablers(self, context: Context, arguments: tuple[str], refusal: Refusal) -> Iterator[Move]:
         if refusal.code == Code.CHANGED_SINCE:  # loops around the three may wait to be joined
             start = leaves_of(context.program, arguments[0])[0]
-            own = place_of(context.program, start.path)
+            place = place_of(context.program, start.path)
             for depth in range(len(start.scopes)):
-                yield Move("join_scopes", (Place(own.array, own.number, depth),))
+                yield Move("join_scopes", (Place(place.array, place.number, depth),))
 
 
 def _in_one_body(program: Program, start: Leaf, main: Leaf, combine: Leaf) -> bool:
@@ -347,16 +349,16 @@ def _combined_at_once(context: Context, start: Leaf, main: Leaf, combine: Leaf) 
 
 def _same_but_location(a: Program, b: Program, name: str) -> bool:
     made = a.buffer_of[name]
-    kept = b.buffer_of[name]
-    return a.body == b.body and replace(made, location=kept.location) == kept
+    expected = b.buffer_of[name]
+    return a.body == b.body and replace(made, location=expected.location) == expected
 
 
 def _three(program: Program, name: str) -> tuple[Leaf, Leaf, Leaf] | None:
     """(start, main, combine) of partial results, or None where the pattern is another."""
-    found = leaves_of(program, name)
-    if len(found) != 3 or program.buffer_of[name].arrays != (name,) or name in program.interface:
+    operations = leaves_of(program, name)
+    if len(operations) != 3 or program.buffer_of[name].arrays != (name,) or name in program.interface:
         return None
-    start, main, combine = found
+    start, main, combine = operations
     accumulate = main.op.accumulate
     right = (
         accumulate

@@ -252,14 +252,16 @@ class JoinScopes(Transformation[tuple[Place]]):
         depth = len(path) - 1
         first, second = leaves_under(program, path), leaves_under(program, _after(path))
         for relation in ("<", ">") if scope.mark in UNORDERED else (">",):  # 3
-            found = conflict_between(program, first, second, depth, [Order(depth, relation)], context.policy)
-            if found is not None:
+            witness = conflict_between(
+                program, first, second, depth, [Order(depth, relation)], context.policy
+            )
+            if witness is not None:
                 return Refusal(
                     Code.ORDER,
                     f"Joined, an iteration of the second scope would come before one of the first that it "
-                    f"conflicts with on {found.cell}.",
-                    tuple(leaf.path for leaf, _ in found.instances),
-                    found,
+                    f"conflicts with on {witness.cell}.",
+                    tuple(leaf.path for leaf, _ in witness.instances),
+                    witness,
                 )
         joined = Scope(scope.size, scope.body + partner.body, scope.mark, scope.provenance)
         return Edit(lambda: program.splice(path, 2, (joined,)), _roots(path))
@@ -339,14 +341,14 @@ class FissionScope(Transformation[tuple[Place, Place]]):
         inside = leaves_under(program, path)
         first = [leaf for leaf in inside if leaf.path[depth + 1] < begin[-1]]
         second = [leaf for leaf in inside if leaf.path[depth + 1] >= begin[-1]]
-        found = conflict_between(program, first, second, depth, [Order(depth, ">")], context.policy)
-        if found is not None:  # 2
+        witness = conflict_between(program, first, second, depth, [Order(depth, ">")], context.policy)
+        if witness is not None:  # 2
             return Refusal(
                 Code.ORDER,
                 f"Apart, an iteration of the first part would come before an earlier one of the second that "
-                f"it conflicts with on {found.cell}.",
-                tuple(leaf.path for leaf, _ in found.instances),
-                found,
+                f"it conflicts with on {witness.cell}.",
+                tuple(leaf.path for leaf, _ in witness.instances),
+                witness,
             )
         parts = (
             Scope(scope.size, scope.body[: begin[-1]], scope.mark, scope.provenance),
@@ -408,13 +410,13 @@ class Interchange(Transformation[tuple[Place]]):
         depth = len(path) - 1
         inside = leaves_under(program, path)
         orders = [Order(depth, "<"), Order(depth + 1, ">")]
-        found = conflict_between(program, inside, inside, depth, orders, context.policy)
-        if found is not None:  # 2
+        witness = conflict_between(program, inside, inside, depth, orders, context.policy)
+        if witness is not None:  # 2
             return Refusal(
                 Code.ORDER,
-                f"Interchanged, two instances that conflict on {found.cell} would change their order.",
-                tuple(dict.fromkeys(leaf.path for leaf, _ in found.instances)),
-                found,
+                f"Interchanged, two instances that conflict on {witness.cell} would change their order.",
+                tuple(dict.fromkeys(leaf.path for leaf, _ in witness.instances)),
+                witness,
             )
 
         def edit() -> Program:
@@ -487,13 +489,13 @@ class Reorder(Transformation[tuple[Place]]):
         if path[-1] + 1 >= len(siblings):  # 1
             return structural(Code.NO_NEXT, f"Nothing follows {arguments[0]} in its scope.", path)
         first, second = leaves_under(program, path), leaves_under(program, _after(path))
-        found = conflict_between(program, first, second, len(path) - 1, (), context.policy)
-        if found is not None:  # 2
+        witness = conflict_between(program, first, second, len(path) - 1, (), context.policy)
+        if witness is not None:  # 2
             return Refusal(
                 Code.ORDER,
-                f"The two must stay in this order: they conflict on {found.cell}.",
-                tuple(leaf.path for leaf, _ in found.instances),
-                found,
+                f"The two must stay in this order: they conflict on {witness.cell}.",
+                tuple(leaf.path for leaf, _ in witness.instances),
+                witness,
             )
         swapped = (siblings[path[-1] + 1], siblings[path[-1]])
         return Edit(lambda: program.splice(path, 2, swapped), _roots(path))

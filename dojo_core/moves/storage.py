@@ -407,11 +407,13 @@ class ShareBuffer(BufferMove[tuple[str, str]]):
         owned = [x for x in (a, b) if not program.interface.isdisjoint(x.arrays)]
         if len(owned) > 1 or any(x in program.inputs for x in (*a.arrays, *b.arrays)):  # 2
             return structural(Code.INTERFACE, "An input, or two interface arrays, may not share a buffer.")
-        kept = owned[0] if owned else b
-        gone = a if kept is b else b
-        shared = replace(kept, arrays=a.arrays + b.arrays)
+        survivor = owned[0] if owned else b
+        gone = a if survivor is b else b
+        shared = replace(survivor, arrays=a.arrays + b.arrays)
         return program.edit(
-            buffers=tuple([shared if x is kept else x for x in program.buffers if x is kept or x is not gone])
+            buffers=tuple(
+                [shared if x is survivor else x for x in program.buffers if x is survivor or x is not gone]
+            )
         )
 
     def inverse(self, context: Context, arguments: tuple[str, str], result: Program) -> Move | None:
@@ -467,9 +469,9 @@ class UnshareBuffer(BufferMove[tuple[str]]):
                 Code.NAME_TAKEN, f"A buffer is named {array}: another array of it must leave instead."
             )
         dims = tuple(replace(d, provenance=context.provenance(1 + k)) for k, d in enumerate(buffer.dims))
-        own = replace(buffer, name=array, arrays=(array,), dims=dims, provenance=context.provenance(0))
+        fresh = replace(buffer, name=array, arrays=(array,), dims=dims, provenance=context.provenance(0))
         rest = replace(buffer, arrays=tuple(a for a in buffer.arrays if a != array))
-        return with_buffer(program, buffer, rest, own)
+        return with_buffer(program, buffer, rest, fresh)
 
     def inverse(self, context: Context, arguments: tuple[str], result: Program) -> Move | None:
         (array,) = arguments

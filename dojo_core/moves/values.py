@@ -77,8 +77,8 @@ def _changed(witness: Witness) -> Refusal:
 
 
 def _defined(program: Program, leaf: Leaf, access: Access) -> Definition | Refusal:
-    found = definition(program, MemoryAccess(leaf, access, "r"))
-    return _unsettled(access, leaf) if found is None else found
+    reaching = definition(program, MemoryAccess(leaf, access, "r"))
+    return _unsettled(access, leaf) if reaching is None else reaching
 
 
 def _replaced(op: Op, old: Access, new: Operand) -> Op:
@@ -104,10 +104,10 @@ class _OnRead(Transformation[ReadArguments]):
         leaf = leaf_at(context.program, arguments[0])
         paths = [leaf.path]
         for access in _reads_of(leaf, arguments[1]):
-            found = definition(context.program, MemoryAccess(leaf, access, "r"))
-            if found is not None:
-                paths.append(found.write.leaf.path)
-                whole = reduction(context.program, found) if found.write.kind == "a" else None
+            reaching = definition(context.program, MemoryAccess(leaf, access, "r"))
+            if reaching is not None:
+                paths.append(reaching.write.leaf.path)
+                whole = reduction(context.program, reaching) if reaching.write.kind == "a" else None
                 paths += [whole.start.write.leaf.path] if whole is not None else []
         return tuple(dict.fromkeys(paths))
 
@@ -155,15 +155,18 @@ class Forward(_OnRead[tuple[Place, str]]):
         if len(reads) != 1:  # 1
             return structural(Code.NOT_READ, f"{arguments[0]} does not read {array} at one index.", leaf.path)
         access = reads.pop()
-        found = _defined(program, leaf, access)
-        if isinstance(found, Refusal):  # 2
-            return found
-        origin = found.write.leaf.op
+        definition = _defined(program, leaf, access)
+        if isinstance(definition, Refusal):  # 2
+            return definition
+        origin = definition.write.leaf.op
         source = origin.operands[0] if origin.operands else None
         # implied: what has no function has an operand
         if not _is_copy(origin) or isinstance(source, Affine) or source is None:
             return structural(
-                Code.NOT_A_COPY, f"{array} is computed there, not copied.", leaf.path, found.write.leaf.path
+                Code.NOT_A_COPY,
+                f"{array} is computed there, not copied.",
+                leaf.path,
+                definition.write.leaf.path,
             )
         new: Operand = source
         if isinstance(source, Access):
@@ -171,10 +174,10 @@ class Forward(_OnRead[tuple[Place, str]]):
                 return structural(
                     Code.OTHER_DTYPE, f"{source.array} has another dtype than {array}.", leaf.path
                 )
-            witness = changed_since(program, found, source)
+            witness = changed_since(program, definition, source)
             if witness is not None:  # 3
                 return _changed(witness)
-            new = found.here(source)
+            new = definition.here(source)
         elif not _exact(source, access, program, leaf.op):
             return structural(Code.INEXACT, f"{source} would be of another dtype than {array}.", leaf.path)
         changed = _replaced(leaf.op, access, new)
@@ -267,10 +270,10 @@ class Recompute(_OnRead[tuple[Place, str, str]]):
         if len(reads) != 1:
             return structural(Code.NOT_READ, f"{arguments[0]} does not read {array} at one index.", leaf.path)
         access = reads.pop()
-        found = _defined(program, leaf, access)
-        if isinstance(found, Refusal):  # 2
-            return found
-        parts = _makers(program, found)
+        definition = _defined(program, leaf, access)
+        if isinstance(definition, Refusal):  # 2
+            return definition
+        parts = _makers(program, definition)
         if isinstance(parts, Refusal):  # 2
             return parts
         for part, _ in parts:  # 3
@@ -281,28 +284,28 @@ class Recompute(_OnRead[tuple[Place, str, str]]):
         if any(s.mark == "v" for s in leaf.scopes):  # 4
             return structural(Code.MARKED, f"{arguments[0]} is vectorised: clear that mark first.", leaf.path)
         fresh = provenances(context)
-        here = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
+        element = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
         dims = tuple(Dim(s.size, False, next(fresh)) for s in leaf.scopes)
         location = context.target.temporary(leaf.scopes) if leaf.scopes else "heap"
         buffer = Buffer(name, program.buffer_of[array].dtype, dims, location, (name,), next(fresh))
-        again = [_again(part, over, here, leaf, fresh) for part, over in parts]
-        body = splice(program.body, leaf.path, 1, (*again, _replaced(leaf.op, access, here)))
+        again = [_again(part, over, element, leaf, fresh) for part, over in parts]
+        body = splice(program.body, leaf.path, 1, (*again, _replaced(leaf.op, access, element)))
         return program.edit(body=body, buffers=(*program.buffers, buffer))
 
     def inverse(self, context: Context, arguments: tuple[Place, str, str], result: Program) -> Move:
         return Move("use_kept", (arguments[2], arguments[1]))
 
 
-def _makers(program: Program, found: Definition) -> list[tuple[Definition, tuple[int, ...]]] | Refusal:
+def _makers(program: Program, definition: Definition) -> list[tuple[Definition, tuple[int, ...]]] | Refusal:
     """What makes a value, in order: definitions, and the depths of the scopes that each is repeated over."""
-    if found.write.kind != "a":
-        return [(found, ())]
-    whole = reduction(program, found)
+    if definition.write.kind != "a":
+        return [(definition, ())]
+    whole = reduction(program, definition)
     if whole is None:
         return Refusal(
             Code.NOT_ONE_REDUCTION,
-            f"What is added up in {found.read.element} is not surely one whole nest behind one start.",
-            (found.read.leaf.path, found.write.leaf.path),
+            f"What is added up in {definition.read.element} is not surely one whole nest behind one start.",
+            (definition.read.leaf.path, definition.write.leaf.path),
         )
     return [(whole.start, ()), (whole.total, whole.over)]
 
@@ -350,9 +353,9 @@ class UseKept(Transformation[tuple[str, str]]):
     def candidates(self, context: Context) -> Iterator[tuple[str, str]]:
         program = context.program
         for buffer in program.buffers:
-            found = _made_before_use(program, buffer.name) if buffer.arrays == (buffer.name,) else None
-            if found is not None:
-                last = found[0][-1].op
+            made = _made_before_use(program, buffer.name) if buffer.arrays == (buffer.name,) else None
+            if made is not None:
+                last = made[0][-1].op
                 for other in (leaf.op for leaf in program.leaves):
                     if other.target.array != buffer.name and _alike(other, last):
                         yield buffer.name, other.target.array
@@ -362,10 +365,10 @@ class UseKept(Transformation[tuple[str, str]]):
         name, array = arguments
         if array not in program.buffer_of or name not in program.buffer_of:
             raise NoSuchPlace(f"There is no array {name if name not in program.buffer_of else array}.")
-        found = _made_before_use(program, name)
-        if found is None or program.buffer_of[name].arrays != (name,):  # 1
+        made = _made_before_use(program, name)
+        if made is None or program.buffer_of[name].arrays != (name,):  # 1
             return structural(Code.NOT_RECOMPUTED, f"{name} is not computed directly before its one use.")
-        makers, user = found
+        makers, user = made
         for leaf in program.leaves:  # 2
             if leaf.op.target.array != array or not _alike(leaf.op, makers[-1].op):
                 continue
@@ -406,10 +409,10 @@ class UseKept(Transformation[tuple[str, str]]):
 def _made_before_use(program: Program, name: str) -> tuple[tuple[Leaf, ...], Leaf] | None:
     """(what makes a temporary, what uses it), where these stand side by side and are alone: one operation
     makes it, or a start and an accumulation, which may have scopes of its own."""
-    found = leaves_of(program, name)
-    if len(found) not in (2, 3) or name in program.interface:
+    operations = leaves_of(program, name)
+    if len(operations) not in (2, 3) or name in program.interface:
         return None
-    *makers, user = found
+    *makers, user = operations
     first, last = makers[0], makers[-1]
     *above, at = first.path
     fits = (
@@ -508,10 +511,10 @@ class Contract(Transformation[tuple[Place, str]]):
                 "The policy strict keeps every rounding: the product has one of its own.",
                 (leaf.path,),
             )
-        found = _defined(program, leaf, access)
-        if isinstance(found, Refusal):  # 2
-            return found
-        origin = found.write.leaf
+        definition = _defined(program, leaf, access)
+        if isinstance(definition, Refusal):  # 2
+            return definition
+        origin = definition.write.leaf
         if origin.op.function != "*" or origin.op.accumulate or array in program.interface:
             return structural(
                 Code.NOT_A_PRODUCT, f"{array} is no product of its own.", leaf.path, origin.path
@@ -519,7 +522,7 @@ class Contract(Transformation[tuple[Place, str]]):
         if program.buffer_of[op.target.array].dtype != program.buffer_of[array].dtype:
             return structural(Code.OTHER_DTYPE, "The product and the sum have different dtypes.", leaf.path)
         for operand in origin.op.reads:  # 3
-            witness = overwritten(program, found, operand)
+            witness = overwritten(program, definition, operand)
             if witness is not None:
                 return _changed(witness)
         others = [t for t in accesses_of(program, array) if t.leaf.path not in (leaf.path, origin.path)]
@@ -528,7 +531,7 @@ class Contract(Transformation[tuple[Place, str]]):
             return structural(
                 Code.USED_ELSEWHERE, f"{array} is used elsewhere too.", *(t.leaf.path for t in others)
             )
-        factors = tuple(substituted(o, found.images) for o in origin.op.operands)
+        factors = tuple(substituted(o, definition.images) for o in origin.op.operands)
         rest = tuple(o for o in op.operands if o != access)
         folded = replace(op, function="fma" if rest else "*", operands=(*factors, *rest))
         body = splice(program.body, leaf.path, 1, (folded,))
@@ -536,8 +539,8 @@ class Contract(Transformation[tuple[Place, str]]):
 
     def places(self, context: Context, arguments: tuple[Place, str]) -> tuple[Path, ...]:
         leaf = leaf_at(context.program, arguments[0])
-        found = [t.leaf.path for t in accesses_of(context.program, arguments[1]) if t.kind == "w"]
-        return tuple(dict.fromkeys([leaf.path, *found]))
+        writes = [t.leaf.path for t in accesses_of(context.program, arguments[1]) if t.kind == "w"]
+        return tuple(dict.fromkeys([leaf.path, *writes]))
 
 
 def _addend(program: Program, leaf: Leaf, array: str) -> Access | None:
@@ -600,14 +603,14 @@ class Expand(Transformation[tuple[Place, str]]):
         if any(s.mark == "v" for s in leaf.scopes):  # 3
             return structural(Code.MARKED, f"{arguments[0]} is vectorised: clear that mark first.", leaf.path)
         fresh = provenances(context)
-        here = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
+        element = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
         dims = tuple(Dim(s.size, False, next(fresh)) for s in leaf.scopes)
         location = context.target.temporary(leaf.scopes) if leaf.scopes else "heap"
         dtype = program.buffer_of[op.target.array].dtype
         buffer = Buffer(name, dtype, dims, location, (name,), next(fresh))
-        product = Op(here, "", "*", op.operands[:2], op.guard, provenance=next(fresh))
+        product = Op(element, "", "*", op.operands[:2], op.guard, provenance=next(fresh))
         function = "" if op.accumulate else "+"
-        added = replace(op, function=function, operands=(here, *op.operands[2:]))
+        added = replace(op, function=function, operands=(element, *op.operands[2:]))
         body = splice(program.body, leaf.path, 1, (product, added))
         return program.edit(body=body, buffers=(*program.buffers, buffer))
 
@@ -670,15 +673,17 @@ class DropDead(Transformation[tuple[Place]]):
         if len(program.leaves) == 1:  # 1
             return structural(Code.LAST_OPERATION, "It is the kernel's only operation.", leaf.path)
         array = leaf.op.target.array
-        own = MemoryAccess(leaf, leaf.op.target, "w")
+        write = MemoryAccess(leaf, leaf.op.target, "w")
         readers = [
             t for t in accesses_of(program, array) if t.kind != "w" and t.leaf.path != leaf.path
         ] + _exit(program, array)
-        seen = seen_by(program, own, readers)
+        seen = seen_by(program, write, readers)
         if seen is not None:  # 2
             reader, witness = seen
             who = "the caller" if not reader.leaf.path else f"'{reader.element}'"
             nodes = (leaf.path, reader.leaf.path) if reader.leaf.path else (leaf.path,)
-            told = witness if reader.leaf.path else None
-            return Refusal(Code.SEEN, f"A value of {array} that it writes may be read by {who}.", nodes, told)
+            shown = witness if reader.leaf.path else None
+            return Refusal(
+                Code.SEEN, f"A value of {array} that it writes may be read by {who}.", nodes, shown
+            )
         return program.edit(body=without(program.body, leaf.path))

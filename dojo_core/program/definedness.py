@@ -37,7 +37,10 @@ class TooMany(Exception):
 
 
 def first_unset(
-    read: MemoryAccess, found: Sequence[MemoryAccess], sizes: Sequence[int], cell: Sequence[int] | None = None
+    read: MemoryAccess,
+    accesses: Sequence[MemoryAccess],
+    sizes: Sequence[int],
+    cell: Sequence[int] | None = None,
 ) -> tuple[int, ...] | None:
     """The iterators of the first instance of a read whose cell no write has set before; None: there is
     none. ``found``: the accesses to its buffer, ``sizes`` that one's dimensions. Raises TooMany.
@@ -45,7 +48,7 @@ def first_unset(
     Iterations of marked scopes, but unrolled ones, have no order: a write in another one does not count.
     With ``cell``, only instances count that read that one.
     """
-    writes = [t for t in found if t.kind != "r" and t.element.array == read.element.array]
+    writes = [t for t in accesses if t.kind != "r" and t.element.array == read.element.array]
     if math.prod(sizes) > _FEW and cell is None:
         cut = _cut(read, writes, sizes)
         if cut is not None:

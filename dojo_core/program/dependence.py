@@ -47,17 +47,17 @@ class Witness:
     def __str__(self) -> str:
         from dojo_core.program.printing import op_text
 
-        told = []
+        shown = []
         for leaf, values in self.instances:
             known = values and min(values) >= 0  # the solver may know that there is a point, and not which
             at = f" at ({', '.join(map(str, values))})" if known else ""
-            told.append(f"'{op_text(leaf.op)}'{at}")
-        if len(told) == 1:
-            return f"{told[0]} reads {self.cell}"
+            shown.append(f"'{op_text(leaf.op)}'{at}")
+        if len(shown) == 1:
+            return f"{shown[0]} reads {self.cell}"
         return (
-            f"{' and then '.join(told)}: all touch {self.cell}"
-            if len(told) > 2
-            else f"{' and '.join(told)} both touch {self.cell}"
+            f"{' and then '.join(shown)}: all touch {self.cell}"
+            if len(shown) > 2
+            else f"{' and '.join(shown)} both touch {self.cell}"
         )
 
 
@@ -278,8 +278,8 @@ def iterator_fault(op: Op, sizes: Sequence[int], dtypes: Mapping[str, str]) -> t
     least, most = extremes(dtype)
     for operand in op.operands[1:] if op.function == "select" else op.operands:
         if isinstance(operand, Affine) and may_leave(operand + -least, most - least + 1, sizes, op.guard):
-            told = f"{operand} goes beyond {dtype}, whose values are {least} to {most}"
-            return told, "Compute in a wider dtype, and convert the result in a line of its own."
+            message = f"{operand} goes beyond {dtype}, whose values are {least} to {most}"
+            return message, "Compute in a wider dtype, and convert the result in a line of its own."
     return None
 
 

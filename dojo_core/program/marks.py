@@ -44,19 +44,19 @@ def mark_fault(
 
     ``since``, if given, is the difference from a program without one; only what it concerns is looked at.
     """
-    here = Difference(program) if since is None else since
-    for number, scope in here.marked():
+    change = Difference(program) if since is None else since
+    for number, scope in change.marked():
         fault = _scope_fault(program, scope, (number,), (), target, policy)
         if fault is not None:
             return fault
-    unrolled = here.before.summary.unrolled - here.gone.unrolled + here.made.unrolled
+    unrolled = change.before.summary.unrolled - change.gone.unrolled + change.made.unrolled
     if unrolled > target.unrolled_ops and "u" in program.summary.marks:  # what is long by itself may stay so
         return _fault(
             Code.UNROLLED_SIZE,
             f"Unrolled, its code would be {unrolled} operations long; the limit is {target.unrolled_ops}.",
             (),
         )
-    for buffer in here.fresh:
+    for buffer in change.fresh:
         if buffer.location not in target.locations:
             return _fault(
                 Code.LOCATION_UNKNOWN,
@@ -64,12 +64,12 @@ def mark_fault(
                 (),
                 buffer.name,
             )
-    for buffer in here.concerned:
+    for buffer in change.concerned:
         if buffer.location == "register":
-            fault = _register_fault(program, buffer, target, here)
+            fault = _register_fault(program, buffer, target, change)
             if fault is not None:
                 return fault
-    stacked = () if target.own_threads or not here.fresh else program.buffers
+    stacked = () if target.own_threads or not change.fresh else program.buffers
     stack = sum(b.bytes for b in stacked if b.location == "stack")
     if stack > target.stack_bytes:
         return _fault(
@@ -106,8 +106,8 @@ def _found_fault(
 ) -> Fault | None:
     if scope.mark in INSTRUCTIONS:
         # Asked on every target: one that lacks the instruction runs the scopes as they stand.
-        found = unify(program, scope, len(above), scope.mark)
-        return _fault(found.code, found.sentence, (path,)) if isinstance(found, Mismatch) else None
+        unified = unify(program, scope, len(above), scope.mark)
+        return _fault(unified.code, unified.sentence, (path,)) if isinstance(unified, Mismatch) else None
     if scope.mark and scope.mark not in target.marks:
         return _fault(
             Code.MARK_UNKNOWN, f"The target {target.name} knows no {mark_word(scope.mark)} scopes.", (path,)
@@ -135,14 +135,14 @@ def vector_fault(
         return _fault(Code.VECTOR_BODY, "A vectorised scope wraps exactly one operation.", (path,))
     op = scope.body[0]
     buffers = tuple(program.buffer_of[a.array] for a in (op.target, *op.reads))
-    told = _vector_sentence(op, scope.size, tuple(s.size for s in above), buffers, target, policy)
-    if told is None:
+    fault = _vector_sentence(op, scope.size, tuple(s.size for s in above), buffers, target, policy)
+    if fault is None:
         return None
     witness = None
-    if told[0] == Code.VECTOR_FLOW:
+    if fault[0] == Code.VECTOR_FLOW:
         lane = Leaf(op, (*path, 0), (*above, scope))
         witness = next((w for t in accesses(lane) if (w := _flow(t, len(above))) is not None), None)
-    return Fault(told[0], "", "", told[1], (path,), witness)
+    return Fault(fault[0], "", "", fault[1], (path,), witness)
 
 
 @lru_cache(maxsize=1_000)
@@ -222,7 +222,7 @@ def lane_stride(access: Access, buffer: Buffer, depth: int) -> int:
     return stride
 
 
-def _register_fault(program: Program, buffer: Buffer, target: Target, here: Difference) -> Fault | None:
+def _register_fault(program: Program, buffer: Buffer, target: Target, change: Difference) -> Fault | None:
     """A register has no address: once unrolled, every index is constant; the last may be a lane's."""
     if buffer.cells > target.register_cells:
         return _fault(
@@ -233,11 +233,11 @@ def _register_fault(program: Program, buffer: Buffer, target: Target, here: Diff
         )
     arrays = frozenset(buffer.arrays)
     widths: set[int] = set()
-    for node in here.accessing(arrays):
-        found = _register_widths(node, (), buffer, arrays)
-        if found is None:
+    for node in change.accessing(arrays):
+        used = _register_widths(node, (), buffer, arrays)
+        if used is None:
             return _register_index_fault(program, buffer)
-        widths |= found
+        widths |= used
     if len(widths) > 1:
         return _fault(
             Code.REGISTER_INDEX, f"{buffer.name} is used with vectors of different widths.", (), buffer.name
@@ -255,20 +255,20 @@ def _register_widths(
     """The widths of vectors by which a subtree accesses a register buffer, None where it may not. Kept with
     the subtree, for the scopes around it."""
     if isinstance(node, Op):
-        last, found = _last_materialised(buffer), set[int]()
+        last, widths = _last_materialised(buffer), set[int]()
         for access in (*node.reads, node.target):
-            if access.array in arrays and register_sentence(access, above, buffer, last, found) is not None:
+            if access.array in arrays and register_sentence(access, above, buffer, last, widths) is not None:
                 return None
-        return frozenset(found)
+        return frozenset(widths)
     if node.arrays.isdisjoint(arrays):
         return frozenset()
-    kept: dict[object, tuple[Buffer, frozenset[int] | None]] = node.facts.setdefault(_register_widths, {})
+    cache: dict[object, tuple[Buffer, frozenset[int] | None]] = node.facts.setdefault(_register_widths, {})
     key = (id(buffer), tuple([(s.size, s.mark) for s in above]))  # kept with the buffer, so the id is its own
-    if key not in kept:
+    if key not in cache:
         inside = [_register_widths(child, (*above, node), buffer, arrays) for child in node.body]
-        widths = [w for w in inside if w is not None]
-        kept[key] = buffer, frozenset().union(*widths) if len(widths) == len(inside) else None
-    return kept[key][1]
+        below = [w for w in inside if w is not None]
+        cache[key] = buffer, frozenset().union(*below) if len(below) == len(inside) else None
+    return cache[key][1]
 
 
 def _register_index_fault(program: Program, buffer: Buffer) -> Fault:

@@ -37,9 +37,9 @@ def shared_depth(a: MemoryAccess, b: MemoryAccess) -> int:
 
 
 def coverage(
-    read: MemoryAccess, found: Sequence[MemoryAccess], any_value: bool = False, earlier: bool = False
+    read: MemoryAccess, accesses: Sequence[MemoryAccess], any_value: bool = False, earlier: bool = False
 ) -> tuple[int, tuple[MemoryAccess, ...]] | None:
-    """How near the write that defines a read surely is; ``found``: accesses in tree order.
+    """How near the write that defines a read surely is; ``accesses``: in tree order.
 
     Returns (depth, writes): every instance of the read is defined within the same iteration of the
     first ``depth`` scopes around it, by one of ``writes`` or a later write. None: not decided.
@@ -51,7 +51,7 @@ def coverage(
     array, path = read.element.array, read.leaf.path
     partial: list[tuple[MemoryAccess, tuple[Constraint, ...]]] = []
     # From the read back: the nearer a write, the more scopes it shares.
-    writes = [w for w in reversed(found) if w.kind != "r" and w.element.array == array]
+    writes = [w for w in reversed(accesses) if w.kind != "r" and w.element.array == array]
     before = [(shared_depth(w, read), w, False) for w in writes if not path or w.leaf.path < path]
     if earlier:
         before += [
@@ -63,7 +63,7 @@ def coverage(
         before.sort(key=lambda each: (-each[0], each[2]))
     for depth, group in groupby(before, lambda each: each[0]):
         for _, write, carried in group:
-            sides = _uncovered_sides(write, read, depth, found if any_value else (), carried)
+            sides = _uncovered_sides(write, read, depth, accesses if any_value else (), carried)
             if sides is None:
                 continue
             if not sides:
@@ -260,14 +260,14 @@ def digits(terms: Sequence[tuple[int, int]]) -> dict[int, int] | None:
     return dict(result)
 
 
-def unset(read: MemoryAccess, found: Sequence[MemoryAccess]) -> Witness | None:
+def unset(read: MemoryAccess, accesses: Sequence[MemoryAccess]) -> Witness | None:
     """An instance of a read that no write before it surely sets, where `coverage` with ``any_value`` finds
     none that is sure. None where no instance is known, and of what the caller reads."""
     relaxed = _relaxed(read)
-    writes = [w for w in found if w.kind != "r" and w.element.array == read.element.array]
+    writes = [w for w in accesses if w.kind != "r" and w.element.array == read.element.array]
     sides = []
     for write in reversed([w for w in writes if w.leaf.path < read.leaf.path]):
-        each = _uncovered_sides(write, relaxed, shared_depth(write, relaxed), found)
+        each = _uncovered_sides(write, relaxed, shared_depth(write, relaxed), accesses)
         if each is not None:
             sides.append(each)
     if not read.leaf.path or _combinations(sides) > LIMIT:
@@ -279,9 +279,9 @@ def unset(read: MemoryAccess, found: Sequence[MemoryAccess]) -> Witness | None:
     return Witness(((read.leaf, values),), cell_text(read.element, values))
 
 
-def carried(found: Sequence[MemoryAccess], read: MemoryAccess, depth: int) -> Witness | None:
+def carried(accesses: Sequence[MemoryAccess], read: MemoryAccess, depth: int) -> Witness | None:
     """A write in an earlier iteration of the first ``depth`` scopes, and a read of what it wrote."""
-    writes = [w for w in found if w.kind != "r" and w.element.array == read.element.array]
+    writes = [w for w in accesses if w.kind != "r" and w.element.array == read.element.array]
     met = (
         meeting(write, read, level, [Order(level, "<")])
         for write in reversed(writes)
@@ -311,11 +311,11 @@ def _outside(
     box = [(0, size - 1) for size in sizes]
 
     def point(chosen: list[Constraint], rest: tuple[tuple[Constraint, ...], ...]) -> tuple[int, ...] | None:
-        found = solve(box, chosen)
-        if not found.possible:
+        solution = solve(box, chosen)
+        if not solution.possible:
             return None
         if not rest:
-            return (-1,) * len(sizes) if found.point is None else tuple(found.point)
+            return (-1,) * len(sizes) if solution.point is None else tuple(solution.point)
         deeper = (point([*chosen, side], rest[1:]) for side in rest[0])
         return next((p for p in deeper if p is not None), None)
 

@@ -62,11 +62,11 @@ def accesses_of(program: Program, array: str) -> tuple[MemoryAccess, ...]:
 
 @fact
 def _accesses(program: Program) -> dict[str, tuple[MemoryAccess, ...]]:
-    found: dict[str, list[MemoryAccess]] = {}
+    by_array: dict[str, list[MemoryAccess]] = {}
     for leaf in program.leaves:
         for access in accesses(leaf):
-            found.setdefault(access.element.array, []).append(access)
-    return {name: tuple(each) for name, each in found.items()}
+            by_array.setdefault(access.element.array, []).append(access)
+    return {name: tuple(each) for name, each in by_array.items()}
 
 
 def leaves_of(program: Program, array: str) -> tuple[Leaf, ...]:
@@ -76,19 +76,19 @@ def leaves_of(program: Program, array: str) -> tuple[Leaf, ...]:
 
 def definition(program: Program, read: MemoryAccess) -> Definition | None:
     """The only write whose value every instance of the read finds, where there is one for certain."""
-    kept: dict[tuple[Path, Access, str], Definition | None] = program.facts.setdefault(definition, {})
+    cache: dict[tuple[Path, Access, str], Definition | None] = program.facts.setdefault(definition, {})
     key = (read.leaf.path, read.element, read.kind)
-    if key not in kept:
-        kept[key] = _definition(program, read)
-    return kept[key]
+    if key not in cache:
+        cache[key] = _definition(program, read)
+    return cache[key]
 
 
 def _definition(program: Program, read: MemoryAccess, apart: Path | None = None) -> Definition | None:
     """``apart``: an operation that counts as not there."""
     if read.element.indirect:  # which instance of the write it is depends on the table
         return None
-    found = [t for t in accesses_of(program, read.element.array) if t.leaf.path != apart]
-    near = coverage(read, found)
+    accesses = [t for t in accesses_of(program, read.element.array) if t.leaf.path != apart]
+    near = coverage(read, accesses)
     if near is None or len(near[1]) != 1:
         return None
     depth, (write,) = near
@@ -99,9 +99,9 @@ def _definition(program: Program, read: MemoryAccess, apart: Path | None = None)
     return None if changed_since(program, result, write.element, apart) else result
 
 
-def reduction(program: Program, found: Definition) -> Reduction | None:
+def reduction(program: Program, definition: Definition) -> Reduction | None:
     """The nest that makes what a read finds, where its definition accumulates and this is certain."""
-    read, write, depth = found.read, found.write, found.depth
+    read, write, depth = definition.read, definition.write, definition.depth
     scopes, index = write.leaf.scopes, tuple(map(affine, write.element.index))
     inside = {d for form in index for d in form.depths}
     over = tuple(d for d in range(depth, len(scopes)) if d not in inside)
@@ -119,8 +119,8 @@ def reduction(program: Program, found: Definition) -> Reduction | None:
     # Each cell belongs to one iteration of the other scopes.
     if any(digits([(abs(c), scopes[d].size) for d, c in form.terms if d >= depth]) is None for form in index):
         return None
-    images = {d: form for d, form in found.images.items() if d not in over}
-    return Reduction(start, replace(found, images=images), over)
+    images = {d: form for d, form in definition.images.items() if d not in over}
+    return Reduction(start, replace(definition, images=images), over)
 
 
 def _instance(write: MemoryAccess, read: MemoryAccess, depth: int) -> dict[int, Affine] | None:
@@ -164,7 +164,7 @@ def _runs(origin: Leaf, images: dict[int, Affine], read: Leaf) -> bool:
 
 
 def changed_since(
-    program: Program, found: Definition, source: Access, apart: Path | None = None
+    program: Program, definition: Definition, source: Access, apart: Path | None = None
 ) -> Witness | None:
     """A write to a cell of ``source`` (an access of the defining operation) between definition and read.
 
@@ -173,24 +173,24 @@ def changed_since(
     """
     for write in accesses_of(program, source.array):
         if write.kind != "r" and write.leaf.path != apart:
-            witness = _between(found, write, source)
+            witness = _between(definition, write, source)
             if witness is not None:
                 return witness
     return None
 
 
-def overwritten(program: Program, found: Definition, source: Access) -> Witness | None:
+def overwritten(program: Program, definition: Definition, source: Access) -> Witness | None:
     """The same, where the defining operation is to be repeated at the read: its own write counts too."""
-    leaf = found.write.leaf
+    leaf = definition.write.leaf
     if source.array == leaf.op.target.array:
-        own = meeting(found.write, MemoryAccess(leaf, source, "r"), len(leaf.scopes), ())
-        if own is not None:
-            return own
-    return changed_since(program, found, source)
+        witness = meeting(definition.write, MemoryAccess(leaf, source, "r"), len(leaf.scopes), ())
+        if witness is not None:
+            return witness
+    return changed_since(program, definition, source)
 
 
-def _between(found: Definition, write: MemoryAccess, source: Access) -> Witness | None:
-    read, origin, depth = found.read, found.write, found.depth
+def _between(definition: Definition, write: MemoryAccess, source: Access) -> Witness | None:
+    read, origin, depth = definition.read, definition.write, definition.depth
     if not (precedes(origin, write, depth) and precedes(write, read, depth)):
         return None
     # implied: the defining instance is the last that writes its cell; this only spares the solver
@@ -204,7 +204,7 @@ def _between(found: Definition, write: MemoryAccess, source: Access) -> Witness 
     r = common.instance(read.leaf)
     share = r[:depth]
     d = common.instance(origin.leaf, share)
-    for k, image in found.images.items():
+    for k, image in definition.images.items():
         common.equal(Affine.iterator(k), d, image, r)
     w = common.instance(write.leaf, share)
     for wanted, ours in cells:
@@ -219,8 +219,8 @@ def _between(found: Definition, write: MemoryAccess, source: Access) -> Witness 
             point = system.solve()
             if point is not None:
                 values = system.values(point, w)
-                told = ((write.leaf, values), (read.leaf, system.values(point, r)))
-                return Witness(told, cell_text(write.element, values))
+                instances = ((write.leaf, values), (read.leaf, system.values(point, r)))
+                return Witness(instances, cell_text(write.element, values))
     return None
 
 

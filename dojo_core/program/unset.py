@@ -136,18 +136,20 @@ def _scaled_down(body: tuple[Node, ...], sizes: Sizes) -> tuple[tuple[Node, ...]
             for access in accesses(leaf):
                 arrays.setdefault(access.element.array, []).append(access)
     for scope, arrays in by_scope.items():
-        if not all(_apart(found, len(scope) - 1) for found in arrays.values()):
+        if not all(_apart(each, len(scope) - 1) for each in arrays.values()):
             alike.part(scope)
     small = {a: [1 if alike.holds((a, k)) else n for k, n in enumerate(dims)] for a, dims in sizes.items()}
     return _with_one(body, (), alike), small
 
 
-def _apart(found: Sequence[MemoryAccess], depth: int) -> bool:
+def _apart(accesses: Sequence[MemoryAccess], depth: int) -> bool:
     """Does no iteration of a scope see what another one has left in an array that it accesses so?"""
-    kinds = {access.kind for access in found}
+    kinds = {access.kind for access in accesses}
     if len(kinds) == 1 and "w" not in kinds:
         return True
-    used = [tuple(k for k, form in enumerate(access.element.index) if form.uses(depth)) for access in found]
+    used = [
+        tuple(k for k, form in enumerate(access.element.index) if form.uses(depth)) for access in accesses
+    ]
     return len({*used}) == 1 and len(used[0]) == 1
 
 

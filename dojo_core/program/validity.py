@@ -108,13 +108,13 @@ def settled(program: Program) -> str | None:
 def _definition_fault(program: Program) -> Fault | None:
     doubt: Fault | None = None
     for buffer in program.buffers:
-        found = _buffer_accesses(program, buffer)
-        reads = [t for t in found if t.kind != "w" and t.element.array not in program.inputs]
+        accesses = _buffer_accesses(program, buffer)
+        reads = [t for t in accesses if t.kind != "w" and t.element.array not in program.inputs]
         for read in (
             *reads,
             *[_exit_read(array, buffer) for array in buffer.arrays if array in program.outputs],
         ):
-            fault = _unset_fault(program, read, found, buffer)
+            fault = _unset_fault(program, read, accesses, buffer)
             if fault is not None and fault.code != Code.UNDECIDED:
                 return fault
             doubt = doubt or fault
@@ -122,19 +122,19 @@ def _definition_fault(program: Program) -> Fault | None:
 
 
 def _unset_fault(
-    program: Program, read: MemoryAccess, found: Sequence[MemoryAccess], buffer: Buffer
+    program: Program, read: MemoryAccess, accesses: Sequence[MemoryAccess], buffer: Buffer
 ) -> Fault | None:
     """What is wrong with a read, that at exit of an output too, that no write comes before; None: nothing, or
     nothing that an output depends on, as in padding or where a copy is written over."""
     leaf, array = read.leaf, read.element.array
-    if coverage(read, found, earlier=bool(leaf.path)) is not None:
+    if coverage(read, accesses, earlier=bool(leaf.path)) is not None:
         return None
-    writes = tuple(t.leaf.path for t in found if t.element.array == array and t.kind != "r")
+    writes = tuple(t.leaf.path for t in accesses if t.element.array == array and t.kind != "r")
     fault = partial(Fault, buffer=buffer.name, array=array, nodes=(leaf.path,) if leaf.path else writes)
     sizes = [dim.size for dim in buffer.dims]
     values: tuple[int, ...] | None = None  # of an instance whose cell is not set, where that is decided
     with suppress(TooMany):
-        values = first_unset(read, found, sizes)
+        values = first_unset(read, accesses, sizes)
         if values is None:
             return None
     if values is None or leaf.path:
@@ -142,18 +142,18 @@ def _unset_fault(
             origin = unset_origin(program, array)
         except TooMany:
             if values is None or not _stays(program, leaf):
-                told = (
+                claim = (
                     f"each read of {read.element} finds a write"
                     if leaf.path
                     else f"all of {array} is written"
                 )
-                sentence = f"It could not be shown that {told}: there is too much of it to go through."
+                sentence = f"It could not be shown that {claim}: there is too much of it to go through."
                 return fault(Code.UNDECIDED, sentence=sentence)
         else:
             if origin is None:
                 return None
             try:
-                values = first_unset(read, found, sizes, origin.cell)
+                values = first_unset(read, accesses, sizes, origin.cell)
             except TooMany:
                 return fault("undefined" if leaf.path else "unwritten", sentence=origin.sentence)
             if values is None:  # another read of the array does the harm
@@ -178,17 +178,17 @@ def _stays(program: Program, leaf: Leaf) -> bool:
 
 def owner_path(program: Program, buffer: Buffer) -> Path:
     """The innermost scope that holds all accesses of a buffer (``shared``: outside phases); () the root."""
-    found = [t for array in buffer.arrays for t in accesses_of(program, array)]
-    return found[0].leaf.path[: _owner(found, buffer.location)] if found else ()
+    accesses = [t for array in buffer.arrays for t in accesses_of(program, array)]
+    return accesses[0].leaf.path[: _owner(accesses, buffer.location)] if accesses else ()
 
 
-def _owner(found: Sequence[MemoryAccess], location: str) -> int:
+def _owner(accesses: Sequence[MemoryAccess], location: str) -> int:
     """How many scopes hold all these accesses, and a buffer at that location with them."""
-    if not found:
+    if not accesses:
         return 0
-    first = found[0].leaf
+    first = accesses[0].leaf
     depth = len(first.scopes)
-    for access in found:
+    for access in accesses:
         depth = min(depth, common_depth(first, access.leaf))
     return outside_phases(first.scopes[:depth]) if location == "shared" else depth
 
@@ -253,11 +253,11 @@ def _project(node: Node, arrays: tuple[str, ...]) -> _Projection | None:
         return _Projection(("op", _numbered(node.target, arrays), node.accumulate, mine, node.guard))
     if node.arrays.isdisjoint(arrays):
         return None
-    kept: dict[tuple[str, ...], _Projection] = node.facts.setdefault(_project, {})
-    if arrays not in kept:
+    cache: dict[tuple[str, ...], _Projection] = node.facts.setdefault(_project, {})
+    if arrays not in cache:
         children = tuple([p for c in node.body if (p := _project(c, arrays)) is not None])
-        kept[arrays] = _Projection((node.size, _order_mark(node), children))
-    return kept[arrays]
+        cache[arrays] = _Projection((node.size, _order_mark(node), children))
+    return cache[arrays]
 
 
 def _numbered(access: Access, arrays: tuple[str, ...]) -> Access:
@@ -294,8 +294,8 @@ def _judge(
 
 @lru_cache(maxsize=1_000)  # moves on a buffer's line ask about the same accesses over and over
 def _viewed(projection: tuple[_Projection, ...]) -> _View:
-    found = [t for leaf in _small_leaves(projection) for t in accesses(leaf) if t.element.array]
-    return _View(tuple(found))
+    accessed = [t for leaf in _small_leaves(projection) for t in accesses(leaf) if t.element.array]
+    return _View(tuple(accessed))
 
 
 @lru_cache(maxsize=1_000)
@@ -305,7 +305,7 @@ def _frame(size: int, mark: str) -> Scope:
 
 def _small_leaves(projection: Sequence[_Projection]) -> list[Leaf]:
     """The operations of a small tree with the same accesses: operands of other buffers are left out."""
-    found: list[Leaf] = []
+    operations: list[Leaf] = []
 
     def gather(children: Sequence[_Projection], path: Path, scopes: tuple[Scope, ...]) -> None:
         for number, child in enumerate(children):
@@ -314,21 +314,21 @@ def _small_leaves(projection: Sequence[_Projection]) -> list[Leaf]:
                 if child.op is None:
                     _, target, accumulate, reads, guard = inside
                     child.op = Op(target or _ELSEWHERE, accumulate, "", reads, guard)
-                found.append(Leaf(child.op, (*path, number), scopes))
+                operations.append(Leaf(child.op, (*path, number), scopes))
             else:
                 size, mark, below = inside
                 gather(below, (*path, number), (*scopes, _frame(size, mark)))
 
     gather(projection, (), ())
-    return found
+    return operations
 
 
 def _fault(program: Program, buffer: Buffer) -> Fault:
     """What is wrong with a buffer that is not sound, in the program's own names and places."""
     outputs = [a for a in buffer.arrays if a in program.outputs]
-    found = _check(_View(_buffer_accesses(program, buffer)), buffer, outputs)
-    assert found is not None
-    return found()
+    fault = _check(_View(_buffer_accesses(program, buffer)), buffer, outputs)
+    assert fault is not None
+    return fault()
 
 
 def _buffer_accesses(program: Program, buffer: Buffer) -> tuple[MemoryAccess, ...]:
@@ -520,16 +520,16 @@ def _clobber(
                     system.order(w, r, order)
                 if gap is not None:
                     k, relation = gap
-                    here, there = (write.element.index[k], w), (read.element.index[k], r)
+                    at_write, at_read = (write.element.index[k], w), (read.element.index[k], r)
                     if relation == "<":
-                        system.less(*here, *there)
+                        system.less(*at_write, *at_read)
                     else:
-                        system.less(*there, *here)
+                        system.less(*at_read, *at_write)
                 point = system.solve()
                 if point is not None:
                     values = tuple(system.values(point, v) for v in (d, w, r))
-                    told = [(definition.leaf, values[0]), (write.leaf, values[1])]
+                    instances = [(definition.leaf, values[0]), (write.leaf, values[1])]
                     if read.leaf.path:
-                        told.append((read.leaf, values[2]))
-                    return Witness(tuple(told), cell_text(read.element, values[2]))
+                        instances.append((read.leaf, values[2]))
+                    return Witness(tuple(instances), cell_text(read.element, values[2]))
     return None
