@@ -428,7 +428,8 @@ class _Generator:
                 self._line(text, path, indent)
 
     def _converted(self, text: str, have: str, want: str, lanes: int) -> str:
-        return vector_conversion(text, have, want, lanes, self.dialect.resizes)
+        dialect = self.dialect
+        return vector_conversion(text, have, want, lanes, dialect.resizes, dialect.truncates)
 
     def _vector(self, op: Op, scopes: tuple[Scope, ...]) -> str:
         program, lane, width = self.program, len(scopes) - 1, scopes[-1].size

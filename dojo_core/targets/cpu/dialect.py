@@ -50,6 +50,12 @@ class Dialect:
         return self.instruction_set == ARM
 
     @property
+    def truncates(self) -> bool:
+        """Do floats become integers by functions of their own? RISC-V's vectors have an instruction for it,
+        which ends qemu 7.2 (an assertion in it, decode_save_opc), and clang makes it of loops too."""
+        return self.instruction_set == RISCV
+
+    @property
     def soft_halves(self) -> bool:
         """Is f16 converted by integers? gcc 12 has no such type for RISC-V, and no library converts it."""
         return self.instruction_set == RISCV
