@@ -376,7 +376,7 @@ def test_a_kernel_has_its_line_at_the_widths_of_each_processor(ported):
         }.items()
         for level in levels
     }
-    for name, line in {"arm_neon": "_usdot", "arm_i8mm": "_usdot", "riscv_v128": ""}.items():
+    for name, line in {"arm_neon": "_widened", "arm_i8mm": "_usdot", "riscv_v128": "_widened"}.items():
         text = files[f"kernels/qmatmul_12x128x128_{name}.c"]
         assert f"the line qmatmul{line}, with the parameters that it has for this processor." in text
         assert ("usdot_4(" in text) == (name == "arm_i8mm")

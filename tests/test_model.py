@@ -69,6 +69,24 @@ def test_a_line_takes_fewer_cycles_than_its_start(name):
     assert max(last.blocks, key=lambda b: b.executions * b.cycles).loop
 
 
+@pytest.mark.parametrize(("name", "times"), [("rv64gcv-128", 6), ("rv64gcv-256", 3.5)])
+def test_the_int8_line_multiplies_and_adds_in_one_instruction(name, times):
+    """The start, too, is in vectors: clang makes them."""
+    processor = needs_model(name)
+    found, line = kernels.get("qmatmul"), recorded_lines()["qmatmul_widened"]
+    start = found.program(found.shape("12x128x128"))
+    game = Game.new(start, "qmatmul", "12x128x128", limits=limits_of(processor))
+    line.play(game)
+    inputs = random_inputs(start, full=True)
+    first, last = (
+        estimate(generate(program, line.policy, processor), inputs, processor)
+        for program in (start, game.current.program)
+    )
+    assert last.cycles < first.cycles / times
+    longest = max(last.blocks, key=lambda b: b.executions * b.cycles)
+    assert longest.loop and sum(text.startswith("vwmaccus.vx ") for text in longest.instructions) == 12
+
+
 def test_what_an_estimate_lacks_is_told(monkeypatch):
     arm = known("armv8-a")
     assert missing(replace(arm, model=None)) == "There is no model of the pipeline of armv8-a."
