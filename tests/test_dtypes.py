@@ -155,7 +155,9 @@ def test_every_conversion_is_the_same_in_c_as_in_the_interpreter():
         converted_as_meant(program, have, run(code, {"x": x}, library)["y"])
 
 
-@pytest.mark.parametrize("name", ["armv8-a", "rv64gcv-128", pytest.param("rv64gcv-256", marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "name", ["armv8-a", "rv64gcv-128", pytest.param("rv64gcv-256", marks=pytest.mark.soak)]
+)
 def test_every_conversion_is_the_same_on_other_processors(name):
     processor = with_tools(name)
     programs = conversions(limits_of(processor))

@@ -8,15 +8,19 @@ import pytest
 from typer.testing import CliRunner
 
 from agents.cli import app
+from benchmarks import model as ranking
 from dojo_core import kernels, parse
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
+from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.measurement import Measurement
+from dojo_core.measure.records import Sample
+from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import model
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.cross import NotRun
 from dojo_core.targets.cpu.limits import limits_of
-from dojo_core.targets.cpu.model import Block, blocks_of, estimate, missing, waits
-from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.model import Block, Estimate, blocks_of, estimate, missing, waits
 from dojo_core.targets.cpu.processor import Processor, known
 from dojo_core.targets.registry import backend
 from tests.compiled import random_inputs
@@ -121,7 +125,7 @@ def copied(cells: int, times: int = 1) -> Program:
         (copied(1 << 18, 4), (4 * 3072 * KB,) * 2 + (0,), 4 * 3072 * KB * (1 / 20 + 1 / 10)),
         # Of 16 MiB, in none.
         (copied(1 << 22), (3 * (16 << 20),) * 3, 3 * (16 << 20) * (1 / 20 + 1 / 10 + 1 / 4)),
-        # A column of b is 256 lines, half of the first cache; all of b, for each row, is four times the cache.
+        # A column of b is 256 lines, half of the first cache; all of b is four times the cache.
         (
             parse(PRODUCT + AS_WRITTEN),
             (96 * (1 + 128 + 2 * 0.5) * KB + 2 * 48 * KB, 0, 0),
@@ -141,6 +145,33 @@ def test_what_goes_past_the_caches_goes_one_way_and_where_there_is_no_last_cache
     assert board.caches == (32 * KB, 512 * KB, 0)
     for program, bytes_ in ((plain, 3072 * KB), (parse(plain.text.rstrip() + " !stream\n"), 2048 * KB)):
         assert waits(program, board) == ((bytes_, bytes_), pytest.approx(bytes_ * (1 / 20 + 1 / 4)))
+
+
+TIMES = {  # cycles, and the median of its time over that of the one of fewest cycles
+    "a": (100, 1.0), "b": (110, 0.8), "c": (130, 1.1), "d": (150, 1.5), "e": (140, 2.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("load", "told"),
+    [
+        (0.02, ["cycles 0.80 (asked: 0.9)", "takes 1.00 times the best (", "2% at most: idle"]),
+        (0.4, ["40% at most: busy", "Nothing is concluded"]),
+        (None, ["load not known", "Nothing is concluded"]),
+    ],
+    ids=["idle", "busy", "not known"],
+)
+def test_ranks_are_concluded_on_an_idle_machine_alone(capsys, load, told):
+    sample = (Sample(1e6, 0, 0),)
+    times, estimates = {}, {}
+    for name, (cycles, ratio) in TIMES.items():
+        one = Measurement.timed(sample, program_hash=name, code_hash=name, conditions=Conditions(load))
+        times[name] = one.with_turns(sample, (1 / ratio,) * 7, Conditions(load))
+        estimates[name] = Estimate(cycles, 0.0, 10 * cycles, (), "a model", ())
+    assert ranking.compared("a set", estimates, times, 0.9) == (load == 0.02)
+    said = capsys.readouterr().out
+    assert all(each in said for each in told), said
+    assert ("Rank correlation" in said) == (load == 0.02)
 
 
 def test_what_an_estimate_lacks_is_told(monkeypatch):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS, extremes
 from dojo_core.program.tree import DTYPE_BYTES
 
-
 SAME_SIZE = {"f32": "i32", "f64": "i64"}
 
 

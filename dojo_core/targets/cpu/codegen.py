@@ -477,7 +477,9 @@ class _Generator:
                 )
             if stride == 0 and half:
                 splat = scalar_conversion(self._place(value, scopes), buffer.dtype, half)
-                return self._converted(f"{vector_type(half, width)}_splat({splat})", half, compute, width), True
+                return self._converted(
+                    f"{vector_type(half, width)}_splat({splat})", half, compute, width
+                ), True
             if stride == 0:
                 return scalar_conversion(self._place(value, scopes), buffer.dtype, compute), False
             place = self._place(value, scopes, lane)
