@@ -10,7 +10,7 @@ import pytest
 from agents.passes import play_pass
 from dojo_core import kernels, parse
 from dojo_core.game import Game
-from dojo_core.line import line_for
+from dojo_core.line import applies, line_for
 from dojo_core.program.dtypes import INTEGERS
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Program
@@ -19,6 +19,7 @@ from dojo_core.targets.cpu.cross import Call, NotRun
 from dojo_core.targets.cpu.limits import limits_of
 from dojo_core.targets.cpu.processor import Processor, known
 from dojo_core.targets.cpu.verdict import judge
+from dojo_core.targets.registry import target
 from tests.compiled import random_inputs
 from tests.crossed import run_emulated, with_tools
 
@@ -102,6 +103,13 @@ def test_starts_lines_and_heuristic_compute_what_their_kernels_are(name, tried):
                 atol=allowed * np.abs(meant).max(),
                 err_msg=f"{title} on {name}",
             )
+
+
+@pytest.mark.parametrize("name", ["arm", "riscv", "riscv256"])
+def test_each_of_these_targets_has_lines_of_all_of_these_kernels(name):
+    for kernel, shape in SHAPES.items():
+        line = line_for(kernel, shape, name)
+        assert line is not None and applies(line, shape, target(name)), kernel
 
 
 DOT = """\
