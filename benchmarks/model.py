@@ -206,9 +206,7 @@ def compared(
     conditions = [measurement.conditions for measurement in times.values()]
     loads = [each.load for each in conditions if each.load is not None] or [0.0]
     worst = next((each for each in conditions if not each.quiet), conditions[0])
-    print(
-        f"  Others used {np.median(loads):.0%} of the cores (median), {max(loads):.0%} at most: {worst}."
-    )
+    print(f"  Others used {np.median(loads):.0%} of the cores (median), {max(loads):.0%} at most: {worst}.")
     if not worst.quiet:
         print("  Nothing is concluded: run this again when the machine does nothing else.")
         return False
