@@ -174,11 +174,13 @@ def wide_integers(element: str, lanes: int, truncates: bool = False) -> str:
     most = "__INT32_MAX__" if integers == "i32" else "__INT64_MAX__"
     value = f"({name})(({whole})x & inside)"
     converted = f"{name}_truncate({value})" if truncates else f"__builtin_convertvector({value}, {whole})"
+    # The least of the integers has no magnitude among them.
+    inside, below = (">", "<=") if truncates else (">=", "<")
     return (
         f"INLINE {whole} {name}_{integers}({name} x) {{\n"
-        f"    {whole} above = x >= {bound}, inside = (x > -{bound}) & ~above;\n"
+        f"    {whole} above = x >= {bound}, inside = (x {inside} -{bound}) & ~above;\n"
         f"    {whole} y = {converted};\n"
-        f"    return y | (above & {most}) | ((x <= -{bound}) & (-{most} - 1));\n}}\n"
+        f"    return y | (above & {most}) | ((x {below} -{bound}) & (-{most} - 1));\n}}\n"
     )
 
 
