@@ -188,7 +188,12 @@ def bring_wheels() -> None:
     site = site_packages()
     [linux] = (each for each in PLATFORMS if (each.system, each.machine) == ("linux", "aarch64"))
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
-    pip += ["--only-binary=:all:", "--python-version", site.parent.name.removeprefix("python")]
+    pip += [
+        "--no-compile",
+        "--only-binary=:all:",
+        "--python-version",
+        site.parent.name.removeprefix("python"),
+    ]
     pip += [word for tag in linux.tags for word in ("--platform", tag)]
     made(f"{len(wanted)} wheels for aarch64", [*pip, "--target", str(site), "-r", str(listed)])
     listed.replace(stamp)
