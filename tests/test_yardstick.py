@@ -10,7 +10,7 @@ from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.records import Records
 from dojo_core.school.progress import Progress
 from dojo_core.school.school import open_school
-from dojo_core.school.tutoring import Desk, Seat
+from dojo_core.school.tutoring import Tutor, TutoringSession
 from dojo_core.service import Service, yardstick
 from dojo_core.service.games import watched
 from dojo_core.service.queue import Outcome
@@ -93,11 +93,11 @@ def test_a_copy_stands_on_the_same_time_and_so_does_who_watches(tmp_path: Path, 
     assert watching.feed["start"] == 0.177 and watching.feed["yardstick"]["again"] is None
     copies = [service.fork(number, "")]
     progress = Progress(tmp_path / "school.sqlite")
-    desk = Desk(service, open_school([]), progress)
-    here = Seat("me", service.player(None))
-    desk.review(here, number)
-    assert here.player.table is not None
-    copies.append(here.player.table.game.id)
+    tutor = Tutor(service, open_school([]), progress)
+    session = TutoringSession("me", service.player(None))
+    tutor.review(session, number)
+    assert session.player.table is not None
+    copies.append(session.player.table.game.id)
     watching.send("fork")
     assert watching.player.table is not None and not watching.board["game"]["watching"]
     copies.append(watching.player.table.game.id)

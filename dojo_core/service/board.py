@@ -6,7 +6,7 @@ from dojo_core import plugins
 from dojo_core.faults import program_doubt
 from dojo_core.game import Game
 from dojo_core.ownership import watching
-from dojo_core.service import library
+from dojo_core.service import saved_games
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.changes import usable_recipes
 from dojo_core.service.games import POLICIES, Games, targets
@@ -50,8 +50,8 @@ def start_screen(games: Games, player: Player) -> Json:
         ],
         "games": [
             {**card, "yours": games.may_change(game.player, player.owner)}
-            for game in games.recent(library.LISTED, player.owner)
-            for card in library.cards([game])
+            for game in games.recent(saved_games.LISTED, player.owner)
+            for card in saved_games.cards([game])
         ],
         "lines": lines,
         "faults": plugins.all_faults(),

@@ -21,7 +21,7 @@ from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.service import library, yardstick
+from dojo_core.service import saved_games, yardstick
 from dojo_core.service.changes import copied
 from dojo_core.service.merging import merge
 from dojo_core.service.players import Refused, Table
@@ -148,9 +148,9 @@ class Games:
             raise Refused("This saved game cannot be read; the log says why.") from fault
         game.id = game_id
         table = self.table(game, saved.player)
-        table.measuring = library.measured(saved.text)
+        table.measuring = saved_games.measured(saved.text)
         table.yardstick = yardstick.read(saved.text)
-        table.noted = library.notes_in(saved.text)
+        table.noted = saved_games.notes_in(saved.text)
         table.stored = saved.text
         return table
 
@@ -219,7 +219,7 @@ class Games:
             table.game.title = title
             saved = self._store.load_game(game_id)
             assert saved is not None
-            self.save(table, library.notes_in(saved.text))
+            self.save(table, saved_games.notes_in(saved.text))
 
     def kept_already(self, game: Game, owner: str) -> bool:
         """Has an owner this very game, not changed since it came?

@@ -22,7 +22,7 @@ from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
 from dojo_core.ownership import watching
 from dojo_core.program.expressions import TextError
-from dojo_core.service import board, feed, library
+from dojo_core.service import board, feed, saved_games
 from dojo_core.service.attention import Attention, Limits
 from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.events import client_name, sound
@@ -363,7 +363,7 @@ class Service:
 
     def _notes(self, table: Table) -> str:
         speed_up = feed.speed_up(table, self.queue.of(table.key))
-        return library.notes(speed_up, table.measuring, table.yardstick)
+        return saved_games.notes(speed_up, table.measuring, table.yardstick)
 
     def _save(self, player: Player, table: Table) -> None:
         if table.source is None and self._games.save(table, self._notes(table)):

@@ -22,8 +22,8 @@ from dojo_core.measure.measurement import Origin
 from dojo_core.measure.records import Record, Sample
 from dojo_core.service import Service
 from dojo_core.service.comparing import Comparisons
+from dojo_core.service.library import Library
 from dojo_core.service.refused import Refused
-from dojo_core.service.shelf import Shelf
 from dojo_core.service.wiring import KernelLibrary, RecordStore
 from dojo_core.targets.cuda.measurer import Gpu
 from tests.stand_ins import Bench
@@ -66,16 +66,16 @@ def record(best: float, *moves: str, **changes: object) -> Record:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Iterator[Shelf]:
+def library(tmp_path: Path) -> Iterator[Library]:
     catalogue = Catalogue(tmp_path / "r.sqlite")
     service = Service(RecordStore(catalogue), KernelLibrary(), Bench)
-    yield Shelf(catalogue, service, Comparisons(tmp_path / "comparisons"))
+    yield Library(catalogue, service, Comparisons(tmp_path / "comparisons"))
     service.close()
     catalogue.close()
 
 
-def test_a_leaderboard_ranks_verified_times_and_lists_claims_below(shelf: Shelf) -> None:
-    shelf.catalogue.add_all(
+def test_a_leaderboard_ranks_verified_times_and_lists_claims_below(library: Library) -> None:
+    library.catalogue.add_all(
         [
             record(8e-6),
             record(4e-6, "join_scopes m@0"),
@@ -85,8 +85,8 @@ def test_a_leaderboard_ranks_verified_times_and_lists_claims_below(shelf: Shelf)
             record(1e-6, "parallelize m@0", status="crash", verified=False, seconds=None, samples=()),
         ]
     )
-    boards = shelf.catalogue.boards()
-    here = shelf.leaderboard(next(b for b in boards if b.fingerprint == HERE), against=8e-6)
+    boards = library.catalogue.boards()
+    here = library.leaderboard(next(b for b in boards if b.fingerprint == HERE), against=8e-6)
     assert here.here and here.shape == "96x32"
     told = [(e.rank, e.row.seconds, e.row.moves, e.row.runs, e.speedup, e.against) for e in here.lines]
     assert told == [
@@ -94,74 +94,74 @@ def test_a_leaderboard_ranks_verified_times_and_lists_claims_below(shelf: Shelf)
         (2, 8e-6, 0, 1, 1.0, 1.0),
         (None, 2e-6, 2, 1, 4.0, 4.0),
     ]
-    away = shelf.leaderboard(next(b for b in boards if b.fingerprint != HERE))
+    away = library.leaderboard(next(b for b in boards if b.fingerprint != HERE))
     assert [e.rank for e in away.lines] == [None] and not away.here
 
 
-def test_the_gpu_of_this_machine_has_leaderboards_here(shelf: Shelf, monkeypatch: Any) -> None:
+def test_the_gpu_of_this_machine_has_leaderboards_here(library: Library, monkeypatch: Any) -> None:
     gpu = Gpu("NVIDIA H100", "sm_90", 50 << 20, 80 << 30, 10**9, 132, "13.0")
     here = [Origin("cpu", HERE, ""), Origin("cuda", gpu.fingerprint, gpu.details)]
-    monkeypatch.setattr("dojo_core.service.shelf.origins", lambda: here)
-    shelf = Shelf(shelf.catalogue, shelf._service, shelf.comparisons)
-    wait_until(lambda: gpu.fingerprint in shelf.catalogue.here)
+    monkeypatch.setattr("dojo_core.service.library.origins", lambda: here)
+    library = Library(library.catalogue, library._service, library.comparisons)
+    wait_until(lambda: gpu.fingerprint in library.catalogue.here)
     kept = record(8e-6, target="cuda", fingerprint=gpu.fingerprint, machine=gpu.details)
-    shelf.catalogue.add_all([kept])
-    (board,) = shelf.catalogue.boards()
-    assert shelf.leaderboard(board).here
-    words = shelf.machine_words(board.fingerprint, board.machine)
+    library.catalogue.add_all([kept])
+    (board,) = library.catalogue.boards()
+    assert library.leaderboard(board).here
+    words = library.machine_words(board.fingerprint, board.machine)
     assert words == "NVIDIA H100, sm_90, 80 GB, CUDA 13.0 (this machine)"
 
 
-def test_filters_pages_and_thousands_of_rows(shelf: Shelf) -> None:
+def test_filters_pages_and_thousands_of_rows(library: Library) -> None:
     one = record(1e-6)
     rows = [
         replace(one, seconds=1e-6 * n, program_hash=f"p{n}", player="bob" if n % 2 else "", time=float(n))
         for n in range(1, 3001)
     ]
-    shelf.catalogue.add_all(rows)
-    assert shelf.catalogue.count(Wanted()) == 3000
-    bobs = shelf.catalogue.rows(Wanted(player="bob"), "time", 10, 5)
+    library.catalogue.add_all(rows)
+    assert library.catalogue.count(Wanted()) == 3000
+    bobs = library.catalogue.rows(Wanted(player="bob"), "time", 10, 5)
     assert [round(row.seconds * 1e6) for row in bobs if row.seconds] == [21, 23, 25, 27, 29]
-    assert shelf.catalogue.count(Wanted(player="")) == 1500
-    assert shelf.catalogue.facets(Wanted(kernel="softmax"))["player"] == ["", "bob"]
-    assert shelf.catalogue.count(Wanted(state="claim")) == 0
+    assert library.catalogue.count(Wanted(player="")) == 1500
+    assert library.catalogue.facets(Wanted(kernel="softmax"))["player"] == ["", "bob"]
+    assert library.catalogue.count(Wanted(state="claim")) == 0
 
 
-def test_a_record_comes_to_the_board_move_by_move(shelf: Shelf) -> None:
+def test_a_record_comes_to_the_board_move_by_move(library: Library) -> None:
     good, stale = record(4e-6, "join_scopes m@0"), record(3e-6, "join_scopes m@0", "parallelize m@0")
-    shelf.catalogue.add_all([good, replace(stale, line="join_scopes m@0\njoin_scopes y@9\nunroll y@0")])
-    first, second = shelf.catalogue.rows(Wanted(), "time")
-    opened = shelf.replayed(second.id)
+    library.catalogue.add_all([good, replace(stale, line="join_scopes m@0\njoin_scopes y@9\nunroll y@0")])
+    first, second = library.catalogue.rows(Wanted(), "time")
+    opened = library.replayed(second.id)
     assert opened.game.current.program.text == good.program_text
     assert (opened.game.kernel, opened.game.shape, opened.gone) == ("softmax", "96x32", ())
-    assert "1 of 3 moves still apply. join_scopes y@9 does not" in shelf.replayed(first.id).words
+    assert "1 of 3 moves still apply. join_scopes y@9 does not" in library.replayed(first.id).words
 
 
-def test_what_is_imported_is_a_claim_until_it_is_measured_here(shelf: Shelf) -> None:
+def test_what_is_imported_is_a_claim_until_it_is_measured_here(library: Library) -> None:
     mine = record(4e-6, "join_scopes m@0")
-    told = shelf.take_in("theirs.jsonl", (to_line(mine) + "\n").encode(), "me")
+    told = library.take_in("theirs.jsonl", (to_line(mine) + "\n").encode(), "me")
     assert told.words.startswith("1 new record, 0 known already. Their times are claims")
-    assert [row.state for row in shelf.catalogue.rows(Wanted())] == ["claim"]
+    assert [row.state for row in library.catalogue.rows(Wanted())] == ["claim"]
     # a forged time of this machine is neither a record nor known to the measurer
-    assert shelf.catalogue.best(mine.start_hash, "cpu", HERE) is None
-    assert shelf.catalogue.known(mine.program_hash, "cpu", HERE) is None
-    assert shelf.catalogue.known_code(mine.code_hash, mine.start_hash, HERE) is None
-    assert shelf.take_in("again.jsonl", to_line(mine).encode(), "me").words.startswith(
+    assert library.catalogue.best(mine.start_hash, "cpu", HERE) is None
+    assert library.catalogue.known(mine.program_hash, "cpu", HERE) is None
+    assert library.catalogue.known_code(mine.code_hash, mine.start_hash, HERE) is None
+    assert library.take_in("again.jsonl", to_line(mine).encode(), "me").words.startswith(
         "0 new records, 1 known"
     )
 
 
-def test_a_game_comes_in_with_its_claim_and_goes_out_again(shelf: Shelf) -> None:
+def test_a_game_comes_in_with_its_claim_and_goes_out_again(library: Library) -> None:
     text = game("join_scopes m@0").to_text() + "# best speed-up 9.5000\n"
-    told = shelf.take_in("theirs.dojo", text.encode(), "me")
+    told = library.take_in("theirs.dojo", text.encode(), "me")
     assert told.words == "softmax 96x32: Replayed 1 move through the legality checks."
-    (card,) = shelf.games()
+    (card,) = library.games()
     assert (card.id, card.best, card.claim, card.moves) == (told.game, None, 9.5, 1)
-    assert shelf.games("matmul") == []
-    assert shelf.take_in("once more.dojo", text.encode(), "me").game == told.game
-    fork = shelf._service.fork(told.game, "me")
-    assert fork != told.game and len(shelf.games()) == 2
-    name, out = shelf.saved_file(fork)
+    assert library.games("matmul") == []
+    assert library.take_in("once more.dojo", text.encode(), "me").game == told.game
+    fork = library._service.fork(told.game, "me")
+    assert fork != told.game and len(library.games()) == 2
+    name, out = library.saved_file(fork)
     assert name == "softmax-96x32-fork.dojo" and Game.from_text(out).title == "softmax 96x32 (fork)"
 
 
@@ -182,36 +182,36 @@ def test_a_game_comes_in_with_its_claim_and_goes_out_again(shelf: Shelf) -> None
         (b"<script>alert(1)</script>", "f.dojo: line 1"),
     ],
 )
-def test_a_file_that_is_none_is_told_in_a_sentence(shelf: Shelf, data: bytes, why: str) -> None:
+def test_a_file_that_is_none_is_told_in_a_sentence(library: Library, data: bytes, why: str) -> None:
     with pytest.raises(Refused, match=why):
-        raise Refused(shelf.take_in("f.dojo", data, "me").words)
+        raise Refused(library.take_in("f.dojo", data, "me").words)
 
 
-def test_deleting_is_undone(shelf: Shelf) -> None:
-    shelf.catalogue.add_all([record(4e-6), record(5e-6, time=7.0), record(3e-6, "join_scopes m@0")])
-    before = shelf.catalogue.measurements()
-    row = next(r for r in shelf.catalogue.rows(Wanted()) if r.moves == 0)
-    deleted = shelf.delete_records([row.id])
+def test_deleting_is_undone(library: Library) -> None:
+    library.catalogue.add_all([record(4e-6), record(5e-6, time=7.0), record(3e-6, "join_scopes m@0")])
+    before = library.catalogue.measurements()
+    row = next(r for r in library.catalogue.rows(Wanted()) if r.moves == 0)
+    deleted = library.delete_records([row.id])
     assert deleted.words == "Deleted 1 record (2 measurements)."
-    assert shelf.catalogue.count(Wanted()) == 1
-    shelf.undo(deleted)
-    assert shelf.catalogue.measurements() == before
+    assert library.catalogue.count(Wanted()) == 1
+    library.undo(deleted)
+    assert library.catalogue.measurements() == before
 
-    identifier = shelf.take_in("g.dojo", game("join_scopes m@0").to_text().encode(), "me").game
-    gone = shelf.delete_games([identifier], "me")
-    assert gone.words == "Deleted softmax 96x32." and shelf.games() == []
-    shelf.undo(gone)
-    assert [card.id for card in shelf.games()] == [identifier]
+    identifier = library.take_in("g.dojo", game("join_scopes m@0").to_text().encode(), "me").game
+    gone = library.delete_games([identifier], "me")
+    assert gone.words == "Deleted softmax 96x32." and library.games() == []
+    library.undo(gone)
+    assert [card.id for card in library.games()] == [identifier]
 
 
-def test_what_goes_out_is_c_a_library_and_lines(shelf: Shelf) -> None:
-    shelf.catalogue.add(record(4e-6, "join_scopes m@0"))
-    (row,) = shelf.catalogue.rows(Wanted())
-    opened = shelf.replayed(row.id)
-    name, text = shelf.c_file(opened)
+def test_what_goes_out_is_c_a_library_and_lines(library: Library) -> None:
+    library.catalogue.add(record(4e-6, "join_scopes m@0"))
+    (row,) = library.catalogue.rows(Wanted())
+    opened = library.replayed(row.id)
+    name, text = library.c_file(opened)
     assert name == "softmax-96x32.c" and "void kernel_softmax(" in text
-    name, data = shelf.archive([opened])
+    name, data = library.archive([opened])
     assert "dojo_kernels/library.c" in zipfile.ZipFile(io.BytesIO(data)).namelist()
-    assert json.loads(shelf.record_lines([row]))["line"] == "join_scopes m@0"
+    assert json.loads(library.record_lines([row]))["line"] == "join_scopes m@0"
     with pytest.raises(Refused, match="stands twice"):
-        shelf.archive([opened, opened])
+        library.archive([opened, opened])
