@@ -156,11 +156,15 @@ def test_a_clock_is_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.kind == "missing" and "its clock is of the type str" in found.missing
 
 
-def test_a_target_has_words_and_the_limits_of_its_name() -> None:
+def test_a_target_has_words_and_what_has_its_name() -> None:
     odd = Odd(KeyError("odd"))
     assert copy(Guarded(odd)).name == "odd"
     odd.words = "odd"
     with pytest.raises(TypeError, match="its words are no Words"):
+        Guarded(odd)
+    odd = Odd(KeyError("odd"))
+    odd.exported = replace(backend("arm").exported, word="elsewhere")
+    with pytest.raises(TypeError, match="for exports is no InstructionSet named odd"):
         Guarded(odd)
     odd = Odd(KeyError("odd"))
     odd.name = "other"

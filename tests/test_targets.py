@@ -16,13 +16,8 @@ SOURCES = sorted(p for top in ("dojo_core", "agents", "pages") for p in (ROOT / 
 # What may name a target: its own folder, and the passes that play for it.
 OF_A_TARGET = ("dojo_core/targets/", "agents/passes/gpu/", "agents/passes/snitch.py")
 SCRIPTS = "dojo_core/bench/others/"  # of other implementations, for Pythons of theirs
-# The name of a lock, which is a processor's; the name of the default; instruction sets that a library is for.
-OTHER_MEANINGS = (
-    "dojo_core/measure/exclusive.py",
-    "dojo_core/program/target.py",
-    "dojo_core/export/elsewhere.py",
-    "dojo_core/export/ported.py",
-)
+# The name of a lock, which is a processor's; the name of the default.
+OTHER_MEANINGS = ("dojo_core/measure/exclusive.py", "dojo_core/program/target.py")
 REPRESENTATION = "dojo_core.program.gpu"  # what a program with blocks and threads is
 FAMILIES = {"cuda", "hip", "snitch", "gpu"}
 

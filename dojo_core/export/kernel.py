@@ -12,7 +12,7 @@ from typing import Any
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.codegen.code import Code, NotGeneratable
 from dojo_core.export.choice import Choice, NotExported, used_instruction
-from dojo_core.export.elsewhere import Elsewhere, InstructionSet, Level, elsewhere
+from dojo_core.export.elsewhere import Elsewhere, elsewhere
 from dojo_core.export.names import argument
 from dojo_core.export.narrow import narrowed, widest_vector
 from dojo_core.export.templates import filled
@@ -24,6 +24,7 @@ from dojo_core.targets.cpu.codegen import STRICT, WRITTEN_OUT, generate, preambl
 from dojo_core.targets.cpu.dialect import Dialect
 from dojo_core.targets.cpu.elsewhere import processor_of
 from dojo_core.targets.cpu.excerpt import needed
+from dojo_core.targets.cpu.instruction_set import InstructionSet, Level
 from dojo_core.targets.cpu.processor import Processor
 from dojo_core.version import version
 

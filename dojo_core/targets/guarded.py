@@ -19,6 +19,7 @@ from dojo_core.plugins import failed
 from dojo_core.program.target import Target
 from dojo_core.program.tree import Program
 from dojo_core.targets.backend import Backend, Report, Words
+from dojo_core.targets.cpu.instruction_set import InstructionSet
 
 if TYPE_CHECKING:
     from dojo_core.game import Game
@@ -43,6 +44,11 @@ class Guarded(Backend):
             raise TypeError("its words are no Words")
         if not isinstance(own.limits, Target) or own.limits.name != own.name:
             raise TypeError(f"its limits are no Target named {own.name}")
+        self.exported = own.exported
+        if self.exported is not None and (
+            not isinstance(self.exported, InstructionSet) or self.exported.word != own.name
+        ):
+            raise TypeError(f"what it has for exports is no InstructionSet named {own.name}")
         self.__doc__ = own.__doc__
 
     def __getattr__(self, name: str) -> Any:
