@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from dojo_core import plugins
+from dojo_core.bench.contest import BenchFailed, Contest, contest
+from dojo_core.cli import app
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.game import Game
 from dojo_core.measure.clock import Clock
@@ -16,6 +23,7 @@ from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.measurement import Workload
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.text import parse
+from dojo_core.targets import registry
 from dojo_core.targets.backend import Backend, Words
 from dojo_core.targets.guarded import Guarded, TargetFailed
 from dojo_core.targets.registry import backend
@@ -128,6 +136,53 @@ def test_a_measurer_is_guarded_as_well() -> None:
     with Guarded(Measures(KeyError("odd"))).measurer() as measurer, pytest.raises(TargetFailed) as failed:
         measurer.measure(Workload(PROGRAM), [PROGRAM])
     assert str(failed.value) == TOLD
+
+
+@pytest.fixture
+def rivals(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A module that the odd target says to have its contest."""
+    module = ModuleType("odd_rivals")
+    monkeypatch.setitem(sys.modules, "odd_rivals", module)
+    odd = Odd(KeyError("odd"))
+    odd.rivals = "odd_rivals:CONTEST"
+    monkeypatch.setitem(registry._usable, "odd", Guarded(odd))
+    return module
+
+
+def test_what_it_is_held_against_is_guarded_as_well(rivals: ModuleType) -> None:
+    def raises(*_: object) -> Any:
+        raise KeyError("odd")
+
+    rivals.CONTEST = Contest({}, "Its limit.", "Its panels.", limits=raises, run=raises, fault=raises)
+    held = contest("odd")
+    assert held is not None and held.limit == "Its limit."
+    assert held.fault() == held.limits({"limits": {}}) == TOLD
+    with pytest.raises(TargetFailed) as failed:
+        held.run()
+    assert str(failed.value) == TOLD
+    rivals.CONTEST = replace(rivals.CONTEST, run=lambda: None)
+    with pytest.raises(TargetFailed, match="what its rivals came to is no report"):
+        contest("odd").run()
+    for fault in (BenchFailed("It is slow."), OSError("disk")):
+        rivals.CONTEST = replace(rivals.CONTEST, run=partial(raising, fault))
+        with pytest.raises(type(fault)) as raised:
+            contest("odd").run()
+        assert raised.value is fault
+
+
+def raising(fault: Exception) -> None:
+    raise fault
+
+
+def test_dojo_bench_tells_in_a_sentence_what_rivals_raise(rivals: ModuleType) -> None:
+    def benched() -> str:
+        ran = CliRunner().invoke(app, ["bench", "softmax", "--target", "odd"])
+        assert ran.exit_code == 1 and isinstance(ran.exception, SystemExit)
+        return " ".join(ran.stderr.split())
+
+    assert "The target odd of the package dojo failed (AttributeError: module 'odd_rivals'" in benched()
+    rivals.CONTEST = "a contest"
+    assert "its rivals are of the type str): tell its authors." in benched()
 
 
 @pytest.mark.parametrize("fault", [ValueError("not here"), OSError("disk"), DatabaseFault("records")])

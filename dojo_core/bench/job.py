@@ -18,8 +18,9 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+from dojo_core.bench.contest import BenchFailed
 from dojo_core.bench.ours import Entry, heuristics
-from dojo_core.bench.rounds import BenchFailed, run_bench
+from dojo_core.bench.rounds import run_bench
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.measure.records import Records

@@ -30,6 +30,7 @@ from dojo_core.bench.baselines import (
     pinned_environment,
     write_job,
 )
+from dojo_core.bench.contest import BenchFailed
 from dojo_core.bench.ours import Entry
 from dojo_core.bench.roofline import (
     PEAK_OF_ONE,
@@ -41,13 +42,15 @@ from dojo_core.bench.roofline import (
     limits_of,
 )
 from dojo_core.game import Game
+from dojo_core.measure.clock import TargetMeasurer
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.load import Gauge, read_beside_family
 from dojo_core.measure.machine import this_machine
+from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.records import Records
 from dojo_core.program.dtypes import INTEGERS
 from dojo_core.system import available_bytes
-from dojo_core.targets.cpu.measurer import Effort, Measurer, Workload
+from dojo_core.targets.registry import backend
 
 SAMPLES = 10  # runs of an entry in a round
 START_ROUNDS = 3  # the start program is slow: it is timed in so many rounds, and gives up early
@@ -59,10 +62,6 @@ PROCESS_BYTES = 1 << 30
 
 # What a row says of a program of ours that gave no time.
 _STATUS = {"wrong_result": "wrong_result", "timeout": "timeout"}
-
-
-class BenchFailed(RuntimeError):
-    """Our own entry could not be measured; the message says why."""
 
 
 @dataclass
@@ -225,7 +224,10 @@ def run_bench(
     limits = _Limits(flops_of(game))
     kernel = Question(game.start, game.kernel, game.shape, limits.flops)
     loads = _Loads()
-    with Measurer() as measurer, tempfile.TemporaryDirectory(prefix="dojo-bench-") as place:
+    with (
+        backend(game.target).measurer() as measurer,
+        tempfile.TemporaryDirectory(prefix="dojo-bench-") as place,
+    ):
         for entry, row in zip(ours, rows, strict=True):
             on_step(f"verifying {row.name}")
             effort = Effort.NORMAL if entry.program is game.start else Effort.FINAL
@@ -319,7 +321,7 @@ def _groups(rows: list[Row], game: Game) -> list[list[Row]]:
 def _run_group(
     game: Game,
     workload: Workload,
-    measurer: Measurer,
+    measurer: TargetMeasurer,
     ours: Sequence[Entry],
     rows: list[Row],
     group: list[Row],

@@ -91,6 +91,7 @@ def bench(
     [bold]dojo bench bert-base --against torch --rounds 3 --html bert.html[/bold]
     """
     from dojo_core.bench.summary import settled, summary
+    from dojo_core.targets.guarded import TargetFailed
 
     for path in (json_file, html_file):
         if path is not None:
@@ -109,6 +110,8 @@ def bench(
                 _report_table(report)
             _summary_table(document)
             _write(document, json_file, html_file)
+        except TargetFailed:  # a package's fault, not the file's
+            raise
         except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as fault:
             raise Failure(
                 f"{stored} is damaged ({fault}): measure it again with dojo bench --json."
@@ -234,6 +237,7 @@ def _measured(
 ) -> dict[str, Any]:
     """One kernel's report; where no start program is timed, the heuristic's program stands in for a line."""
     from dojo_core.bench import BenchFailed
+    from dojo_core.targets.guarded import TargetFailed
 
     game, remark = _game(name, shape, line, settings, target)
     if game.kernel is None and held.needs_kernel:
@@ -245,7 +249,7 @@ def _measured(
     try:
         with opened() as records, _watched(f"{name} {game.shape}", rounds) as (advance, step):
             report = held.run(game, entries, against, rounds, advance, step, cold, ready_within, records)
-    except BenchFailed as error:
+    except (BenchFailed, TargetFailed) as error:
         raise Failure(str(error)) from None
     report["remarks"] = remarks + report["remarks"]
     return report

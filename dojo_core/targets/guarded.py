@@ -5,7 +5,7 @@ The log has the traceback. What its interface lets it raise goes through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from dojo_core.codegen.assembly import Assembly
 from dojo_core.codegen.code import Generated, NotGeneratable
 from dojo_core.measure.clock import Clock, TargetMeasurer
 from dojo_core.measure.database import DatabaseFault
-from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.job import Job
 from dojo_core.plugins import failed
 from dojo_core.program.target import Target
 from dojo_core.program.tree import Program
@@ -26,12 +26,23 @@ if TYPE_CHECKING:
     from dojo_core.measure.records import Records
 
 GROUP = "dojo.targets"
-_TROUBLE = (OSError, DatabaseFault)  # a disk's, the records': not the target's fault
-_SENTENCES = (ValueError, *_TROUBLE)
+TROUBLE = (OSError, DatabaseFault)  # a disk's, the records': not the target's fault
+_SENTENCES = (ValueError, *TROUBLE)
 
 
 class TargetFailed(ValueError):
     """Something of a target raised what it never should; ``str()`` is a sentence that names its package."""
+
+
+@contextmanager
+def guarded(target: str, *expected: type[Exception]) -> Iterator[None]:
+    """Whatever something of a target raises but for what is expected becomes a TargetFailed."""
+    try:
+        yield
+    except expected:
+        raise
+    except Exception as fault:
+        raise TargetFailed(failed(GROUP, target, fault)) from fault
 
 
 class Guarded(Backend):
@@ -57,14 +68,8 @@ class Guarded(Backend):
             raise AttributeError(name)
         return getattr(self._own, name)
 
-    @contextmanager
-    def _guard(self, *expected: type[Exception]) -> Iterator[None]:
-        try:
-            yield
-        except expected:
-            raise
-        except Exception as fault:
-            raise TargetFailed(failed(GROUP, self.name, fault)) from fault
+    def _guard(self, *expected: type[Exception]) -> AbstractContextManager[None]:
+        return guarded(self.name, *expected)
 
     @property
     def limits(self) -> Target:
@@ -124,7 +129,7 @@ class Guarded(Backend):
     def learn(self, records: Records) -> Mapping[str, str]:
         try:
             return self._own.learn(records)
-        except _TROUBLE:
+        except TROUBLE:
             raise
         except Exception as fault:  # the app starts all the same
             failed(GROUP, self.name, fault)
@@ -151,7 +156,7 @@ class Guarded(Backend):
             return self._own.passes
 
 
-class _Measurer:
+class _Measurer(TargetMeasurer):
     """A target's measurer, guarded alike."""
 
     def __init__(self, own: TargetMeasurer, guard: Callable[..., AbstractContextManager[None]]) -> None:
@@ -163,34 +168,23 @@ class _Measurer:
         return getattr(self._own, name)
 
     def warm(self) -> None:
-        with self._guard(*_TROUBLE):
+        with self._guard(*TROUBLE):
             self._own.warm()
 
-    def measure(
-        self,
-        workload: Workload,
-        programs: Sequence[Program],
-        effort: Effort = Effort.NORMAL,
-        on_result: Callable[[Measurement], None] | None = None,
-        cancelled: Callable[[], bool] | None = None,
-        *,
-        player: str = "",
-        lines: Mapping[str, str] | None = None,
-        fresh: bool = False,
-        against: Program | None = None,
-    ) -> list[Measurement]:
-        """As ``TargetMeasurer`` has it."""
-        with self._guard(*_TROUBLE):
-            return self._own.measure(
-                workload, programs, effort, on_result, cancelled,
-                player=player, lines=lines, fresh=fresh, against=against,
+    def carry_out(self, job: Job) -> None:
+        with self._guard(*TROUBLE):
+            measurements = self._own.measure(
+                job.workload, job.programs, job.effort, job.tell, job.cancelled,
+                player=job.player, lines=job.lines, fresh=job.fresh, against=job.against,
             )  # fmt: skip
+            for measurement in measurements:
+                if measurement.program_hash not in job.results:  # it told nobody as it came
+                    job.tell(measurement)
+
+    @property
+    def input_sets(self) -> int:
+        with self._guard():
+            return self._own.input_sets
 
     def close(self) -> None:
         self._own.close()
-
-    def __enter__(self) -> _Measurer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

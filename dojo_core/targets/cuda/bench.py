@@ -17,10 +17,10 @@ from typing import Any
 
 from dojo_core import kernels
 from dojo_core.bench.baselines import Process, Silent, interpreter, write_job
-from dojo_core.bench.contest import Contest
+from dojo_core.bench.contest import BenchFailed, Contest
 from dojo_core.bench.ours import Entry
 from dojo_core.bench.roofline import MEASURED, Roofline, limits_of
-from dojo_core.bench.rounds import SAMPLES, BenchFailed, Row, flops_of, kept_in, told_beside
+from dojo_core.bench.rounds import SAMPLES, Row, flops_of, kept_in, told_beside
 from dojo_core.game import Game
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.measurement import Effort, Workload
