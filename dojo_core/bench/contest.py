@@ -51,28 +51,28 @@ def contest(target: str) -> Contest | None:
     if not held.rivals:
         return None
     with guarded(held.name):
-        found = resolve_name(held.rivals)
-        if not isinstance(found, Contest):
-            raise TypeError(f"its rivals are of the type {type(found).__name__}")
+        named = resolve_name(held.rivals)
+        if not isinstance(named, Contest):
+            raise TypeError(f"its rivals are of the type {type(named).__name__}")
 
     def run(*arguments: Any) -> dict[str, Any]:
         with guarded(held.name, BenchFailed, *TROUBLE):
-            report = found.run(*arguments)
+            report = named.run(*arguments)
             if not isinstance(report, dict) or not report.keys() >= _REPORT:
                 raise TypeError("what its rivals came to is no report")
             return report
 
-    limits, fault = (_sentence(held.name, told) for told in (found.limits, found.fault))
-    return replace(found, limits=limits, run=run, fault=fault)
+    limits, fault = (_sentence(held.name, sentence) for sentence in (named.limits, named.fault))
+    return replace(named, limits=limits, run=run, fault=fault)
 
 
-def _sentence(target: str, told: Callable[..., str]) -> Callable[..., str]:
+def _sentence(target: str, sentence: Callable[..., str]) -> Callable[..., str]:
     """As a target tells it; where it fails, that it did."""
 
     def tell(*arguments: Any) -> str:
         try:
             with guarded(target):
-                return told(*arguments)
+                return sentence(*arguments)
         except TargetFailed as failure:
             return str(failure)
 

@@ -87,7 +87,7 @@ class Row:
             self.rounds.append([])
         self.rounds[number] += samples
 
-    def told(self, reference: Row | None, limit: float | None) -> dict[str, Any]:
+    def as_json(self, reference: Row | None, limit: float | None) -> dict[str, Any]:
         """As data; ``limit``: the machine's, in seconds."""
         flat = [ns for each in self.rounds for ns in each]
         if self.status == "ok" and not flat and not self.message:
@@ -154,18 +154,18 @@ class _Limits:
         self.memory[number] += [float(ns) for ns in answer["samples"]]
         self.answers.append(answer)
 
-    def told(self, records: Records, kernel: Question, rows: Sequence[Row]) -> dict[str, Any] | None:
+    def as_json(self, records: Records, kernel: Question, rows: Sequence[Row]) -> dict[str, Any] | None:
         """The best that the machine was ever seen to do, in these rounds too, by the kernel's own runs too;
         None where it was not measured."""
         if not self.answers:
             return None
         keep(records, kernel, self.answers)
         runs = [(row.name, row.least) for row in rows]
-        found = beaten_by(records, kernel, [(name, least) for name, least in runs if least is not None])
+        roofline = beaten_by(records, kernel, [(name, least) for name, least in runs if least is not None])
         one = records.limit(this_machine().fingerprint, PEAK_OF_ONE)
-        assert found is not None and one is not None
+        assert roofline is not None and one is not None
         return {
-            **limits_of(found),
+            **limits_of(roofline),
             "way": self.pattern["way"],
             "threads": self.pattern["threads"],
             "gflops_one_thread": PEAK_OPERATIONS / one.seconds / 1e9,
@@ -260,9 +260,9 @@ def run_bench(
                 loads, range(begin, begin + rounds), lambda done: on_round(done, total), on_step, stopped,
                 needed, ready_within, disturbed,
             )  # fmt: skip
-    with kept_in(records) as known:
-        told_limits = limits.told(known, kernel, rows + others)
-    least = told_limits["seconds"] if told_limits else None
+    with records_or_own(records) as known:
+        limits_json = limits.as_json(known, kernel, rows + others)
+    least = limits_json["seconds"] if limits_json else None
     program = game.current.program
     return {
         "kernel": game.kernel or game.start.name,
@@ -278,18 +278,18 @@ def run_bench(
         "machine_summary": machine.summary,
         "reference": reference.entry if reference else None,
         "load": loads.mean,
-        "limits": told_limits,
-        "remarks": [*filter(None, (limits.message, told_beside(disturbed, total)))],
-        "entries": [row.told(reference, least) for row in rows + others],
+        "limits": limits_json,
+        "remarks": [*filter(None, (limits.message, remark_on_disturbed(disturbed, total)))],
+        "entries": [row.as_json(reference, least) for row in rows + others],
     }
 
 
-def kept_in(records: Records | None) -> AbstractContextManager[Records]:
+def records_or_own(records: Records | None) -> AbstractContextManager[Records]:
     """The records, or some for one bench alone."""
     return Records(":memory:") if records is None else nullcontext(records)
 
 
-def told_beside(disturbed: set[int], rounds: int) -> str:
+def remark_on_disturbed(disturbed: set[int], rounds: int) -> str:
     """A remark on rounds that ran beside other measurements, "" where none did."""
     if not disturbed:
         return ""

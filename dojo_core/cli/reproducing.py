@@ -31,12 +31,15 @@ def reproduce(
     workload = Workload(parse(evidence.start), evidence.kernel or None, evidence.policy)
     with Measurer() as measurer:
         measurer.use_inputs(evidence.seed)
-        now = measurer.measure(workload, [parse(evidence.program)], Effort.QUICK)[0]
+        measurement = measurer.measure(workload, [parse(evidence.program)], Effort.QUICK)[0]
         same = measurer.code_text(parse(evidence.program), evidence.policy) == evidence.code
         machine = measurer.machine.details == evidence.machine
     out.print(f"then: {escape(evidence.status)}. {escape(evidence.message)}", soft_wrap=True)
-    out.print(f"now:  {escape(now.status)}. {escape(now.message)}".rstrip(". ") + ".", soft_wrap=True)
+    out.print(
+        f"now:  {escape(measurement.status)}. {escape(measurement.message)}".rstrip(". ") + ".",
+        soft_wrap=True,
+    )
     words = {True: "the same", False: "another"}
     out.print(f"Generated code: {words[same]}. Machine and compiler: {words[machine]}.")
-    if now.status in FAULTS:
+    if measurement.status in FAULTS:
         raise typer.Exit(1)

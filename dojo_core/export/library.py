@@ -62,7 +62,7 @@ def library(
             "library.h.in",
             functions="\n\n".join(_declared(each, name) for each in instances),
             stack=f"{stack:,}",
-            other_levels=ported.levels_told(instances, sets),
+            other_levels=ported.header_lines(instances, sets),
             **common,
         ),
         "library.c": filled(
@@ -168,8 +168,8 @@ def _tuple(items: Sequence[object]) -> str:
 
 def _table(families: dict[str, list[Instance]], library: str) -> str:
     def rows(arrays: Sequence[Array]) -> str:
-        told = [f'("{a.name}", "{NUMPY_TYPES[a.dtype]}", {_tuple(a.shape)})' for a in arrays]
-        return f"[{', '.join(told)}]"
+        described = [f'("{a.name}", "{NUMPY_TYPES[a.dtype]}", {_tuple(a.shape)})' for a in arrays]
+        return f"[{', '.join(described)}]"
 
     lines = []
     for family, known in families.items():

@@ -13,8 +13,8 @@ from dojo_core.targets.cpu.instruction_set import InstructionSet, Level
 def levels(instances: Sequence[Instance], of: InstructionSet) -> list[Level]:
     """Those of an instruction set that a library has: the ones that are but instructions for programs to ask
     for, only where one does."""
-    own = {(each.of, each.level) for instance in instances for each in instance.others}
-    return [level for level in of.levels if (of, level) in own or not level.instructions]
+    with_code = {(each.of, each.level) for instance in instances for each in instance.others}
+    return [level for level in of.levels if (of, level) in with_code or not level.instructions]
 
 
 def cmake(instances: Sequence[Instance], sets: Sequence[InstructionSet], library: str) -> dict[str, str]:
@@ -93,7 +93,7 @@ def _branch(of: InstructionSet, present: Sequence[Level], guard: str, unless: st
     )
 
 
-def levels_told(instances: Sequence[Instance], sets: Sequence[InstructionSet]) -> str:
+def header_lines(instances: Sequence[Instance], sets: Sequence[InstructionSet]) -> str:
     """Lines of the header."""
     return "".join(
         f" *            On {of.title} it has kernels of its own: levels {_quoted(levels(instances, of))}.\n"

@@ -93,24 +93,24 @@ def mine(
         begin = line[first].program
         moves = tuple(str(position.move) for position in line[first + 1 : last + 1])
         looked(f"{game.title}, after {first} moves: {' · '.join(moves)}")
-        found = _puzzle(game, begin, first, moves, measurer, gain, longest)
-        if found is not None:
+        find = _puzzle(game, begin, first, moves, measurer, gain, longest)
+        if find is not None:
             taken.add(last)
-            yield found
+            yield find
 
 
 def _times(workload: Workload, programs: Sequence[Program], measurer: TargetMeasurer) -> dict[str, float]:
     """Seconds by program hash, of those that ran and were right."""
     different = list({program.hash: program for program in programs}.values())
-    found = measurer.measure(workload, different, Effort.QUICK, fresh=True)
-    return {each.program_hash: each.seconds for each in found if each.seconds and each.verified}
+    measurements = measurer.measure(workload, different, Effort.QUICK, fresh=True)
+    return {each.program_hash: each.seconds for each in measurements if each.seconds and each.verified}
 
 
 def _windows(at: Sequence[float | None], gain: float) -> Iterator[tuple[int, int]]:
     """(first, last) positions with a plateau between them and a large gain at the end; largest gain first,
     of the same end the shortest."""
     gains: dict[int, float] = {}
-    found: list[tuple[int, int]] = []
+    windows: list[tuple[int, int]] = []
     for last in range(2, len(at)):
         for count in range(2, min(STRETCH, last) + 1):
             first = last - count
@@ -118,9 +118,9 @@ def _windows(at: Sequence[float | None], gain: float) -> Iterator[tuple[int, int
             if begin is None or end is None or begin < gain * end:
                 continue
             if all(each is not None and begin < PLATEAU * each for each in between):
-                found.append((first, last))
+                windows.append((first, last))
                 gains[last] = max(gains.get(last, 0.0), begin / end)
-    yield from sorted(found, key=lambda each: (-gains[each[1]], each[1] - each[0]))
+    yield from sorted(windows, key=lambda each: (-gains[each[1]], each[1] - each[0]))
 
 
 def _puzzle(
@@ -160,8 +160,8 @@ def _puzzle(
     if not timed:
         return None
     idea = min(timed, key=lambda move: timed[move])
-    found = Find(game.title, ply, begin, game.policy, solution, start / end, idea, start / timed[idea])
-    return found if found.promised >= CLEAR * found.idea_gain else None
+    find = Find(game.title, ply, begin, game.policy, solution, start / end, idea, start / timed[idea])
+    return find if find.promised >= CLEAR * find.idea_gain else None
 
 
 def _threaded(moves: Iterable[str]) -> bool:
@@ -178,13 +178,13 @@ def _parts(moves: tuple[str, ...], longest: int) -> Iterator[tuple[str, ...]]:
 
 def _end(game: Game, begin: Program, moves: Iterable[str]) -> Program | None:
     """Where moves lead from a program, None where one does not apply as it is written."""
-    here = Game.new(begin, target=game.target, policy=game.policy)
+    replay = Game.new(begin, target=game.target, policy=game.policy)
     try:
         for move in moves:
-            here.play(move)
+            replay.play(move)
     except (IllegalMove, MoveSyntax, GameFull):
         return None
-    return here.current.program
+    return replay.current.program
 
 
 # ---------------------------------------------------------------------------- where games come from
@@ -236,9 +236,9 @@ def puzzle_text(find: Find, title: str = "") -> str:
     first, last = find.solution[0].split()[0], find.solution[-1].split()[0]
     count = len(find.solution)
     goals = [f"{find.promised:g} times faster"]
-    told = structure(find)
-    if told and not _reached(told, begin) and _reached(told, end):
-        goals.insert(0, told)
+    structural = structure(find)
+    if structural and not _reached(structural, begin) and _reached(structural, end):
+        goals.insert(0, structural)
     without = ""
     if not find.threads:
         reader = _reader(begin)

@@ -39,7 +39,7 @@ def lessons(tutor: Tutor, session: TutoringSession) -> Json:
     done = tutor.progress.done(session.learner)
     place = tutor.progress.place(session.learner)
 
-    def told(lesson: Lesson) -> Json:
+    def lesson_json(lesson: Lesson) -> Json:
         steps = [
             {
                 "id": step.id,
@@ -65,7 +65,7 @@ def lessons(tutor: Tutor, session: TutoringSession) -> Json:
         if lesson is not None and step is not None:
             resume = {"lesson": lesson.id, "step": step.id, "title": f"{lesson.title}: {step.title}"}
     return {
-        "lessons": [told(lesson) for lesson in tutor.school.lessons],
+        "lessons": [lesson_json(lesson) for lesson in tutor.school.lessons],
         "resume": resume,
         "faults": [{"file": name, "told": told_} for name, told_ in tutor.school.faults],
     }
@@ -77,9 +77,9 @@ def _neighbour(tutor: Tutor, lesson: Lesson, step: Step, by: int) -> Json | None
     at = next(i for i, (each, s) in enumerate(all_steps) if each.id == lesson.id and s.id == step.id) + by
     if not 0 <= at < len(all_steps):
         return None
-    there, other = all_steps[at]
-    title = other.title if there.id == lesson.id else f"{there.title}: {other.title}"
-    return {"lesson": there.id, "step": other.id, "title": title, "same": there.id == lesson.id}
+    of_lesson, other = all_steps[at]
+    title = other.title if of_lesson.id == lesson.id else f"{of_lesson.title}: {other.title}"
+    return {"lesson": of_lesson.id, "step": other.id, "title": title, "same": of_lesson.id == lesson.id}
 
 
 def step_words(tutor: Tutor, session: TutoringSession, lesson: Lesson, step: Step) -> Json:
@@ -139,25 +139,25 @@ def review_words(session: TutoringSession) -> Json:
     review = session.review
     assert review is not None
 
-    def told(number: int, found: Finding) -> Json:
-        here = session.finding == number
-        level = session.revealed if here and found.better else 0
-        name, _, where = found.better.partition(" ")
+    def finding_json(number: int, finding: Finding) -> Json:
+        opened = session.finding == number
+        level = session.revealed if opened and finding.better else 0
+        name, _, where = finding.better.partition(" ")
         return {
-            "ply": found.ply,
-            "played": found.played,
-            "seconds": found.seconds,
-            "ratio": found.ratio,
-            "words": found.words,
-            "busy": found.busy,
-            "instead": bool(found.better),
-            "open": here,
+            "ply": finding.ply,
+            "played": finding.played,
+            "seconds": finding.seconds,
+            "ratio": finding.ratio,
+            "words": finding.words,
+            "busy": finding.busy,
+            "instead": bool(finding.better),
+            "open": opened,
             "level": level,
             "kind": [name, words_for(name)] if level >= 1 and name else None,
             "place": where.split(" ")[0] if level >= 2 else None,
-            "better": found.better if level >= 3 else None,
-            "better_seconds": found.better_seconds if level >= 3 else None,
-            "why": found.why if level >= 3 else None,
+            "better": finding.better if level >= 3 else None,
+            "better_seconds": finding.better_seconds if level >= 3 else None,
+            "why": finding.why if level >= 3 else None,
         }
 
     verdicts = [
@@ -174,5 +174,5 @@ def review_words(session: TutoringSession) -> Json:
         "unplayed": review.unplayed,
         "done": review.done,
         "fault": review.fault,
-        "findings": [told(number, found) for number, found in enumerate(list(review.findings))],
+        "findings": [finding_json(number, found) for number, found in enumerate(list(review.findings))],
     }

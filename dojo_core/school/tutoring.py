@@ -84,19 +84,19 @@ class Tutor:
 
     def open(self, session: TutoringSession, lesson: str, step: str = "") -> None:
         """Go to a step: the named one, else the first of the lesson that is not done."""
-        found = self.school.lesson(lesson)
-        if found is None:
+        opened = self.school.lesson(lesson)
+        if opened is None:
             self.leave(session)
             session.fault = "There is no such lesson here."
             return
         done = self.progress.done(session.learner)
-        to_do = next((each for each in found.steps if (found.id, each.id) not in done), found.steps[0])
-        chosen = found.step(step) or to_do
+        to_do = next((each for each in opened.steps if (opened.id, each.id) not in done), opened.steps[0])
+        chosen = opened.step(step) or to_do
         self._end_review(session)
-        session.view, session.lesson, session.step = "step", found.id, chosen.id
+        session.view, session.lesson, session.step = "step", opened.id, chosen.id
         session.forget_help()
-        self.progress.keep_place(session.learner, found.id, chosen.id)
-        self._open_game(session, found, chosen)
+        self.progress.keep_place(session.learner, opened.id, chosen.id)
+        self._open_game(session, opened, chosen)
 
     def leave(self, session: TutoringSession) -> None:
         """Back to the list."""
@@ -111,16 +111,16 @@ class Tutor:
 
     def _open_game(self, session: TutoringSession, lesson: Lesson, step: Step) -> None:
         """The learner's own game of a step; a new one where the lesson has changed since."""
-        kept = self.progress.game(session.learner, lesson.id, step.id)
-        if kept is not None:
+        game_id = self.progress.game(session.learner, lesson.id, step.id)
+        if game_id is not None:
             try:
-                self.service.seat(session.player, kept, step.measured)
+                self.service.seat(session.player, game_id, step.measured)
                 table = session.player.table
                 ours = table is not None and not session.player.watching
                 if table is not None and ours and table.game.start == step.begin.current.program:
                     return
             except Refused:
-                log.info("the game %s of %s is gone", kept, step.id)
+                log.info("the game %s of %s is gone", game_id, step.id)
         game = step.game()
         game.id = f"{SCHOOL_GAMES}{secrets.token_hex(6)}"
         self.service.take_in(game, session.player.owner)
@@ -151,23 +151,23 @@ class Tutor:
         if not isinstance(event, dict):
             return None
 
-        def said(name: str) -> str:
+        def text_of(name: str) -> str:
             value = event.get(name, "")
             return value[:200] if isinstance(value, str) else ""
 
         number = event.get("number")
         at = number if isinstance(number, int) and not isinstance(number, bool) else -1
         try:
-            match said("kind"):
+            match text_of("kind"):
                 case "open":
-                    self.open(session, said("lesson"), said("step"))
+                    self.open(session, text_of("lesson"), text_of("step"))
                 case "list":
                     self.leave(session)
                 case "games":
                     self.leave(session)
                     session.view = "games"
                 case "review":
-                    self.review(session, said("game"))
+                    self.review(session, text_of("game"))
                 case "finding":
                     self._show_finding(session, at)
                 case "verdict":
@@ -254,10 +254,10 @@ class Tutor:
         table = session.player.table
         if table is None or not any(goal.measured for goal in step.goals):
             return None
-        first, now = self.service.known(table, [table.game.start.hash, table.game.current.program.hash])
-        if first is None or now is None or not (first.ok and now.ok and now.seconds > 0):
+        first, current = self.service.known(table, [table.game.start.hash, table.game.current.program.hash])
+        if first is None or current is None or not (first.ok and current.ok and current.seconds > 0):
             return None
-        return first.seconds / now.seconds
+        return first.seconds / current.seconds
 
     # ------------------------------------------------------------------ review
 

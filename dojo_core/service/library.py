@@ -125,7 +125,7 @@ class Library:
 
     def _find_origins(self) -> None:
         """A GPU's worker takes seconds to start; its records are another machine's until then."""
-        self.catalogue.here = frozenset(here.fingerprint for here in origins())
+        self.catalogue.here = frozenset(origin.fingerprint for origin in origins())
 
     # ------------------------------------------------------------------ what there is
 
@@ -173,25 +173,25 @@ class Library:
     def settled(self, document: dict[str, Any]) -> dict[str, Any]:
         """A comparison's document by what is known of this machine's limit now, as on every page."""
         (report, *others), spec = document["reports"], document["spec"]
-        now = None
+        limit = None
         if spec["kernel"] and document["fingerprint"] == this_machine().fingerprint:
             kernel = Question(parse(spec["start"]), spec["kernel"], spec["shape"], report["flops"])
-            now = known(self.catalogue, kernel)
-        return {**document, "reports": [settled(report, now), *others]}
+            limit = known(self.catalogue, kernel)
+        return {**document, "reports": [settled(report, limit), *others]}
 
     def games(
         self, words: str = "", owner: str | None = None, limit: int = saved_games.LISTED
     ) -> list[GameCard]:
         """Saved games with moves, last played first, of an owner or of all; ``words`` must stand in them."""
-        found = []
+        cards = []
         for game in self.catalogue.games(owner, limit, nobodys=True):
             what = saved_games.outline(game.text)
-            said = f"{game.title} {what.kernel} {what.shape} {owner_name(game.player)}".lower()
-            if not what.line or game.id.startswith(SCHOOL_GAMES) or words.lower() not in said:
+            searched = f"{game.title} {what.kernel} {what.shape} {owner_name(game.player)}".lower()
+            if not what.line or game.id.startswith(SCHOOL_GAMES) or words.lower() not in searched:
                 continue
             claimed = _CLAIMED.search(game.text)
             claim = float(claimed[1]) if claimed and what.best is None else None
-            found.append(
+            cards.append(
                 GameCard(
                     game.id,
                     game.title,
@@ -204,7 +204,7 @@ class Library:
                     game.updated,
                 )
             )
-        return found
+        return cards
 
     # ------------------------------------------------------------------ to the board
 
@@ -247,8 +247,8 @@ class Library:
         """(start program, kernel, shape); no kernel for a text of one's own."""
         shape = self._kernel_shape(record.kernel, record.start_hash)
         if shape:
-            found = kernels.get(record.kernel)
-            return found.program(found.shape(shape)), record.kernel, shape
+            of_records = kernels.get(record.kernel)
+            return of_records.program(of_records.shape(shape)), record.kernel, shape
         text = self.catalogue.start_text(record.start_hash)
         start = parse(text) if text is not None else None
         if start is not None and start.hash != record.start_hash:
@@ -257,17 +257,17 @@ class Library:
 
     def contenders(self, game: Game, owner: str) -> list[Contender]:
         """What can be compared with a game: lines, records, the owner's games, other implementations."""
-        found = [Contender("start", "start"), Contender("heuristic", "heuristic")]
-        here = game.current
-        if here.parent is not None:
+        contenders = [Contender("start", "start"), Contender("heuristic", "heuristic")]
+        current = game.current
+        if current.parent is not None:
             moves = len(game.line()) - 1
-            text = here.program.text
-            found.append(
+            text = current.program.text
+            contenders.append(
                 Contender("program", f"the board, move {moves}", text, policy=game.policy, moves=moves)
             )
         for name, line in recorded_lines().items():
             if game.kernel is not None and line.kernel == game.kernel:
-                found.append(Contender("line", f"line {name}", line=name, policy=line.policy))
+                contenders.append(Contender("line", f"line {name}", line=name, policy=line.policy))
         wanted = Wanted(
             start_hash=game.start.hash,
             target=DEFAULT_TARGET,
@@ -283,7 +283,7 @@ class Library:
             name = ", ".join(filter(None, [f"record {len(seen) - 1}: {time_words(row.seconds)}", row.player]))
             details = "a record" + (f" of {row.moves} moves" if row.moves is not None else "")
             details += f", {row.conditions.words}" if row.conditions.busy else ""
-            found.append(
+            contenders.append(
                 Contender("program", name[:80], record.program_text, "", "", details, row.policy, row.moves)
             )
         for card in self.games(owner=owner):
@@ -291,12 +291,12 @@ class Library:
                 name = f"game {card.title[:40]} ({card.moves} moves, {card.id[:4]})"
                 stored = self.catalogue.game(card.id)
                 if stored is not None:
-                    found.append(Contender("game", name, stored.text))
+                    contenders.append(Contender("game", name, stored.text))
         if game.kernel is not None:
-            found += [
+            contenders += [
                 Contender("baseline", each.name, baseline=name) for name, each in BASELINES.items()
             ]  # fmt: skip
-        return found
+        return contenders
 
     # ------------------------------------------------------------------ taking in
 
@@ -313,8 +313,8 @@ class Library:
         try:
             opened = open_text(text, name.rsplit(".", 1)[0][:80])
         except (TextError, BadLink) as fault:
-            told = text_fault(fault) if isinstance(fault, TextError) else str(fault)
-            raise Refused(f"{_short(name)}: {told}") from None
+            message = text_fault(fault) if isinstance(fault, TextError) else str(fault)
+            raise Refused(f"{_short(name)}: {message}") from None
         identifier = self._service.take_in(opened.game, owner, once=True)
         self._keep_claim(identifier, text)
         return Imported(f"{opened.game.title}: {opened.words}", game=identifier)
@@ -335,9 +335,9 @@ class Library:
             taken = take_in(self.catalogue, file_lines(BytesIO(data)), claims=True)
         except NoRecord as fault:
             raise Refused(f"{_short(name)}: {fault}") from None
-        told = f"{taken.new} new record{'' if taken.new == 1 else 's'}, {taken.known} known already."
+        count = f"{taken.new} new record{'' if taken.new == 1 else 's'}, {taken.known} known already."
         note = " Their times are claims until they are replayed and measured here." if taken.new else ""
-        return Imported(told + note, taken=taken)
+        return Imported(count + note, taken=taken)
 
     # ------------------------------------------------------------------ measuring claims
 
@@ -366,8 +366,8 @@ class Library:
                 tasks.append((OTHER, Task(key, workload, end, end.hash, record.line)))
         if tasks:
             self._service.queue.want(_measured_for(player), tasks)
-        told = f"Measuring {len(tasks)} of {len(numbers)} here." if tasks else "Nothing to measure."
-        return " ".join([told, *refused[:3]])
+        summary = f"Measuring {len(tasks)} of {len(numbers)} here." if tasks else "Nothing to measure."
+        return " ".join([summary, *refused[:3]])
 
     def verifying(self, player: str) -> int:
         """How many claims are still to be measured for a player."""
@@ -378,10 +378,10 @@ class Library:
 
     def game_file(self, game: Game, best: float | None = None) -> str:
         """A .dojo file: the game's text, and as a comment what was measured here."""
-        told = game.to_text()
+        text = game.to_text()
         if best is not None:
-            told += _claim(best, game.target)
-        return told
+            text += _claim(best, game.target)
+        return text
 
     def saved_file(self, identifier: str) -> tuple[str, str]:
         """(name, text) of a saved game as a .dojo file. Raises Refused."""
@@ -414,8 +414,8 @@ class Library:
 
     def record_lines(self, rows: Iterable[Row]) -> str:
         """Records as JSON lines, each row's best measurement."""
-        found = (self.catalogue.record(row.id) for row in rows)
-        return "".join(to_line(record) + "\n" for record in found if record is not None)
+        records = (self.catalogue.record(row.id) for row in rows)
+        return "".join(to_line(record) + "\n" for record in records if record is not None)
 
     # ------------------------------------------------------------------ deleting
 
@@ -467,8 +467,8 @@ def _short(name: str) -> str:
 
 def _sizes(text: str) -> tuple[int, ...]:
     """The sizes that stand in a program's buffers, as they come."""
-    found = re.findall(r"^\w+ \w+ \[([^\]]*)\]", text, re.MULTILINE)
-    return tuple(dict.fromkeys(int(n) for dims in found for n in re.findall(r"\d+", dims)))
+    shapes = re.findall(r"^\w+ \w+ \[([^\]]*)\]", text, re.MULTILINE)
+    return tuple(dict.fromkeys(int(n) for dims in shapes for n in re.findall(r"\d+", dims)))
 
 
 MOST_GUESSES = 300  # shapes that are tried for a start program of which only the hash is known
@@ -481,16 +481,16 @@ def kernel_shape(kernel: str, start_hash: str, played: tuple[str, ...], sizes: t
     Tried are shapes that were ``played``, those that the kernel names, and the ``sizes`` put together.
     """
     try:
-        found = kernels.get(kernel)
+        candidate = kernels.get(kernel)
     except ValueError:
         return ""
-    known = ["x".join(map(str, shape)) for shape in found.shapes]
+    known = ["x".join(map(str, shape)) for shape in candidate.shapes]
     known += [layer.shape for layer in kernels.layers_of(kernel)]
-    guesses = product(sizes, repeat=len(found.parameters)) if sizes else ()
+    guesses = product(sizes, repeat=len(candidate.parameters)) if sizes else ()
     guessed = ["x".join(map(str, guess)) for guess in islice(guesses, MOST_GUESSES)]
     for shape in dict.fromkeys([*played, *known, *guessed]):
         try:
-            if found.program(found.shape(shape)).hash == start_hash:
+            if candidate.program(candidate.shape(shape)).hash == start_hash:
                 return shape
         except (ValueError, TypeError):
             continue

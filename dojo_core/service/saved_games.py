@@ -28,9 +28,9 @@ _UNMEASURED = "# measuring is off"
 
 def notes(best: float | None, measuring: bool, yardstick: Outcome | None = None) -> str:
     """What is kept beside a game's text; ``yardstick``: the start's time that speed-ups stand on."""
-    told = [] if best is None else [f"# best speed-up {best:.4f}"]
-    told += [] if yardstick is None else [noted(yardstick)]
-    return "".join(line + "\n" for line in told + ([] if measuring else [_UNMEASURED]))
+    lines = [] if best is None else [f"# best speed-up {best:.4f}"]
+    lines += [] if yardstick is None else [noted(yardstick)]
+    return "".join(line + "\n" for line in lines + ([] if measuring else [_UNMEASURED]))
 
 
 def notes_in(text: str) -> str:
@@ -45,7 +45,7 @@ def measured(text: str) -> bool:
 
 def cards(games: Iterable[SavedText]) -> list[Json]:
     """The games that have moves, in the order given."""
-    found = ((game, outline(game.text)) for game in games)
+    outlined = ((game, outline(game.text)) for game in games)
     return [
         {
             "id": game.id,
@@ -56,7 +56,7 @@ def cards(games: Iterable[SavedText]) -> list[Json]:
             "best": what.best,
             "when": when(game.updated),
         }
-        for game, what in found
+        for game, what in outlined
         if what.line
     ]
 

@@ -48,19 +48,24 @@ def guarded(target: str, *expected: type[Exception]) -> Iterator[None]:
 class Guarded(Backend):
     """A target by another, whose name, words and limits are looked at now. Raises whatever they do."""
 
-    def __init__(self, own: Backend) -> None:
-        self._own = own
-        self.name, self.words, self.native, self.rivals = own.name, own.words, own.native, own.rivals
-        if not isinstance(own.words, Words):
+    def __init__(self, target: Backend) -> None:
+        self._own = target
+        self.name, self.words, self.native, self.rivals = (
+            target.name,
+            target.words,
+            target.native,
+            target.rivals,
+        )
+        if not isinstance(target.words, Words):
             raise TypeError("its words are no Words")
-        if not isinstance(own.limits, Target) or own.limits.name != own.name:
-            raise TypeError(f"its limits are no Target named {own.name}")
-        self.exported = own.exported
+        if not isinstance(target.limits, Target) or target.limits.name != target.name:
+            raise TypeError(f"its limits are no Target named {target.name}")
+        self.exported = target.exported
         if self.exported is not None and (
-            not isinstance(self.exported, InstructionSet) or self.exported.word != own.name
+            not isinstance(self.exported, InstructionSet) or self.exported.word != target.name
         ):
-            raise TypeError(f"what it has for exports is no InstructionSet named {own.name}")
-        self.__doc__ = own.__doc__
+            raise TypeError(f"what it has for exports is no InstructionSet named {target.name}")
+        self.__doc__ = target.__doc__
 
     def __getattr__(self, name: str) -> Any:
         """What a target has beside the interface, for its own folder."""
@@ -78,10 +83,10 @@ class Guarded(Backend):
 
     def generate(self, program: Program, policy: str) -> Generated:
         try:
-            found = self._own.generate(program, policy)
-            if len(found.text.splitlines()) != len(found.nodes):
+            generated = self._own.generate(program, policy)
+            if len(generated.text.splitlines()) != len(generated.nodes):
                 raise TypeError("its code has not one node, or None, for each line")
-            return found
+            return generated
         except NotGeneratable:
             raise
         except Exception as fault:
@@ -89,10 +94,10 @@ class Guarded(Backend):
 
     def clock(self) -> Clock:
         try:
-            found = self._own.clock()
-            if not isinstance(found, Clock):
-                raise TypeError(f"its clock is of the type {type(found).__name__}")
-            return found
+            clock = self._own.clock()
+            if not isinstance(clock, Clock):
+                raise TypeError(f"its clock is of the type {type(clock).__name__}")
+            return clock
         except Exception as fault:
             return Clock("missing", missing=failed(GROUP, self.name, fault))
 
@@ -111,8 +116,8 @@ class Guarded(Backend):
 
     def on(self, machine: str) -> Backend:
         with self._guard(ValueError):
-            found = self._own.on(machine)
-        return self if found is self._own else Guarded(found)
+            other = self._own.on(machine)
+        return self if other is self._own else Guarded(other)
 
     def bring(self, machine: str, told: str) -> None:
         with self._guard(ValueError):
@@ -159,8 +164,8 @@ class Guarded(Backend):
 class _Measurer(TargetMeasurer):
     """A target's measurer, guarded alike."""
 
-    def __init__(self, own: TargetMeasurer, guard: Callable[..., AbstractContextManager[None]]) -> None:
-        self._own, self._guard = own, guard
+    def __init__(self, measurer: TargetMeasurer, guard: Callable[..., AbstractContextManager[None]]) -> None:
+        self._own, self._guard = measurer, guard
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -107,7 +107,7 @@ def _choose(game: Game) -> None:
 def _earlier(current: Comparison | None) -> None:
     """Those that are kept, to look at again."""
     comparisons = the_library().comparisons
-    kept = [path.stem for path in comparisons.kept()]
+    kept = [path.stem for path in comparisons.files()]
     if not kept:
         return
     now = current.id if current is not None and current.id in kept else None

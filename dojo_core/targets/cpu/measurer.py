@@ -132,7 +132,7 @@ class Measurer(TargetMeasurer):
 
     def _candidates(self, job: Job) -> list[_Candidate]:
         """The different codes of its programs, without those that are known or have none: these are told."""
-        found: dict[str, _Candidate] = {}
+        by_key: dict[str, _Candidate] = {}
         for program in dict.fromkeys(job.programs):
             if job.cancelled():
                 break
@@ -141,9 +141,9 @@ class Measurer(TargetMeasurer):
                 job.tell(Measurement(program.hash, "", "refused", code))
                 continue
             key = code_hash(code, self._preamble)
-            found.setdefault(key, _Candidate(code, key, [])).programs.append(program)
+            by_key.setdefault(key, _Candidate(code, key, [])).programs.append(program)
         waiting = []
-        for candidate in found.values():
+        for candidate in by_key.values():
             known = None if job.fresh else self._look_up(job, candidate)
             if known is None:
                 waiting.append(candidate)
@@ -175,18 +175,18 @@ class Measurer(TargetMeasurer):
                 self._remember(key, known)
         if known is None:
             return None
-        found = known.outcome
-        if found.status in SETTLED:
-            return found
+        outcome = known.outcome
+        if outcome.status in SETTLED:
+            return outcome
         enough = known.rank >= job.effort.rank and known.stands(self._origin.gauged)
-        if found.status == "ok" and enough and job.against is None:
-            return found
+        if outcome.status == "ok" and enough and job.against is None:
+            return outcome
         failures = self._failures.get(candidate.key, 0)
-        if found.status in ("crash", "timeout") and self.records is not None:
+        if outcome.status in ("crash", "timeout") and self.records is not None:
             failures = max(failures, self.records.failures(candidate.key, self.machine.fingerprint))
         if failures >= CRASHES:
-            message = f"Not run again: it failed {failures} times here. {found.message}"
-            return replace(found, status="refused", message=message)
+            message = f"Not run again: it failed {failures} times here. {outcome.message}"
+            return replace(outcome, status="refused", message=message)
         return None
 
     def code_text(self, program: Program, policy: str) -> str:
@@ -296,12 +296,14 @@ class Measurer(TargetMeasurer):
 
         with measuring(job.cancelled) as claim:
             rounds = ROUNDS if job.fresh else FIRST_ROUNDS
-            own, *taken = take_turns(run, len(taking) if claim else 0, rounds, job.cancelled)
-            meanwhile = self._trials.conditions() if own.samples else UNKNOWN
-            if own.samples and not claim.alone():
+            of_other, *taken = take_turns(run, len(taking) if claim else 0, rounds, job.cancelled)
+            meanwhile = self._trials.conditions() if of_other.samples else UNKNOWN
+            if of_other.samples and not claim.alone():
                 meanwhile = replace(meanwhile, exclusive=False)
         taken += [Turns() for _ in taking[len(taken) :]]
-        turns.known = turns.known.with_turns(own.samples, (), meanwhile) if own.samples else turns.known
+        turns.known = (
+            turns.known.with_turns(of_other.samples, (), meanwhile) if of_other.samples else turns.known
+        )
         for (candidate, _, outcome), each in zip(taking, taken, strict=True):
             self._settle(job, candidate, outcome.with_turns(each.samples, each.ratios, meanwhile))
         for candidate, _, outcome in same:  # one code: they are as fast, whatever a clock says
@@ -361,9 +363,9 @@ class Measurer(TargetMeasurer):
         if self.records is not None:
             if outcome.status in evidence.FAULTS:
                 outcome = self._as_evidence(job, candidate, outcome)
-            kept = replace(outcome, code_hash=candidate.key)
+            keyed = replace(outcome, code_hash=candidate.key)
             self.records.add_all(
-                self._origin.record(kept, p, job.workload, job.effort, job.lines.get(p.hash, ""), job.player)
+                self._origin.record(keyed, p, job.workload, job.effort, job.lines.get(p.hash, ""), job.player)
                 for p in candidate.programs
             )
         key = (candidate.key, start, job.workload.policy)
@@ -377,7 +379,7 @@ class Measurer(TargetMeasurer):
     def _as_evidence(self, job: Job, candidate: _Candidate, outcome: Measurement) -> Measurement:
         """Keep what reproduces a fault; the outcome says where."""
         program = candidate.programs[0]
-        found = evidence.Evidence(
+        reproduction = evidence.Evidence(
             status=outcome.status,
             message=outcome.message,
             kernel=job.workload.kernel or "",
@@ -392,13 +394,13 @@ class Measurer(TargetMeasurer):
             time=time.time(),
         )
         try:
-            file = evidence.keep(found)
+            file = evidence.keep(reproduction)
         except OSError:
-            log.exception("what reproduces this is not kept: %s", found)
+            log.exception("what reproduces this is not kept: %s", reproduction)
             return outcome
         log.error("%s of %s: %s", outcome.status, file, outcome.message)
-        told = f"This is a fault of the Dojo: what reproduces it is kept in wrong/{file.name}."
-        return replace(outcome, message=f"{outcome.message} {told}")
+        sentence = f"This is a fault of the Dojo: what reproduces it is kept in wrong/{file.name}."
+        return replace(outcome, message=f"{outcome.message} {sentence}")
 
     def _refuse(self, job: Job, batch: list[_Candidate], message: str) -> None:
         for candidate in batch:
