@@ -20,7 +20,7 @@ from dojo_core.codegen.code import NotGeneratable
 from dojo_core.game import Game
 from dojo_core.measure.clock import Clock
 from dojo_core.measure.database import DatabaseFault
-from dojo_core.measure.measurement import Workload
+from dojo_core.measure.measurement import Measurement, Workload
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.text import parse
 from dojo_core.targets import registry
@@ -138,6 +138,19 @@ def test_a_measurer_is_guarded_as_well() -> None:
     assert str(failed.value) == TOLD
 
 
+def test_a_measurer_need_not_tell_of_each_as_it_comes() -> None:
+    """One with a ``measure`` of its own, which derives from nothing of ours."""
+
+    class Own(Measures):
+        def measure(self, workload, programs, *_, **__):
+            return [Measurement(program.hash, "", "verified", verified=True) for program in programs]
+
+    heard: list[Measurement] = []
+    with Guarded(Own(KeyError("odd"))).measurer() as measurer:
+        measured = measurer.measure(Workload(PROGRAM), [PROGRAM], on_result=heard.append)
+    assert heard == measured and measured[0].verified
+
+
 @pytest.fixture
 def rivals(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A module that the odd target says to have its contest."""
@@ -198,8 +211,8 @@ def test_what_its_interface_lets_it_raise_goes_through(fault: Exception) -> None
 def test_code_whose_nodes_are_not_its_lines_is_refused() -> None:
     class Short(Odd):
         def generate(self, program, policy):
-            found = backend("cpu").generate(program, policy)
-            return replace(found, nodes=found.nodes[:-1])
+            generated = backend("cpu").generate(program, policy)
+            return replace(generated, nodes=generated.nodes[:-1])
 
     with pytest.raises(NotGeneratable, match="not one node, or None, for each line"):
         Guarded(Short(KeyError("odd"))).generate(PROGRAM, "reassoc")
@@ -207,8 +220,8 @@ def test_code_whose_nodes_are_not_its_lines_is_refused() -> None:
 
 def test_a_clock_is_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Odd, "clock", lambda self: "noon")
-    found = Guarded(Odd(KeyError("odd"))).clock()
-    assert found.kind == "missing" and "its clock is of the type str" in found.missing
+    clock = Guarded(Odd(KeyError("odd"))).clock()
+    assert clock.kind == "missing" and "its clock is of the type str" in clock.missing
 
 
 def test_a_target_has_words_and_what_has_its_name() -> None:

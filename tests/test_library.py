@@ -33,8 +33,8 @@ HERE = this_machine().fingerprint
 
 
 def game(*moves: str) -> Game:
-    found = kernels.get("softmax")
-    made = Game.new(found.program((96, 32)), "softmax", "96x32")
+    softmax = kernels.get("softmax")
+    made = Game.new(softmax.program((96, 32)), "softmax", "96x32")
     for move in moves:
         made.play(move)
     return made
@@ -42,7 +42,7 @@ def game(*moves: str) -> Game:
 
 def record(best: float, *moves: str, **changes: object) -> Record:
     made = game(*moves)
-    told = Record(
+    measured = Record(
         program_hash=made.current.program.hash,
         program_text=made.current.program.text,
         start_hash=made.start.hash,
@@ -62,7 +62,7 @@ def record(best: float, *moves: str, **changes: object) -> Record:
         player="ann",
         time=1.7e9,
     )
-    return replace(told, **changes)  # type: ignore[arg-type]
+    return replace(measured, **changes)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -86,28 +86,28 @@ def test_a_leaderboard_ranks_verified_times_and_lists_claims_below(library: Libr
         ]
     )
     boards = library.catalogue.boards()
-    here = library.leaderboard(next(b for b in boards if b.fingerprint == HERE), against=8e-6)
-    assert here.here and here.shape == "96x32"
-    told = [(e.rank, e.row.seconds, e.row.moves, e.row.runs, e.speedup, e.against) for e in here.lines]
-    assert told == [
+    ours = library.leaderboard(next(b for b in boards if b.fingerprint == HERE), against=8e-6)
+    assert ours.of_this_machine and ours.shape == "96x32"
+    lines = [(e.rank, e.row.seconds, e.row.moves, e.row.runs, e.speedup, e.against) for e in ours.lines]
+    assert lines == [
         (1, 4e-6, 1, 2, 2.0, 2.0),
         (2, 8e-6, 0, 1, 1.0, 1.0),
         (None, 2e-6, 2, 1, 4.0, 4.0),
     ]
-    away = library.leaderboard(next(b for b in boards if b.fingerprint != HERE))
-    assert [e.rank for e in away.lines] == [None] and not away.here
+    theirs = library.leaderboard(next(b for b in boards if b.fingerprint != HERE))
+    assert [e.rank for e in theirs.lines] == [None] and not theirs.of_this_machine
 
 
 def test_the_gpu_of_this_machine_has_leaderboards_here(library: Library, monkeypatch: Any) -> None:
     gpu = Gpu("NVIDIA H100", "sm_90", 50 << 20, 80 << 30, 10**9, 132, "13.0")
-    here = [Origin("cpu", HERE, ""), Origin("cuda", gpu.fingerprint, gpu.details)]
-    monkeypatch.setattr("dojo_core.service.library.origins", lambda: here)
+    origins = [Origin("cpu", HERE, ""), Origin("cuda", gpu.fingerprint, gpu.details)]
+    monkeypatch.setattr("dojo_core.service.library.origins", lambda: origins)
     library = Library(library.catalogue, library._service, library.comparisons)
-    wait_until(lambda: gpu.fingerprint in library.catalogue.here)
-    kept = record(8e-6, target="cuda", fingerprint=gpu.fingerprint, machine=gpu.details)
-    library.catalogue.add_all([kept])
+    wait_until(lambda: gpu.fingerprint in library.catalogue.own_fingerprints)
+    on_gpu = record(8e-6, target="cuda", fingerprint=gpu.fingerprint, machine=gpu.details)
+    library.catalogue.add_all([on_gpu])
     (board,) = library.catalogue.boards()
-    assert library.leaderboard(board).here
+    assert library.leaderboard(board).of_this_machine
     words = library.machine_words(board.fingerprint, board.machine)
     assert words == "NVIDIA H100, sm_90, 80 GB, CUDA 13.0 (this machine)"
 
@@ -139,8 +139,8 @@ def test_a_record_comes_to_the_board_move_by_move(library: Library) -> None:
 
 def test_what_is_imported_is_a_claim_until_it_is_measured_here(library: Library) -> None:
     mine = record(4e-6, "join_scopes m@0")
-    told = library.take_in("theirs.jsonl", (to_line(mine) + "\n").encode(), "me")
-    assert told.words.startswith("1 new record, 0 known already. Their times are claims")
+    imported = library.take_in("theirs.jsonl", (to_line(mine) + "\n").encode(), "me")
+    assert imported.words.startswith("1 new record, 0 known already. Their times are claims")
     assert [row.state for row in library.catalogue.rows(Wanted())] == ["claim"]
     # a forged time of this machine is neither a record nor known to the measurer
     assert library.catalogue.best(mine.start_hash, "cpu", HERE) is None
@@ -153,14 +153,14 @@ def test_what_is_imported_is_a_claim_until_it_is_measured_here(library: Library)
 
 def test_a_game_comes_in_with_its_claim_and_goes_out_again(library: Library) -> None:
     text = game("join_scopes m@0").to_text() + "# best speed-up 9.5000\n"
-    told = library.take_in("theirs.dojo", text.encode(), "me")
-    assert told.words == "softmax 96x32: Replayed 1 move through the legality checks."
+    imported = library.take_in("theirs.dojo", text.encode(), "me")
+    assert imported.words == "softmax 96x32: Replayed 1 move through the legality checks."
     (card,) = library.games()
-    assert (card.id, card.best, card.claim, card.moves) == (told.game, None, 9.5, 1)
+    assert (card.id, card.best, card.claim, card.moves) == (imported.game, None, 9.5, 1)
     assert library.games("matmul") == []
-    assert library.take_in("once more.dojo", text.encode(), "me").game == told.game
-    fork = library._service.fork(told.game, "me")
-    assert fork != told.game and len(library.games()) == 2
+    assert library.take_in("once more.dojo", text.encode(), "me").game == imported.game
+    fork = library._service.fork(imported.game, "me")
+    assert fork != imported.game and len(library.games()) == 2
     name, out = library.saved_file(fork)
     assert name == "softmax-96x32-fork.dojo" and Game.from_text(out).title == "softmax 96x32 (fork)"
 

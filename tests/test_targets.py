@@ -50,12 +50,12 @@ def named_targets(tree: ast.AST) -> Iterator[str]:
 
 
 def test_no_part_asks_which_target_it_is():
-    found = {
+    named = {
         place(path): sorted(set(named_targets(parsed(path))))
         for path in SOURCES
         if not place(path).startswith((*OF_A_TARGET, SCRIPTS)) and place(path) not in OTHER_MEANINGS
     }
-    assert {p: n for p, n in found.items() if n} == {}
+    assert {p: n for p, n in named.items() if n} == {}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "pages").rglob("*.js")), ids=lambda p: p.name)
@@ -87,7 +87,7 @@ def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     path: list[str] = []
-    found: list[list[str]] = []
+    components: list[list[str]] = []
 
     def visit(one: str) -> None:
         index[one] = low[one] = len(index)
@@ -102,12 +102,12 @@ def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
             part = path[path.index(one) :]
             del path[path.index(one) :]
             if len(part) > 1:
-                found.append(sorted(part))
+                components.append(sorted(part))
 
     for one in list(arrows):
         if one not in index:
             visit(one)
-    return found
+    return components
 
 
 @cache
@@ -147,8 +147,8 @@ def test_measuring_knows_no_target_but_by_name():
 
 @pytest.mark.parametrize("name", names())
 def test_each_target_says_what_it_is(name: str):
-    found = backend(name)
-    assert found.name == found.limits.name == name and found in backends()
-    assert found.words.title and found.words.about.endswith(".") and found.words.code
-    clock = found.clock()
+    target = backend(name)
+    assert target.name == target.limits.name == name and target in backends()
+    assert target.words.title and target.words.about.endswith(".") and target.words.code
+    clock = target.clock()
     assert clock.timed == (clock.missing == "") and (clock.origin is None or clock.origin.target == name)

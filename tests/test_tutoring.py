@@ -82,8 +82,8 @@ def test_an_event_that_comes_twice_counts_once(tutor: Tutor) -> None:
     hint = {"seq": 2, "kind": "hint"}
     for events in ([opened], [opened, hint], [hint], "nonsense", [{"kind": "hint"}]):
         tutor.hear(session, "a page", events)
-    told = panel(tutor, session)
-    assert told["acknowledged"] == {"a page": 2} and len(told["step"]["hints"]) == 1
+    shown = panel(tutor, session)
+    assert shown["acknowledged"] == {"a page": 2} and len(shown["step"]["hints"]) == 1
     tutor.hear(session, "the page after a reload", [{"seq": 1, "kind": "hint"}])
     assert len(panel(tutor, session)["step"]["hints"]) == 2
 
@@ -108,11 +108,11 @@ def test_every_puzzle_is_solved_by_its_solution_on_the_board(tutor: Tutor, schoo
             tutor.open(session, lesson.id, step.id)
             assert not panel(tutor, session)["step"]["reached"]
             tutor.handle(session, {"kind": "show_me"})
-            told = panel(tutor, session)["step"]
+            shown = panel(tutor, session)["step"]
             if any(goal.measured for goal in step.goals):  # times are for the machine to say
-                assert {goal["state"] for goal in told["goals"]} <= {"reached", "unknown"}, step.title
+                assert {goal["state"] for goal in shown["goals"]} <= {"reached", "unknown"}, step.title
             else:
-                assert told["reached"], step.title
+                assert shown["reached"], step.title
 
 
 def test_a_step_is_found_again_as_it_was_left_and_no_list_shows_it(tutor: Tutor) -> None:
@@ -155,18 +155,18 @@ def test_in_a_review_times_are_kept_back_until_the_move_is_told(tutor: Tutor) ->
     tutor.handle(session, {"kind": "review", "game": tutor.service.take_in(game)})
     assert session.review is not None and not session.secret
     session.review.wait(300)
-    found = Finding(1, 0, "split_scope y@0 8", 2.0, "vectorize y@0", 1.0)
-    session.review.findings = [found]
-    told = []
+    finding = Finding(1, 0, "split_scope y@0 8", 2.0, "vectorize y@0", 1.0)
+    session.review.findings = [finding]
+    stages = []
     for kind in ("finding", "reveal", "reveal", "reveal"):
         tutor.handle(session, {"kind": kind, "number": 0})
         (shown,) = panel(tutor, session)["review"]["findings"]
-        told.append((shown["kind"] is not None, shown["place"], shown["better"], session.secret))
+        stages.append((shown["kind"] is not None, shown["place"], shown["better"], session.secret))
     tutor.handle(session, {"kind": "verdict", "number": 1})
     assert (
         session.finding is None and session.player.table is not None and session.player.table.game.cursor == 0
     )
-    assert told == [
+    assert stages == [
         (False, None, None, True), (True, None, None, True), (True, "y@0", None, True),
         (True, "y@0", "vectorize y@0", False),
     ]  # fmt: skip

@@ -42,9 +42,9 @@ def page(service: Service) -> Page:
 def test_a_start_timed_again_changes_no_speed_up_until_the_player_says_so(page: Page) -> None:
     start_timed(page, QUIET)
     assert page.feed["start"] == 0.177
-    told = page.feed["yardstick"]
-    assert told["machine"] == "machine busy: other processes took 60% of the cores" and told["busy"]
-    assert told["again"] == {"seconds": 0.052, "taken": 2000.0, "busy": False, "machine": "machine idle"}
+    shown = page.feed["yardstick"]
+    assert shown["machine"] == "machine busy: other processes took 60% of the cores" and shown["busy"]
+    assert shown["again"] == {"seconds": 0.052, "taken": 2000.0, "busy": False, "machine": "machine idle"}
     page.send("yardstick")
     assert page.feed["start"] == 0.052 and page.feed["yardstick"]["again"] is None
     assert page.feed["notice"]["text"] == "Speed-ups now stand on the start's 52 ms; before, on 177 ms."
@@ -110,9 +110,9 @@ def test_a_copy_stands_on_the_same_time_and_so_does_who_watches(tmp_path: Path, 
 
 def test_a_note_is_read_back_and_nonsense_is_none() -> None:
     for outcome in (BUSY, QUIET, Outcome("ok", 1e-7, conditions=Conditions(None, False), taken=5.0)):
-        found = yardstick.read(f"dojo game 1\n{yardstick.noted(outcome)}\n")
-        assert found is not None
-        assert (found.seconds, found.conditions, found.taken) == (
+        stored = yardstick.read(f"dojo game 1\n{yardstick.noted(outcome)}\n")
+        assert stored is not None
+        assert (stored.seconds, stored.conditions, stored.taken) == (
             outcome.seconds, outcome.conditions, outcome.taken
         )  # fmt: skip
     for note in (

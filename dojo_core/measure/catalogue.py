@@ -111,9 +111,9 @@ class TakenOut:
 
 
 class Catalogue(Records):
-    """The records, with a library's questions. ``here`` are the fingerprints of this machine and its GPU."""
+    """The records, with a library's questions. ``own_fingerprints``: those of this machine and its GPU."""
 
-    here: frozenset[str] = frozenset()
+    own_fingerprints: frozenset[str] = frozenset()
 
     def count(self, wanted: Wanted) -> int:
         """How many rows there are."""
@@ -225,4 +225,4 @@ class Catalogue(Records):
         return " AND ".join(conditions), values
 
     def _all(self, query: str, values: dict[str, Any]) -> list[Any]:
-        return self._ask(query, {"here": json.dumps(sorted(self.here)), **values})
+        return self._ask(query, {"here": json.dumps(sorted(self.own_fingerprints)), **values})

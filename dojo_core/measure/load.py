@@ -95,12 +95,13 @@ def family_seconds(pid: int, processes: Path | None = None) -> float:
     for file in (processes or system.PROC).glob("[0-9]*/stat"):
         try:
             # "pid (name) state ppid …": the name may have spaces and brackets. Fields 4 and 14 to 17.
-            fields = file.read_text().rpartition(")")[2].split()
+            fields = file.read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        if len(fields) >= 15:  # as an ended one has not
             number = int(file.parent.name)
             parent[number] = int(fields[1])
             seconds[number] = sum(map(int, fields[11:15])) / ticks
-        except (OSError, ValueError, IndexError):
-            continue  # it has just ended
     return sum(each for number, each in seconds.items() if _descends(number, pid, parent))
 
 

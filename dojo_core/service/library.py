@@ -76,7 +76,7 @@ class Leaderboard:
 
     board: Board
     shape: str
-    here: bool
+    of_this_machine: bool
     lines: tuple[Ranked, ...]
 
 
@@ -119,19 +119,19 @@ class Library:
     def __init__(self, catalogue: Catalogue, service: Service, comparisons: Comparisons) -> None:
         self.catalogue = catalogue
         self.comparisons = comparisons
-        self.catalogue.here = frozenset([this_machine().fingerprint])
+        self.catalogue.own_fingerprints = frozenset([this_machine().fingerprint])
         threading.Thread(target=self._find_origins, name="fingerprints", daemon=True).start()
         self._service = service
 
     def _find_origins(self) -> None:
         """A GPU's worker takes seconds to start; its records are another machine's until then."""
-        self.catalogue.here = frozenset(origin.fingerprint for origin in origins())
+        self.catalogue.own_fingerprints = frozenset(origin.fingerprint for origin in origins())
 
     # ------------------------------------------------------------------ what there is
 
     def machine_words(self, fingerprint: str, details: str) -> str:
         """A machine in a line; this one by name."""
-        if fingerprint in self.catalogue.here:
+        if fingerprint in self.catalogue.own_fingerprints:
             return f"{_summary(details) or this_machine().summary} (this machine)"
         return f"{_summary(details) or 'another machine'} [{fingerprint[:6]}]"
 
@@ -164,7 +164,7 @@ class Library:
             ratios = [t / row.seconds if t else None for t in (board.start, against)]
             lines.append(Ranked(rank, row, ratios[0], ratios[1]))
         shape = self.shape_of(board.kernel, board.start_hash, board.shape)
-        return Leaderboard(board, shape, board.fingerprint in self.catalogue.here, tuple(lines))
+        return Leaderboard(board, shape, board.fingerprint in self.catalogue.own_fingerprints, tuple(lines))
 
     def baseline_seconds(self, board: Board, baseline: str) -> float | None:
         """Another implementation's time on a board's machine, by the last comparison; None without."""

@@ -14,7 +14,7 @@ from pages.shared import the_library
 
 def leaderboards() -> None:
     library = the_library()
-    here = library.catalogue.here
+    here = library.catalogue.own_fingerprints
     boards = sorted(library.catalogue.boards(), key=lambda b: (b.fingerprint not in here, -b.newest))
     if not boards:
         shell.notice("Nothing has been measured yet: play a kernel, and its times gather here.")
@@ -44,7 +44,7 @@ def leaderboards() -> None:
     if against is not None:
         facts.append(f"PyTorch {time_words(against)} (last comparison)")
     shell.facts(" · ".join(facts))
-    if not found.here:
+    if not found.of_this_machine:
         shell.notice("Times of another machine: claims, until they are measured here.")
     cells = [
         {

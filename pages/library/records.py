@@ -35,7 +35,7 @@ def records() -> None:
             "Shape": library.shape_of(row.kernel, row.start_hash, row.shape),
             "dtype": row.dtype,
             "Target": row.target,
-            **record_cells(row, library.catalogue.here),
+            **record_cells(row, library.catalogue.own_fingerprints),
             "Machine": library.machine_words(row.fingerprint, row.machine),
         }
         for row in rows

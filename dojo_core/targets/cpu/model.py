@@ -233,8 +233,8 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
         if processor.instruction_set == RISCV:  # as set by whoever came before, in the order of addresses
             lines += [f"# LLVM-MCA-RISCV-LMUL M{lengths[1].upper()}", f"# LLVM-MCA-RISCV-SEW E{lengths[0]}"]
         for text in block.instructions:
-            if told := _LENGTHS.search(text):
-                lengths = told[1], told[2]
+            if match := _LENGTHS.search(text):
+                lengths = match[1], match[2]
             lines.append(_TARGET.sub("elsewhere", text))
         lines.append(f"# LLVM-MCA-END b{number}")
     write_text(folder / "blocks.s", "\n".join([*lines, ""]))
@@ -253,7 +253,7 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
         region = regions.get(f"b{number}")  # none where the model knows no instruction of it
         cycles = float(len(block.instructions))
         if region is not None:
-            told = region["SummaryView"]
-            cycles = told["TotalCycles"] / ITERATIONS if block.loop else told["BlockRThroughput"]
+            summary = region["SummaryView"]
+            cycles = summary["TotalCycles"] / ITERATIONS if block.loop else summary["BlockRThroughput"]
         timed.append(replace(block, cycles=cycles))
     return timed
