@@ -108,9 +108,9 @@ def _draw_panel(tutor: Tutor, session: TutoringSession) -> dict[str, Any]:
 
 def _as_it_is_now(tutor: Tutor) -> None:
     """Lessons whose files have changed are read again, seen from the list."""
-    now = stamp()
-    if tutor.stamp != now:
-        tutor.school, tutor.stamp = open_school(), now
+    latest = stamp()
+    if tutor.stamp != latest:
+        tutor.school, tutor.stamp = open_school(), latest
 
 
 def page() -> None:
