@@ -315,7 +315,7 @@ def order(sketch: Sketch, operation: Provenance, provenances: list[Provenance]) 
     place = sketch.place(leaf_at(sketch, operation).path)
     if any(b not in depths for b in provenances):
         raise NoSuchPlace("The nests are not apart.")
-    RECIPES["permute"].run(sketch, (place, *(depths[b] for b in provenances)))
+    RECIPES["permute"].run(sketch, place, *(depths[b] for b in provenances))
 
 
 def join_shared(sketch: Sketch, nests: list[list[Provenance]]) -> Provenance | None:
@@ -336,7 +336,7 @@ def _accumulate(sketch: Sketch, operation: Provenance, inner: Provenance | None,
     region: Place | str = "root" if inner is None else sketch.place(sketch.path(inner))
     name = fresh_name(sketch.program, "acc")
     if tile.vectors > 1:
-        RECIPES["accum"].run(sketch, (array, region, name, tile.width))
+        RECIPES["accum"].run(sketch, array, region, name, tile.width)
     else:
         sketch.play("stage_write", array, region, name)
 

@@ -113,7 +113,7 @@ def _recipe(trail: Trail, born: int, rng: random.Random) -> Trail | None:
     for name, arguments in calls[: TRIES // 4]:
         sketch = Sketch(context)
         try:
-            RECIPES[name].run(sketch, arguments)
+            RECIPES[name].run(sketch, *arguments)
         except (IllegalMove, MoveSyntax, NoSuchPlace):
             continue
         for number, move in enumerate(sketch.moves):

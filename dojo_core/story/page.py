@@ -52,9 +52,9 @@ def _group(number: int, group: Group, seconds: Sequence[float | None]) -> list[s
     lines += _change(group.before, group.after)
     lines += ["", "| | move | time | against the start |", "|--:|---|--:|--:|"]
     for step in group.steps:
-        after, start = seconds[step.number], seconds[0]
-        ratio = f"{start / after:.3g}×" if after and start else ""
-        lines.append(f"| {step.number} | `{step.move}` | {_time(after)} | {ratio} |")
+        time, start = seconds[step.number], seconds[0]
+        ratio = f"{start / time:.3g}×" if time and start else ""
+        lines.append(f"| {step.number} | `{step.move}` | {_time(time)} | {ratio} |")
     if first == last:
         return lines
     lines += ["", f"<details><summary>What each of these {len(group.steps)} moves changes</summary>", ""]

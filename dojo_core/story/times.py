@@ -60,18 +60,22 @@ def take_times(story: Story, rounds: int, on_result: Callable[[], None] = lambda
             on_result()
 
         for _ in range(rounds):
-            for timed in measurer.measure(workload, programs, Effort.NORMAL, heard, fresh=True):
-                if timed.status == "refused":
-                    best[timed.program_hash] = None
+            for measurement in measurer.measure(workload, programs, Effort.NORMAL, heard, fresh=True):
+                if measurement.status == "refused":
+                    best[measurement.program_hash] = None
                     continue
-                if timed.status != "ok" or timed.seconds is None:
-                    number = next(n for n, p in enumerate(story.programs) if p.hash == timed.program_hash)
+                if measurement.status != "ok" or measurement.seconds is None:
+                    number = next(
+                        n for n, p in enumerate(story.programs) if p.hash == measurement.program_hash
+                    )
                     raise NotTimed(
                         f"The position after move {number} of {story.name} is not right on this machine: "
-                        f"{timed.status.replace('_', ' ')}: {timed.message}"
+                        f"{measurement.status.replace('_', ' ')}: {measurement.message}"
                     )
-                before = best.get(timed.program_hash)
-                best[timed.program_hash] = timed.seconds if before is None else min(before, timed.seconds)
+                before = best.get(measurement.program_hash)
+                best[measurement.program_hash] = (
+                    measurement.seconds if before is None else min(before, measurement.seconds)
+                )
     return Times(
         this_machine().summary,
         datetime.now(UTC).strftime("%Y-%m-%d"),
