@@ -112,7 +112,7 @@ class WorkerProcess:
         return answer
 
     def _ended(self, received: bytes) -> WorkerDied:
-        status, told = self._wait()
+        status, last_words = self._wait()
         if status == -signal.SIGXCPU:
             return WorkerDied("timeout", "It used more processor time than allowed and was stopped.")
         if status == -signal.SIGKILL:
@@ -120,7 +120,7 @@ class WorkerProcess:
                 "crash", "The measuring process was killed: by hand, or out of memory.", outside=True
             )
         name = signal.Signals(-status).name if status < 0 else f"status {status}"
-        return WorkerDied("crash", f"The measuring process ended with {name}. {told}".strip())
+        return WorkerDied("crash", f"The measuring process ended with {name}. {last_words}".strip())
 
     def _faulted(self, answer: dict[str, Any]) -> WorkerDied:
         self._wait()
@@ -140,9 +140,9 @@ class WorkerProcess:
             self._process.wait(5)
         status = self._process.returncode
         self._log.seek(0)
-        told = self._log.read()[-500:].decode(errors="replace").strip()
+        last_words = self._log.read()[-500:].decode(errors="replace").strip()
         self.kill()
-        return status if status is not None else -signal.SIGKILL, told
+        return status if status is not None else -signal.SIGKILL, last_words
 
     def kill(self) -> None:
         """End the process and everything in its group."""
