@@ -1,10 +1,13 @@
 """Estimated cycles of a program on a processor that is not here: how often each instruction is executed, by
-an emulator, times what a model of the pipeline says of the block that it stands in.
+an emulator, times what a model of the pipeline says of the block that it stands in; and for each cache what
+its traffic takes.
 
 Instructions are counted exactly, by a plugin of qemu. llvm-mca takes an innermost loop as it goes round, and
-any other straight piece of code by what it keeps busy, as if what stands around it filled all waiting. All
-data is in the first cache, every branch foretold, and what a called function takes is left out. There is one
-core. This is no time: it is told with its model's name and never beside seconds.
+any other straight piece of code by what it keeps busy, as if what stands around it filled all waiting. Then
+the bytes that each cache exchanges with the next (``traffic.py``), over that one's bandwidth, are added: the
+pipeline waits for them, as in the ECM model (Treibig and Hager, Introducing a performance model for
+bandwidth-limited loop kernels, PPAM 2009). Every branch is foretold, and what a called function takes is left
+out. There is one core. This is no time: it is told with its model's name and never beside seconds.
 """
 
 from __future__ import annotations
@@ -27,11 +30,18 @@ from dojo_core.measure.compiling import run_watched
 from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS
 from dojo_core.measure.places import cache_directory
-from dojo_core.targets.cpu.processor import RISCV, NotRun, Processor, llvm
+from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.processor import RISCV, SHARED_BYTES_OF_A_CORE, NotRun, Processor, llvm
+from dojo_core.targets.cpu.traffic import traffic
 
 if TYPE_CHECKING:
     from dojo_core.targets.cpu.cross import Arrays
 
+VERSION = 2  # of this method: 1 had all data in the first cache
+# Bytes a cycle that one core gets from a second cache, a last one, and memory, whatever the processor. The
+# first was measured on a Neoverse N1, which has 19 (chipsandcheese.com/2021/10/22/deep-diving-neoverse-n1);
+# the others are assumed, half of it and 12 GB/s at 3 GHz.
+BANDWIDTHS = (20.0, 10.0, 4.0)
 RUN_SECONDS = 120.0
 ITERATIONS = 64  # of a block in the model: its start and end are lost among them
 _INSTALL = "apt-get install llvm-19"
@@ -100,10 +110,13 @@ class Block:
 
 @dataclass(frozen=True)
 class Estimate:
-    """``cycles`` of one core, all data in its first cache. ``model``: what says so, with its version."""
+    """``cycles`` of one core, of which ``waiting`` for its caches. ``traffic``: bytes that each of these
+    exchanges with the next, the first cache first. ``model``: what says so, with its version."""
 
     cycles: float
+    waiting: float
     instructions: int
+    traffic: tuple[int, ...]
     model: str
     blocks: tuple[Block, ...]
 
@@ -115,25 +128,30 @@ def missing(processor: Processor) -> str:
     if processor.toolchain is None or not processor.toolchain.emulator:
         return f"There is no emulator for {processor.name} here."
     absent = [name for name in ("llvm-mca", "llvm-objdump") if not _tool(name)]
-    told = f"{' and '.join(absent)} {'are' if len(absent) > 1 else 'is'} not here. This brings it: {_INSTALL}"
-    return processor.toolchain.missing or (told if absent else "")
+    sentence = (
+        f"{' and '.join(absent)} {'are' if len(absent) > 1 else 'is'} not here. This brings it: {_INSTALL}"
+    )
+    return processor.toolchain.missing or (sentence if absent else "")
 
 
-def estimate(code: Code, inputs: Arrays, processor: Processor, seconds: float = RUN_SECONDS) -> Estimate:
-    """The estimate of one run of generated code on these inputs, as they are stored. Raises NotRun."""
+def estimate(
+    program: Program, code: Code, inputs: Arrays, processor: Processor, seconds: float = RUN_SECONDS
+) -> Estimate:
+    """The estimate of one run of a program's generated code on these inputs, as they are stored, after others
+    like it. Raises NotRun."""
     from dojo_core.targets.cpu.cross import Call, build_program, execute
 
-    if told := missing(processor):
-        raise NotRun(told)
+    if absent := missing(processor):
+        raise NotRun(absent)
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="model-") as name, compiling():
         folder = Path(name)
         build_program([code], processor, folder, COMPILE_SECONDS)
         listing = _listing(folder, processor)
         write_text(folder / "plugin.c", _PLUGIN)
         command = [the_compiler().path, "-O2", "-fPIC", "-shared", "-w", "plugin.c", "-o", "plugin.so"]
-        status, said = run_watched(command, folder, COMPILE_SECONDS)
+        status, output = run_watched(command, folder, COMPILE_SECONDS)
         if status:
-            raise NotRun(f"The plugin that counts instructions does not compile: {said}")
+            raise NotRun(f"The plugin that counts instructions does not compile: {output}")
         plugin = f"{folder / 'plugin.so'},first={min(listing):x},last={max(listing) + 1:x}"
         # One thread: the counts of several would be lost among them.
         options = ["-E", "OMP_NUM_THREADS=1", "-plugin", plugin]
@@ -141,9 +159,12 @@ def estimate(code: Code, inputs: Arrays, processor: Processor, seconds: float = 
         rows = (row.split() for row in (folder / "counts").read_text().splitlines())
         counts = {int(at, 16): int(count) for at, count in rows}
         blocks = _timed(blocks_of(listing, counts), processor, folder)
+    exchanged, waiting = waits(program, processor)
     return Estimate(
-        cycles=sum(block.executions * block.cycles for block in blocks),
+        cycles=sum(block.executions * block.cycles for block in blocks) + waiting,
+        waiting=waiting,
         instructions=sum(counts.values()),
+        traffic=exchanged,
         model=named(processor),
         blocks=tuple(blocks),
     )
@@ -151,7 +172,22 @@ def estimate(code: Code, inputs: Arrays, processor: Processor, seconds: float = 
 
 def named(processor: Processor) -> str:
     """What says so, with its version."""
-    return f"llvm-mca {_version()}, {processor.model}"
+    return f"model {VERSION}: llvm-mca {_version()}, {processor.model}, {len(_capacities(processor))} caches"
+
+
+def waits(program: Program, processor: Processor) -> tuple[tuple[int, ...], float]:
+    """Bytes that each of the caches exchanges with the next in one run of a program, and cycles for all."""
+    capacities = _capacities(processor)
+    exchanged = tuple(traffic(program, capacity) for capacity in capacities)
+    beyond = (*BANDWIDTHS[: len(capacities) - 1], BANDWIDTHS[-1])
+    return exchanged, sum(size / bandwidth for size, bandwidth in zip(exchanged, beyond, strict=True))
+
+
+def _capacities(processor: Processor) -> tuple[int, ...]:
+    """Of the caches that one core may fill, the first one first."""
+    first, second, last = processor.caches
+    own = min(last, SHARED_BYTES_OF_A_CORE)
+    return tuple(size for size in (first, second, own) if size)
 
 
 def _tool(name: str) -> str:
@@ -160,11 +196,11 @@ def _tool(name: str) -> str:
 
 @cache
 def _version() -> str:
-    said = subprocess.run(
+    output = subprocess.run(
         [_tool("llvm-mca"), "--version"], capture_output=True, text=True, check=False
     ).stdout
-    found = re.search(r"LLVM version (\S+)", said)
-    return found[1] if found else "?"
+    match = re.search(r"LLVM version (\S+)", output)
+    return match[1] if match else "?"
 
 
 _COMMENT = re.compile(r"\s+(?:#|//) ")
@@ -177,16 +213,16 @@ def _listing(folder: Path, processor: Processor) -> dict[int, str]:
     command = [_tool("llvm-objdump"), "-d", "--no-show-raw-insn", *features, "program"]
     with (folder / "listing").open("w") as file:
         subprocess.run(command, cwd=folder, stdout=file, stderr=subprocess.DEVNULL, check=False)
-    found: dict[int, str] = {}
+    instructions: dict[int, str] = {}
     inside = False
     for line in (folder / "listing").read_text(errors="replace").splitlines():
         if head := re.match(r"^[0-9a-f]+ <(.*)>:$", line):
             inside = re.fullmatch(r"kernel_0(\..*)?", head[1]) is not None
         elif inside and (row := _ROW.match(line)) and row["text"].strip():
-            found[int(row[1], 16)] = _COMMENT.split(row["text"].strip().replace("\t", " "))[0]
-    if not found:
+            instructions[int(row[1], 16)] = _COMMENT.split(row["text"].strip().replace("\t", " "))[0]
+    if not instructions:
         raise NotRun("The kernel is not found in its own program.")
-    return found
+    return instructions
 
 
 _TARGET = re.compile(r"0x([0-9a-f]+) <[^>]*>")
@@ -198,7 +234,7 @@ def blocks_of(listing: Mapping[int, str], counts: Mapping[int, int]) -> list[Blo
     """Pieces of straight code that were executed: cut where the count changes, before what a branch leads to,
     and behind a branch."""
     leading = {address: text for address, text in listing.items() if _leads(text)}
-    aims = {int(found[1], 16) for text in leading.values() if (found := _TARGET.search(text))}
+    aims = {int(match[1], 16) for text in leading.values() if (match := _TARGET.search(text))}
     pieces: list[list[int]] = []
     for address in listing:
         last = pieces[-1][-1] if pieces else None
@@ -231,8 +267,8 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
         if processor.instruction_set == RISCV:  # as set by whoever came before, in the order of addresses
             lines += [f"# LLVM-MCA-RISCV-LMUL M{lengths[1].upper()}", f"# LLVM-MCA-RISCV-SEW E{lengths[0]}"]
         for text in block.instructions:
-            if told := _LENGTHS.search(text):
-                lengths = told[1], told[2]
+            if match := _LENGTHS.search(text):
+                lengths = match[1], match[2]
             lines.append(_TARGET.sub("elsewhere", text))
         lines.append(f"# LLVM-MCA-END b{number}")
     write_text(folder / "blocks.s", "\n".join([*lines, ""]))
@@ -242,16 +278,16 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
         f"-iterations={ITERATIONS}", "-skip-unsupported-instructions=lack-sched", "-call-latency=1",
         "-json", "-o", "cycles.json", "blocks.s",
     ]  # fmt: skip
-    status, said = run_watched(command, folder, COMPILE_SECONDS)
+    status, output = run_watched(command, folder, COMPILE_SECONDS)
     if status:
-        raise NotRun(f"llvm-mca ended with status {status}: {said}")
+        raise NotRun(f"llvm-mca ended with status {status}: {output}")
     regions = {r["Name"]: r for r in json.loads((folder / "cycles.json").read_text())["CodeRegions"]}
     timed = []
     for number, block in enumerate(blocks):
         region = regions.get(f"b{number}")  # none where the model knows no instruction of it
         cycles = float(len(block.instructions))
         if region is not None:
-            told = region["SummaryView"]
-            cycles = told["TotalCycles"] / ITERATIONS if block.loop else told["BlockRThroughput"]
+            summary = region["SummaryView"]
+            cycles = summary["TotalCycles"] / ITERATIONS if block.loop else summary["BlockRThroughput"]
         timed.append(replace(block, cycles=cycles))
     return timed
