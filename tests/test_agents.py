@@ -114,7 +114,7 @@ def test_neighbours_compute_the_same(neighbour):
     here, rng = Trail.at(begun), random.Random(3)
     wanted = list(oracle.run(start, "reassoc", terms := oracle.Terms()).outputs.values())
     trail = here
-    for _ in range(40):
+    for _ in range(25):
         trail = neighbour(trail, rng) or here
         assert list(oracle.run(trail.program, "reassoc", terms).outputs.values()) == wanted
         assert trail.program == here.replayed(trail.steps).program
@@ -330,13 +330,13 @@ def test_an_agent_on_this_machine(home):
 def test_lanes_take_turns_and_share_the_budget():
     def in_lanes(lanes: int) -> list[Event]:
         task = Task(game())
-        return list(run(task, AGENTS["sampling-lines"], CountTiming(), Budget(16), lanes=lanes))
+        return list(run(task, AGENTS["sampling-lines"], CountTiming(), Budget(10), lanes=lanes))
 
     events = in_lanes(3)
     assert [told(e) for e in in_lanes(3)] == [told(e) for e in events]  # whichever thread was first
     searched = [e for e in events if not e.final]
-    assert len({e.program.hash for e in searched}) == len(searched) == 16
-    assert [told(e) for e in in_lanes(1)] == [told(e) for e in played("sampling-lines", 16)]
+    assert len({e.program.hash for e in searched}) == len(searched) == 10
+    assert [told(e) for e in in_lanes(1)] == [told(e) for e in played("sampling-lines", 10)]
 
 
 @pytest.mark.parametrize("name", ["random-lines", "annealing-lines"])
