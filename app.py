@@ -1,4 +1,4 @@
-"""The app's door: ``streamlit run app.py``. Who may come in: pages/access.py; what is behind: pages/site.py.
+"""The app: ``streamlit run app.py``. Who may come in: pages/access.py; the pages: pages/site.py.
 
 Where the Dojo is installed, this file and .streamlit lie in pages/entry, and ``dojo app`` runs them there.
 """
@@ -7,7 +7,7 @@ from starlette.middleware import Middleware
 from streamlit.starlette import App
 
 from dojo_core.package_data import data_path
-from pages.access import Door, check_address
+from pages.access import AccessMiddleware, check_address
 
 check_address()
-app = App(data_path("pages", "site.py"), middleware=[Middleware(Door)])
+app = App(data_path("pages", "site.py"), middleware=[Middleware(AccessMiddleware)])

@@ -235,7 +235,7 @@ class _Asked:
     lane: _Lane
     batch: list[Trail]
     trails: list[Trail]
-    found: Callable[[], list[Measurement]]  # waits
+    result: Callable[[], list[Measurement]]  # waits
 
 
 class _Run:
@@ -287,10 +287,10 @@ class _Run:
                 if not self.asked:
                     break
                 asked = self.asked[0]
-                found = asked.found()
+                measurements = asked.result()
                 self.asked.popleft()  # in the order asked, whatever came first: times alone decide a run
                 before = self.count
-                yield from self._heard(asked.trails, found)
+                yield from self._heard(asked.trails, measurements)
                 lane = asked.lane
                 lane.idle = 0 if self.count > before else lane.idle + 1
                 lane.answer = [self.costs.get(trail.program.hash, math.inf) for trail in asked.batch]
@@ -317,22 +317,22 @@ class _Run:
         left = self.budget.evaluations - self.count - len(under_way)
         trails = list(new.values())[:left]
         effort = Effort.QUICK if self.costs else Effort.NORMAL
-        found: Callable[[], list[Measurement]] = partial(self._timed, trails, effort)
+        result: Callable[[], list[Measurement]] = partial(self._timed, trails, effort)
         if threads is not None:
-            found = threads.submit(found).result
-        self.asked.append(_Asked(lane, batch, trails, found))
+            result = threads.submit(result).result
+        self.asked.append(_Asked(lane, batch, trails, result))
 
     def _heard(self, trails: Sequence[Trail], measured: Sequence[Measurement]) -> Iterator[Event]:
-        for trail, found in zip(trails, measured, strict=True):
-            if found.status == "cancelled":
+        for trail, measurement in zip(trails, measured, strict=True):
+            if measurement.status == "cancelled":
                 continue
             self.count += 1
-            self.costs[trail.program.hash] = math.inf if found.seconds is None else found.seconds
-            if found.seconds is not None and found.verified:
+            self.costs[trail.program.hash] = math.inf if measurement.seconds is None else measurement.seconds
+            if measurement.seconds is not None and measurement.verified:
                 self.trails[trail.program.hash] = trail
-                if self.best is None or found.seconds < self.best.seconds:
-                    self.best = Best(found.seconds, trail.program, self._line(trail))
-            yield self._event(trail, found, False)
+                if self.best is None or measurement.seconds < self.best.seconds:
+                    self.best = Best(measurement.seconds, trail.program, self._line(trail))
+            yield self._event(trail, measurement, False)
 
     def _finals(self) -> Iterator[Event]:
         """The best programs and the first ones, timed again with more effort: the best of these wins.
@@ -347,9 +347,9 @@ class _Run:
             if key in self.trails and key not in chosen and self.costs[key] <= FAR * self.best.seconds:
                 chosen.append(key)
         trails = [self.trails[key] for key in chosen]
-        found = self._timed(trails, Effort.FINAL)
+        measurements = self._timed(trails, Effort.FINAL)
         self.best = None
-        for trail, measured in zip(trails, found, strict=True):
+        for trail, measured in zip(trails, measurements, strict=True):
             seconds = measured.seconds
             if (
                 seconds is not None
@@ -360,7 +360,7 @@ class _Run:
         if self.best is None:  # stopped meanwhile, or nothing held: what was found stands
             trail = self.trails[ranked[0]]
             self.best = Best(self.costs[ranked[0]], trail.program, self._line(trail))
-        for trail, measured in zip(trails, found, strict=True):
+        for trail, measured in zip(trails, measurements, strict=True):
             yield self._event(trail, measured, True)
 
     def _timed(self, trails: Sequence[Trail], effort: Effort) -> list[Measurement]:
@@ -374,8 +374,10 @@ class _Run:
     def _line(self, trail: Trail) -> tuple[Move, ...]:
         return (*self.task.before, *trail.moves)
 
-    def _event(self, trail: Trail, found: Measurement, final: bool) -> Event:
+    def _event(self, trail: Trail, measurement: Measurement, final: bool) -> Event:
         seconds = self.clock() - self.began
-        told = tuple(self.thoughts)
+        thoughts = tuple(self.thoughts)
         self.thoughts.clear()
-        return Event(self.count, seconds, self._line(trail), trail.program, found, self.best, final, told)
+        return Event(
+            self.count, seconds, self._line(trail), trail.program, measurement, self.best, final, thoughts
+        )

@@ -17,13 +17,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from agents.agent import Agent, Best, Budget, Event
-from agents.jobs.journal import Writer, told
+from agents.jobs.journal import Writer, event_line
 from agents.jobs.spec import MOST_SECONDS, JobSpec
 from agents.passes import PASSES, play_pass
 from agents.players import AGENTS, MODEL, NoAgent, agent_named
 from agents.run_log import RunBusy, run_file
 from agents.scale import commands as scale
-from agents.scale.fleet import Fleet, FleetTiming
+from agents.scale.pool import PoolTiming, WorkerPool
 from agents.scale.wire import OtherVersion
 from agents.timing import no_clock
 from agents.tuning import Tuning, key_of
@@ -161,10 +161,10 @@ def tune(
     else:
         wanted = kernels_and_shapes(names or [], shape)
     beginnings = [partial(played, name, sizes, policy, line, target=target) for name, sizes in wanted]
-    here: list[Game] = []
+    games: list[Game] = []
     if scheduler is None and slurm is None:
-        here = [begin() for begin in beginnings]
-        untimed = next(filter(None, (no_clock(game.target, "let a pass play") for game in here)), "")
+        games = [begin() for begin in beginnings]
+        untimed = next(filter(None, (no_clock(game.target, "let a pass play") for game in games)), "")
         if untimed:
             raise Failure(untimed)
     results = []
@@ -172,19 +172,19 @@ def tune(
     with (
         opened() as records,
         Measurer(records) as measurer,
-        scale.fleet(scheduler, workers, slurm, key, insecure, _aside) as fleet,
+        scale.worker_pool(scheduler, workers, slurm, key, insecure, _aside) as pool,
     ):
-        if fleet is None and (machine is not None or lanes is not None):
+        if pool is None and (machine is not None or lanes is not None):
             raise Failure("--machine and --lanes are for --scheduler, --workers or --slurm.")
-        if fleet is None and not as_json and any(backend(game.target).clock().gauged for game in here):
+        if pool is None and not as_json and any(backend(game.target).clock().gauged for game in games):
             tell_machine()
-        side_by_side = (lanes or scale.LANES) if fleet is not None else 1
+        side_by_side = (lanes or scale.LANES) if pool is not None else 1
         for number, begin in enumerate(beginnings):
-            if fleet is None:
-                where, game = None, here[number]
+            if pool is None:
+                where, game = None, games[number]
             else:
-                where, game = _machine(fleet, machine, begin, player, spend, seed, side_by_side)
-            timing = FleetTiming(fleet, where, agent, records) if fleet is not None and where else None
+                where, game = _machine(pool, machine, begin, player, spend, seed, side_by_side)
+            timing = PoolTiming(pool, where, agent, records) if pool is not None and where else None
             try:
                 tuning = Tuning(
                     game,
@@ -216,7 +216,7 @@ def _aside(text: str) -> None:
 
 
 def _machine(
-    fleet: Fleet,
+    pool: WorkerPool,
     wanted: str | None,
     begin: Callable[..., Game],
     agent: Agent,
@@ -224,12 +224,12 @@ def _machine(
     seed: int,
     lanes: int,
 ) -> tuple[str, Game]:
-    """Which of the fleet's machines to tune on (those where this run was stopped, if they are there), and the
+    """Which of the pool's machines to tune on (those where this run was stopped, if they are there), and the
     game as it is played for their processor. Raises OtherVersion where they do not tell it."""
 
     @cache
     def on(fingerprint: str) -> Game:
-        fleet.processor(fingerprint)
+        pool.processor(fingerprint)
         return begin(machine=fingerprint)
 
     def begun(fingerprint: str) -> bool:
@@ -239,11 +239,11 @@ def _machine(
             return False
         return run_file(key).exists()
 
-    found = fleet.choose(wanted, begun)
-    game = on(found)
-    workers = counted(fleet.machines().get(found, 0), "worker")
-    _aside(f"{game.title}: {workers} on machine {found}, {fleet.processor(found).name}.")
-    return found, game
+    chosen = pool.choose(wanted, begun)
+    game = on(chosen)
+    workers = counted(pool.machines().get(chosen, 0), "worker")
+    _aside(f"{game.title}: {workers} on machine {chosen}, {pool.processor(chosen).name}.")
+    return chosen, game
 
 
 @dataclass(frozen=True)
@@ -260,9 +260,9 @@ class _Result:
 def _tuned(tuning: Tuning, as_json: bool, record: Path | None = None) -> _Result:
     """Run it, shown as it goes."""
     if tuning.resumed and not as_json:
-        told = "This run is done" if tuning.was_done else "Going on where this run was stopped"
+        status = "This run is done" if tuning.was_done else "Going on where this run was stopped"
         err.print(
-            f"{told}: {counted(tuning.resumed, 'measurement')} known (--again begins anew).", style="dim"
+            f"{status}: {counted(tuning.resumed, 'measurement')} known (--again begins anew).", style="dim"
         )
     first: float | None = None
     event: Event | None = None
@@ -289,7 +289,7 @@ def _recorded(tuning: Tuning, path: Path) -> Iterator[Event]:
     before = len(tuning.task.before)
     with Writer(path, spec) as writer:
         for number, event in enumerate(tuning.events(), 1):
-            writer.write(told(event, before, number))
+            writer.write(event_line(event, before, number))
             yield event
         day = datetime.now().strftime("%Y-%m-%d")
         writer.state("done", f"Measured on {this_machine().summary}, {day}.")
@@ -300,7 +300,7 @@ def _recorded(tuning: Tuning, path: Path) -> Iterator[Event]:
 def _shown(tuning: Tuning, as_json: bool) -> Iterator[Callable[[Event, float | None], None]]:
     """Show events: as lines of JSON, or one line of best-so-far that changes."""
     if as_json:
-        yield lambda event, _: out.print(json.dumps(_told(tuning, event)), soft_wrap=True, markup=False)
+        yield lambda event, _: out.print(json.dumps(_as_json(tuning, event)), soft_wrap=True, markup=False)
         return
     shown = (
         TextColumn("{task.description}"), BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn(),
@@ -323,7 +323,7 @@ def _shown(tuning: Tuning, as_json: bool) -> Iterator[Callable[[Event, float | N
         yield show
 
 
-def _told(tuning: Tuning, event: Event) -> dict[str, Any]:
+def _as_json(tuning: Tuning, event: Event) -> dict[str, Any]:
     measured = event.measurement
     return {
         "kernel": tuning.task.game.kernel,

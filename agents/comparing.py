@@ -119,8 +119,8 @@ def _run(games: list[Game], agents: list[str], seeds: int, budget: Budget) -> li
 
 def _write(folder: Path, curves: list[Curve], reference: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    told = as_json(curves, summaries(curves, reference), reference)
-    write_file(folder / "compare.json", json.dumps(told, indent=1) + "\n")
+    comparison = as_json(curves, summaries(curves, reference), reference)
+    write_file(folder / "compare.json", json.dumps(comparison, indent=1) + "\n")
     title = "Best so far: the median of the seeds, from the best to the worst"
     write_page(folder / "compare.html", curves, title, _tables(curves, reference))
     write_picture(folder / "compare.png", curves, title)
@@ -132,24 +132,24 @@ def _tables(curves: list[Curve], reference: str) -> tuple[Table, Table]:
     agents = list(dict.fromkeys(curve.agent for curve in curves))
     finals = []
     for kernel in dict.fromkeys(curve.kernel for curve in curves):
-        found = (
+        times = (
             [c.final for c in curves if (c.kernel, c.agent) == (kernel, agent) and c.final is not None]
             for agent in agents
         )
-        finals.append((kernel, *(seconds_text(min(each)) if each else "–" for each in found)))
+        finals.append((kernel, *(seconds_text(min(each)) if each else "–" for each in times)))
     statistics = []
     for each in summaries(curves, reference):
         p = "" if each.p is None else f"{each.p:.2g}"
         share = f"{each.better}/{each.pairs}" if each.agent != reference else ""
         statistics.append((each.agent, f"{each.speedup:.2f}×", str(each.kernels), share, p))
     seeds = counted(len({curve.seed for curve in curves}), "seed")
-    told = (
+    note = (
         f"Speed: geometric mean over kernels of {reference}'s median time over the agent's. "
         "p: one-sided Wilcoxon signed-rank test, paired by kernel and seed."
     )
     return (
         Table(("kernel", *agents), tuple(finals), f"The best of {seeds} a kernel."),
-        Table(("agent", "speed", "kernels", "faster in", "p"), tuple(statistics), told),
+        Table(("agent", "speed", "kernels", "faster in", "p"), tuple(statistics), note),
     )
 
 
@@ -160,4 +160,4 @@ def _tell(curves: list[Curve], reference: str) -> None:
         for row in each.rows:
             shown.add_row(*map(escape, row))
         print_table(shown)
-    out.print(" ".join(each.told for each in tables), style="dim", soft_wrap=True)
+    out.print(" ".join(each.note for each in tables), style="dim", soft_wrap=True)

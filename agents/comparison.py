@@ -86,14 +86,14 @@ def summaries(curves: Sequence[Curve], reference: str) -> list[Summary]:
     finals = {(c.kernel, c.agent, c.seed): c.final for c in curves if c.final is not None}
     agents = list(dict.fromkeys(c.agent for c in curves))
     kernels = list(dict.fromkeys(c.kernel for c in curves))
-    found = []
+    results = []
     for agent in agents:
         ratios, pairs = [], []
         for kernel in kernels:
-            own = [t for (k, a, _), t in finals.items() if (k, a) == (kernel, agent)]
+            times = [t for (k, a, _), t in finals.items() if (k, a) == (kernel, agent)]
             other = [t for (k, a, _), t in finals.items() if (k, a) == (kernel, reference)]
-            if own and other:
-                ratios.append(statistics.median(other) / statistics.median(own))
+            if times and other:
+                ratios.append(statistics.median(other) / statistics.median(times))
             for (k, a, seed), seconds in finals.items():
                 against = finals.get((kernel, reference, seed))
                 if (k, a) == (kernel, agent) and against is not None:
@@ -101,10 +101,10 @@ def summaries(curves: Sequence[Curve], reference: str) -> list[Summary]:
         if ratios:
             p = None if agent == reference else wilcoxon(pairs)
             better = sum(d > 0 for d in pairs)
-            found.append(
+            results.append(
                 Summary(agent, len(ratios), statistics.geometric_mean(ratios), better, len(pairs), p)
             )
-    return found
+    return results
 
 
 def wilcoxon(differences: Sequence[float]) -> float | None:
@@ -113,18 +113,18 @@ def wilcoxon(differences: Sequence[float]) -> float | None:
     Exact, ties and all, by counting the sums of subsets of the ranks; zero differences are left out, as
     Wilcoxon does. None where no difference is left.
     """
-    kept = sorted((d for d in differences if d), key=abs)
-    if not kept:
+    nonzero = sorted((d for d in differences if d), key=abs)
+    if not nonzero:
         return None
     ranks: list[int] = []  # doubled, so that the mean rank of a tie is whole
     begin = 0
-    while begin < len(kept):
+    while begin < len(nonzero):
         end = begin
-        while end < len(kept) and abs(kept[end]) == abs(kept[begin]):
+        while end < len(nonzero) and abs(nonzero[end]) == abs(nonzero[begin]):
             end += 1
         ranks += [begin + 1 + end] * (end - begin)
         begin = end
-    observed = sum(rank for rank, d in zip(ranks, kept, strict=True) if d > 0)
+    observed = sum(rank for rank, d in zip(ranks, nonzero, strict=True) if d > 0)
     ways = [1] + [0] * sum(ranks)  # subsets by their sum
     for rank in ranks:
         for total in range(len(ways) - 1, rank - 1, -1):
@@ -132,17 +132,17 @@ def wilcoxon(differences: Sequence[float]) -> float | None:
     return float(sum(ways[observed:]) / 2 ** len(ranks))
 
 
-def as_json(curves: Sequence[Curve], found: Sequence[Summary], reference: str) -> dict[str, Any]:
+def as_json(curves: Sequence[Curve], results: Sequence[Summary], reference: str) -> dict[str, Any]:
     """All of it as data for a file."""
     return {
         "dojo comparison": 1,
         "reference": reference,
         "curves": [asdict(curve) for curve in curves],
-        "summaries": [asdict(summary) for summary in found],
+        "summaries": [asdict(summary) for summary in results],
     }
 
 
-def from_json(told: dict[str, Any]) -> list[Curve]:
+def from_json(data: dict[str, Any]) -> list[Curve]:
     """The curves of a file written before. Raises ValueError, KeyError or TypeError where it holds none."""
     return [
         Curve(
@@ -157,7 +157,7 @@ def from_json(told: dict[str, Any]) -> list[Curve]:
             _seconds(curve["final"]),
             tuple(map(str, curve.get("line", ()))),
         )
-        for curve in told["curves"]
+        for curve in data["curves"]
     ]
 
 

@@ -18,8 +18,8 @@ def logged(folder: Path, start_hash: str, machine: str) -> list[Curve]:
     if not folder.is_dir():
         return []
     files = sorted(folder.glob("*.jsonl"), key=lambda file: -file.stat().st_mtime)[:MOST_RUNS]
-    found = [_curve(file, start_hash, machine) for file in files if file.stat().st_size <= LONGEST]
-    return [curve for curve in found if curve is not None]
+    curves = [_curve(file, start_hash, machine) for file in files if file.stat().st_size <= LONGEST]
+    return [curve for curve in curves if curve is not None]
 
 
 def _curve(file: Path, start_hash: str, machine: str) -> Curve | None:

@@ -57,30 +57,30 @@ class DojoEnv(gymnasium.Env[str, np.int64]):
         self._trail = self._start
         self._legal: tuple[Move, ...] = ()
         self._first: float | None = None
-        self._now: Measurement | None = None
+        self._measurement: Measurement | None = None
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[str, Info]:
         """Back to the start position. Raises ValueError where it cannot be measured."""
         super().reset(seed=seed)
         self._trail = self._start
-        self._now = self._measured()
-        if self._now.seconds is None:
-            raise ValueError(f"The start position cannot be measured. {self._now.message}")
-        self._first = self._now.seconds
-        return self._told()
+        self._measurement = self._measured()
+        if self._measurement.seconds is None:
+            raise ValueError(f"The start position cannot be measured. {self._measurement.message}")
+        self._first = self._measurement.seconds
+        return self._observed()
 
     def step(self, action: int | np.int64) -> tuple[str, float, bool, bool, Info]:
         """Play a move, or stop. Raises gymnasium.error.ResetNeeded before the first reset."""
-        if self._now is None or self._first is None:
+        if self._measurement is None or self._first is None:
             raise gymnasium.error.ResetNeeded("Call reset before step.")
         if STOP < int(action) <= len(self._legal):
             moved = self._trail.extended(Step(self._legal[int(action) - 1], self._trail.born))
             assert moved is not None  # it was listed as legal
             self._trail = moved
-            self._now = self._measured()
-        seconds = self._now.seconds
+            self._measurement = self._measured()
+        seconds = self._measurement.seconds
         reward = self._first / seconds if seconds else 0.0
-        observation, info = self._told()
+        observation, info = self._observed()
         truncated = len(self._trail.steps) >= self.most_moves
         return observation, reward, int(action) == STOP, truncated, info
 
@@ -100,16 +100,16 @@ class DojoEnv(gymnasium.Env[str, np.int64]):
         lines = {trail.program.hash: line}
         return self.timing.measure(self.task.workload, [trail.program], lines, Effort.QUICK, lambda: False)[0]
 
-    def _told(self) -> tuple[str, Info]:
-        assert self._now is not None
-        here = self._trail
+    def _observed(self) -> tuple[str, Info]:
+        assert self._measurement is not None
+        trail = self._trail
         room = int(self.action_space.n) - 1  # type: ignore[attr-defined]
-        self._legal = legal_moves(here.program, here.target, here.policy)[:room]
+        self._legal = legal_moves(trail.program, trail.target, trail.policy)[:room]
         info = {
             "moves": tuple(map(str, self._legal)),
             "action_mask": self.action_masks(),
-            "seconds": self._now.seconds,
-            "status": self._now.status,
-            "line": tuple(map(str, here.moves)),
+            "seconds": self._measurement.seconds,
+            "status": self._measurement.status,
+            "line": tuple(map(str, trail.moves)),
         }
-        return here.program.text[:LONGEST], info
+        return trail.program.text[:LONGEST], info

@@ -40,29 +40,30 @@ def fit_cost_model(
     table = columns(
         "kernel, held out", "programs", "rank correlation", right=("programs", "rank correlation")
     )
-    found = held_out(samples)
-    for kernel, (count, correlation) in found.items():
+    correlations = held_out(samples)
+    for kernel, (count, correlation) in correlations.items():
         table.add_row(escape(kernel), str(count), f"{correlation:.2f}")
     print_table(table)
     out.print(
-        f"Mean {np.mean([c for _, c in found.values()]):.2f}: Spearman's correlation between the times of a "
-        "kernel's programs and their costs, by a model of all other kernels. 1: the same order; 0: none.",
+        f"Mean {np.mean([c for _, c in correlations.values()]):.2f}: Spearman's correlation between the "
+        "times of a kernel's programs and their costs, by a model of all other kernels. 1: the same order; "
+        "0: none.",
         style="dim",
         soft_wrap=True,
     )
     model = CostModel.fitted(samples)
     save(model, model_file())
     if weights:
-        told = columns("feature (its logarithm)", "weight", right=("weight",))
+        learned = columns("feature (its logarithm)", "weight", right=("weight",))
         for name, weight in sorted(zip(FEATURES, model.weights, strict=True), key=lambda each: -abs(each[1])):
-            told.add_row(name, f"{weight:.3f}")
-        print_table(told)
+            learned.add_row(name, f"{weight:.3f}")
+        print_table(learned)
     err.print(f"Saved {escape(str(model_file()))}.", style="dim", soft_wrap=True)
 
 
 def sampled(records: Records, fingerprint: str) -> list[Sampled]:
     """Programs of each workload that were measured on a machine, spread from the fastest to the slowest."""
-    found = []
+    samples = []
     for kernel, start in records.workloads(DEFAULT_TARGET, fingerprint):
         ranking = records.ranking(start, DEFAULT_TARGET, fingerprint, limit=-1)
         chosen = [ranking[int(n)] for n in np.linspace(0, len(ranking) - 1, min(MOST, len(ranking)))]
@@ -74,5 +75,5 @@ def sampled(records: Records, fingerprint: str) -> list[Sampled]:
                 continue
             times.append(np.log2(record.seconds or 1.0))
         if len(rows) >= FEWEST:
-            found.append(Sampled(kernel, np.array(rows), np.array(times)))
-    return found
+            samples.append(Sampled(kernel, np.array(rows), np.array(times)))
+    return samples

@@ -38,8 +38,8 @@ class Search:
     next_to: Neighbour
 
     def start(self, task: Task) -> list[Trail]:
-        here = Trail.at(task.game)
-        return [here] if self.next_to is edge else [here.played(pass_moves(task.game, "heuristic")), here]
+        trail = Trail.at(task.game)
+        return [trail] if self.next_to is edge else [trail.played(pass_moves(task.game, "heuristic")), trail]
 
     def agent(self) -> Agent:
         def strategy(task: Task, budget: Budget, rng: random.Random) -> Proposals:
@@ -94,11 +94,11 @@ def _guarded(agent: Agent) -> Agent:
     return Agent(agent.name, agent.about, strategy, agent.version)
 
 
-def _brought(own: Mapping[str, Agent]) -> dict[str, Agent]:
+def _brought(builtin: Mapping[str, Agent]) -> dict[str, Agent]:
     """Passes and agents of packages, by name."""
     return {
         name: _of_pass(PASSES[name]) if isinstance(each, Pass) else _guarded(each)
-        for name, each in plugins.added("dojo.agents", (Pass, Agent), own).items()
+        for name, each in plugins.added("dojo.agents", (Pass, Agent), builtin).items()
     }
 
 

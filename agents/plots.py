@@ -45,7 +45,7 @@ class Table:
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    told: str
+    note: str
 
 
 STYLE = """
@@ -57,15 +57,15 @@ p { color: #555; max-width: 60em; }
 """
 
 
-def panels(curves: Sequence[Curve]) -> list[Panel]:
+def panels_of(curves: Sequence[Curve]) -> list[Panel]:
     """All kernels together (where there are several), then each by itself; two panels each."""
     kernels = list(dict.fromkeys(curve.kernel for curve in curves))
-    found = []
+    result = []
     if len(kernels) > 1:
-        found += _pair("geometric mean of all", curves)
+        result += _pair("geometric mean of all", curves)
     for kernel in kernels:
-        found += _pair(kernel, [curve for curve in curves if curve.kernel == kernel])
-    return found
+        result += _pair(kernel, [curve for curve in curves if curve.kernel == kernel])
+    return result
 
 
 def _pair(title: str, curves: Sequence[Curve]) -> list[Panel]:
@@ -107,19 +107,21 @@ def _band(
 ) -> Band:
     """For each x, speed against the fastest of all (1), by seed; over kernels the geometric mean. It begins
     where all seeds have begun, since the median of the first ones would fall when another joins."""
-    found_any = [curve for curve in curves if curve.kernel in scale]
-    without = {curve.seed for curve in found_any if not curve.points}
-    seeds = list(dict.fromkeys(curve.seed for curve in found_any if curve.seed not in without))
-    kept: list[tuple[float, float, float, float]] = []
+    comparable = [curve for curve in curves if curve.kernel in scale]
+    without = {curve.seed for curve in comparable if not curve.points}
+    seeds = list(dict.fromkeys(curve.seed for curve in comparable if curve.seed not in without))
+    points: list[tuple[float, float, float, float]] = []
     for x in xs:
         values = []
         for seed in seeds:
-            speeds = [(scale[c.kernel], at(c, x)) for c in found_any if c.seed == seed]
-            if all(found is not None for _, found in speeds):
-                values.append(statistics.geometric_mean(best / found for best, found in speeds if found))
+            speeds = [(scale[c.kernel], at(c, x)) for c in comparable if c.seed == seed]
+            if all(seconds is not None for _, seconds in speeds):
+                values.append(
+                    statistics.geometric_mean(best / seconds for best, seconds in speeds if seconds)
+                )
         if values and len(values) == len(seeds):
-            kept.append((x, statistics.median(values), min(values), max(values)))
-    columns = list(zip(*kept, strict=True)) or [(), (), (), ()]
+            points.append((x, statistics.median(values), min(values), max(values)))
+    columns = list(zip(*points, strict=True)) or [(), (), (), ()]
     return Band(agent, *columns)
 
 
@@ -128,11 +130,11 @@ def write_page(path: Path, curves: Sequence[Curve], title: str, tables: Sequence
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
-    found = panels(curves)
-    rows = max(1, len(found) // 2)
-    figure = make_subplots(rows=rows, cols=2, subplot_titles=[panel.title for panel in found])
-    colours = _colours(found)
-    for number, panel in enumerate(found):
+    panels = panels_of(curves)
+    rows = max(1, len(panels) // 2)
+    figure = make_subplots(rows=rows, cols=2, subplot_titles=[panel.title for panel in panels])
+    colours = _colours(panels)
+    for number, panel in enumerate(panels):
         place = {"row": number // 2 + 1, "col": number % 2 + 1}
         for band in panel.bands:
             colour = colours[band.agent]
@@ -168,19 +170,19 @@ def _table(table: Table) -> str:
         return "<tr>" + "".join(f"<{kind}>{html.escape(c)}</{kind}>" for c in cells) + "</tr>"
 
     head, rows = row(table.columns, "th"), "".join(row(cells, "td") for cells in table.rows)
-    return f"<table>{head}{rows}</table><p>{html.escape(table.told)}</p>"
+    return f"<table>{head}{rows}</table><p>{html.escape(table.note)}</p>"
 
 
 def write_picture(path: Path, curves: Sequence[Curve], title: str) -> None:
     """A picture; PNG, or what the file's name ends in."""
     from matplotlib.figure import Figure
 
-    found = panels(curves)
-    rows = max(1, len(found) // 2)
+    panels = panels_of(curves)
+    rows = max(1, len(panels) // 2)
     figure = Figure(figsize=(11, 0.8 + 3.2 * rows), layout="constrained")
     axes = figure.subplots(rows, 2, squeeze=False)
-    colours = _colours(found)
-    for number, panel in enumerate(found):
+    colours = _colours(panels)
+    for number, panel in enumerate(panels):
         axis = axes[number // 2][number % 2]
         for band in panel.bands:
             axis.fill_between(band.x, band.low, band.high, color=colours[band.agent], alpha=0.15, step="post")
@@ -189,13 +191,13 @@ def write_picture(path: Path, curves: Sequence[Curve], title: str) -> None:
             )
         axis.set(title=panel.title, xlabel=panel.x, ylabel="speed, fastest = 1", yscale="log")
         axis.grid(alpha=0.3)
-    if found:
+    if panels:
         axes[0][0].legend(fontsize="small")
     figure.suptitle(title)
     with naming(path):
         figure.savefig(path, dpi=110)
 
 
-def _colours(found: Sequence[Panel]) -> dict[str, str]:
-    agents = list(dict.fromkeys(band.agent for panel in found for band in panel.bands))
+def _colours(panels: Sequence[Panel]) -> dict[str, str]:
+    agents = list(dict.fromkeys(band.agent for panel in panels for band in panel.bands))
     return {agent: COLOURS[n % len(COLOURS)] for n, agent in enumerate(agents)}

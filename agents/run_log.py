@@ -49,10 +49,10 @@ class RunKey:
     @property
     def name(self) -> str:
         """A file name that differs where any of it does."""
-        told = asdict(self)
+        key = asdict(self)
         if self.lanes == 1:  # as before there were lanes
-            del told["lanes"]
-        digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
+            del key["lanes"]
+        digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:12]
         return f"{self.kernel}-{self.agent}-{self.seed}-{digest}.jsonl"
 
 
@@ -86,7 +86,7 @@ def _entry(line: bytes) -> dict[str, Any] | None:
 def _measured(entry: Mapping[str, Any]) -> tuple[Effort, Measurement, float]:
     """What an entry says was measured: effort, outcome, seconds of the run until then."""
     load, exclusive = entry.get("load"), entry.get("exclusive", True)
-    found = Measurement(
+    measurement = Measurement(
         str(entry["hash"]),
         "",
         str(entry["status"]),
@@ -98,7 +98,7 @@ def _measured(entry: Mapping[str, Any]) -> tuple[Effort, Measurement, float]:
         known=True,
         conditions=Conditions(None if load is None else float(load), bool(exclusive)),
     )
-    return Effort[entry["effort"].upper()], found, float(entry["elapsed"])
+    return Effort[entry["effort"].upper()], measurement, float(entry["elapsed"])
 
 
 class RunBusy(RuntimeError):
@@ -125,63 +125,44 @@ class RunLog:
             raise RunBusy(
                 f"Another process is at this run: wait for it, or give another seed. ({path})"
             ) from None
-        kept = 0 if again else self._read()
-        self._file.truncate(kept)
-        self._file.seek(kept)
-        if not kept:
+        size = 0 if again else self._read()
+        self._file.truncate(size)
+        self._file.seek(size)
+        if not size:
             self._write({"dojo run": VERSION, **asdict(key)})
 
     def _read(self) -> int:
         """Take in whole lines; how many bytes they are."""
-        kept = 0
+        size = 0
         for number, line in enumerate(self._file):
             entry = _entry(line)
             if not entry or (number == 0 and entry.get("dojo run") != VERSION):
                 break
             if "hash" in entry:
                 try:
-                    effort, found, elapsed = _measured(entry)
+                    effort, measurement, elapsed = _measured(entry)
                 except (KeyError, TypeError, ValueError, AttributeError):  # not ours
                     break
-                self.known[effort, found.program_hash] = found
+                self.known[effort, measurement.program_hash] = measurement
                 self.spent = elapsed
             elif "done" in entry:
                 self.result = entry
-            kept += len(line)
-        return kept
+            size += len(line)
+        return size
 
-    def _take(self, entry: dict[str, Any]) -> None:
-        if "hash" in entry:
-            found = Measurement(
-                str(entry["hash"]),
-                "",
-                str(entry["status"]),
-                str(entry["message"]),
-                tuple(float(nanoseconds) for nanoseconds in entry["samples"]),
-                _number(entry["seconds"]),
-                _number(entry["median"]),
-                bool(entry["verified"]),
-                known=True,
-            )
-            elapsed = float(entry["elapsed"])
-            self.known[Effort[entry["effort"].upper()], found.program_hash] = found
-            self.spent = elapsed
-        elif "done" in entry:
-            self.result = entry
-
-    def add(self, found: Measurement, effort: Effort, elapsed: float, line: str) -> None:
+    def add(self, measurement: Measurement, effort: Effort, elapsed: float, line: str) -> None:
         """Keep a measurement. When this returns, it survives the process."""
         self._write(
             {
-                "hash": found.program_hash,
-                "status": found.status,
-                "message": found.message,
-                "samples": found.samples,
-                "seconds": found.seconds,
-                "median": found.median,
-                "verified": found.verified,
-                "load": found.conditions.load,
-                "exclusive": found.conditions.exclusive,
+                "hash": measurement.program_hash,
+                "status": measurement.status,
+                "message": measurement.message,
+                "samples": measurement.samples,
+                "seconds": measurement.seconds,
+                "median": measurement.median,
+                "verified": measurement.verified,
+                "load": measurement.conditions.load,
+                "exclusive": measurement.conditions.exclusive,
                 "effort": effort.label,
                 "elapsed": round(elapsed, 3),
                 "line": line.split("\n") if line else [],
@@ -209,10 +190,6 @@ class RunLog:
         self.close()
 
 
-def _number(value: float | None) -> float | None:
-    return None if value is None else float(value)
-
-
 class LoggedTiming:
     """Times from a log where it has them, else from another source, and then into the log."""
 
@@ -232,8 +209,10 @@ class LoggedTiming:
         }
         rest = [p for p in programs if p.hash not in known]
         if rest:
-            for found in self._otherwise.measure(workload, rest, lines, effort, cancelled):
-                known[found.program_hash] = found
-                if found.status != "cancelled":
-                    self._log.add(found, effort, self._elapsed(), lines.get(found.program_hash, ""))
+            for measurement in self._otherwise.measure(workload, rest, lines, effort, cancelled):
+                known[measurement.program_hash] = measurement
+                if measurement.status != "cancelled":
+                    self._log.add(
+                        measurement, effort, self._elapsed(), lines.get(measurement.program_hash, "")
+                    )
         return [known[p.hash] for p in programs]

@@ -1,4 +1,4 @@
-"""Where an agent's times come from: the machine, a table, or a count of operations, all through one door."""
+"""Where an agent's times come from: the machine, a table, or a count of operations, by one interface."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class TableTiming:
         rest = [p for p in programs if p.hash not in known]
         if rest and self._otherwise is not None:
             measured = self._otherwise.measure(workload, rest, lines, effort, cancelled)
-            known.update({found.program_hash: found for found in measured})
+            known.update({measurement.program_hash: measurement for measurement in measured})
         refused = "The table has no time for this program."
         return [known.get(p.hash) or Measurement(p.hash, "", "refused", refused) for p in programs]
 

@@ -41,8 +41,8 @@ class Trail:
     def born(self) -> int:
         """The number for the provenance of the next new move: no node of the line has it."""
         start = self.programs[0]
-        there = max((node.provenance.move for node, _, _ in walk(start.body)), default=0)
-        return max(there, start.age, *(step.origin for step in self.steps), 0) + 1
+        newest = max((node.provenance.move for node, _, _ in walk(start.body)), default=0)
+        return max(newest, start.age, *(step.origin for step in self.steps), 0) + 1
 
     def context(self, at: int | None = None, born: int | None = None) -> Context:
         """What legality is asked in at a position of the line (default: its end)."""
@@ -57,20 +57,20 @@ class Trail:
         """The line with a step more, under the names its places have here; None where it is not legal."""
         if len(self.steps) >= MAX_MOVES:
             return None
-        here = self.context(born=step.origin)
+        context = self.context(born=step.origin)
         move: Move | None = step.move
         try:
-            now = references(here, step.move)
+            current = references(context, step.move)
         except NoSuchPlace:
-            now = ()
-        if step.references and now != step.references:
-            move = followed(here, step)
+            current = ()
+        if step.references and current != step.references:
+            move = followed(context, step)
         if move is None:
             return None
-        result = outcome(here, move)
+        result = outcome(context, move)
         if isinstance(result, Refusal):
             return None
-        named = now if now and move is step.move else references(here, move)
+        named = current if current and move is step.move else references(context, move)
         made = Step(move, step.origin, named, self.program)
         return Trail((*self.programs, result), self.target, self.policy, (*self.steps, made))
 

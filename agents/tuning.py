@@ -65,8 +65,8 @@ class Tuning:
         self.control = Control()
         self._measurer = measurer
         self._timing = timing or MachineTiming(measurer, agent.name)
-        here = backend(game.target).clock().origin
-        machine = machine or (here.fingerprint if here else measurer.machine.fingerprint)
+        origin = backend(game.target).clock().origin
+        machine = machine or (origin.fingerprint if origin else measurer.machine.fingerprint)
         self._key = key_of(game, agent, budget, seed, machine, lanes)
         self._lanes = lanes
         self._keeping = keep

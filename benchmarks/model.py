@@ -1,75 +1,165 @@
-"""Estimated cycles along recorded lines: ``python -m benchmarks.model [--processor NAME] [KERNEL=SHAPE …]``.
+"""How far estimated cycles are to be believed: ``python -m benchmarks.model [--processor NAME] [SET …]``.
 
-For positions of a line, by ``targets/cpu/model.py``: the cycles, instructions, and the model's name. On an
-x86-64 (``--processor x86-64-v3 --core znver4``) each position is timed here too, by one thread, and the rank
-correlations (Spearman) of cycles and of instructions with the times are printed: how far the model is to be
-believed.
+A set is ``LINE=SHAPE``, positions along a recorded line from the start on, or ``tiles=SHAPE``, the end of the
+line of matmul with tiles of many sizes. Of each program ``targets/cpu/model.py`` tells cycles. On an x86-64
+without ``--processor`` the programs are those for this machine up to AVX2, and each is timed too, on one
+thread, by the Dojo's measurer, in turns with the one of fewest cycles: medians of the ratios within rounds.
+Told are the rank correlation (Spearman) of cycles and of instructions with the times, and how far the best
+of the three programs of fewest cycles is from the best of all; nothing where the machine was busy.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
-import tempfile
-import time
-from dataclasses import replace
-from pathlib import Path
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from dojo_core import kernels
+from agents.search.cost_model import rank_correlation
+from dojo_core import kernels, parse
 from dojo_core.codegen.code import Code
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
-from dojo_core.measure.compiling import compile_source
-from dojo_core.measure.pool import STORED, draw
-from dojo_core.targets.cpu.build import source_of
+from dojo_core.measure.compiler import the_compiler
+from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.pool import draw
+from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.codegen import generate, preamble
 from dojo_core.targets.cpu.limits import limits_of
-from dojo_core.targets.cpu.model import estimate
-from dojo_core.targets.cpu.processor import KNOWN, Processor, known
+from dojo_core.targets.cpu.measurer import Measurer
+from dojo_core.targets.cpu.model import Estimate, estimate
+from dojo_core.targets.cpu.processor import (
+    KNOWN,
+    NAMES,
+    X86,
+    Processor,
+    Toolchain,
+    host,
+    known,
+    llvm,
+    vectors_of,
+)
 
-IN_CACHE = ("softmax=64x192", "matmul=24x64x128", "rmsnorm=64x512")
-QEMU_X86 = ("qemu-x86_64", "-cpu", "max")
+TILES = "tiles"
+SETS = ("softmax=64x192", "matmul=24x64x128", "rmsnorm=64x512", f"{TILES}=96x128x128")
+MOVES = 3  # from one position of a line to the next
+ROWS, COLUMNS = (2, 3, 4, 6, 8, 12, 16, 24), (16, 32, 64)
+LINE_RANKS, TILE_RANKS, NEAR = 0.93, 0.75, 1.05  # asked: of correlations, and of the best of three
 
 
-def main() -> None:
+@dataclass(frozen=True)
+class Positions:
+    """Programs that are to be ranked, by name."""
+
+    title: str
+    kernel: str
+    start: Program
+    policy: str
+    programs: dict[str, Program]
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("lines", nargs="*", default=IN_CACHE, metavar="KERNEL=SHAPE")
-    parser.add_argument("--processor", default="armv8.4-a", choices=KNOWN)
+    parser.add_argument("sets", nargs="*", default=SETS, metavar="SET")
+    parser.add_argument("--processor", choices=KNOWN, help="one that this machine is not: nothing is timed")
     parser.add_argument("--core", help="llvm-mca's name of a core, instead of the processor's own")
-    parser.add_argument("--every", type=int, default=3, help="so many moves from one position to the next")
+    parser.add_argument("--every", type=int, default=1, help="one program of so many of a set: a quick try")
     options = parser.parse_args()
-    processor = known(options.processor)
-    assert processor.toolchain is not None
-    if processor.is_x86:  # run here as it is, but counted under the emulator
-        processor = replace(processor, toolchain=replace(processor.toolchain, emulator=QEMU_X86))
+    here = options.processor is None
+    if here and NAMES.get(platform.machine()) != X86:
+        parser.error("cycles are held against times on an x86-64 alone: give a --processor")
+    processor = _here() if here else known(options.processor)
     processor = replace(processor, model=options.core or processor.model)
-    for each in options.lines:
-        kernel, _, shape = each.partition("=")
-        _along(kernel, shape, processor, options.every)
+    concluded = True
+    for each in options.sets:
+        name, _, shape = each.partition("=")
+        found = _tiles(shape, processor) if name == TILES else _along(name, shape, processor)
+        found = replace(found, programs=dict(list(found.programs.items())[:: options.every]))
+        estimates = _estimated(found, processor)
+        if here:
+            asked = TILE_RANKS if name == TILES else LINE_RANKS
+            concluded &= compared(found.title, estimates, _timed(found, estimates, processor), asked)
+    return not concluded
 
 
-def _along(kernel: str, shape: str, processor: Processor, every: int) -> None:
-    found, line = kernels.get(kernel), recorded_lines()[kernel]
+# ---------------------------------------------------------------------------- what is ranked
+
+
+def _along(name: str, shape: str, processor: Processor) -> Positions:
+    """The start, and every third position of a recorded line from its end."""
+    line = recorded_lines()[name]
+    found = kernels.get(line.kernel or "")
     start = found.program(found.shape(shape))
-    game = Game.new(start, kernel, shape, policy=line.policy, limits=limits_of(processor))
+    game = Game.new(start, found.name, shape, policy=line.policy, limits=limits_of(processor))
     line.play(game)
     path = [position.program for position in game.positions.values()]
-    chosen = [*path[:-1:every], path[-1]]
-    rows = []
-    for number, program in enumerate(chosen):
-        code = generate(program, line.policy, processor)
-        told = estimate(code, _inputs(code), processor)
-        seconds = _seconds(code, processor) if processor.is_x86 else None
-        rows.append((told.cycles, told.instructions, seconds))
-        timed = "" if seconds is None else f"{1e6 * seconds:10.1f} µs here"
-        print(f"{kernel} {shape} {number:3}: {told.cycles:12,.0f} cycles {told.instructions:12,}{timed}")
-    print(f"{kernel} {shape} on {processor.name}: estimated by {told.model}, {len(rows)} positions")
-    if processor.is_x86:
-        cycles, instructions, times = (np.array(column, float) for column in zip(*rows, strict=True))
-        print(f"  rank correlation with times here: cycles {_spearman(cycles, times):.2f}, ", end="")
-        print(f"instructions {_spearman(instructions, times):.2f}")
+    numbers = sorted({0, *range(len(path) - 1, 0, -MOVES)})
+    return Positions(f"{name} {shape}", found.name, start, line.policy, {str(n): path[n] for n in numbers})
+
+
+def _tiles(shape: str, processor: Processor) -> Positions:
+    """The end of the line of matmul with tiles of all sizes that it can be played with."""
+    found, line = kernels.get("matmul"), recorded_lines()["matmul"]
+    start = found.program(found.shape(shape))
+    programs = {}
+    for rows in ROWS:
+        for columns in COLUMNS:
+            game = Game.new(start, "matmul", shape, policy=line.policy, limits=limits_of(processor))
+            report = line.play(game, {"rows": rows, "columns": columns})
+            if all(entry.applies for entry in report.entries):
+                programs[f"{rows}x{columns}"] = game.current.program
+    return Positions(f"tiles of matmul {shape}", "matmul", start, line.policy, programs)
+
+
+# ---------------------------------------------------------------------------- cycles and times
+
+
+def _here() -> Processor:
+    """This machine as far as qemu 7 knows it, without AVX-512, and the flags that its kernels have."""
+    features = frozenset(f for f in host().features if not f.startswith("avx512"))
+    register_bytes, vectors = vectors_of(X86, features)
+    compiler = the_compiler()
+    chain = Toolchain(
+        compiler.path, compiler.clang, (*compiler.flags, "-mno-avx512f"), "x86_64-linux-gnu",
+        emulator=("qemu-x86_64", "-cpu", "max"), install="apt-get install qemu-user",
+    )  # fmt: skip
+    said = subprocess.run([llvm("llvm-mca"), "--version"], capture_output=True, text=True, check=True).stdout
+    core = re.search(r"Host CPU: (\S+)", said)
+    return replace(
+        host(), features=features, register_bytes=register_bytes, vectors=vectors, toolchain=chain,
+        model=core[1] if core else None,
+    )  # fmt: skip
+
+
+def _estimated(positions: Positions, processor: Processor) -> dict[str, Estimate]:
+    """Of each program with a code of its own, on one thread."""
+    found: dict[str, Estimate] = {}
+    texts = set()
+    for name, program in positions.programs.items():
+        code = generate(_on_one_thread(program), positions.policy, processor)
+        if code.text not in texts:
+            texts.add(code.text)
+            told = estimate(program, code, _inputs(code), processor)
+            found[name] = told
+            waiting = f", {told.waiting:,.0f} of them for caches" if told.waiting else ""
+            print(
+                f"{positions.title} {name:>5}: {told.cycles:12,.0f} cycles{waiting}, "
+                f"{told.instructions:,} instructions",
+                flush=True,
+            )
+    (model,) = {told.model for told in found.values()}
+    print(f"{positions.title} on {processor.name}: {len(found)} programs, estimated by {model}", flush=True)
+    return found
+
+
+def _on_one_thread(program: Program) -> Program:
+    return parse(re.sub(r":p\b", "", program.text))
 
 
 def _inputs(code: Code) -> dict[str, np.ndarray]:
@@ -77,38 +167,61 @@ def _inputs(code: Code) -> dict[str, np.ndarray]:
     return {p.name: draw(p.dtype, p.shape, rng, None) for p in code.parameters if p.role == "in"}
 
 
-def _seconds(code: Code, processor: Processor) -> float:
-    """The least of many runs, in this process, by one thread."""
-    chain = processor.toolchain
-    assert chain is not None
-    flags = tuple(word for word in chain.command if word != "-fopenmp")
-    with tempfile.TemporaryDirectory() as folder:
-        source = source_of(preamble(processor), [code.text], chain.clang)
-        fault = compile_source(
-            source, ["-w", "-fPIC", "-shared"], Path(folder), "k.so", 120.0, flags, ("-lm",)
-        )
-        assert fault is None, fault
-        function = ctypes.CDLL(str(Path(folder) / "k.so"))[code.symbol]
-        inputs = _inputs(code)
-        arrays = [
-            np.ascontiguousarray(inputs[p.name]) if p.role == "in" else np.empty(p.shape, STORED[p.dtype])
-            for p in code.parameters
-        ]
-        space = np.empty(code.workspace_bytes + 64, np.uint8)
-        pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-        workspace = ctypes.c_void_p(space.ctypes.data + -space.ctypes.data % 64)
-        best, end = float("inf"), time.perf_counter() + 0.2
-        while time.perf_counter() < end:
-            began = time.perf_counter()
-            function(pointers, workspace)
-            best = min(best, time.perf_counter() - began)
-    return best
+def _timed(
+    positions: Positions, estimates: dict[str, Estimate], processor: Processor
+) -> dict[str, Measurement]:
+    """Each in turns with the one of fewest cycles."""
+    programs = {name: _on_one_thread(positions.programs[name]) for name in estimates}
+    first = programs[min(estimates, key=lambda name: estimates[name].cycles)]
+    work = Workload(positions.start, positions.kernel, positions.policy)
+    without = '#pragma GCC target("no-avx512f")\n'
+    measurer = Measurer(
+        generate=partial(generate, processor=processor), preamble=without + preamble(processor)
+    )
+    with measurer:
+        measurer.measure(work, [first], Effort.NORMAL)
+        found = measurer.measure(work, list(programs.values()), Effort.NORMAL, fresh=True, against=first)
+    return dict(zip(programs, found, strict=True))
 
 
-def _spearman(a: np.ndarray, b: np.ndarray) -> float:
-    ranks = [np.argsort(np.argsort(each)) for each in (a, b)]
-    return float(np.corrcoef(*ranks)[0, 1])
+# ---------------------------------------------------------------------------- what is told
+
+
+def compared(
+    title: str, estimates: Mapping[str, Estimate], times: Mapping[str, Measurement], asked: float
+) -> bool:
+    """Prints how cycles rank programs beside times; whether anything could be concluded.
+
+    ``times``: in turns with the one of fewest cycles. ``asked``: the least rank correlation.
+    """
+    for name, measurement in times.items():
+        if measurement.seconds is None:
+            print(f"{title} {name} has no time: {measurement.status}. {measurement.message}")
+            return False
+    cycles = np.array([estimates[name].cycles for name in times])
+    first = list(times.values())[int(cycles.argmin())]
+    relative = np.array([_relative(measurement, first) for measurement in times.values()])
+    for name, took in zip(times, relative, strict=True):
+        print(f"{title} {name:>5}: {took:8.3f} times as long as the one of fewest cycles")
+    conditions = [measurement.conditions for measurement in times.values()]
+    loads = [each.load for each in conditions if each.load is not None] or [0.0]
+    worst = next((each for each in conditions if not each.quiet), conditions[0])
+    print(f"  Others used {np.median(loads):.0%} of the cores (median), {max(loads):.0%} at most: {worst}.")
+    if not worst.quiet:
+        print("  Nothing is concluded: run this again when the machine does nothing else.")
+        return False
+    instructions = np.array([float(estimates[name].instructions) for name in times])
+    by_cycles, by_count = (rank_correlation(each, relative) for each in (cycles, instructions))
+    of_three = relative[np.argsort(cycles)[:3]].min() / relative.min()
+    print(f"  Rank correlation: cycles {by_cycles:.2f} (asked: {asked}), instructions {by_count:.2f}.")
+    print(f"  The best of three of fewest cycles takes {of_three:.2f} times the best (asked: {NEAR}).")
+    return True
+
+
+def _relative(one: Measurement, first: Measurement) -> float:
+    speed = one.speed(first)
+    return 1 / speed.value if speed is not None and one is not first else 1.0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

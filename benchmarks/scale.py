@@ -38,22 +38,22 @@ def _run(workers: int, options: argparse.Namespace, folder: Path) -> tuple[int, 
     from agents.players import AGENTS
     from agents.scale import credentials
     from agents.scale.commands import LANES
-    from agents.scale.fleet import Fleet, FleetTiming
+    from agents.scale.pool import PoolTiming, WorkerPool
     from dojo_core import kernels
     from dojo_core.game import Game
     from tests.cluster import cluster
 
-    found = kernels.get(options.kernel)
-    task = Task(Game.new(found.program(found.shapes[0]), options.kernel))
+    kernel = kernels.get(options.kernel)
+    task = Task(Game.new(kernel.program(kernel.shapes[0]), options.kernel))
     budget = Budget(options.each * workers)
     with cluster(folder) as machines:
         for _ in range(workers):
             machines.start_worker(options.pace)
-        with Fleet(machines.address, credentials.security(machines.key)) as fleet:
-            fleet.choose()
-            while sum(fleet.machines().values()) < workers:
+        with WorkerPool(machines.address, credentials.security(machines.key)) as pool:
+            pool.choose()
+            while sum(pool.machines().values()) < workers:
                 time.sleep(0.1)
-            timing, control = FleetTiming(fleet, fleet.choose(), "benchmark"), Control()
+            timing, control = PoolTiming(pool, pool.choose(), "benchmark"), Control()
             began = ended = count = 0
             measure = timing.measure
 

@@ -75,13 +75,13 @@ class Replay:
     position: int
 
 
-def followed(here: Context, step: Step) -> Move | None:
+def followed(context: Context, step: Step) -> Move | None:
     """The move of a step under new names, if everything it names and implies is still there."""
     if step.before is None or not step.references:
         return None
     try:
-        move = readdress(here, step.move, step.references, step.before)
-        return move if move is not None and references(here, move) == step.references else None
+        move = readdress(context, step.move, step.references, step.before)
+        return move if move is not None and references(context, move) == step.references else None
     except NoSuchPlace:
         return None
 
@@ -149,11 +149,11 @@ class Game:
                 self.cursor = child.id
                 return child
         born = self._next_id()
-        here = self.context(at, born)
-        result = outcome(here, played)
+        context = self.context(at, born)
+        result = outcome(context, played)
         if isinstance(result, Refusal):
-            raise IllegalMove(str(played), with_enablers(here, played, result))
-        return self._add(at, played, result, born, born, references(here, played))
+            raise IllegalMove(str(played), with_enablers(context, played, result))
+        return self._add(at, played, result, born, born, references(context, played))
 
     def _next_id(self) -> int:
         if len(self.positions) > MAX_MOVES:
@@ -193,38 +193,38 @@ class Game:
 
     def line(self, at: int | None = None) -> list[Position]:
         """The positions from the start to one (default: the cursor), both included."""
-        found: list[Position] = []
+        line: list[Position] = []
         walk: int | None = self.cursor if at is None else at
         while walk is not None:
-            found.append(self.positions[walk])
+            line.append(self.positions[walk])
             walk = self.positions[walk].parent
-        return found[::-1]
+        return line[::-1]
 
     def main_line(self, at: int | None = None) -> list[Position]:
         """The line to a position, and on along first children to its end."""
-        found = self.line(at)
-        while found[-1].children:
-            found.append(self.positions[found[-1].children[0]])
-        return found
+        line = self.line(at)
+        while line[-1].children:
+            line.append(self.positions[line[-1].children[0]])
+        return line
 
     def promote(self, position: int) -> None:
         """Make the variation that leads to a position the main one, all the way up."""
-        for here in self.line(position)[1:]:
-            siblings = self.positions[here.parent or 0].children
-            siblings.remove(here.id)
-            siblings.insert(0, here.id)
+        for ancestor in self.line(position)[1:]:
+            siblings = self.positions[ancestor.parent or 0].children
+            siblings.remove(ancestor.id)
+            siblings.insert(0, ancestor.id)
 
     def delete(self, position: int) -> None:
         """Remove a position and all that follows it. The start stays."""
-        here = self.positions[position]
-        if here.parent is None:
+        root = self.positions[position]
+        if root.parent is None:
             raise ValueError("The start position cannot be deleted.")
-        inside = [here.id]
+        inside = [root.id]
         for each in inside:
             inside.extend(self.positions[each].children)
         if self.cursor in inside:
-            self.cursor = here.parent
-        self.positions[here.parent].children.remove(here.id)
+            self.cursor = root.parent
+        self.positions[root.parent].children.remove(root.id)
         for each in inside:
             del self.positions[each]
 
@@ -244,15 +244,15 @@ class Game:
         Replays up to the end of the main line through that position. Stops at the first move that no
         longer applies, or skips it and goes on. The report names every move.
         """
-        here = self.positions[position]
-        if here.parent is None:
+        dropped = self.positions[position]
+        if dropped.parent is None:
             raise ValueError("The start position has no move to remove.")
         later = [
             p
             for p in self.main_line(self._end_through(position))
             if p.id not in {q.id for q in self.line(position)}
         ]
-        return self.replay(here.parent, self.steps(later), skip_invalid)
+        return self.replay(dropped.parent, self.steps(later), skip_invalid)
 
     def _end_through(self, position: int) -> int:
         """The cursor where the line to it passes the position, else the position."""
@@ -290,40 +290,39 @@ class Game:
     def _replayed(self, at: int, step: Step, longest_way: int = 3) -> tuple[Entry, Move | None]:
         """Play one step at a position; (report, the move as played or None)."""
         text = str(step.move)
-        here = self.context(at, step.origin)
+        context = self.context(at, step.origin)
         move: Move | None = step.move
         status, reason = "same", ""
         try:
-            now = references(here, step.move)
+            named = references(context, step.move)
         except NoSuchPlace as missing:
-            now, reason = (), str(missing)
-        if (step.references and now != step.references) or reason:
+            named, reason = (), str(missing)
+        if (step.references and named != step.references) or reason:
             status = "readdressed"
-            move = followed(here, step)
+            move = followed(context, step)
             if move is None:
-                told = reason or self._changed(here, step, now)
-                return Entry(text, "place changed", text, told), None
+                return Entry(text, "place changed", text, reason or self._changed(step, named)), None
         assert move is not None
         for child in self.children(at):
             if child.move == move and child.origin == step.origin:
                 self.cursor = child.id
                 return Entry(text, status, str(move)), move
-        result = outcome(here, move)
+        result = outcome(context, move)
         if isinstance(result, Refusal):
             return Entry(
-                text, "refused", str(move), str(with_enablers(here, move, result, longest_way))
+                text, "refused", str(move), str(with_enablers(context, move, result, longest_way))
             ), None
-        self._add(at, move, result, self._next_id(), step.origin, references(here, move))
+        self._add(at, move, result, self._next_id(), step.origin, references(context, move))
         return Entry(
             text, status, str(move), "its node has another name here" if status == "readdressed" else ""
         ), move
 
-    def _changed(self, here: Context, step: Step, now: tuple[Provenance, ...]) -> str:
-        for then, provenance in zip(step.references, now, strict=False):
-            if then != provenance:
-                if then.move == provenance.move:
+    def _changed(self, step: Step, named: tuple[Provenance, ...]) -> str:
+        for recorded, provenance in zip(step.references, named, strict=False):
+            if recorded != provenance:
+                if recorded.move == provenance.move:
                     return "what it named has another name here, and the move cannot follow it there"
-                made = "of the start" if then.move == 0 else f"made by move {then.move}"
+                made = "of the start" if recorded.move == 0 else f"made by move {recorded.move}"
                 stands = "of the start" if provenance.move == 0 else f"made by move {provenance.move}"
                 return f"it named a place {made}; here the name stands for one {stands}"
         return "what it named is no longer there"
@@ -332,13 +331,14 @@ class Game:
 
     def to_text(self) -> str:
         """The whole game as text: facts, start program, moves with the provenance of what they name."""
+        processor = backend(self.target).told
         lines = [
             "dojo game 1",
             f"title: {self.title}",
             f"kernel: {self.kernel or '-'}",
             f"shape: {self.shape or '-'}",
             f"target: {self.target}",
-            *([f"processor: {told}"] if (told := backend(self.target).told) else ()),
+            *([f"processor: {processor}"] if processor else ()),
             f"policy: {self.policy}",
             f"cursor: {self.cursor}",
             "",
@@ -350,13 +350,15 @@ class Game:
         previous = 0
         order = [*reversed(self.positions[0].children)]
         while order:
-            here = self.positions[order.pop()]
-            order.extend(reversed(here.children))
-            after = "" if here.parent == previous else f" after {here.parent}"
-            origin = "" if here.origin == here.id else f" as {here.origin}"
-            told = " ".join(map(str, here.references))
-            lines.append(f"  {here.id}{after}{origin}: {here.move}" + (f"  ; {told}" if told else ""))
-            previous = here.id
+            position = self.positions[order.pop()]
+            order.extend(reversed(position.children))
+            after = "" if position.parent == previous else f" after {position.parent}"
+            origin = "" if position.origin == position.id else f" as {position.origin}"
+            named = " ".join(map(str, position.references))
+            lines.append(
+                f"  {position.id}{after}{origin}: {position.move}" + (f"  ; {named}" if named else "")
+            )
+            previous = position.id
         return "\n".join(lines) + "\n"
 
     @staticmethod
@@ -385,30 +387,30 @@ class Game:
         lost: set[int] = set()  # moves that do not replay, and those after them
         previous = 0
         for number, line, match in reader.moves():
-            own, after, origin, words, provenances = match.groups()
+            position, after, origin, words, provenances = match.groups()
             parent = int(after) if after else previous
-            if parent in lost and int(own) not in numbers:
-                lost.add(int(own))
-                previous = int(own)
+            if parent in lost and int(position) not in numbers:
+                lost.add(int(position))
+                previous = int(position)
                 assert gone is not None
                 gone.append(Entry(words, "refused", words, "comes after a move that no longer applies"))
                 continue
-            if parent not in numbers or int(own) in numbers or int(own) == 0:
+            if parent not in numbers or int(position) in numbers or int(position) == 0:
                 raise TextError(
-                    f"move {own} follows {parent}, which is not there, or stands twice",
+                    f"move {position} follows {parent}, which is not there, or stands twice",
                     "Correct the numbers.",
                     number,
                     1,
                     line,
                 )
             try:
-                step = Step(parse_move(words), int(origin or own), read_provenance(provenances))
+                step = Step(parse_move(words), int(origin or position), read_provenance(provenances))
             except MoveSyntax as error:
                 raise TextError(str(error), "Correct the move.", number, 1, line) from error
             entry, move = game._replayed(numbers[parent], step)
             if move is None and gone is not None:
-                lost.add(int(own))
-                previous = int(own)
+                lost.add(int(position))
+                previous = int(position)
                 gone.append(entry)
                 continue
             if move is None:
@@ -419,8 +421,8 @@ class Game:
                     1,
                     line,
                 )
-            numbers[int(own)] = game.cursor
-            previous = int(own)
+            numbers[int(position)] = game.cursor
+            previous = int(position)
         game._renumber({new: old for old, new in numbers.items()})
         cursor = facts.get("cursor", "0")
         game.cursor = (
@@ -449,12 +451,12 @@ _LONGEST = {"processor": 1 << 16}  # characters of a fact; of the others 200 cou
 
 def read_provenance(text: str | None) -> tuple[Provenance, ...]:
     """Provenance as a stored line writes them: ``0.3 12.1``."""
-    found = []
+    provenances = []
     for word in (text or "").split():
         move, _, ordinal = word.partition(".")
         if re.fullmatch("[0-9]{1,6}", move) and re.fullmatch("[0-9]{1,6}", ordinal):
-            found.append(Provenance(int(move), int(ordinal)))
-    return tuple(found)
+            provenances.append(Provenance(int(move), int(ordinal)))
+    return tuple(provenances)
 
 
 class _Lines:
@@ -504,7 +506,7 @@ class _Lines:
             ) from error
 
     def moves(self) -> list[tuple[int, str, re.Match[str]]]:
-        found = []
+        moves = []
         for at in range(self.at + 1, len(self.lines)):
             self.at = at
             line = self.lines[self.at]
@@ -513,7 +515,7 @@ class _Lines:
             match = _MOVE_LINE.match(line)
             if match is None:
                 raise self.fail("this is no move of a game", "A move reads: 3: split_scope y@0 16")
-            found.append((self.at + 1, line, match))
-            if len(found) > MAX_MOVES:
+            moves.append((self.at + 1, line, match))
+            if len(moves) > MAX_MOVES:
                 raise self.fail(f"more than {MAX_MOVES} moves", "Split the game.")
-        return found
+        return moves

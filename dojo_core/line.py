@@ -104,14 +104,14 @@ class RecordedLine:
                 )
         vectors = _vector_bytes(on or target_named(self.target))
         known = self._sizes(shape)
-        found: dict[str, int] = {}
+        values: dict[str, int] = {}
         for each in self.lets:
-            value, sizes = each.on(vectors), {**known, **found}
+            value, sizes = each.on(vectors), {**known, **values}
             if each.name in (settings or {}):
-                found[each.name] = (settings or {})[each.name]
+                values[each.name] = (settings or {})[each.name]
             else:
-                found[each.name] = self._value(each.name, value, sizes, shape)
-        return found
+                values[each.name] = self._value(each.name, value, sizes, shape)
+        return values
 
     def _value(self, name: str, value: Value, sizes: Mapping[str, int], shape: str) -> int:
         for size in value.names:
@@ -123,8 +123,8 @@ class RecordedLine:
         try:
             return value.at(sizes)
         except ValueError as fault:
-            told = f"the parameter {name} has no value for a move at the shape {shape}: {fault}"
-            raise TextError(told, f"Set it: --set {name}=16.") from None
+            message = f"the parameter {name} has no value for a move at the shape {shape}: {fault}"
+            raise TextError(message, f"Set it: --set {name}=16.") from None
 
     def _sizes(self, shape: str) -> dict[str, int]:
         """The kernel's sizes by name at a shape; where none is told, at the kernel's first."""
@@ -141,7 +141,7 @@ class RecordedLine:
         Raises TextError for a bad move or an unknown parameter.
         """
         values = self.values(shape or self.shape, settings, on)
-        found: list[Step | str] = []
+        steps: list[Step | str] = []
         for origin, (number, words, provenances) in zip(self.numbers, self.moves, strict=True):
 
             def filled(match: re.Match[str], number: int = number, words: str = words) -> str:
@@ -158,16 +158,16 @@ class RecordedLine:
             text = _PARAMETER.sub(filled, words)
             if text.partition(" ")[0] in RECIPES:
                 if any(each for _, _, each in self.moves):
-                    told = "a line with recipes has no provenances"
-                    raise TextError(told, "Save the game of its moves instead.", number, 1, words)
-                found.append(text)
+                    message = "a line with recipes has no provenances"
+                    raise TextError(message, "Save the game of its moves instead.", number, 1, words)
+                steps.append(text)
                 continue
             try:
                 move = parse_move(text, RECIPES)
             except MoveSyntax as error:
                 raise TextError(str(error), "Correct the move.", number, 1, words) from error
-            found.append(Step(move, origin, read_provenance(provenances)))
-        return found
+            steps.append(Step(move, origin, read_provenance(provenances)))
+        return steps
 
     def play(
         self, game: Game, settings: Mapping[str, int] | None = None, longest_way: int | None = None
@@ -221,12 +221,12 @@ def read_line(text: str, title: str = "line") -> RecordedLine:
                 raise TextError(f"this is no {named}", f"The line reads: {form}", number, 1, raw)
             facts[word] = rest.strip()
         else:
-            found = _MOVE.match(line)
-            if found is None:
+            match = _MOVE.match(line)
+            if match is None:
                 raise TextError("this is no move", "A move reads: split_scope y@0 16", number, 1, raw)
-            own, words, provenances = found.groups()
+            origin, words, provenances = match.groups()
             moves.append((number, words, provenances or ""))
-            numbers.append(int(own) if own else len(numbers) + 1)
+            numbers.append(int(origin) if origin else len(numbers) + 1)
             if len(moves) > 500:
                 raise TextError("more than 500 moves", "Split the line.", number)
     return RecordedLine(
@@ -274,9 +274,9 @@ def lines_for(
     the line named after the kernel. ``on``: the target, where it is not this machine's.
     """
     vectors = _vector_bytes(on or target_named(target))
-    found = {name: line for name, line in recorded_lines(target).items() if line.kernel == kernel}
-    if shape is None and kernel in found:
-        shape = found[kernel].shape or None
+    lines = {name: line for name, line in recorded_lines(target).items() if line.kernel == kernel}
+    if shape is None and kernel in lines:
+        shape = lines[kernel].shape or None
     sizes: tuple[int, ...] = ()
     if shape is not None and kernel in kernels.names():
         with suppress(ValueError):  # whoever plays the line says what is wrong with the shape
@@ -284,11 +284,17 @@ def lines_for(
 
     def far(each: tuple[str, RecordedLine]) -> tuple[bool, float, bool, bool, bool]:
         name, line = each
-        own = tuple(map(int, line.shape.split("x"))) if line.shape else ()
-        apart = abs(math.log(_points(own) / _points(sizes))) if sizes and own else 0.0
-        return line.vectors not in (None, vectors), apart, line.vectors is None, own != sizes, name != kernel
+        recorded = tuple(map(int, line.shape.split("x"))) if line.shape else ()
+        apart = abs(math.log(_points(recorded) / _points(sizes))) if sizes and recorded else 0.0
+        return (
+            line.vectors not in (None, vectors),
+            apart,
+            line.vectors is None,
+            recorded != sizes,
+            name != kernel,
+        )
 
-    return dict(sorted(found.items(), key=far))
+    return dict(sorted(lines.items(), key=far))
 
 
 def _vector_bytes(target: Target) -> int:
@@ -304,10 +310,10 @@ def line_for(
 ) -> RecordedLine | None:
     """The first line of a kernel that applies at a shape; where none does, or without a shape, the first."""
     on = on or target_named(target)
-    found = list(lines_for(kernel, shape, target, on).values())
-    if shape is not None and len(found) > 1:
-        return next((line for line in found if applies(line, shape, on)), found[0])
-    return next(iter(found), None)
+    lines = list(lines_for(kernel, shape, target, on).values())
+    if shape is not None and len(lines) > 1:
+        return next((line for line in lines if applies(line, shape, on)), lines[0])
+    return next(iter(lines), None)
 
 
 def applies(line: RecordedLine, shape: str, on: Target | None = None) -> bool:
@@ -330,18 +336,18 @@ def with_provenance(line_text: str, game: Game) -> str:
     Raises TextError where a recipe stands in the line: a game's own text has that of what it came to.
     """
     played = iter(game.main_line(0)[1:])
-    told: list[str] = []
+    lines: list[str] = []
     for raw in line_text.splitlines():
         line = raw.strip()
         if not line or line.startswith("#") or line.split()[0] in ("let", *_FACTS):
-            told.append(raw)
+            lines.append(raw)
             continue
         match = _MOVE.match(line)
         assert match is not None
         if match.group(2).split()[0] in RECIPES:
             raise TextError("a recipe has no provenances of its own", "Save the game instead.", source=line)
         position = next(played)
-        told.append(
+        lines.append(
             f"{position.origin}: {match.group(2)}  ; {' '.join(map(str, position.references))}".rstrip(" ;")
         )
-    return "\n".join(told) + "\n"
+    return "\n".join(lines) + "\n"

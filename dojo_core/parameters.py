@@ -51,10 +51,10 @@ class Value:
     def at(self, known: Mapping[str, int]) -> int:
         """Raises ValueError with a sentence where an expression has no value."""
         if not self.of:
-            found = _value(ast.parse(self.expression, mode="eval").body, known)
-            if not 0 <= found <= LARGEST:
-                raise ValueError(f"{self.expression} is {found}")
-            return found
+            value = _value(ast.parse(self.expression, mode="eval").body, known)
+            if not 0 <= value <= LARGEST:
+                raise ValueError(f"{self.expression} is {value}")
+            return value
         whole = known[self.of]
         return next((v for v in self.choices if 0 < v < whole and whole % v == 0), self.choices[-1])
 
@@ -74,8 +74,8 @@ class Let:
 def read_let(line: str, known: Sequence[str], number: int, raw: str) -> Let:
     """A parameter as written; ``known``: the names that it may follow. Raises TextError."""
 
-    def fault(told: str, remedy: str) -> TextError:
-        return TextError(told, remedy, number, 1, raw)
+    def fault(message: str, remedy: str) -> TextError:
+        return TextError(message, remedy, number, 1, raw)
 
     match = _LET.match(line)
     if match is None:
@@ -97,8 +97,10 @@ def read_let(line: str, known: Sequence[str], number: int, raw: str) -> Let:
             raise fault("a parameter reads: let block = 32", "Or an expression: let run = H * W - 2")
         for name in value.names:
             if name not in known:
-                told = f"Known are: {', '.join(known)}." if known else "Name the kernel in a line before it."
-                raise fault(f"there is no size or earlier parameter {name}", told)
+                remedy = (
+                    f"Known are: {', '.join(known)}." if known else "Name the kernel in a line before it."
+                )
+                raise fault(f"there is no size or earlier parameter {name}", remedy)
         values.append(value)
     return Let(match[1], tuple(values))
 
@@ -134,11 +136,11 @@ def _value(node: ast.expr, known: Mapping[str, int]) -> int:
         left, right = _value(node.left, known), _value(node.right, known)
         if right == 0 and isinstance(node.op, ast.Div | ast.Mod):
             raise ValueError("it divides by zero")
-        found: int = _SIGNS[type(node.op)](left, right)
-        if abs(found) > MOST:
+        result: int = _SIGNS[type(node.op)](left, right)
+        if abs(result) > MOST:
             raise ValueError("it is too large")
-        return found
+        return result
     if isinstance(node, ast.Name):
         return known[node.id]
-    assert isinstance(node, ast.Constant) and isinstance(node.value, int)
+    assert isinstance(node, ast.Constant) and isinstance(node.value, int)  # as _fits has seen to
     return node.value

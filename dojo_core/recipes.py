@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pathlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -28,7 +28,16 @@ from dojo_core.moves.core import (
 )
 from dojo_core.moves.legality import context, outcome
 from dojo_core.moves.notation import MoveSyntax, parse_move, read_arguments
-from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, place_of, resolve, scope_at
+from dojo_core.moves.places import (
+    NoSuchPlace,
+    Place,
+    leaf_at,
+    place_of,
+    reduction_at,
+    resolve,
+    scope_at,
+    scopes,
+)
 from dojo_core.moves.storage import buffer_named
 from dojo_core.moves.ways import with_enablers
 from dojo_core.program.expressions import TextError
@@ -98,7 +107,7 @@ class Sketch:
         if self._within == DEEPEST:
             raise MoveSyntax(f"Recipes use each other more than {DEEPEST} deep.")
         self._within += 1
-        recipe.run(self, read_arguments(recipe, words[1:]))
+        recipe.run(self, *read_arguments(recipe, words[1:]))
         self._within -= 1
 
     def provenance(self, path: Path) -> Provenance:
@@ -117,23 +126,22 @@ class Sketch:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A named way of making moves: ``run`` plays them on a sketch."""
+    """A named way of making moves: ``run`` takes a sketch, on which it plays them, and an argument for each
+    of the parameters (``moves.core.KINDS``)."""
 
     name: str
     parameters: tuple[Parameter, ...]
     about: str
-    run: Callable[[Sketch, tuple[Argument, ...]], None]
+    run: Callable[..., None]
 
 
 RECIPES: dict[str, Recipe] = {}
 
 
-def recipe(
-    *parameters: Parameter,
-) -> Callable[[Callable[[Sketch, tuple[Argument, ...]], None]], Callable[..., None]]:
+def recipe(*parameters: Parameter) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Registers a function as a recipe of its name; its docstring's first line tells people."""
 
-    def registered(run: Callable[[Sketch, tuple[Argument, ...]], None]) -> Callable[..., None]:
+    def registered(run: Callable[..., None]) -> Callable[..., None]:
         about = (run.__doc__ or "").strip().split("\n")[0]
         RECIPES[run.__name__] = Recipe(run.__name__, parameters, about, run)
         return run
@@ -175,19 +183,14 @@ def play(game: Game, text: str, recipes: Mapping[str, Recipe] | None = None) -> 
     return moves
 
 
-def _numbers(arguments: Iterable[Argument]) -> list[int]:
-    return [a for a in arguments if isinstance(a, int)]
-
-
 # ---------------------------------------------------------------------------- scopes
 
 
 @recipe(Parameter("scope", "scope"), Parameter("times", "number", optional=True))
-def fuse(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+def fuse(sketch: Sketch, scope: Place, times: int | None = None) -> None:
     """Join a scope with its next siblings, so many times (default: while it is legal)."""
-    scope = arguments[0]
-    if len(arguments) > 1:
-        for _ in range(_numbers(arguments)[0]):
+    if times is not None:
+        for _ in range(times):
             sketch.play("join_scopes", scope)
     else:
         sketch.play("join_scopes", scope)
@@ -196,70 +199,67 @@ def fuse(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
 
 
 @recipe(Parameter("scope", "scope"), Parameter("sizes", "numbers"))
-def tile(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+def tile(sketch: Sketch, scope: Place, *sizes: int) -> None:
     """Split a scope, and what is left inside again: ``tile y@1 32 16`` makes N/32, 2, 16."""
-    path, _, _ = scope_at(sketch.program, arguments[0])
-    for factor in _numbers(arguments):
+    path, _, _ = scope_at(sketch.program, scope)
+    for factor in sizes:
         sketch.play("split_scope", sketch.place(path), factor)
         path = (*path, 0)
 
 
 @recipe(Parameter("operation", "op"), Parameter("depths", "numbers"))
-def permute(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+def permute(sketch: Sketch, operation: Place, *depths: int) -> None:
     """Bring the scopes around an operation into an order, given by their depths, by interchanges."""
-    assert isinstance(arguments[0], Place)
-    leaf = leaf_at(sketch.program, arguments[0])
-    wanted = _numbers(arguments)
-    if len(set(wanted)) < len(wanted) or max(wanted) >= len(leaf.scopes):
-        raise NoSuchPlace(f"{arguments[0]} stands in {len(leaf.scopes)} scopes: name each depth once.")
-    order = [leaf.scopes[d].provenance for d in wanted]
-    places = sorted(wanted)
-    for place, provenance in zip(places, order, strict=True):
-        while (path := sketch.path(provenance))[place:] and len(path) - 1 > place:
+    leaf = leaf_at(sketch.program, operation)
+    if len(set(depths)) < len(depths) or max(depths) >= len(leaf.scopes):
+        raise NoSuchPlace(f"{operation} stands in {len(leaf.scopes)} scopes: name each depth once.")
+    order = [leaf.scopes[d].provenance for d in depths]
+    for depth, provenance in zip(sorted(depths), order, strict=True):
+        while len(path := sketch.path(provenance)) - 1 > depth:
             sketch.play("interchange", sketch.place(path[:-1]))
 
 
 @recipe(Parameter("scope", "scope"), Parameter("other", "scope"))
-def fuse_with(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+def fuse_with(sketch: Sketch, scope: Place, other: Place) -> None:
     """Join a scope with a later one of its block: what stands between goes before the first, else behind."""
-    path, scope, _ = scope_at(sketch.program, arguments[0])
-    later, other, _ = scope_at(sketch.program, arguments[1])
+    path, first, _ = scope_at(sketch.program, scope)
+    later, second, _ = scope_at(sketch.program, other)
     if path[:-1] != later[:-1] or later <= path:
-        raise NoSuchPlace(f"{arguments[1]} does not follow {arguments[0]} in the same block.")
+        raise NoSuchPlace(f"{other} does not follow {scope} in the same block.")
     behind = []
     for provenance in [sketch.provenance((*path[:-1], n)) for n in range(path[-1] + 1, later[-1])]:
         behind.append(provenance)
         with sketch.attempt():
-            _raise(sketch, provenance, sketch.path(scope.provenance)[-1])
+            _raise(sketch, provenance, sketch.path(first.provenance)[-1])
             behind.pop()
     for provenance in reversed(behind):
-        while (at := sketch.path(provenance)) < sketch.path(other.provenance):
+        while (at := sketch.path(provenance)) < sketch.path(second.provenance):
             sketch.play("reorder", sketch.place(at))
-    sketch.play("join_scopes", sketch.place(sketch.path(scope.provenance)))
+    sketch.play("join_scopes", sketch.place(sketch.path(first.provenance)))
 
 
 @recipe(Parameter("scope", "scope"), Parameter("stages", "number", optional=True))
-def pipeline(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+def pipeline(sketch: Sketch, scope: Place, stages: int | None = None) -> None:
     """Make scopes that follow each other one, each an iteration ahead of the next (software pipelining).
 
     Of S stages over N iterations, the first is S-1 iterations ahead of the last: the scope that they share
     has N-S+1 iterations. What fills the pipeline stands before it, what drains it behind, step by step.
     Source: Lam, "Software pipelining", PLDI 1988; here of whole loops.
     """
-    path, scope, _ = scope_at(sketch.program, arguments[0])
-    stages = _stages(sketch.program, path)
-    count = _numbers(arguments)[0] if len(arguments) > 1 else len(stages)
-    if not 2 <= count <= min(len(stages), scope.size):
+    path, first, _ = scope_at(sketch.program, scope)
+    alike = _stages(sketch.program, path)
+    count = len(alike) if stages is None else stages
+    if not 2 <= count <= min(len(alike), first.size):
         raise NoSuchPlace(
-            f"There are no {max(2, count)} stages at {arguments[0]}: that many scopes of one size have to "
+            f"There are no {max(2, count)} stages at {scope}: that many scopes of one size have to "
             "follow each other there, of as many iterations or more. "
-            f"There are {len(stages)}, of {scope.size}."
+            f"There are {len(alike)}, of {first.size}."
         )
-    shared = scope.size - count + 1
+    shared = first.size - count + 1
     before: list[list[Provenance]] = [[] for _ in range(count - 1)]  # by step, what fills the pipeline
     behind: list[list[Provenance]] = [[] for _ in range(count - 1)]  # and what drains it
     bodies: list[Provenance] = []
-    for number, provenance in enumerate(stages[:count]):
+    for number, provenance in enumerate(alike[:count]):
         at = sketch.path(provenance)
         sizes = [1] * (count - 1 - number) + [shared] + [1] * number
         for size in sizes[:-1]:
@@ -282,16 +282,13 @@ def pipeline(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
 
 def _stages(program: Program, path: Path) -> list[Provenance]:
     """A scope and those of its size that follow it directly."""
-    scope = program.node(path)
-    assert isinstance(scope, Scope)
-    around = program.node(path[:-1]) if len(path) > 1 else None
-    block = around.body if isinstance(around, Scope) else program.body
-    found = []
-    for node in block[path[-1] :]:
-        if not isinstance(node, Scope) or node.size != scope.size or node.mark:
+    size = program.scope(path).size
+    stages = []
+    for node in program.siblings(path)[path[-1] :]:
+        if not isinstance(node, Scope) or node.size != size or node.mark:
             break
-        found.append(node.provenance)
-    return found
+        stages.append(node.provenance)
+    return stages
 
 
 def _raise(sketch: Sketch, provenance: Provenance, index: int) -> None:
@@ -301,12 +298,12 @@ def _raise(sketch: Sketch, provenance: Provenance, index: int) -> None:
 
 
 @recipe(Parameter("scope", "scope"))
-def peel(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+def peel(sketch: Sketch, scope: Place) -> None:
     """Take the first iteration of a scope out of it; and what is left, where that is one iteration."""
-    path, scope, _ = scope_at(sketch.program, arguments[0])
-    sketch.play("cut_scope", arguments[0], 1)
+    path, node, _ = scope_at(sketch.program, scope)
+    sketch.play("cut_scope", scope, 1)
     rest = (*path[:-1], path[-1] + 1)
-    if scope.size == 2:
+    if node.size == 2:
         sketch.play("unwrap", sketch.place(rest))
     sketch.play("unwrap", sketch.place(path))
 
@@ -315,48 +312,41 @@ def peel(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
 
 
 @recipe(Parameter("reduction", "reduction"), Parameter("inner", "name"), Parameter("outer", "name"))
-def lanes(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+def lanes(sketch: Sketch, reduction: Place, inner: str, outer: str) -> None:
     """Partial results for a reduction's lanes, and for the scope around them: two split reductions."""
-    place = arguments[0]
-    assert isinstance(place, Place) and place.depth is not None
-    sketch.play("split_reduction", place, arguments[1])
-    sketch.play("split_reduction", Place(str(arguments[1]), 1, place.depth - 1), arguments[2])
+    _, depth = reduction_at(sketch.program, reduction)
+    sketch.play("split_reduction", reduction, inner)
+    sketch.play("split_reduction", Place(inner, 1, depth - 1), outer)
 
 
 @recipe(Parameter("node", "node"), Parameter("copies", "number", optional=True))
-def vectorize_all(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+def vectorize_all(sketch: Sketch, node: Place, copies: int = UNROLLED) -> None:
     """Vectorise each innermost scope below that allows it, and unroll around it, so many copies at most."""
-    assert isinstance(arguments[0], Place)
-    most = _numbers(arguments)[0] if len(arguments) > 1 else UNROLLED
-    root = resolve(sketch.program, arguments[0])
-    inner = [
-        node.provenance
-        for node, path, _ in walk(sketch.program.body)
-        if path[: len(root)] == root and _wraps_one(node) and isinstance(node, Scope) and not node.mark
+    root = resolve(sketch.program, node)
+    innermost = [
+        scope.provenance
+        for path, scope, _ in scopes(sketch.program)
+        if path[: len(root)] == root
+        and not scope.mark
+        and len(scope.body) == 1
+        and isinstance(scope.body[0], Op)
     ]
-    found = 0
-    for provenance in inner:
+    vectorised = 0
+    for provenance in innermost:
         path = sketch.path(provenance)
         if not sketch.may("vectorize", sketch.place(path)):
             continue
-        found += 1
-        copies = 1
+        vectorised += 1
+        unrolled = 1
         while len(path) > max(1, len(root)):
             path = path[:-1]
-            around = sketch.program.node(path)
-            assert isinstance(around, Scope)
-            if len(around.body) > 1 or around.mark or copies * around.size > most:
+            around = sketch.program.scope(path)
+            if len(around.body) > 1 or around.mark or unrolled * around.size > copies:
                 break
             sketch.play("unroll", sketch.place(path))
-            copies *= around.size
-    if not found:
-        raise NoSuchPlace(
-            f"No scope in {arguments[0]} can be vectorised: split one by the vector width first."
-        )
-
-
-def _wraps_one(node: object) -> bool:
-    return isinstance(node, Scope) and len(node.body) == 1 and isinstance(node.body[0], Op)
+            unrolled *= around.size
+    if not vectorised:
+        raise NoSuchPlace(f"No scope in {node} can be vectorised: split one by the vector width first.")
 
 
 # ---------------------------------------------------------------------------- storage and copies
@@ -367,22 +357,23 @@ def _wraps_one(node: object) -> bool:
     Parameter("dims", "numbers"),
     Parameter("location", "location", optional=True),
 )
-def private(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+def private(sketch: Sketch, buffer: str, *dims: int | str) -> None:
     """Stop materialising dimensions of a buffer, then move it (default: to registers)."""
-    location = arguments[-1] if isinstance(arguments[-1], str) and len(arguments) > 2 else "register"
-    for k in _numbers(arguments[1:]):
-        sketch.play("reuse_dims", arguments[0], k)
-    if buffer_named(sketch.program, arguments[0]).location != location:
-        sketch.play("set_location", arguments[0], location)
+    location = "register"
+    for dim in dims:
+        if isinstance(dim, int):
+            sketch.play("reuse_dims", buffer, dim)
+        else:
+            location = dim
+    if buffer_named(sketch.program, buffer).location != location:
+        sketch.play("set_location", buffer, location)
 
 
 @recipe(Parameter("buffer", "buffer"), Parameter("dim", "number"), Parameter("sizes", "numbers"))
-def match_dims(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+def match_dims(sketch: Sketch, buffer: str, dim: int, *sizes: int) -> None:
     """Split a dimension as its scope was tiled: ``match_dims d 1 32 16`` follows ``tile d@1 32 16``."""
-    dim, *factors = _numbers(arguments)
-    for factor in factors:
-        sketch.play("split_dim", arguments[0], dim, factor)
-        dim += 1
+    for k, factor in enumerate(sizes, dim):
+        sketch.play("split_dim", buffer, k, factor)
 
 
 @recipe(
@@ -391,11 +382,9 @@ def match_dims(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
     Parameter("name", "name"),
     Parameter("width", "number"),
 )
-def accum(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+def accum(sketch: Sketch, array: str, scope: Place | str, name: str, width: int) -> None:
     """Accumulate in a copy whose last dimension is split by a vector width, load and store loops with it."""
-    array, region, name, width = arguments
-    assert isinstance(width, int)
-    sketch.play("stage_write", array, region, name)
+    sketch.play("stage_write", array, scope, name)
     copies = [
         leaf.path
         for leaf in sketch.program.leaves
@@ -416,11 +405,9 @@ def accum(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
     Parameter("dim", "number"),
     Parameter("width", "number"),
 )
-def pack(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+def pack(sketch: Sketch, array: str, scope: Place | str, name: str, dim: int, width: int) -> None:
     """Copy what a scope reads into panels: one dimension of the copy split, its inner part innermost."""
-    array, region, name, dim, width = arguments
-    assert isinstance(dim, int) and isinstance(width, int)
-    sketch.play("stage_read", array, region, name)
+    sketch.play("stage_read", array, scope, name)
     if dim >= len(buffer_named(sketch.program, name).dims):
         raise NoSuchPlace(f"{name} has {len(buffer_named(sketch.program, name).dims)} dimensions.")
     copy = next(leaf for leaf in sketch.program.leaves if leaf.op.target.array == name)
@@ -446,18 +433,18 @@ def known_recipes(faults: Callable[[pathlib.Path, TextError], None] | None = Non
 
     ``faults`` hears of a file that is no recipe; without it TextError is raised.
     """
-    found = dict(RECIPES)
+    recipes = dict(RECIPES)
     for file in sorted((data_home() / "recipes").glob("*.recipe")):
         try:
             with file.open(encoding="utf-8-sig", errors="replace") as text:
-                own = read_recipe(text.read(LARGEST + 1))
+                recipe = read_recipe(text.read(LARGEST + 1))
         except TextError as fault:
             if faults is None:
                 raise
             faults(file, fault)
         else:
-            found[own.name] = own
-    return found
+            recipes[recipe.name] = recipe
+    return recipes
 
 
 LARGEST = 16 * 1024  # characters of a file
@@ -483,9 +470,9 @@ def read_recipe(text: str) -> Recipe:
     lines = [(n, line) for n, line in lines if line and not line.startswith("#")]
     head = _HEAD.match(lines[0][1]) if lines else None
     if head is None:
-        number, found = lines[0] if lines else (1, "")
+        number, line = lines[0] if lines else (1, "")
         raise TextError(
-            "a recipe begins: recipe NAME PARAMETER…", "For example: recipe row A S", number, 1, found
+            "a recipe begins: recipe NAME PARAMETER…", "For example: recipe row A S", number, 1, line
         )
     name, names = head.group(1), head.group(2).split()
     if name in RECIPES or name in REGISTRY:
@@ -505,7 +492,7 @@ def read_recipe(text: str) -> Recipe:
     if len(lines) < 2:
         raise TextError("the recipe has no moves", "Write one a line below the first.", 1, 1, lines[0][1])
 
-    def run(sketch: Sketch, arguments: tuple[Argument, ...]) -> None:
+    def run(sketch: Sketch, *arguments: Argument) -> None:
         values = dict(zip(names, map(str, arguments), strict=True))
         for number, line in lines[1:]:
             filled = _USE.sub(lambda m: values[m.group(1)], line)

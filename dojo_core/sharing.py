@@ -63,15 +63,15 @@ class Opened:
 
 def line_text(game: Game) -> str:
     """The line to the cursor as text; a text of one's own with its start program."""
-    told = [f"# {game.title}"]
+    lines = [f"# {game.title}"]
     if game.kernel:
-        told += [f"kernel {game.kernel}", f"shape {game.shape}"]
-    told += [f"policy {game.policy}", f"target {game.target}"]
+        lines += [f"kernel {game.kernel}", f"shape {game.shape}"]
+    lines += [f"policy {game.policy}", f"target {game.target}"]
     for position in game.line()[1:]:
         provenances = " ".join(map(str, position.references))
-        told.append(f"{position.origin}: {position.move}" + (f" ; {provenances}" if provenances else ""))
+        lines.append(f"{position.origin}: {position.move}" + (f" ; {provenances}" if provenances else ""))
     start = "" if game.kernel else _START + game.start.text
-    return "\n".join(told) + start
+    return "\n".join(lines) + start
 
 
 def link(game: Game) -> str | None:
@@ -96,12 +96,12 @@ def unfolded(text: str) -> str:
     try:
         data = base64.b64decode(packed + "=" * (-len(packed) % 4), altchars=b"-_", validate=True)
         reader = zlib.decompressobj(-15, zdict=_COMMON)
-        told = reader.decompress(data, LONGEST_TEXT + 1)
-        if len(told) > LONGEST_TEXT:
+        unpacked = reader.decompress(data, LONGEST_TEXT + 1)
+        if len(unpacked) > LONGEST_TEXT:
             raise BadLink("This link unfolds to more than 64 KB: nothing was opened. Ask for the .dojo file.")
         if not reader.eof:
             raise damaged
-        return told.decode()
+        return unpacked.decode()
     except (binascii.Error, zlib.error, UnicodeDecodeError):
         raise damaged from None
 
@@ -126,8 +126,8 @@ def open_line(text: str, title: str = "") -> Opened:
             program = parse(start)
             _judge(program, line.target, line.policy)
         else:
-            found = kernels.get(line.kernel)
-            program = found.program(found.shape(line.shape) if line.shape else found.shapes[0])
+            kernel = kernels.get(line.kernel)
+            program = kernel.program(kernel.shape(line.shape) if line.shape else kernel.shapes[0])
             program = target(line.target).start(program)
         game = Game.new(program, line.kernel, line.shape, line.target, line.policy, title[:80] or None)
     except TextError:

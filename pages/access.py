@@ -75,11 +75,11 @@ def _cookies(scope: Any) -> list[str]:
     """What to set with a page: the browser's secret, a new one where it has none, and its mark."""
     secret = secret_in(Request(scope).cookies) or secrets.token_hex(16)
     secure = "; Secure" if scope.get("scheme") == "https" else ""
-    kept = f"; Path=/; Max-Age={SECRET_KEPT}; SameSite=Lax{secure}"
-    return [f"{SECRET}={secret}{kept}; HttpOnly", f"{BROWSER_MARK}={browser_mark(secret)}{kept}"]
+    attributes = f"; Path=/; Max-Age={SECRET_KEPT}; SameSite=Lax{secure}"
+    return [f"{SECRET}={secret}{attributes}; HttpOnly", f"{BROWSER_MARK}={browser_mark(secret)}{attributes}"]
 
 
-class Door:
+class AccessMiddleware:
     """ASGI middleware in front of all that the app serves."""
 
     def __init__(self, app: Any) -> None:
@@ -170,13 +170,13 @@ def account() -> str | None:
         st.write("Log in to play.")
         st.button("Log in", type="primary", on_click=st.login)
         st.stop()
-    told = {name: user.get(name) for name in ("email", "email_verified", "sub")}
-    if not is_welcome(told, _secrets().get("dojo", {}).get("users")):
+    claims = {name: user.get(name) for name in ("email", "email_verified", "sub")}
+    if not is_welcome(claims, _secrets().get("dojo", {}).get("users")):
         st.title("The Dojo")
         st.write("You are logged in, but not among those who may play here: ask whoever runs this app.")
         st.button("Log out", on_click=st.logout)
         st.stop()
-    return str(told["email"] or told["sub"])
+    return str(claims["email"] or claims["sub"])
 
 
 def is_welcome(user: Mapping[str, Any], users: list[str] | None) -> bool:

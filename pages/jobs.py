@@ -41,12 +41,12 @@ def the_jobs() -> Jobs:
 def checked(act: Callable[[str], None]) -> Callable[[str], None]:
     """What a run is told, refused where it plays in a game that is not this tab's to change."""
 
-    def told(run: str) -> None:
+    def permitted(run: str) -> None:
         if not the_service().may_play_in(the_jobs().view(run).spec.saved, the_owner()):
             raise JobRefused(f"{NOT_YOURS} Take over instead: that opens a copy of your own.")
         act(run)
 
-    return told
+    return permitted
 
 
 class OwnJobs:

@@ -117,10 +117,10 @@ def show(page: str, runs: Sequence[str]) -> None:
     shell.readdress(r=",".join(runs))
 
 
-def show_list(page: str, runs: Runs[ViewT], none: str, told: Callable[[ViewT], tuple[str, str]]) -> None:
+def show_list(page: str, runs: Runs[ViewT], none: str, describe: Callable[[ViewT], tuple[str, str]]) -> None:
     """The runs, newest first, looked at again while one of them works.
 
-    ``told`` gives what stands beside a run's title, and the line below it.
+    ``describe`` gives what stands beside a run's title, and the line below it.
     """
     st.subheader("Runs")
     polling = any(view.works for view in runs.all())
@@ -133,7 +133,7 @@ def show_list(page: str, runs: Runs[ViewT], none: str, told: Callable[[ViewT], t
             shell.tell_of_waiting(f"{page}_runs")
         shown = st.session_state.get(f"{page}_listed", LISTED)
         for view in views[:shown]:
-            _row(page, runs, view, told)
+            _row(page, runs, view, describe)
         if len(views) > shown and st.button(f"{len(views) - shown} older", key=f"{page}_older"):
             st.session_state[f"{page}_listed"] = shown + LISTED
             st.rerun()
@@ -143,10 +143,10 @@ def show_list(page: str, runs: Runs[ViewT], none: str, told: Callable[[ViewT], t
     st.fragment(run_every=POLL if polling else None)(listed)()
 
 
-def _row(page: str, runs: Runs[ViewT], view: ViewT, told: Callable[[ViewT], tuple[str, str]]) -> None:
+def _row(page: str, runs: Runs[ViewT], view: ViewT, describe: Callable[[ViewT], tuple[str, str]]) -> None:
     spec = view.spec
     words, _ = STATES.get(view.state, (view.state, ""))
-    who, below = told(view)
+    who, below = describe(view)
     when = datetime.fromtimestamp(spec.created).strftime("%d %b %H:%M")
     text, open_it, more, delete = st.columns([6, 1.6, 1.7, 1.6], vertical_alignment="center")
     text.markdown(f"**{plain(spec.title)}** · {plain(who)} · {when}  \n{words} · {plain(below)}")

@@ -132,8 +132,8 @@ def _tell_what_was_mended() -> None:
     """Records that were damaged are told of on every page, until that is closed."""
     mended = the_shelf().catalogue.notice
     if mended and st.session_state.get("mended_closed") != mended:
-        told, close = st.columns([11, 1], vertical_alignment="center")
-        with told:
+        message, close = st.columns([11, 1], vertical_alignment="center")
+        with message:
             notice(f"{mended} dojo records-restore lists the back-ups.", "error")
         if close.button("Close", key="mended_close"):
             st.session_state["mended_closed"] = mended

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agents.scale import clusters, credentials
-from agents.scale.station import Station
 from agents.scale.wire import Introduction
+from agents.scale.worker import MeasuringWorker
 from agents.timing import CountTiming, timed
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.measure.measurement import Effort, Measurement, Workload
@@ -77,17 +77,17 @@ def be_worker(
     address: str, key: Path, pace: float, machine: str, factor: float, claim: str | None = None
 ) -> None:
     """``claim``: the processor that it says it has, and has code for (empty: it says nothing readable)."""
-    there = known(claim) if claim else None
-    timing = Generating(there) if there is not None else Paced(pace, factor)
-    station = Station(timing, machine, there)
+    processor = known(claim) if claim else None
+    timing = Generating(processor) if processor is not None else Paced(pace, factor)
+    worker = MeasuringWorker(timing, machine, processor)
     if claim == "":
-        station.introduction = Untold()
-    clusters.serve_worker(address, credentials.security(key), station, 60.0, lambda text: None)
+        worker.introduction = Untold()
+    clusters.serve_worker(address, credentials.security(key), worker, 60.0, lambda text: None)
 
 
 def be_real_worker(address: str, key: Path) -> None:
     """One of this machine, which measures."""
-    clusters.serve_worker(address, credentials.security(key), Station(), 60.0, lambda text: None)
+    clusters.serve_worker(address, credentials.security(key), MeasuringWorker(), 60.0, lambda text: None)
 
 
 class Untold(Introduction):

@@ -11,7 +11,7 @@ from agents.agent import Budget, Task, run
 from agents.cli import app
 from agents.comparison import Curve, Point, as_json, from_json, summaries, wilcoxon
 from agents.players import AGENTS
-from agents.plots import panels
+from agents.plots import panels_of
 from agents.timing import CountTiming
 from benchmarks.plateaus import Crossing, crossing
 from dojo_core import kernels
@@ -72,44 +72,44 @@ def test_a_plateau_is_crossed_where_a_gain_follows_it():
 
 
 def test_panels_have_median_and_spread_over_seeds():
-    found = panels([curve("a", 0, 8.0, 4.0), curve("a", 1, 8.0, 2.0), curve("a", 2, 8.0, 1.0)])
-    assert [(p.title, p.x) for p in found] == [("k", "evaluations"), ("k", "seconds")]
-    (band,) = found[0].bands
+    panels = panels_of([curve("a", 0, 8.0, 4.0), curve("a", 1, 8.0, 2.0), curve("a", 2, 8.0, 1.0)])
+    assert [(p.title, p.x) for p in panels] == [("k", "evaluations"), ("k", "seconds")]
+    (band,) = panels[0].bands
     assert band.x == (1.0, 2.0)
     assert band.median == pytest.approx((1 / 8, 1 / 2))
     assert band.low == pytest.approx((1 / 8, 1 / 4)) and band.high == pytest.approx((1 / 8, 1.0))
-    two = panels([curve("a", 0, 8.0, 4.0), curve("a", 0, 3.0, kernel="l")])
+    two = panels_of([curve("a", 0, 8.0, 4.0), curve("a", 0, 3.0, kernel="l")])
     assert [p.title for p in two[::2]] == ["geometric mean of all", "k", "l"]
 
 
 def test_a_median_over_seconds_begins_where_all_seeds_have_begun():
     late = Curve("k", "a", 1, 8.0, (Point(1, 90.0, 8.0), Point(2, 100.0, 8.0)), 8.0)
-    for found in panels([curve("a", 0, 8.0, 1.0), late]):
-        (band,) = found.bands
+    for panel in panels_of([curve("a", 0, 8.0, 1.0), late]):
+        (band,) = panel.bands
         assert list(band.median) == sorted(band.median), "what is the best so far gets no slower"
-        assert band.x[0] >= (90.0 if found.x == "seconds" else 1.0)
+        assert band.x[0] >= (90.0 if panel.x == "seconds" else 1.0)
 
 
 def test_compare_from_the_command_line(tmp_path, monkeypatch):
     monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     words = "compare relu --shape 64x64 --agents heuristic,random-edges --against random-edges"
-    told = CliRunner().invoke(app, f"{words} --seeds 2 --budget 3".split())
-    assert told.exit_code == 0, told.output
-    assert "relu 64x64" in told.stdout and "heuristic" in told.stdout
+    result = CliRunner().invoke(app, f"{words} --seeds 2 --budget 3".split())
+    assert result.exit_code == 0, result.output
+    assert "relu 64x64" in result.stdout and "heuristic" in result.stdout
     assert {p.name for p in (tmp_path / "compare").iterdir()} == {
         "compare.json",
         "compare.html",
         "compare.png",
     }
-    found = from_json(json.loads((tmp_path / "compare" / "compare.json").read_text()))
+    curves = from_json(json.loads((tmp_path / "compare" / "compare.json").read_text()))
     game = Game.new(kernels.get("relu").program((64, 64)), "relu", "64x64")
-    for curve in found:  # the best line is there, and plays
+    for curve in curves:  # the best line is there, and plays
         game.goto(0)
         for move in curve.line:
             game.play(move)
-    assert any(curve.line for curve in found)
-    assert {(c.agent, c.seed) for c in found} == {
+    assert any(curve.line for curve in curves)
+    assert {(c.agent, c.seed) for c in curves} == {
         (a, s) for a in ("heuristic", "random-edges") for s in (0, 1)
     }
     page = (tmp_path / "compare" / "compare.html").read_text()

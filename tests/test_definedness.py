@@ -11,9 +11,9 @@ from dojo_core import TextError, apply, parse
 from dojo_core.faults import program_doubt, program_fault
 from dojo_core.program import definedness
 from dojo_core.program.definedness import first_unset
-from dojo_core.program.dependence import touches
+from dojo_core.program.dependence import accesses
 from dojo_core.program.tree import Op, Program
-from dojo_core.program.validity import _exit_read, _touching, definition_fault
+from dojo_core.program.validity import _buffer_accesses, _exit_read, definition_fault
 from tests import oracle
 from tests.programs import _Writer
 
@@ -57,13 +57,13 @@ def _holds(comparison, iterators) -> bool:
 def gone_through(program: Program) -> dict[object, tuple[int, ...]]:
     unset: dict[object, tuple[int, ...]] = {}
     for buffer in program.buffers:
-        found, sizes = _touching(program, buffer), [d.size for d in buffer.dims]
+        found, sizes = _buffer_accesses(program, buffer), [d.size for d in buffer.dims]
         for leaf in program.leaves:
             operands = [k for k, o in enumerate(leaf.op.operands) if hasattr(o, "array")]
-            for k, touch in zip([*operands, -1], touches(leaf), strict=True):
-                if touch.access.array in buffer.arrays and touch.kind != "w":
-                    values = first_unset(touch, found, sizes)
-                    if values is not None and touch.access.array not in program.inputs:
+            for k, access in zip([*operands, -1], accesses(leaf), strict=True):
+                if access.element.array in buffer.arrays and access.kind != "w":
+                    values = first_unset(access, found, sizes)
+                    if values is not None and access.element.array not in program.inputs:
                         unset[leaf.path, k] = values
         for array in buffer.arrays:
             values = (

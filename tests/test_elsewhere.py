@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from agents.cli import app
 from agents.scale import credentials
-from agents.scale.fleet import Fleet
+from agents.scale.pool import WorkerPool
 from agents.scale.wire import Introduction, OtherVersion
 from agents.timing import no_clock
 from dojo_core import kernels
@@ -52,14 +52,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def cluster_of_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    monkeypatch.setattr("agents.scale.fleet.POLL", 0.05)
+    monkeypatch.setattr("agents.scale.pool.POLL", 0.05)
     with cluster(tmp_path) as made:
         yield made
 
 
 def on(machine: str, kernel: str = "softmax", shape: str = SHAPE) -> Game:
-    found = kernels.get(kernel)
-    return Game.new(found.program(found.shape(shape)), kernel, shape, target=f"cpu@{machine}")
+    definition = kernels.get(kernel)
+    return Game.new(definition.program(definition.shape(shape)), kernel, shape, target=f"cpu@{machine}")
 
 
 def dojo(*words: str) -> str:
@@ -82,7 +82,7 @@ def be_a_laptop(monkeypatch: pytest.MonkeyPatch, processor: Processor) -> None:
     class Laptop:
         fingerprint = LAPTOP
 
-    for place in ("dojo_core.targets.cpu.elsewhere", "dojo_core.targets.cpu.backend", "agents.scale.fleet"):
+    for place in ("dojo_core.targets.cpu.elsewhere", "dojo_core.targets.cpu.backend", "agents.scale.pool"):
         monkeypatch.setattr(f"{place}.this_machine", Laptop)
 
 
@@ -96,11 +96,11 @@ def test_tuning_plays_for_the_processor_that_a_worker_tells(
     be_a_laptop(monkeypatch, laptop)
     cluster_of_workers.start_worker(machine=THERE, claim=claim)
     game = tmp_path / "best.dojo"
-    told = dojo(
+    output = dojo(
         "tune", f"softmax:{SHAPE}", "--scheduler", cluster_of_workers.address, "--key",
         str(cluster_of_workers.key), "--budget", "12", "--machine", claim, "--json", "--save", str(game),
     )  # fmt: skip
-    events = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
+    events = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     assert len(events) > 12 and {each["status"] for each in events} == {"ok"}
     best = Game.from_text(game.read_text())
     assert best.target == f"cpu@{THERE}" and widest_vector(best.current.program) == bytes_
@@ -113,36 +113,38 @@ def test_records_of_a_run_say_the_machine_that_measured(cluster_of_workers, monk
     worker = this_machine().fingerprint
     be_a_laptop(monkeypatch, NARROW)
     cluster_of_workers.start_real_worker()
-    told = dojo(
+    output = dojo(
         "tune", f"relu:{SHAPE}", "--scheduler", cluster_of_workers.address, "--key",
         str(cluster_of_workers.key), "--budget", "4", "--json",
     )  # fmt: skip
-    events = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
+    events = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     assert {each["status"] for each in events} == {"ok"}
     with Records() as records:
-        kept = [record for _, record in records.measurements()]
-        assert {(record.fingerprint, record.target) for record in kept} == {(worker, "cpu")}
-        assert max(widest_vector(parse(record.program_text)) for record in kept) == max(host().vector_bytes)
-        assert machines.of_details(kept[0].machine).vectors == host().vectors
+        measured_records = [record for _, record in records.measurements()]
+        assert {(record.fingerprint, record.target) for record in measured_records} == {(worker, "cpu")}
+        assert max(widest_vector(parse(record.program_text)) for record in measured_records) == max(
+            host().vector_bytes
+        )
+        assert machines.of_details(measured_records[0].machine).vectors == host().vectors
     assert machines.remembered(worker).vectors == host().vectors
     assert dojo("machines").count(worker) == 1
 
 
 def test_a_worker_that_tells_nothing_readable_is_refused_with_a_sentence(cluster_of_workers):
     cluster_of_workers.start_worker(machine=THERE, claim="")
-    with Fleet(cluster_of_workers.address, credentials.security(cluster_of_workers.key), 30) as fleet:
-        assert fleet.choose() == THERE
+    with WorkerPool(cluster_of_workers.address, credentials.security(cluster_of_workers.key), 30) as pool:
+        assert pool.choose() == THERE
         with pytest.raises(OtherVersion, match=r"tls://.* says of its processor cannot be used.*versions"):
-            fleet.processor(THERE)
+            pool.processor(THERE)
         with pytest.raises(OtherVersion, match=f"machine {OTHER} do not tell their processor"):
-            fleet.processor(OTHER)
+            pool.processor(OTHER)
     assert machines.all_remembered() == {}
     where = ("--scheduler", cluster_of_workers.address, "--key", str(cluster_of_workers.key))
-    told = refused("tune", f"relu:{SHAPE}", *where, "--budget", "4")
-    assert "says of its processor cannot be used" in told
+    output = refused("tune", f"relu:{SHAPE}", *where, "--budget", "4")
+    assert "says of its processor cannot be used" in output
     cluster_of_workers.start_worker(machine=OTHER, claim="x86-64-v2")  # one that does, which is taken
-    with Fleet(cluster_of_workers.address, credentials.security(cluster_of_workers.key), 30) as fleet:
-        wait_until(lambda: OTHER in fleet.machines())
+    with WorkerPool(cluster_of_workers.address, credentials.security(cluster_of_workers.key), 30) as pool:
+        wait_until(lambda: OTHER in pool.machines())
     dojo("tune", f"relu:{SHAPE}", *where, "--budget", "4")
     listed = {row["machine"]: row for row in json.loads(dojo("machines", "--json", *where))}
     assert listed[OTHER]["workers"] == 1 and "cannot be used" in listed[THERE]["unknown"]
@@ -160,10 +162,10 @@ def test_a_worker_that_tells_nothing_readable_is_refused_with_a_sentence(cluster
     ],
 )
 def test_an_introduction_is_read_within_limits(change):
-    own = Introduction(THERE, WIDE)
-    assert Introduction.read(own.text()) == own
+    introduction = Introduction(THERE, WIDE)
+    assert Introduction.read(introduction.text()) == introduction
     with pytest.raises(OtherVersion):
-        Introduction.read(json.dumps(json.loads(own.text()) | change))
+        Introduction.read(json.dumps(json.loads(introduction.text()) | change))
 
 
 # ---------------------------------------------------------------------------- what machines are
@@ -179,13 +181,13 @@ def measured(machine: Machine, fingerprint: str, game: Game, seconds: float = 1e
 
 
 def test_a_machine_that_has_records_and_no_worker_is_known():
-    told = this_machine()
-    assert machines.of_details(told.details).json == host().json
-    older = {k: v for k, v in asdict(told).items() if k not in ("architecture", "caches")}
+    machine = this_machine()
+    assert machines.of_details(machine.details).json == host().json
+    older = {k: v for k, v in asdict(machine).items() if k not in ("architecture", "caches")}
     older |= {"features": "fpu sse2 avx2 fma", "second_level_cache": 2 << 20, "cores": 2}
-    found = machines.of_details(json.dumps(older))
-    assert (found.instruction_set, found.vectors) == ("x86-64", ((32, 16), (16, 16)))
-    assert found.caches[:2] == (0, 1 << 20) and found.threads == 2
+    processor = machines.of_details(json.dumps(older))
+    assert (processor.instruction_set, processor.vectors) == ("x86-64", ((32, 16), (16, 16)))
+    assert processor.caches[:2] == (0, 1 << 20) and processor.threads == 2
     older["features"] = "fp asimd asimddp"
     assert machines.of_details(json.dumps(older)).instruction_set == "aarch64"
     older["features"] = ""
@@ -203,13 +205,15 @@ def test_machines_are_listed_with_what_is_not_known_of_them():
         records.add(measured(other, OTHER, start))
         records.add(measured(replace(other, architecture="", features=""), THERE, start))
         records.add(replace(measured(other, "c" * 16, start), verified=False))  # somebody's claim
-    told = dojo("machines")
-    assert "c" * 16 not in told
-    rows = {line.split()[0]: line for line in told.splitlines()[1:]}
+    output = dojo("machines")
+    assert "c" * 16 not in output
+    rows = {line.split()[0]: line for line in output.splitlines()[1:]}
     assert "Some CPU, 8 threads, AVX2" in rows[OTHER] and "this one" in rows[this_machine().fingerprint]
     assert "do not tell its instruction set" in rows[THERE]
-    found = {row["machine"]: row for row in json.loads(dojo("machines", "--json"))}
-    assert found[OTHER]["measurements"] == 1 and from_json(json.dumps(found[OTHER]["processor"])).threads == 8
+    listed = {row["machine"]: row for row in json.loads(dojo("machines", "--json"))}
+    assert (
+        listed[OTHER]["measurements"] == 1 and from_json(json.dumps(listed[OTHER]["processor"])).threads == 8
+    )
     assert "Machine aaaaaaaaaaaaaaaa: Its records do not tell" in refused(
         "moves", "relu", "--machine", "aaaa"
     )
@@ -238,10 +242,10 @@ def test_moves_lines_passes_and_code_are_of_the_machine(home):
     machines.remember(THERE, replace(NARROW, name="Old CPU"))
     machines.remember(OTHER, replace(WIDE, name="New CPU"))
     for word in ("aaa", "old cpu", THERE):
-        told = dojo(
+        output = dojo(
             "moves", f"softmax:{SHAPE}", "vectorize", "--line", "softmax", "--machine", word, "--json"
         )
-        assert json.loads(told) == []  # the line has made vectors of all
+        assert json.loads(output) == []  # the line has made vectors of all
     line = line_for("softmax", SHAPE, f"cpu@{OTHER}")
     game = Game.new(on(OTHER).start, "softmax", SHAPE, f"cpu@{OTHER}", line.policy)
     assert all(entry.applies for entry in line.play(game).entries)
@@ -263,16 +267,16 @@ def test_moves_lines_passes_and_code_are_of_the_machine(home):
 def test_a_name_that_means_no_machine_or_several_is_told():
     for fingerprint in (THERE, "ab" * 8):
         machines.remember(fingerprint, replace(NARROW, name="Old CPU"))
-    told = refused("moves", "relu", "--machine", "zz")
-    assert "Nothing is known here of a machine 'zz': dojo machines lists" in told and "armv8-a" in told
-    told = refused("moves", "relu", "--machine", "Old")
-    assert f"may be {THERE}, {'ab' * 8}: give one of these" in told
+    output = refused("moves", "relu", "--machine", "zz")
+    assert "Nothing is known here of a machine 'zz': dojo machines lists" in output and "armv8-a" in output
+    output = refused("moves", "relu", "--machine", "Old")
+    assert f"may be {THERE}, {'ab' * 8}: give one of these" in output
 
 
 def test_a_missing_compiler_is_one_sentence(monkeypatch):
     monkeypatch.setattr("dojo_core.targets.cpu.processor.shutil.which", lambda name: None)
-    told = refused("play", "relu:64x64", "--do", "parallelize y@0", "--machine", "armv8-a", "--asm")
-    assert "aarch64-linux-gnu-gcc" in told and "This brings it: apt-get install" in told
+    output = refused("play", "relu:64x64", "--do", "parallelize y@0", "--machine", "armv8-a", "--asm")
+    assert "aarch64-linux-gnu-gcc" in output and "This brings it: apt-get install" in output
 
 
 def test_agents_say_where_times_come_from():

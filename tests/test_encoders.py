@@ -39,11 +39,11 @@ def modules_of_torch():
 def test_lines_say_nothing_of_names():
     text = "kernel k\nin x\nout y\nx f32 [48, 4096] heap\ny f32 [48, 4096] heap\n"
     text += "48 4096:v y[{0},{1}] = x[{0},{1}]*100\n"
-    told = [words(line) for line in lines_of(text).lines]
-    assert told[0] == ["in", "array0"] and told[1] == ["out", "array1"]
-    assert told[2] == ["array0", "f32", "[", "48", ",", "2^12", "]", "heap"]
-    assert told[4][:4] == ["48", "2^12", ":v", "array1"]
-    assert told[4][-4:] == ["*", ">2^6", "bits4", "divided2"]  # 100 = 2^6 x 1.5625, divided by 4
+    lines = [words(line) for line in lines_of(text).lines]
+    assert lines[0] == ["in", "array0"] and lines[1] == ["out", "array1"]
+    assert lines[2] == ["array0", "f32", "[", "48", ",", "2^12", "]", "heap"]
+    assert lines[4][:4] == ["48", "2^12", ":v", "array1"]
+    assert lines[4][-4:] == ["*", ">2^6", "bits4", "divided2"]  # 100 = 2^6 x 1.5625, divided by 4
     other = text.replace("x", "input").replace("y", "result").replace("kernel k", "kernel fast")
     assert lines_of(other) == lines_of(text)
 
@@ -62,8 +62,8 @@ def test_a_line_hears_of_the_scopes_that_its_bars_stand_for():
 
 def test_counts_are_an_encoder_too():
     programs = some_programs(3)
-    found = encoder(EncoderSettings("counts"))(programs)
-    assert found.tolist() == [pytest.approx(corpus.structure(program)) for program in programs]
+    embedded = encoder(EncoderSettings("counts"))(programs)
+    assert embedded.tolist() == [pytest.approx(corpus.structure(program)) for program in programs]
 
 
 def test_every_kernel_is_read_without_unknown_tokens():
@@ -98,11 +98,11 @@ def test_our_encoder_gives_a_program_the_same_embedding_in_any_company(model):
 def test_in_training_too_a_program_has_the_same_embedding_in_any_company(model):
     deep = kernels.get("matmul").program((4, 4, 4)).text
     config = model.config
-    told = [lines_of(t, config.max_tokens, config.max_lines) for t in (some_programs(4)[-1].text, deep)]
-    deeper = (told[1].lines, tuple((3, 4) * n for n in range(len(told[1].lines))))
+    programs = [lines_of(t, config.max_tokens, config.max_lines) for t in (some_programs(4)[-1].text, deep)]
+    deeper = (programs[1].lines, tuple((3, 4) * n for n in range(len(programs[1].lines))))
     with torch.no_grad():
-        alone = pretraining.encode(model, [(told[0].lines, told[0].above)])[2][0]
-        beside = pretraining.encode(model, [(told[0].lines, told[0].above), deeper])[2][0]
+        alone = pretraining.encode(model, [(programs[0].lines, programs[0].above)])[2][0]
+        beside = pretraining.encode(model, [(programs[0].lines, programs[0].above), deeper])[2][0]
     used = ir_encoder.LineByLine(model)([some_programs(4)[-1].text])[0]
     assert torch.allclose(alone, beside, atol=1e-4) and torch.allclose(alone, used, atol=1e-4)
 
@@ -185,28 +185,28 @@ def test_a_corpus_that_is_damaged_is_made_again(tmp_path, damage):
         made.append(1)
         return corpus.walks(7, 1, 5, names=["relu"])
 
-    first = corpus.kept(path, walks)
-    assert corpus.kept(path, walks) == first and len(made) == 1
+    first = corpus.load_or_make(path, walks)
+    assert corpus.load_or_make(path, walks) == first and len(made) == 1
     damage(path)
-    assert corpus.kept(path, walks) == first and len(made) == 2
+    assert corpus.load_or_make(path, walks) == first and len(made) == 2
 
 
 def test_a_corpus_is_written_and_read(tmp_path):
-    found = list(corpus.walks(7, 1, 5, names=["relu"]))
-    assert corpus.write(tmp_path / "c.gz", iter(found)) == 1 and corpus.read(tmp_path / "c.gz") == found
-    assert list(corpus.walks(7, 1, 5, names=["relu"])) == found
-    (walk,) = found
+    walks = list(corpus.walks(7, 1, 5, names=["relu"]))
+    assert corpus.write(tmp_path / "c.gz", iter(walks)) == 1 and corpus.read(tmp_path / "c.gz") == walks
+    assert list(corpus.walks(7, 1, 5, names=["relu"])) == walks
+    (walk,) = walks
     assert len(walk.texts) == len(walk.moves) + 1 == len(walk.structure)
     assert {w.kernel for w in corpus.walks(7, 1, 1)}.isdisjoint(corpus.HELD_OUT)
 
 
 def test_structure_is_counted():
     text = "kernel k\nin x\nout y\nx f32 [4, 8] heap\ny f32 [4, 8] heap\n4:p 8:v y[{0},{1}] = x[{0},{1}]*2\n"
-    found = dict(zip(corpus.STRUCTURE, corpus.structure(parse(text)), strict=True))
-    assert found["scopes"] == pytest.approx(1.585, abs=1e-3)  # log2(1 + 2)
-    assert found["vectors"] == found["parallel"] == 1.0
-    assert found["iterations"] == pytest.approx(5.0444, abs=1e-3)  # log2(1 + 32)
-    assert found["temporary bytes"] == 0.0
+    structure = dict(zip(corpus.STRUCTURE, corpus.structure(parse(text)), strict=True))
+    assert structure["scopes"] == pytest.approx(1.585, abs=1e-3)  # log2(1 + 2)
+    assert structure["vectors"] == structure["parallel"] == 1.0
+    assert structure["iterations"] == pytest.approx(5.0444, abs=1e-3)  # log2(1 + 32)
+    assert structure["temporary bytes"] == 0.0
 
 
 # ---------------------------------------------------------------------------- models of transformers
@@ -255,14 +255,14 @@ def test_any_model_of_transformers_reads_programs(tmp_path, monkeypatch, kind, p
     folder = made(tmp_path / kind, kind)
     programs = some_programs(6)
     embed = encoder(EncoderSettings(folder, max_length=256, batch=2))
-    found = embed(programs)
-    assert found.shape == (len(programs), 16) and found.dtype == torch.float32
+    embedded = embed(programs)
+    assert embedded.shape == (len(programs), 16) and embedded.dtype == torch.float32
     assert f" {pooling} 128 " in embed.identity  # what is pooled, and the model's own limit of length
     alone = encoder(EncoderSettings(folder, max_length=256), cached=False)
-    for program, row in zip(programs, found, strict=True):
+    for program, row in zip(programs, embedded, strict=True):
         assert torch.allclose(alone([program])[0], row, atol=1e-4)  # padding changes nothing
     first = encoder(EncoderSettings(folder, pooling="cls", max_length=256))
-    assert not torch.allclose(first(programs), found) and first.identity != embed.identity
+    assert not torch.allclose(first(programs), embedded) and first.identity != embed.identity
 
 
 def test_minilm_is_the_package_that_carries_it(tmp_path, monkeypatch):
@@ -297,13 +297,13 @@ def test_a_walk_is_one_of_legal_moves():
     walk = next(corpus.walks(9, 1, 8, names=["matmul"]))
     trail = Trail.at(Game.new(parse(walk.texts[0]), walk.kernel, walk.shape, "cpu", walk.policy))
     for kind, text in zip(walk.moves, walk.texts[1:], strict=True):
-        there = [
+        trails = [
             step
             for step in (trail.played([m]) for m in _legal(trail) if m.name == kind)
             if step.program.text == text
         ]
-        assert there, kind
-        trail = there[0]
+        assert trails, kind
+        trail = trails[0]
 
 
 def _legal(trail):
@@ -339,9 +339,9 @@ def test_the_encoder_is_trained_and_probed_from_the_command_line(tmp_path, monke
         "the same seed, the same weights"
     )
 
-    told = dojo(f"probe-encoder --walks 3 --weights {folder / 'weights'} --json")
-    assert told.exit_code == 0, told.output
-    scores = json.loads(told.stdout)
+    probed = dojo(f"probe-encoder --walks 3 --weights {folder / 'weights'} --json")
+    assert probed.exit_code == 0, probed.output
+    scores = json.loads(probed.stdout)
     assert {(s["task"], s["encoder"]) for s in scores} == {
         (task, name) for task in ("structure", "legal moves", "kind of move") for name in ("ir", "bag")
     }

@@ -46,7 +46,6 @@ from dojo_core.measure.records import Record, Records, Sample, SavedGame
 from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.interpret import interpret
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
-from dojo_core.targets.cpu.cross import EmulatorFault
 from dojo_core.targets.cpu.excerpt import declarations, needed
 from dojo_core.targets.cpu.limits import cpu, narrower
 from dojo_core.targets.cpu.processor import host, known
@@ -377,7 +376,7 @@ def test_a_kernel_has_its_line_at_the_widths_of_each_processor(ported):
         }.items()
         for level in levels
     }
-    for name, line in {"arm_neon": "_usdot", "arm_i8mm": "_usdot", "riscv_v128": ""}.items():
+    for name, line in {"arm_neon": "_widened", "arm_i8mm": "_usdot", "riscv_v128": "_widened"}.items():
         text = files[f"kernels/qmatmul_12x128x128_{name}.c"]
         assert f"the line qmatmul{line}, with the parameters that it has for this processor." in text
         assert ("usdot_4(" in text) == (name == "arm_i8mm")
@@ -412,8 +411,6 @@ def crossing(*command: object, cwd: Path) -> str:
     ran = subprocess.run(
         list(map(str, command)), cwd=cwd, env=environment(), capture_output=True, text=True, timeout=500
     )
-    if "decode_save_opc: Assertion" in ran.stderr:
-        raise EmulatorFault("qemu 7 gives up on an instruction of this program; 8.1 does not.")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout + ran.stderr
 
@@ -451,7 +448,6 @@ def test_one_library_is_built_for_other_processors_and_picks_as_it_runs(
     )  # fmt: skip
     assert ("scalar code is built" in told) == (options == GCC)
     crossing("cmake", "--build", build, "-j2", cwd=tmp_path)
-    faults = []
     for choice in chosen:
         given = random_inputs(choice.start, full=True)
         (tmp_path / "in").write_bytes(b"".join(given[name].tobytes() for name in choice.start.inputs))
@@ -465,12 +461,8 @@ def test_one_library_is_built_for_other_processors_and_picks_as_it_runs(
             emulated = [shutil.which(f"qemu-{named}"), "-L", f"/usr/{named}-linux-gnu", "-cpu", processor]
             emulated.append(build / "crossed")
             kernel = choice.kernel or choice.start.name
-            try:
-                told = crossing(*emulated, kernel, "best", "in", "out", cwd=tmp_path)
-                assert told.splitlines()[0] == best_level, processor
-            except EmulatorFault as fault:
-                faults.append(f"{kernel}, {processor}: {fault}")
-                continue
+            told = crossing(*emulated, kernel, "best", "in", "out", cwd=tmp_path)
+            assert told.splitlines()[0] == best_level, processor
             stored = np.frombuffer(
                 (tmp_path / "out").read_bytes(), STORED[choice.start.buffer_of[output].dtype]
             )
@@ -484,8 +476,6 @@ def test_one_library_is_built_for_other_processors_and_picks_as_it_runs(
             )
             if best_level == "v128":
                 assert crossing(*emulated, kernel, "v256", "in", "out", cwd=tmp_path).startswith("none\n")
-    if faults:
-        pytest.skip(f"All but this was right. {'; '.join(faults)}")
 
 
 def test_names_that_mean_something_in_c_or_python_get_an_underscore():

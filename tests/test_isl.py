@@ -11,7 +11,7 @@ import islpy as isl
 import pytest
 
 from dojo_core import kernels
-from dojo_core.program.dependence import Order, common_depth, meeting, touches
+from dojo_core.program.dependence import Order, accesses, common_depth, meeting
 from dojo_core.program.tables import Indirect
 from tests.programs import random_program
 from tests.tiny import TINY
@@ -36,17 +36,17 @@ def index_text(index, names, values, conditions):
 
 
 def conflict_set(a, b, equal, orders):
-    """Pairs of instances of two accesses in a relative order that touch one cell, as isl reads it."""
+    """Pairs of instances of two accesses in a relative order that access one cell, as isl reads it."""
     first = [f"i{d}" for d in range(len(a.leaf.scopes))]
     second = [f"i{d}" if d < equal else f"j{d}" for d in range(len(b.leaf.scopes))]
     conditions = []
     values = []
-    for names, touch in ((first, a), (second, b)):
-        conditions += [f"0 <= {n} < {s.size}" for n, s in zip(names, touch.leaf.scopes, strict=True)]
-        for c in touch.leaf.op.guard:
+    for names, access in ((first, a), (second, b)):
+        conditions += [f"0 <= {n} < {s.size}" for n, s in zip(names, access.leaf.scopes, strict=True)]
+        for c in access.leaf.op.guard:
             sign = "=" if c.relation == "==" else c.relation
             conditions.append(f"{form_text(c.form, names)} {sign} {c.bound}")
-    for x, y in zip(a.access.index, b.access.index, strict=True):
+    for x, y in zip(a.element.index, b.element.index, strict=True):
         sides = [index_text(i, names, values, conditions) for i, names in ((x, first), (y, second))]
         conditions.append(" = ".join(sides))
     for order in orders:
@@ -60,8 +60,8 @@ def conflict_set(a, b, equal, orders):
 
 def questions(program, rng, most):
     """Pairs of accesses to one array with the relative orders that legality asks about."""
-    found = [t for leaf in program.leaves for t in touches(leaf)]
-    pairs = [(a, b) for a in found for b in found if a.access.array == b.access.array]
+    found = [t for leaf in program.leaves for t in accesses(leaf)]
+    pairs = [(a, b) for a in found for b in found if a.element.array == b.element.array]
     rng.shuffle(pairs)
     for a, b in pairs[:most]:
         shared = common_depth(a.leaf, b.leaf)
@@ -78,13 +78,18 @@ def compare(program, rng, most):
     for a, b, equal, orders in questions(program, rng, most):
         mine = meeting(a, b, equal, orders)
         theirs, variables = conflict_set(a, b, equal, orders)
-        if a.access.indirect or b.access.indirect:  # any value between a table's extremes: sound, not exact
-            assert mine is not None or theirs.is_empty(), (program.text, str(a.access), str(b.access), orders)
+        if a.element.indirect or b.element.indirect:  # any value between a table's extremes: sound, not exact
+            assert mine is not None or theirs.is_empty(), (
+                program.text,
+                str(a.element),
+                str(b.element),
+                orders,
+            )
             continue
         assert (mine is None) == theirs.is_empty(), (
             program.text,
-            str(a.access),
-            str(b.access),
+            str(a.element),
+            str(b.element),
             equal,
             orders,
         )

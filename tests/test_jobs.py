@@ -12,7 +12,7 @@ import pytest
 
 from agents.agent import Budget, Task, run
 from agents.jobs import JobRefused, Jobs, JobSpec, JobView
-from agents.jobs.journal import Journal, Writer, told
+from agents.jobs.journal import Journal, Writer, event_line
 from agents.players import AGENTS
 from agents.timing import CountTiming
 from dojo_core import kernels
@@ -52,7 +52,7 @@ def ended(view: JobView) -> bool:
 def expected(agent: str, evaluations: int, first: int | None = None) -> list[dict[str, object]]:
     """What the run tells when it is played here, in one go; the ``first`` of it."""
     events = run(Task(game()), AGENTS[agent], CountTiming(), Budget(evaluations, 300.0))
-    return [told(event, 0, number) for number, event in enumerate(islice(events, first), 1)]
+    return [event_line(event, 0, number) for number, event in enumerate(islice(events, first), 1)]
 
 
 def plain(lines: list[dict[str, object]]) -> list[dict[str, object]]:
@@ -66,8 +66,8 @@ def written(jobs: Jobs, job: str) -> list[dict[str, object]]:
 
 
 def test_a_run_in_its_own_process_is_the_run_itself(jobs: Jobs) -> None:
-    kept: list[JobView] = []
-    jobs._keep = lambda view: kept.append(view)
+    views: list[JobView] = []
+    jobs._keep = lambda view: views.append(view)
     job = jobs.start(spec())
     view = until(jobs, job, ended)
     assert view.state == "done", view
@@ -76,9 +76,9 @@ def test_a_run_in_its_own_process_is_the_run_itself(jobs: Jobs) -> None:
     assert view.best.seconds == min(e.seconds for e in view.entries if e.seconds is not None)
     assert {t.decision for e in view.entries for t in e.thoughts} == {"accepted", "rejected"}
     end = time.monotonic() + 300
-    while not kept and time.monotonic() < end:
+    while not views and time.monotonic() < end:
         time.sleep(0.02)
-    assert [each.spec.id for each in kept] == [job]
+    assert [each.spec.id for each in views] == [job]
     again = game()  # the line that it found is a line of the game
     for move in view.best.moves:
         again.play(move)
@@ -170,11 +170,11 @@ def test_what_an_agent_found_becomes_a_variation_of_the_game(service) -> None:
     first = service.branch(saved, 0, ["split_scope t@0 8"], go=True)
     second = service.branch(saved, 0, ["join_scopes t@0", "unroll t@0"])
     assert service.times(saved) == {}  # nobody has looked at it yet
-    kept = Game.from_text(service.game_text(saved))
-    assert kept.cursor == first
-    assert [str(p.move) for p in kept.line(second)[1:]] == ["join_scopes t@0", "unroll t@0"]
+    reopened = Game.from_text(service.game_text(saved))
+    assert reopened.cursor == first
+    assert [str(p.move) for p in reopened.line(second)[1:]] == ["join_scopes t@0", "unroll t@0"]
     with pytest.raises(Refused, match="no longer in the game"):
         service.branch(saved, 77, ["unroll t@0"])
     with pytest.raises(IllegalMove, match="q@9"):
         service.branch(saved, 0, ["split_scope t@0 4", "unroll q@9"])
-    assert Game.from_text(service.game_text(saved)).to_text() == kept.to_text()
+    assert Game.from_text(service.game_text(saved)).to_text() == reopened.to_text()

@@ -49,6 +49,7 @@ SMALLER = {  # full, they take gigabytes or a second; of what rows share, a few 
     "matmul_layers": "64x768x288",
     "maxpool": "1x8x114x114x3x2",
     "qmatmul": "96x1024x256",
+    "qmatmul_widened": "96x1024x256",
     "reducemean": "32x4096",
     "reducemean_avx2": "32x4096",
     "relu": "32x4096",

@@ -1,20 +1,26 @@
 """Estimated cycles: how a listing is cut into blocks, what the model says of a start and of its line."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from agents.cli import app
-from dojo_core import kernels
+from benchmarks import model as ranking
+from dojo_core import kernels, parse
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
+from dojo_core.measure.conditions import Conditions
+from dojo_core.measure.measurement import Measurement
+from dojo_core.measure.records import Sample
+from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import model
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.cross import NotRun
 from dojo_core.targets.cpu.limits import limits_of
-from dojo_core.targets.cpu.model import Block, blocks_of, estimate, missing
+from dojo_core.targets.cpu.model import Block, Estimate, blocks_of, estimate, missing, waits
 from dojo_core.targets.cpu.processor import Processor, known
 from dojo_core.targets.registry import backend
 from tests.compiled import random_inputs
@@ -56,17 +62,116 @@ def test_a_line_takes_fewer_cycles_than_its_start(name):
     line.play(game)
     inputs = random_inputs(game.start)
     first, last = (
-        estimate(generate(program, line.policy, processor), inputs, processor)
+        estimate(program, generate(program, line.policy, processor), inputs, processor)
         for program in (game.start, game.current.program)
     )
     assert last.cycles < first.cycles / 4
-    version, core = last.model.removeprefix("llvm-mca ").split(", ")
-    assert version[0].isdigit() and core == processor.model
+    said = rf"model 2: llvm-mca \d\S+, {processor.model}, {2 if name.startswith('rv') else 3} caches"
+    assert re.fullmatch(said, last.model)
     # Products of vectors, and some instructions more for each.
     products = 12 * 64 * 64 // limits_of(processor).vector_widths["f32"][0]
     assert products < last.instructions < 8 * products
     assert last.instructions == sum(b.executions * len(b.instructions) for b in last.blocks)
     assert max(last.blocks, key=lambda b: b.executions * b.cycles).loop
+
+
+@pytest.mark.parametrize(("name", "times"), [("rv64gcv-128", 6), ("rv64gcv-256", 3.5)])
+def test_the_int8_line_multiplies_and_adds_in_one_instruction(name, times):
+    """The start, too, is in vectors: clang makes them."""
+    processor = needs_model(name)
+    found, line = kernels.get("qmatmul"), recorded_lines()["qmatmul_widened"]
+    start = found.program(found.shape("12x128x128"))
+    game = Game.new(start, "qmatmul", "12x128x128", limits=limits_of(processor))
+    line.play(game)
+    inputs = random_inputs(start, full=True)
+    first, last = (
+        estimate(program, generate(program, line.policy, processor), inputs, processor)
+        for program in (start, game.current.program)
+    )
+    assert last.cycles < first.cycles / times
+    longest = max(last.blocks, key=lambda b: b.executions * b.cycles)
+    assert longest.loop and sum(text.startswith("vwmaccus.vx ") for text in longest.instructions) == 12
+
+
+COPY = "kernel k\nin x\nout y\nx f32 [{n}] heap\ny f32 [{n}] heap\n{times}{n} y[{{{last}}}] = x[{{{last}}}]\n"
+# c of 96 rows of 512 bytes, a of 96 rows of 1 KiB, b of 128 KiB.
+PRODUCT = """\
+kernel k
+in a, b
+out c
+a f32 [96, 256] heap
+b f32 [256, 128] heap
+c f32 [96, 128] heap
+96 128 c[{0},{1}] = 0
+"""
+AS_WRITTEN = "96 128 256 c[{0},{1}] += a[{0},{2}]*b[{2},{1}]\n"
+TILED = "8 96 256 16 c[{1},{0}*16+{3}] += a[{1},{2}]*b[{2},{0}*16+{3}]\n"
+KB = 1 << 10
+
+
+def copied(cells: int, times: int = 1) -> Program:
+    again = f"{times} " if times > 1 else ""
+    return parse(COPY.format(n=cells, times=again, last=1 if times > 1 else 0))
+
+
+@pytest.mark.parametrize(
+    ("program", "bytes_", "cycles"),
+    [
+        # Arrays of 4 KiB each stay in the first cache, of 32 KiB.
+        (copied(1 << 10), (0, 0, 0), 0),
+        # Of 64 KiB, in the second, of 1 MiB: x comes, y comes and goes back.
+        (copied(1 << 14), (3 * 64 * KB, 0, 0), 3 * 64 * KB / 20),
+        # Of 1 MiB, in the last, of 8 MiB: no iteration of four leaves the next one anything.
+        (copied(1 << 18, 4), (4 * 3072 * KB,) * 2 + (0,), 4 * 3072 * KB * (1 / 20 + 1 / 10)),
+        # Of 16 MiB, in none.
+        (copied(1 << 22), (3 * (16 << 20),) * 3, 3 * (16 << 20) * (1 / 20 + 1 / 10 + 1 / 4)),
+        # A column of b is 256 lines, half of the first cache; all of b is four times the cache.
+        (
+            parse(PRODUCT + AS_WRITTEN),
+            (96 * (1 + 128 + 2 * 0.5) * KB + 2 * 48 * KB, 0, 0),
+            (96 * 130 + 96) * KB / 20,
+        ),
+        # 16 columns of b are 16 KiB: they stay for all rows of a, which comes 8 times.
+        (parse(PRODUCT + TILED), (8 * (96 + 16 + 2 * 6) * KB + 2 * 48 * KB, 0, 0), (8 * 124 + 96) * KB / 20),
+    ],
+    ids=["first", "second", "last", "memory", "as written", "tiled"],
+)
+def test_what_does_not_fit_a_cache_comes_from_the_next(program, bytes_, cycles):
+    assert waits(program, known("armv8.4-a")) == (bytes_, pytest.approx(cycles))
+
+
+def test_what_goes_past_the_caches_goes_one_way_and_where_there_is_no_last_cache_memory_is_next():
+    board, plain = known("rv64gcv-128"), copied(1 << 18)
+    assert board.caches == (32 * KB, 512 * KB, 0)
+    for program, bytes_ in ((plain, 3072 * KB), (parse(plain.text.rstrip() + " !stream\n"), 2048 * KB)):
+        assert waits(program, board) == ((bytes_, bytes_), pytest.approx(bytes_ * (1 / 20 + 1 / 4)))
+
+
+TIMES = {  # cycles, and the median of its time over that of the one of fewest cycles
+    "a": (100, 1.0), "b": (110, 0.8), "c": (130, 1.1), "d": (150, 1.5), "e": (140, 2.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("load", "told"),
+    [
+        (0.02, ["cycles 0.80 (asked: 0.9)", "takes 1.00 times the best (", "2% at most: idle"]),
+        (0.4, ["40% at most: busy", "Nothing is concluded"]),
+        (None, ["load not known", "Nothing is concluded"]),
+    ],
+    ids=["idle", "busy", "not known"],
+)
+def test_ranks_are_concluded_on_an_idle_machine_alone(capsys, load, told):
+    sample = (Sample(1e6, 0, 0),)
+    times, estimates = {}, {}
+    for name, (cycles, ratio) in TIMES.items():
+        one = Measurement.timed(sample, program_hash=name, code_hash=name, conditions=Conditions(load))
+        times[name] = one.with_turns(sample, (1 / ratio,) * 7, Conditions(load))
+        estimates[name] = Estimate(cycles, 0.0, 10 * cycles, (), "a model", ())
+    assert ranking.compared("a set", estimates, times, 0.9) == (load == 0.02)
+    said = capsys.readouterr().out
+    assert all(each in said for each in told), said
+    assert ("Rank correlation" in said) == (load == 0.02)
 
 
 def test_what_an_estimate_lacks_is_told(monkeypatch):
@@ -76,9 +181,9 @@ def test_what_an_estimate_lacks_is_told(monkeypatch):
     monkeypatch.setattr(model, "_tool", lambda name: "")
     told = missing(needs_tools_or_told(arm))
     assert told == "llvm-mca and llvm-objdump are not here. This brings it: apt-get install llvm-19"
-    code = generate(kernels.get("relu").program((4, 8)), processor=arm)
+    relu = kernels.get("relu").program((4, 8))
     with pytest.raises(NotRun, match="are not here"):
-        estimate(code, {}, arm)
+        estimate(relu, generate(relu, processor=arm), {}, arm)
 
 
 def needs_tools_or_told(processor: Processor) -> Processor:
@@ -91,7 +196,7 @@ def test_a_number_is_told_with_its_models_name_and_never_as_seconds():
     needs_model("armv8.6-a")
     clock = backend("arm").clock()
     assert (clock.kind, clock.unit, clock.steady) == ("modelled", "cycles", 1.0)
-    assert clock.label.startswith("cycles estimated by llvm-mca") and "neoverse-v1" in clock.label
+    assert clock.label.startswith("cycles estimated by model 2: llvm-mca") and "neoverse-v1" in clock.label
     shown = CliRunner().invoke(app, ["time", "relu", "--shape", "8x64", "--target", "arm", "--json"])
     (told,) = json.loads(shown.stdout)
     assert (told["seconds"], told["samples_ns"], told["unit"]) == (None, [], clock.label)

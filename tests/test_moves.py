@@ -3,12 +3,16 @@
 
 import math
 from dataclasses import replace
+from functools import reduce
+from operator import or_
+from typing import TypeVar, get_args
 
 import numpy as np
 import pytest
 
 from dojo_core import IllegalMove, MoveSyntax, apply, kernels, legal_moves, parse, why
 from dojo_core.moves import REGISTRY, inverse, parse_move
+from dojo_core.moves.core import KINDS
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.interpret import interpret
 from tests import oracle
@@ -314,6 +318,22 @@ def test_every_listed_move_is_legal_and_every_transformation_is_documented():
     for transformation in REGISTRY.values():
         told = type(transformation).__doc__ or ""
         assert "Before::" in told and "After ``" in told and "Legal iff" in told, transformation.name
+
+
+def types_of(transformation):
+    """What ``Transformation[...]`` says that its arguments are."""
+    bases = (base for each in type(transformation).__mro__ for base in vars(each).get("__orig_bases__", ()))
+    return next(t for base in bases for t in get_args(base) if not isinstance(t, TypeVar))
+
+
+@pytest.mark.parametrize("transformation", REGISTRY.values(), ids=lambda each: each.name)
+def test_a_moves_arguments_have_the_types_of_their_kinds(transformation):
+    kinds = [parameter.kind for parameter in transformation.parameters]
+    single = kinds.index("numbers") if "numbers" in kinds else len(kinds)  # numbers take all that is left
+    types = [KINDS[kind] for kind in kinds[:single]]
+    rest = [KINDS[kind] for kind in kinds[single:]]
+    expected = tuple[*types, *tuple[reduce(or_, rest), ...]] if rest else tuple[*types]
+    assert types_of(transformation) == expected
 
 
 def test_a_move_that_the_target_lacks_is_neither_listed_nor_played():

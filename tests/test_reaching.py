@@ -9,7 +9,7 @@ from dojo_core import parse
 from dojo_core.moves.legality import context, is_legal, outcome
 from dojo_core.moves.notation import parse_move
 from dojo_core.program.must_writes import shared_depth
-from dojo_core.program.reaching import once, orders, precedes, touches_of
+from dojo_core.program.reaching import accesses_of, once, orders, precedes
 from dojo_core.program.validity import _exit_read
 from tests.programs import SMALL, random_program
 
@@ -19,32 +19,32 @@ def test_orders_are_found_just_where_one_access_may_precede_another(seed):
     rng = random.Random(seed)
     for _ in range(5):
         program = random_program(rng)
-        touches = [t for array in program.buffer_of for t in touches_of(program, array)]
+        accesses = [t for array in program.buffer_of for t in accesses_of(program, array)]
         exits = [_exit_read(array, program.buffer_of[array]) for array in program.outputs]
-        for a, b in itertools.product(touches, [*touches, *exits]):
+        for a, b in itertools.product(accesses, [*accesses, *exits]):
             for depth in range(shared_depth(a, b) + 1):
                 assert precedes(a, b, depth) == any(True for _ in orders(a, b, depth)), (program.text, a, b)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_touches_each_cell_once_does_so_by_enumeration(seed):
+def test_what_accesses_each_cell_once_does_so_by_enumeration(seed):
     rng, met = random.Random(seed), 0
     for _ in range(5):
         program = random_program(rng)
-        for touch in (t for array in program.buffer_of for t in touches_of(program, array)):
-            sizes = [scope.size for scope in touch.leaf.scopes]
+        for access in (t for array in program.buffer_of for t in accesses_of(program, array)):
+            sizes = [scope.size for scope in access.leaf.scopes]
             for depth in range(len(sizes) + 1):
-                if not once(touch, depth):
+                if not once(access, depth):
                     continue
                 met += 1
                 inner = itertools.product(*map(range, sizes[depth:]))
                 at = [(0,) * depth + values for values in inner]
-                cells = [tuple(index.value(values) for index in touch.access.index) for values in at]
-                assert len(set(cells)) == len(cells), (program.text, touch)
+                cells = [tuple(index.value(values) for index in access.element.index) for values in at]
+                assert len(set(cells)) == len(cells), (program.text, access)
     assert met
 
 
-def test_a_copy_at_the_root_of_what_parallel_iterations_touch_is_judged_unmade_as_made():
+def test_a_copy_at_the_root_of_what_parallel_iterations_access_is_judged_unmade_as_made():
     """The region of a copy at the root is all of the program, not nothing."""
     program = parse(
         "kernel k\nin x\nout y\nx f32 [6] heap\ny f32 [3] heap\nu f32 [] stack\n"

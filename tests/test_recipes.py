@@ -1,7 +1,10 @@
 """Recipes: what each comes to, the recorded lines made of them, a recipe of one's own, and refusals."""
 
 import re
+from inspect import signature
+from itertools import zip_longest
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from typer.testing import CliRunner
@@ -10,6 +13,7 @@ from dojo_core import IllegalMove, MoveSyntax, TextError, kernels, parse
 from dojo_core.cli import app
 from dojo_core.game import Game
 from dojo_core.line import read_line, recorded_lines
+from dojo_core.moves.core import KINDS
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.tree import walk
 from dojo_core.recipes import RECIPES, expand, known_recipes, play, read_recipe
@@ -233,3 +237,12 @@ def test_a_bad_recipe_is_named_and_the_others_are_there(tmp_path, monkeypatch):
     shown = CliRunner().invoke(app, ["recipes"])
     assert shown.exit_code == 0 and "vectorize_all" in shown.stdout
     assert "bad.recipe is left out. line 2, column 1: no parameter B" in shown.stderr.replace("\n", " ")
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=lambda each: each.name)
+def test_a_recipes_arguments_have_the_types_of_their_kinds(recipe):
+    _, *taken = signature(recipe.run, eval_str=True).parameters.values()
+    for parameter, own in zip_longest(recipe.parameters, taken, fillvalue=taken[-1]):
+        kind = KINDS[parameter.kind]
+        assert {*(get_args(kind) or [kind])} <= {*(get_args(own.annotation) or [own.annotation])}
+        assert parameter.optional == (own.default is not own.empty) or own.kind == own.VAR_POSITIONAL

@@ -910,6 +910,8 @@ def test_a_read_through_a_table_is_not_taken_apart():
     assert why(program, "split_dim t 0 2", WIDE).refusal.code == "not-decomposed"
     assert why(program, "vectorize y@0", WIDE).refusal.code == "vector-stride"
     assert why(program, "stage_read x t@0 k", WIDE).refusal.code == "name-taken"
+    copied = parse(text.replace("t f32 [8]", "t f32 [16]") + "16 t[{0}] = x[k[{0}]]\n16 y[{0}] = t[{0}]*2\n")
+    assert why(copied, "elide_copy t", WIDE).refusal.code == "changed-since"
 
 
 def test_an_instruction_takes_no_operand_through_a_table():

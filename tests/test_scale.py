@@ -17,9 +17,9 @@ from agents.cli import app
 from agents.players import AGENTS
 from agents.scale import clusters, credentials
 from agents.scale.commands import LANES
-from agents.scale.fleet import Fleet, FleetLost, FleetTiming
-from agents.scale.station import Station
+from agents.scale.pool import PoolLost, PoolTiming, WorkerPool
 from agents.scale.wire import Answer, OtherVersion, Request
+from agents.scale.worker import MeasuringWorker
 from agents.timing import CountTiming
 from dojo_core import kernels
 from dojo_core.game import Game
@@ -34,7 +34,7 @@ BUDGET = Budget(26)
 
 @pytest.fixture
 def machines(tmp_path, monkeypatch) -> Iterator[Cluster]:
-    monkeypatch.setattr("agents.scale.fleet.POLL", 0.05)
+    monkeypatch.setattr("agents.scale.pool.POLL", 0.05)
     with cluster(tmp_path) as made:
         yield made
 
@@ -43,23 +43,23 @@ def task() -> Task:
     return Task(Game.new(kernels.get("softmax").program((8, 32)), "softmax", "8x32"))
 
 
-def told(events: list[Event]) -> list[tuple[object, ...]]:
+def outcomes(events: list[Event]) -> list[tuple[object, ...]]:
     return [(e.evaluation, e.line, e.measurement.seconds, e.final) for e in events]
 
 
 def alone() -> list[tuple[object, ...]]:
-    return told(list(run(task(), AGENTS["sampling-lines"], CountTiming(), BUDGET, lanes=LANES)))
+    return outcomes(list(run(task(), AGENTS["sampling-lines"], CountTiming(), BUDGET, lanes=LANES)))
 
 
-def connected(machines: Cluster, workers: int) -> Fleet:
-    fleet = Fleet(machines.address, credentials.security(machines.key), patience=30)
-    until(lambda: sum(fleet.machines().values()) == workers)
-    return fleet
+def connected(machines: Cluster, workers: int) -> WorkerPool:
+    pool = WorkerPool(machines.address, credentials.security(machines.key), patience=30)
+    until(lambda: sum(pool.machines().values()) == workers)
+    return pool
 
 
-def until(there: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + 300
-    while not there():
+    while not condition():
         assert time.monotonic() < end
         time.sleep(0.05)
 
@@ -68,25 +68,23 @@ def test_several_workers_play_the_run_of_one_and_other_machines_are_left_out(mac
     machines.start_worker(machine=OURS)
     machines.start_worker(machine=OURS, pace=0.05)  # a slow one holds up little
     machines.start_worker(machine=THEIRS, factor=0.1)  # its times would win if they were mixed in
-    with connected(machines, 3) as fleet:
-        assert fleet.machines() == {OURS: 2, THEIRS: 1}
-        assert fleet.choose() == OURS  # most workers
-        assert fleet.choose("bb") == fleet.choose(prefer=lambda f: f == THEIRS) == THEIRS
-        with pytest.raises(FleetLost, match=f"No worker is on a machine c: there are {OURS}, {THEIRS}"):
-            fleet.choose("c")
-        timing = FleetTiming(fleet, OURS, "me")
-        assert told(list(run(task(), AGENTS["sampling-lines"], timing, BUDGET, lanes=LANES))) == alone()
+    with connected(machines, 3) as pool:
+        assert pool.machines() == {OURS: 2, THEIRS: 1}
+        assert pool.choose() == OURS  # most workers
+        assert pool.choose("bb") == pool.choose(prefer=lambda f: f == THEIRS) == THEIRS
+        with pytest.raises(PoolLost, match=f"No worker is on a machine c: there are {OURS}, {THEIRS}"):
+            pool.choose("c")
+        timing = PoolTiming(pool, OURS, "me")
+        assert outcomes(list(run(task(), AGENTS["sampling-lines"], timing, BUDGET, lanes=LANES))) == alone()
 
 
 def test_a_worker_and_the_scheduler_die_and_the_run_ends_as_if_they_had_not(machines):
     first = machines.start_worker(pace=0.02)
     heard: list[str] = []
-    with Fleet(machines.address, credentials.security(machines.key), 30, heard.append) as fleet:
-        assert fleet.choose() == OURS
+    with WorkerPool(machines.address, credentials.security(machines.key), 30, heard.append) as pool:
+        assert pool.choose() == OURS
         events: list[Event] = []
-        for event in run(
-            task(), AGENTS["sampling-lines"], FleetTiming(fleet, OURS, "me"), BUDGET, lanes=LANES
-        ):
+        for event in run(task(), AGENTS["sampling-lines"], PoolTiming(pool, OURS, "me"), BUDGET, lanes=LANES):
             events.append(event)
             if len(events) == 5:  # in the middle of the next batch
                 threading.Timer(0.05, first.kill).start()
@@ -95,43 +93,43 @@ def test_a_worker_and_the_scheduler_die_and_the_run_ends_as_if_they_had_not(mach
                 machines.scheduler.kill()
                 machines.start_scheduler()
     assert not first.is_alive() and not machines.scheduler.is_alive()
-    assert told(events) == alone()
+    assert outcomes(events) == alone()
 
 
 def test_a_stopped_run_asks_for_nothing_more(machines):
-    with Fleet(machines.address, credentials.security(machines.key), 30) as fleet:  # no worker at all
+    with WorkerPool(machines.address, credentials.security(machines.key), 30) as pool:  # no worker at all
         stopped = threading.Event()
         threading.Timer(0.3, stopped.set).start()
         start = task().workload
-        timing = FleetTiming(fleet, OURS, "me")
-        [found] = timing.measure(start, [start.start], {}, Effort.QUICK, stopped.is_set)
-    assert found.status == "cancelled"
+        timing = PoolTiming(pool, OURS, "me")
+        [measurement] = timing.measure(start, [start.start], {}, Effort.QUICK, stopped.is_set)
+    assert measurement.status == "cancelled"
 
 
 def test_who_has_another_key_stays_out(machines, tmp_path, monkeypatch):
     machines.start_worker()
     with connected(machines, 1):
-        monkeypatch.setattr("agents.scale.fleet.CONNECT", 0.5)  # how long it goes on asking
+        monkeypatch.setattr("agents.scale.pool.CONNECT", 0.5)  # how long it goes on asking
         stranger = credentials.security(credentials.made(tmp_path / "other.pem"))
-        with pytest.raises(FleetLost, match="No scheduler answers at"):
-            Fleet(machines.address, stranger)
+        with pytest.raises(PoolLost, match="No scheduler answers at"):
+            WorkerPool(machines.address, stranger)
 
 
-def test_a_station_measures_for_real_and_sends_its_records(tmp_path):
+def test_a_worker_measures_for_real_and_sends_its_records(tmp_path):
     start = kernels.get("relu").program((64, 64))
     request = Request(Workload(start, "relu"), (start,), {start.hash: ""}, Effort.QUICK, "me", best=1e-9)
-    station = Station()
+    worker = MeasuringWorker()
     try:
-        answer = Answer.read(station.answer(Request.read(request.text())).text())
-        again = station.answer(request)
+        answer = Answer.read(worker.answer(Request.read(request.text())).text())
+        again = worker.answer(request)
     finally:
-        station.close()
+        worker.close()
     assert answer.results[0].verified and answer.results[0].seconds
     assert again.results[0].known and not again.records  # each is sent once
     with Records(tmp_path / "records.sqlite") as records:
         assert take_in(records, answer.records).new == 1
-        kept = records.best(start.hash, "cpu", answer.fingerprint)
-    assert kept is not None and kept.player == "me"
+        record = records.best(start.hash, "cpu", answer.fingerprint)
+    assert record is not None and record.player == "me"
     with pytest.raises(OtherVersion, match="of different versions"):
         Request.read(answer.text())
 

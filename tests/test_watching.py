@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from agents.agent import Budget, Task, run
-from agents.jobs.journal import read_entry, save, told
+from agents.jobs.journal import event_line, read_entry, save
 from agents.jobs.recording import of_game, read, shipped
 from agents.jobs.spec import JobSpec
 from agents.players import AGENTS
@@ -22,7 +22,7 @@ def game() -> Game:
 
 def lane(agent: str, evaluations: int = 24, state: str = "done") -> Lane:
     events = run(Task(game()), AGENTS[agent], CountTiming(), Budget(evaluations))
-    entries = [read_entry(told(event, 0, number)) for number, event in enumerate(events, 1)]
+    entries = [read_entry(event_line(event, 0, number)) for number, event in enumerate(events, 1)]
     return Lane("run", JobSpec.of(game(), agent, 0, evaluations, 60.0, "count"), entries, state, "")
 
 
@@ -109,13 +109,13 @@ def test_a_recording_plays_at_its_pace_and_rests_at_its_end() -> None:
 
 
 def test_the_recordings_that_come_along_are_whole(tmp_path) -> None:
-    found = {recording.name: recording for recording in shipped()}
-    assert {"softmax-by-hand", "softmax-agent"} <= set(found)
-    for recording in found.values():
+    recordings = {recording.name: recording for recording in shipped()}
+    assert {"softmax-by-hand", "softmax-agent"} <= set(recordings)
+    for recording in recordings.values():
         assert recording.source.startswith("Measured on ")
         for entry in recording.entries:
             assert parse(entry.text).hash == entry.hash
-    by_hand, agent = found["softmax-by-hand"], found["softmax-agent"]
+    by_hand, agent = recordings["softmax-by-hand"], recordings["softmax-agent"]
     assert len(by_hand.entries) == 11
     start = Game.from_text(agent.spec.game)  # the agent goes on where the player stopped
     assert start.current.program.hash == by_hand.entries[-1].hash

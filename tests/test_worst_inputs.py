@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from agents.scale.station import Station
 from agents.scale.wire import Answer, Request
+from agents.scale.worker import MeasuringWorker
 from dojo_core import apply, kernels, parse
 from dojo_core.cli import app
 from dojo_core.codegen.code import Parameter
@@ -162,13 +162,13 @@ def test_the_emulator_judges_on_the_worst_inputs_too(target):
     assert "on which algebraic moves are worst" in other.message
 
 
-def test_a_measuring_station_judges_on_the_worst_inputs_too():
+def test_a_measuring_worker_judges_on_the_worst_inputs_too():
     start, wrong = deviation(2, 512), about_the_first(2, 512)
     workload = Workload(start, None, "algebraic")
     request = Request(workload, (start, wrong), {}, Effort.QUICK)
-    with closing(Station()) as station:
-        found = Answer.read(station.answer(Request.read(request.text())).text())
-    assert [trial.status for trial in found.results] == ["ok", "wrong_result"]
+    with closing(MeasuringWorker()) as worker:
+        answer = Answer.read(worker.answer(Request.read(request.text())).text())
+    assert [trial.status for trial in answer.results] == ["ok", "wrong_result"]
 
 
 def test_what_is_wrong_on_the_worst_inputs_alone_is_reproduced(tmp_path, monkeypatch):

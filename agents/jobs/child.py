@@ -15,7 +15,7 @@ import traceback
 from pathlib import Path
 
 from agents.agent import Budget, Control
-from agents.jobs.journal import Journal, JournalBusy, Writer, told
+from agents.jobs.journal import Journal, JournalBusy, Writer, event_line
 from agents.jobs.spec import JobSpec
 from agents.players import AGENTS
 from agents.run_log import RunBusy
@@ -106,7 +106,7 @@ def play(folder: Path, spec: JobSpec, known: int, writer: Writer, control: Contr
         number = 0
         for number, event in enumerate(tuning.events(), 1):
             if number > known:
-                writer.write(told(event, before, number))
+                writer.write(event_line(event, before, number))
     if control.stopped:
         writer.state("stopped", "Stopped; what was found is kept.")
     else:

@@ -42,7 +42,7 @@ class JobView:
     message: str
     entries: tuple[Entry, ...]
     best: Entry | None
-    kept: tuple[str, int] | None
+    saved_as: tuple[str, int] | None
 
     @property
     def works(self) -> bool:
@@ -85,7 +85,7 @@ class Jobs:
         journal.refresh()
         state, message = self._state(journal)
         entries = tuple(journal.entries)
-        return JobView(journal.spec, state, message, entries, journal.best, journal.kept)
+        return JobView(journal.spec, state, message, entries, journal.best, journal.saved_as)
 
     def state(self, job: str) -> str:
         """That of its view, or ``gone``: for one who only asks whether it has changed."""
@@ -98,11 +98,11 @@ class Jobs:
 
     def all(self) -> list[JobView]:
         """Every run, newest first."""
-        found = []
+        views = []
         for path in self.folder.glob(f"*/{JOURNAL}"):
             with contextlib.suppress(JobRefused):
-                found.append(self.view(path.parent.name))
-        return sorted(found, key=lambda view: -view.spec.created)
+                views.append(self.view(path.parent.name))
+        return sorted(views, key=lambda view: -view.spec.created)
 
     def file(self, job: str) -> Path:
         """Where the journal lies: a recording of the run."""
@@ -185,7 +185,7 @@ class Jobs:
             self._journals.pop(job, None)
         shutil.rmtree(self.folder / job, ignore_errors=True)
 
-    def kept(self, job: str, game: str, position: int) -> None:
+    def note_saved(self, job: str, game: str, position: int) -> None:
         """Note that what the run found is in a game. Raises JobRefused while it goes on."""
         journal = self._journal(job)
         try:
@@ -230,7 +230,7 @@ class Jobs:
             if self._keep is not None and view.state in ("done", "stopped") and view.best is not None:
                 where = self._keep(view)
                 if where is not None:
-                    self.kept(job, *where)
+                    self.note_saved(job, *where)
         except JobRefused:
             pass  # deleted, or resumed, meanwhile
         except OSError as fault:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from agents.agent import Event, Thought
+from agents.jobs.processes import locked
 from agents.jobs.spec import JobSpec
 from dojo_core.bounded_json import read_object
 from dojo_core.files import naming
@@ -48,9 +49,9 @@ class Entry:
     thoughts: tuple[Thought, ...] = ()
 
 
-def told(event: Event, before: int, number: int) -> dict[str, Any]:
+def event_line(event: Event, before: int, number: int) -> dict[str, Any]:
     """An event as a line of a journal. ``before``: moves of its line that the game had already."""
-    found = event.measurement
+    measurement = event.measurement
     return {
         "event": number,
         "evaluation": event.evaluation,
@@ -58,9 +59,9 @@ def told(event: Event, before: int, number: int) -> dict[str, Any]:
         "moves": [str(move) for move in event.line[before:]],
         "hash": event.program.hash,
         "text": event.program.text,
-        "status": found.status,
-        "message": found.message[:600],
-        "seconds": found.seconds,
+        "status": measurement.status,
+        "message": measurement.message[:600],
+        "seconds": measurement.seconds,
         "best": None if event.best is None else event.best.seconds,
         "best_hash": "" if event.best is None else event.best.program.hash,
         "final": event.final,
@@ -70,7 +71,7 @@ def told(event: Event, before: int, number: int) -> dict[str, Any]:
     }
 
 
-def kept_entry(entry: Entry) -> dict[str, Any]:
+def entry_line(entry: Entry) -> dict[str, Any]:
     """An entry as a line of a journal: what ``read_entry`` reads."""
     line = asdict(entry)
     line["event"] = line.pop("number")
@@ -119,7 +120,7 @@ class Journal:
         self.entries: list[Entry] = []
         self.state = ""  # what the run said of itself last
         self.message = ""
-        self.kept: tuple[str, int] | None = None  # the game and position that the best was kept as
+        self.saved_as: tuple[str, int] | None = None  # the game and position that the best was kept as
         self._at = 0
         self._lock = threading.Lock()
         spec: JobSpec | None = None
@@ -170,21 +171,14 @@ class Journal:
             elif "state" in data:
                 self.state, self.message = str(data["state"]), str(data.get("message", ""))
             elif "kept" in data:
-                self.kept = str(data["kept"]), int(data["position"])
+                self.saved_as = str(data["kept"]), int(data["position"])
         except (ValueError, KeyError, TypeError):
             pass
 
     @property
     def written(self) -> bool:
         """Is a process at this run?"""
-        try:
-            with self.path.open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False
+        return locked(self.path)
 
 
 class JournalBusy(RuntimeError):

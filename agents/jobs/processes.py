@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import signal
 import subprocess
 import threading
@@ -26,9 +27,9 @@ class Processes:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._blamed: dict[str, str] = {}
 
-    def spawn(self, name: str, module: str, arguments: Sequence[str], told: Path) -> None:
+    def spawn(self, name: str, module: str, arguments: Sequence[str], log: Path) -> None:
         """Run a module of ours; what it prints goes to the end of a file, and it inherits no other."""
-        with told.open("ab") as file:
+        with log.open("ab") as file:
             child = subprocess.Popen(
                 module_command(module, *arguments),
                 stdin=subprocess.PIPE,
@@ -96,12 +97,24 @@ class Processes:
             self._on_end(name)
 
 
+def locked(path: Path) -> bool:
+    """Does a process hold this file's lock?"""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def _blamed(status: int) -> str:
     if status >= 0:
         return ""
-    told = signal.Signals(-status).name
+    name = signal.Signals(-status).name
     return (
-        f"Its process was ended by {told}: out of memory or time, or by hand. "
+        f"Its process was ended by {name}: out of memory or time, or by hand. "
         "Resume goes on from what it measured."
     )
 

@@ -51,10 +51,12 @@ def by_hand(measurer: Measurer, into: Path) -> Game:
         if not entry.applies:
             raise SystemExit(f"{entry.move}: {entry.reason}")
     programs = [position.program for position in game.line()]
-    found = measurer.measure(Workload(game.start, NAME, game.policy), programs, Effort.NORMAL, fresh=True)
-    times = {each.program_hash: each.seconds for each in found if each.seconds is not None}
+    measurements = measurer.measure(
+        Workload(game.start, NAME, game.policy), programs, Effort.NORMAL, fresh=True
+    )
+    times = {each.program_hash: each.seconds for each in measurements if each.seconds is not None}
     recording = of_game(game, f"{NAME}-by-hand", times)
-    lines = [journal.kept_entry(entry) for entry in recording.entries]
+    lines = [journal.entry_line(entry) for entry in recording.entries]
     lines.append({"state": "done", "message": source()})
     lost = [entry.number - 1 for entry in recording.entries if entry.seconds is None]
     if lost:
@@ -71,7 +73,7 @@ def by_agent(game: Game, measurer: Measurer, into: Path) -> Game:
     best = None
     with journal.Writer(into / f"{NAME}-agent.jsonl", spec) as writer:
         for number, event in enumerate(tuning.events(), 1):
-            writer.write(journal.told(event, before, number))
+            writer.write(journal.event_line(event, before, number))
             best = event.best
         writer.state("done", source())
     if best is None:
@@ -96,8 +98,8 @@ def beside_pytorch(game: Path, into: Path) -> None:
             entries.append({"name": entry["name"], "kind": entry["kind"], "seconds": entry["min"]})
     if {entry["kind"] for entry in entries} != {"ours", "baseline"}:
         raise SystemExit("PyTorch, or the agent's program, was not measured: see what the bench said above.")
-    told = {"kernel": NAME, "shape": report["shape"], "rounds": report["rounds"], "source": source()}
-    text = json.dumps({**told, "entries": entries}, indent=1)
+    header = {"kernel": NAME, "shape": report["shape"], "rounds": report["rounds"], "source": source()}
+    text = json.dumps({**header, "entries": entries}, indent=1)
     (into / f"{NAME}-pytorch.json").write_text(text + "\n", encoding="utf-8")
 
 

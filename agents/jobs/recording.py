@@ -27,13 +27,13 @@ class Recording:
 
 def shipped() -> list[Recording]:
     """The recordings that come with the Dojo; what cannot be read is left out."""
-    found = []
+    recordings = []
     for path in sorted(RECORDINGS.glob("*.jsonl")):
         try:
-            found.append(read(path))
+            recordings.append(read(path))
         except (ValueError, OSError):
             continue
-    return found
+    return recordings
 
 
 def read(path: Path) -> Recording:
@@ -57,9 +57,9 @@ def of_game(
     for number, position in enumerate(game.main_line()):
         if position.move is not None:
             moves = (*moves, str(position.move))
-        found = known.get(position.program.hash)
-        if found is not None and (best is None or found < best):
-            best, best_hash = found, position.program.hash
+        time = known.get(position.program.hash)
+        if time is not None and (best is None or time < best):
+            best, best_hash = time, position.program.hash
         entries.append(
             Entry(
                 number=number + 1,
@@ -68,9 +68,9 @@ def of_game(
                 moves=moves,
                 hash=position.program.hash,
                 text=position.program.text,
-                status="ok" if found is not None else "not measured",
+                status="ok" if time is not None else "not measured",
                 message="",
-                seconds=found,
+                seconds=time,
                 best=best,
                 best_hash=best_hash,
                 final=False,

@@ -26,9 +26,9 @@ from dojo_core.targets.cpu.measurer import Measurer
 
 def begun(kernel: str, shape: str, policy: str) -> Game:
     """A game at a kernel's start. Raises ValueError with a sentence."""
-    found = kernels.get(kernel)
-    sizes = found.shape(shape)
-    return Game.new(found.program(sizes), kernel, "x".join(map(str, sizes)), policy=policy)
+    definition = kernels.get(kernel)
+    sizes = definition.shape(shape)
+    return Game.new(definition.program(sizes), kernel, "x".join(map(str, sizes)), policy=policy)
 
 
 class Teller:
@@ -89,9 +89,9 @@ def main(folder: Path, attempt: tuple[str, str] | None) -> int:
             if attempt is not None:
                 other = begun(*attempt, spec.policy)
                 with (folder / TRIED).open("a", encoding="utf-8") as file:
-                    for told in training.tried([other], timing):
+                    for event in training.tried([other], timing):
                         shape = {"shape": other.shape, "name": other.kernel, "policy": spec.policy}
-                        file.write(json.dumps({**told, **shape, "time": time.time()}) + "\n")
+                        file.write(json.dumps({**event, **shape, "time": time.time()}) + "\n")
                 return 0
             for _ in training.events():
                 pass

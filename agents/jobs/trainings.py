@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import re
 import secrets
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.jobs.host import JobRefused
-from agents.jobs.processes import Gone, Processes
+from agents.jobs.processes import Gone, Processes, locked
 from dojo_core.bounded_json import read_object
 from dojo_core.extras import absent, sentence
 from dojo_core.files import write_text
@@ -145,11 +144,11 @@ class Trainings:
 
     def all(self) -> list[TrainingView]:
         """Every run, newest first."""
-        found = []
+        views = []
         for path in self.folder.glob(f"*/{PLAN}"):
             with contextlib.suppress(JobRefused):
-                found.append(self.view(path.parent.name))
-        return sorted(found, key=lambda view: -view.spec.created)
+                views.append(self.view(path.parent.name))
+        return sorted(views, key=lambda view: -view.spec.created)
 
     def _place(self, run: str) -> Path:
         if not re.fullmatch("[0-9a-f]{4,32}", run):
@@ -160,14 +159,14 @@ class Trainings:
         return tuple(self._files.setdefault(path, Followed(path)).refresh())
 
     def _state(self, run: str, folder: Path) -> tuple[str, str]:
-        told = self._lines(folder / STATE)
-        last = told[-1] if told else {}
+        states = self._lines(folder / STATE)
+        last = states[-1] if states else {}
         state, message = str(last.get("state", "")), str(last.get("message", ""))
         if self._processes.alive(run):
             return (state if state in ("running", "pausing", "paused", "stopping") else "starting"), ""
         if state in ("done", "stopped", "failed"):
             return state, message
-        if _locked(folder / "measurements.jsonl"):
+        if locked(folder / "measurements.jsonl"):
             return "elsewhere", "Another process of yours is at this run."
         why = self._processes.blamed(run) or "It ended with its app. Resume goes on from its checkpoint."
         return "interrupted", why
@@ -243,15 +242,3 @@ class Trainings:
 
 def _trying(run: str) -> str:
     return f"{run} tried"
-
-
-def _locked(path: Path) -> bool:
-    """Does a process hold the run's log?"""
-    try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass
-    return False

@@ -55,16 +55,16 @@ def _targets_own(name: str, usual: _Play) -> _Play:
         if where is None:
             usual(sketch)
         else:
-            _guarded("dojo.targets", target.name, lambda here: resolve_name(where)(here))(sketch)
+            _guarded("dojo.targets", target.name, lambda s: resolve_name(where)(s))(sketch)
 
     return play
 
 
-def _brought(own: Mapping[str, Pass]) -> dict[str, Pass]:
+def _brought(builtin: Mapping[str, Pass]) -> dict[str, Pass]:
     """Passes of packages, by name."""
     return {
         name: Pass(name, each.about, _guarded("dojo.agents", name, each.run))
-        for name, each in plugins.added("dojo.agents", object, own).items()
+        for name, each in plugins.added("dojo.agents", object, builtin).items()
         if isinstance(each, Pass)
     }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from agents.passes.structure import leaf_of, only, scope_of, stride, widths_for
+from agents.passes.structure import depths_of, leaf_of, only, scope_of, stride, uses, widths_for
 from agents.passes.tiles import Tile, choose_tile
 from agents.passes.vectors import write_out
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
@@ -60,15 +60,18 @@ def find(sketch: Sketch, operation: Provenance, within: int = 0, strided: bool =
         or len({program.buffer_of[a.array].dtype for a in _accesses(leaf)}) > 1
     ):
         raise NoSuchPlace("Its scopes are marked already, or its types differ.")
-    kept = [d for d in range(len(leaf.scopes)) if any(form.uses(d) for form in leaf.op.target.index)]
-    summed = [d for d in range(len(leaf.scopes)) if d not in kept and any(_uses(a, d) for a in leaf.op.reads)]
-    columns = [d for d in kept if stride(program, leaf.op.target, d) == 1]
+    # Depths that the result goes along are spatial, the others are summed over.
+    spatial = [d for d in range(len(leaf.scopes)) if uses(leaf.op.target, d)]
+    summed = [
+        d for d in range(len(leaf.scopes)) if d not in spatial and any(uses(a, d) for a in leaf.op.reads)
+    ]
+    columns = [d for d in spatial if stride(program, leaf.op.target, d) == 1]
     if not summed or len(columns) != 1:
         raise NoSuchPlace("Nothing is summed, or the results are not contiguous.")
     column = columns[0]
-    panels = [a for a in leaf.op.reads if _uses(a, column)]
-    rows = [d for d in kept if d not in (column, *range(within)) and any(not _uses(a, d) for a in panels)]
-    rows = [d for d in rows if any(not _uses(a, column) and _uses(a, d) for a in leaf.op.reads)]
+    panels = [a for a in leaf.op.reads if uses(a, column)]
+    rows = [d for d in spatial if d not in (column, *range(within)) and any(not uses(a, d) for a in panels)]
+    rows = [d for d in rows if any(not uses(a, column) and uses(a, d) for a in leaf.op.reads)]
     plain = len(panels) == 1 and _one_each(panels[0])
     apart = any(stride(program, a, column) not in (0, 1) for a in leaf.op.reads)
     if apart and not strided and not (plain and rows):
@@ -84,22 +87,18 @@ def find(sketch: Sketch, operation: Provenance, within: int = 0, strided: bool =
     )
 
 
-def one_row(sketch: Sketch, found: Contraction) -> bool:
+def one_row(sketch: Sketch, contraction: Contraction) -> bool:
     """Is it a sum for a single row of results, over a matrix that the cache does not hold?"""
     program = sketch.program
-    if found.rows is not None and scope_of(program, sketch.path(found.rows)).size > 1:
+    if contraction.rows is not None and scope_of(program, sketch.path(contraction.rows)).size > 1:
         return False
-    leaf, column = leaf_at(sketch, found.sum), len(sketch.path(found.columns)) - 1
-    read = {a.array for a in leaf.op.reads if any(form.uses(column) for form in a.index)}
+    leaf, column = leaf_at(sketch, contraction.sum), len(sketch.path(contraction.columns)) - 1
+    read = {a.array for a in leaf.op.reads if uses(a, column)}
     return sum(program.buffer_of[array].bytes for array in read) > sketch.context.target.cache_bytes
 
 
 def _accesses(leaf: Leaf) -> tuple[Access, ...]:
     return (leaf.op.target, *leaf.op.reads)
-
-
-def _uses(access: Access, depth: int) -> bool:
-    return any(form.uses(depth) for form in access.index)
 
 
 def _one_each(access: Access) -> bool:
@@ -111,22 +110,25 @@ def _one_each(access: Access) -> bool:
 
 def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     """Tile one contraction; gives the sums that were cut off. Raises where a move is refused."""
-    found = find(sketch, operation)
-    if one_row(sketch, found) and leaf_at(sketch, operation).scopes[-1].provenance == found.columns:
+    contraction = find(sketch, operation)
+    if (
+        one_row(sketch, contraction)
+        and leaf_at(sketch, operation).scopes[-1].provenance == contraction.columns
+    ):
         raise NoSuchPlace("It goes along the rows of a matrix in memory.")
     isolate(sketch, operation)
-    found = find(sketch, operation, _band(leaf_at(sketch, operation)))
-    first = initialisation(sketch, operation, found)
+    contraction = find(sketch, operation, _band(leaf_at(sketch, operation)))
+    first = initialisation(sketch, operation, contraction)
     if first is not None:
         isolate(sketch, first.sum)
     target = sketch.context.target
     widths = widths_for(sketch.program, leaf_at(sketch, operation), target.vector_widths)
-    columns = scope_of(sketch.program, sketch.path(found.columns)).size
-    rows = scope_of(sketch.program, sketch.path(found.rows)).size if found.rows else 1
+    columns = scope_of(sketch.program, sketch.path(contraction.columns)).size
+    rows = scope_of(sketch.program, sketch.path(contraction.rows)).size if contraction.rows else 1
     tile = choose_tile(rows, columns, widths, target.vector_registers, columns)
     blocks: Provenance | None = None
     terms, room = _terms(sketch, operation), _room(sketch, operation)
-    if found.panel and terms * tile.columns > room:  # its panel would not stay in the cache
+    if contraction.panel and terms * tile.columns > room:  # its panel would not stay in the cache
         blocks = _block(sketch, operation, room // tile.columns)
         if blocks is None:
             tile = choose_tile(rows, columns, widths, target.vector_registers, room // terms)
@@ -135,14 +137,14 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     rest: list[Provenance] = []
     if columns % tile.columns:
         whole = columns // tile.columns * tile.columns
-        found, cut = cut_columns(sketch, found, whole)
+        contraction, cut = cut_columns(sketch, contraction, whole)
         rest = [cut]
         if first is not None:
             first, _ = cut_columns(sketch, first, whole)
-    tile_nests(sketch, first, found, tile, blocks)
-    if found.panel is not None and rows // tile.rows >= PACKED_AFTER:
+    tile_nests(sketch, first, contraction, tile, blocks)
+    if contraction.panel is not None and rows // tile.rows >= PACKED_AFTER:
         with sketch.attempt():
-            _pack(sketch, operation, found.panel, tile, blocks)
+            _pack(sketch, operation, contraction.panel, tile, blocks)
     write_tile(sketch, operation, tile)
     return rest
 
@@ -155,7 +157,7 @@ def _room(sketch: Sketch, operation: Provenance) -> int:
 
 def _terms(sketch: Sketch, operation: Provenance) -> int:
     leaf = leaf_at(sketch, operation)
-    return math.prod(s.size for d, s in enumerate(leaf.scopes) if not _uses(leaf.op.target, d))
+    return math.prod(s.size for d, s in enumerate(leaf.scopes) if not uses(leaf.op.target, d))
 
 
 def _block(sketch: Sketch, operation: Provenance, most: int) -> Provenance | None:
@@ -164,7 +166,7 @@ def _block(sketch: Sketch, operation: Provenance, most: int) -> Provenance | Non
     Gives the scope over the blocks; None where none divides.
     """
     leaf = leaf_at(sketch, operation)
-    summed = [leaf.path[: d + 1] for d in range(len(leaf.scopes)) if not _uses(leaf.op.target, d)]
+    summed = [leaf.path[: d + 1] for d in range(len(leaf.scopes)) if not uses(leaf.op.target, d)]
     path = max(summed, key=lambda path: scope_of(sketch.program, path).size)
     size = scope_of(sketch.program, path).size
     others = _terms(sketch, operation) // size
@@ -178,7 +180,7 @@ def _block(sketch: Sketch, operation: Provenance, most: int) -> Provenance | Non
 def tile_nests(
     sketch: Sketch,
     first: Contraction | None,
-    found: Contraction,
+    contraction: Contraction,
     tile: Tile,
     blocks: Provenance | None = None,
 ) -> None:
@@ -186,9 +188,9 @@ def tile_nests(
 
     ``blocks``: the scope over blocks of terms, where they are added one after the other.
     """
-    nests = [_nest(sketch, each, tile, blocks) for each in (first, found) if each is not None]
+    nests = [_nest(sketch, each, tile, blocks) for each in (first, contraction) if each is not None]
     inner = join_shared(sketch, nests)
-    _accumulate(sketch, found.sum, inner, tile)
+    _accumulate(sketch, contraction.sum, inner, tile)
 
 
 def leaf_at(sketch: Sketch, provenance: Provenance) -> Leaf:
@@ -210,33 +212,38 @@ def isolate(sketch: Sketch, operation: Provenance, within: int = 0) -> None:
             sketch.may("fission_scope", sketch.place(around), sketch.place((*around, 1)))
 
 
-def initialisation(sketch: Sketch, operation: Provenance, found: Contraction) -> Contraction | None:
+def initialisation(sketch: Sketch, operation: Provenance, contraction: Contraction) -> Contraction | None:
     """The operation that sets the sum's result to a number, the last one before it, with scopes alike."""
     leaf = leaf_at(sketch, operation)
     for other in reversed(sketch.program.leaves):
         same = other.op.target.array == leaf.op.target.array and other.path < leaf.path
         if same and not other.op.accumulate and isinstance(other.op.operands[0], Number):
-            alike = _alike(other, leaf, found)
+            alike = _alike(other, leaf, contraction)
             if alike is not None:
                 return alike
     return None
 
 
-def _alike(own: Leaf, leaf: Leaf, found: Contraction) -> Contraction | None:
+def _alike(start: Leaf, leaf: Leaf, contraction: Contraction) -> Contraction | None:
     """The initialisation's own scopes of columns and rows: those with the same index of the result."""
     same: dict[Provenance, Provenance] = {}
-    for mine, its in zip(*(map(affine, x.op.target.index) for x in (own, leaf)), strict=True):
+    for mine, its in zip(*(map(affine, x.op.target.index) for x in (start, leaf)), strict=True):
         if len(mine.terms) != 1 or len(its.terms) != 1 or mine.const != its.const:
             if mine != its:
                 return None
             continue
-        here, there = own.scopes[mine.depths[0]], leaf.scopes[its.depths[0]]
-        if here.size != there.size or here.mark:
+        start_scope, sum_scope = start.scopes[mine.depths[0]], leaf.scopes[its.depths[0]]
+        if start_scope.size != sum_scope.size or start_scope.mark:
             return None
-        same[there.provenance] = here.provenance
-    if found.columns not in same or (found.rows is not None and found.rows not in same):
+        same[sum_scope.provenance] = start_scope.provenance
+    if contraction.columns not in same or (contraction.rows is not None and contraction.rows not in same):
         return None
-    return Contraction(own.op.provenance, same[found.columns], same[found.rows] if found.rows else None, None)
+    return Contraction(
+        start.op.provenance,
+        same[contraction.columns],
+        same[contraction.rows] if contraction.rows else None,
+        None,
+    )
 
 
 def _band(leaf: Leaf) -> int:
@@ -259,13 +266,15 @@ def cut_columns(sketch: Sketch, nest: Contraction, at: int) -> tuple[Contraction
     return replace(nest, columns=sketch.provenance(path)), rest.op.provenance
 
 
-def _nest(sketch: Sketch, found: Contraction, tile: Tile, blocks: Provenance | None) -> list[Provenance]:
+def _nest(
+    sketch: Sketch, contraction: Contraction, tile: Tile, blocks: Provenance | None
+) -> list[Provenance]:
     """Tile a nest and order it: other scopes, blocks, panels, tiles of rows, sums, rows, vectors, lanes.
 
     Gives the provenance of the scopes outside the sums, which nests of the same result share.
     """
-    operation = found.sum
-    lanes = sketch.path(found.columns)
+    operation = contraction.sum
+    lanes = sketch.path(contraction.columns)
     panels: Provenance | None = None
     if scope_of(sketch.program, lanes).size > tile.columns:
         sketch.play("split_scope", sketch.place(lanes), tile.columns)
@@ -275,20 +284,20 @@ def _nest(sketch: Sketch, found: Contraction, tile: Tile, blocks: Provenance | N
         sketch.play("split_scope", sketch.place(lanes), tile.width)
         vectors, lanes = sketch.provenance(lanes), (*lanes, 0)
     lane = sketch.provenance(lanes)
-    tiles, rows = found.rows, None
-    if found.rows is not None and tile.rows > 1:
-        path = sketch.path(found.rows)
+    tiles, rows = contraction.rows, None
+    if contraction.rows is not None and tile.rows > 1:
+        path = sketch.path(contraction.rows)
         if scope_of(sketch.program, path).size > tile.rows:
             sketch.play("split_scope", sketch.place(path), tile.rows)
             tiles, rows = sketch.provenance(path), sketch.provenance((*path, 0))
         else:
-            tiles, rows = None, found.rows
+            tiles, rows = None, contraction.rows
     leaf = leaf_at(sketch, operation)
     tiled = [b for b in (panels, tiles, rows, vectors, lane) if b is not None]
-    kept = {d for form in leaf.op.target.index for d in form.depths}
+    spatial = depths_of(leaf.op.target)
     band = list(enumerate(leaf.scopes))[_band(leaf) :]
-    others = [s.provenance for d, s in band if d in kept and s.provenance not in tiled]
-    sums = [s.provenance for d, s in band if d not in kept and s.provenance != blocks]
+    others = [s.provenance for d, s in band if d in spatial and s.provenance not in tiled]
+    sums = [s.provenance for d, s in band if d not in spatial and s.provenance != blocks]
     outer = [b for b in (blocks, panels, tiles) if b is not None]
     inner = [b for b in (rows, vectors, lane) if b is not None]
     order(sketch, operation, [*others, *outer, *sums, *inner])
@@ -306,7 +315,7 @@ def order(sketch: Sketch, operation: Provenance, provenances: list[Provenance]) 
     place = sketch.place(leaf_at(sketch, operation).path)
     if any(b not in depths for b in provenances):
         raise NoSuchPlace("The nests are not apart.")
-    RECIPES["permute"].run(sketch, (place, *(depths[b] for b in provenances)))
+    RECIPES["permute"].run(sketch, place, *(depths[b] for b in provenances))
 
 
 def join_shared(sketch: Sketch, nests: list[list[Provenance]]) -> Provenance | None:
@@ -327,7 +336,7 @@ def _accumulate(sketch: Sketch, operation: Provenance, inner: Provenance | None,
     region: Place | str = "root" if inner is None else sketch.place(sketch.path(inner))
     name = fresh_name(sketch.program, "acc")
     if tile.vectors > 1:
-        RECIPES["accum"].run(sketch, (array, region, name, tile.width))
+        RECIPES["accum"].run(sketch, array, region, name, tile.width)
     else:
         sketch.play("stage_write", array, region, name)
 
@@ -336,10 +345,10 @@ def _pack(sketch: Sketch, operation: Provenance, array: str, tile: Tile, blocks:
     """Copy a panel of columns into a buffer of its own, term by term, vector by vector."""
     leaf = leaf_at(sketch, operation)
     panel = next(a for a in leaf.op.reads if a.array == array)
-    used = {d for form in panel.index for d in form.depths}
-    kept = {d for form in leaf.op.target.index for d in form.depths}
-    kept |= {d for d, scope in enumerate(leaf.scopes) if scope.provenance == blocks}
-    around = [d for d in used & kept if d < min(set(range(len(leaf.scopes))) - kept)]
+    used = depths_of(panel)
+    spatial = depths_of(leaf.op.target)
+    spatial |= {d for d, scope in enumerate(leaf.scopes) if scope.provenance == blocks}
+    around = [d for d in used & spatial if d < min(set(range(len(leaf.scopes))) - spatial)]
     region: Place | str = sketch.place(leaf.path[: max(around) + 1]) if around else "root"
     readers = [other for other in sketch.program.leaves if array in {a.array for a in other.op.reads}]
     if not around and len(readers) > 1:
@@ -354,8 +363,8 @@ def _pack(sketch: Sketch, operation: Provenance, array: str, tile: Tile, blocks:
         raise NoSuchPlace("A single column is no panel.")
     depth = copy.op.reads[0].index[columns].depths[-1]
     if loops != [columns]:  # the columns stand first in memory: turn the panel while it is copied
-        own = next((k for k, form in enumerate(copy.op.target.index) if form.depths == (depth,)), last)
-        sketch.play("swap_dims", name, own, last)
+        dim = next((k for k, form in enumerate(copy.op.target.index) if form.depths == (depth,)), last)
+        sketch.play("swap_dims", name, dim, last)
     if tile.vectors > 1:
         sketch.play("split_scope", sketch.place(copy.path[: depth + 1]), tile.width)
         sketch.play("split_dim", name, last, tile.width)

@@ -18,7 +18,7 @@ from agents.passes.contractions import (
     leaf_at,
     order,
 )
-from agents.passes.structure import only, scope_of, widths_for
+from agents.passes.structure import depths_of, only, scope_of, widths_for
 from agents.passes.tiles import choose_tile
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
@@ -39,32 +39,32 @@ def dense_rows(sketch: Sketch, operation: Provenance) -> None:
 
 
 def _dense(sketch: Sketch, operation: Provenance) -> None:
-    found = find(sketch, operation)
+    contraction = find(sketch, operation)
     leaf = leaf_at(sketch, operation)
-    column = scope_of(sketch.program, sketch.path(found.columns)).size
+    column = scope_of(sketch.program, sketch.path(contraction.columns)).size
     widths = widths_for(sketch.program, leaf, sketch.context.target.vector_widths)
-    window, row = _window(sketch, leaf, found)
+    window, row = _window(sketch, leaf, contraction)
     run = scope_of(sketch.program, sketch.path(row)).size * _row_length(sketch, window)
-    if found.rows is None or not widths or column % widths[0] == 0 or column > SHORT * widths[0]:
+    if contraction.rows is None or not widths or column % widths[0] == 0 or column > SHORT * widths[0]:
         raise NoSuchPlace("Its rows are long, or vectors divide them.")
     isolate(sketch, operation)
-    first = initialisation(sketch, operation, found)
+    first = initialisation(sketch, operation, contraction)
     if first is None:
         raise NoSuchPlace("Nothing sets the result to a number first.")
     isolate(sketch, first.sum)
     if column == _row_length(sketch, window):
-        flatten(sketch, (first, found), window.array, widths)
+        flatten(sketch, (first, contraction), window.array, widths)
         return
-    rows = scope_of(sketch.program, sketch.path(found.rows)).size
+    rows = scope_of(sketch.program, sketch.path(contraction.rows)).size
     tile = choose_tile(rows, run, widths, sketch.context.target.vector_registers, run)
-    shared = [_ordered(sketch, each, tile.rows) for each in (first, found)]
+    shared = [_ordered(sketch, each, tile.rows) for each in (first, contraction)]
     inner = join_shared(sketch, shared)
     image = _around(sketch, operation, window)
     copies = _stage(sketch, operation, window, image, inner)
     _merge(sketch, first.sum)
     _merge(sketch, operation)
     if run % widths[-1]:
-        _lengthen(sketch, (first, found), copies, -(-run // widths[0]) * widths[0] - run)
+        _lengthen(sketch, (first, contraction), copies, -(-run // widths[0]) * widths[0] - run)
 
 
 def flatten(
@@ -96,8 +96,8 @@ def flatten(
             copies.append(name)
         _lengthen(sketch, nests, copies, -(-run // widths[0]) * widths[0] - run)
     leaf = leaf_at(sketch, nests[1].sum)
-    kept = {d for form in leaf.op.target.index for d in form.depths}
-    for provenance in [s.provenance for d, s in enumerate(leaf.scopes) if s.size == 1 and d not in kept]:
+    spatial = depths_of(leaf.op.target)
+    for provenance in [s.provenance for d, s in enumerate(leaf.scopes) if s.size == 1 and d not in spatial]:
         sketch.may("unwrap", sketch.place(sketch.path(provenance)))
 
 
@@ -115,10 +115,10 @@ def _lengthen(
         sketch.play("pad_scope", sketch.place(leaf.path[: depth + 1]), longer, "free")
 
 
-def _window(sketch: Sketch, leaf: Leaf, found: Contraction) -> tuple[Access, Provenance]:
+def _window(sketch: Sketch, leaf: Leaf, contraction: Contraction) -> tuple[Access, Provenance]:
     """The access whose last two indices go over rows and columns of a window, and the scope of its rows."""
-    column = len(sketch.path(found.columns)) - 1
-    kept = {d for form in leaf.op.target.index for d in form.depths}
+    column = len(sketch.path(contraction.columns)) - 1
+    spatial = depths_of(leaf.op.target)
     target = tuple(map(affine, leaf.op.target.index))
     for access in leaf.op.reads:
         if len(access.index) < 2 or access.indirect:
@@ -126,7 +126,7 @@ def _window(sketch: Sketch, leaf: Leaf, found: Contraction) -> tuple[Access, Pro
         above, last = affine(access.index[-2]), affine(access.index[-1])
         if last.coefficient(column) != 1:
             continue
-        outer = [d for d in above.depths if d in kept and above.coefficient(d) == 1]
+        outer = [d for d in above.depths if d in spatial and above.coefficient(d) == 1]
         plain = len(target) > 1 and target[-1].terms == ((column, 1),) and not target[-1].const
         if plain and len(outer) == 1 and target[-2].terms == ((outer[0], 1),) and len(last.terms) > 1:
             return access, leaf.scopes[outer[0]].provenance
@@ -151,13 +151,13 @@ def _ordered(sketch: Sketch, nest: Contraction, rows: int) -> list[Provenance]:
     leaf = leaf_at(sketch, nest.sum)
     target = leaf.op.target.index
     down = [leaf.scopes[form.depths[0]].provenance for form in target[-2:]]
-    kept = {d for form in target for d in form.depths}
+    spatial = depths_of(leaf.op.target)
     others = [
         scope.provenance
         for d, scope in enumerate(leaf.scopes)
-        if d in kept and scope.provenance not in (tiles, inside, *down)
+        if d in spatial and scope.provenance not in (tiles, inside, *down)
     ]
-    sums = [scope.provenance for d, scope in enumerate(leaf.scopes) if d not in kept]
+    sums = [scope.provenance for d, scope in enumerate(leaf.scopes) if d not in spatial]
     outer = [*others, *([tiles] if tiles is not None else [])]
     order(sketch, nest.sum, [*outer, inside, *down, *sums])
     return outer
@@ -166,10 +166,10 @@ def _ordered(sketch: Sketch, nest: Contraction, rows: int) -> list[Provenance]:
 def _around(sketch: Sketch, operation: Provenance, window: Access) -> int:
     """How many scopes stand around the part of the window's array that is used together."""
     leaf = leaf_at(sketch, operation)
-    now = only(a for a in leaf.op.reads if a.array == window.array)
-    used = {d for form in now.index[:-2] for d in form.depths}
-    kept = {d for form in leaf.op.target.index for d in form.depths}
-    return max(used & kept, default=-1) + 1
+    access = only(a for a in leaf.op.reads if a.array == window.array)
+    used = {d for form in access.index[:-2] for d in form.depths}
+    spatial = depths_of(leaf.op.target)
+    return max(used & spatial, default=-1) + 1
 
 
 def _stage(

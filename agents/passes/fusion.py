@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.passes.structure import body_at, leaf_of, only, scope_of, traffic
+from agents.passes.structure import body_at, depths_of, leaf_of, only, scope_of, traffic
 from agents.passes.threads import BALANCED, balance, independent
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.program.tables import affine
@@ -96,11 +96,11 @@ def _join_next(sketch: Sketch, path: Path, shared: bool) -> bool:
 
 def _join(sketch: Sketch, first: Provenance, second: Provenance, shared: bool) -> None:
     """Bring two sibling scopes together and join them. Raises IllegalMove, or NoSuchPlace where unwise."""
-    kept = independent(sketch, sketch.path(first))
+    apart = independent(sketch, sketch.path(first))
     flow = _flow(sketch.program, sketch.path(first), sketch.path(second))
     bring_together(sketch, first, second)
     sketch.play("join_scopes", sketch.place(sketch.path(first)))
-    lost = kept and not independent(sketch, sketch.path(first))
+    lost = apart and not independent(sketch, sketch.path(first))
     if lost and not shared and flow <= sketch.context.target.cache_bytes:
         raise NoSuchPlace("The joined scope's iterations would depend on each other.")
 
@@ -108,11 +108,11 @@ def _join(sketch: Sketch, first: Provenance, second: Provenance, shared: bool) -
 def bring_together(sketch: Sketch, first: Provenance, second: Provenance) -> None:
     """Move what stands between two siblings out of the way. Raises IllegalMove."""
     while sketch.path(second)[-1] - sketch.path(first)[-1] > 1:
-        here, there = sketch.path(first), sketch.path(second)
-        between = (*here[:-1], here[-1] + 1)
-        if not sketch.may("reorder", sketch.place(here)):  # else what stands between stays behind
-            count = there[-1] - 1
-            while count > here[-1]:
+        start, end = sketch.path(first), sketch.path(second)
+        between = (*start[:-1], start[-1] + 1)
+        if not sketch.may("reorder", sketch.place(start)):  # else what stands between stays behind
+            count = end[-1] - 1
+            while count > start[-1]:
                 sketch.play("reorder", sketch.place((*between[:-1], count)))
                 count -= 1
 
@@ -131,7 +131,7 @@ def use_reciprocals(sketch: Sketch) -> None:
         divisor = leaf.op.operands[-1] if leaf is not None else None
         if leaf is None or not isinstance(divisor, Access):
             continue
-        used = {d for form in divisor.index for d in form.depths}
+        used = depths_of(divisor)
         depth = max(used, default=-1) + 1
         if depth < len(leaf.scopes):
             place = sketch.place(leaf.path)

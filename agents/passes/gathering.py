@@ -22,7 +22,7 @@ from agents.passes.contractions import (
     write_tile,
 )
 from agents.passes.dense import flatten
-from agents.passes.structure import only, scope_of, stride, widths_for
+from agents.passes.structure import depths_of, only, scope_of, stride, widths_for
 from agents.passes.tiles import Tile, choose_tile
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.program.tables import affine
@@ -58,21 +58,21 @@ def gather_windows(sketch: Sketch, operation: Provenance) -> None:
 
 
 def _windows(sketch: Sketch, operation: Provenance) -> Windows:
-    found = find(sketch, operation, strided=True)
+    contraction = find(sketch, operation, strided=True)
     isolate(sketch, operation)
-    first = initialisation(sketch, operation, found)
-    if first is None or found.rows is None or found.panel is not None:
+    first = initialisation(sketch, operation, contraction)
+    if first is None or contraction.rows is None or contraction.panel is not None:
         raise NoSuchPlace("It has no rows that share a window, or nothing sets the result to a number first.")
     isolate(sketch, first.sum)
     leaf = leaf_at(sketch, operation)
     widths = widths_for(sketch.program, leaf, sketch.context.target.vector_widths)
-    column = len(sketch.path(found.columns)) - 1
+    column = len(sketch.path(contraction.columns)) - 1
     window = only(a for a in leaf.op.reads if stride(sketch.program, a, column) not in (0, 1))
     target = tuple(map(affine, leaf.op.target.index))
     down = [form.depths[0] for form in target[-2:] if len(form.terms) == 1]
     if not widths or window.indirect or len(down) != 2 or down[1] != column:
         raise NoSuchPlace("Its results are no rows of columns.")
-    return Windows(found, first, window.array, widths)
+    return Windows(contraction, first, window.array, widths)
 
 
 def _ordered(sketch: Sketch, nest: Contraction, at_once: bool = False) -> list[Provenance]:
@@ -86,11 +86,13 @@ def _ordered(sketch: Sketch, nest: Contraction, at_once: bool = False) -> list[P
     across = [leaf.scopes[d].provenance for form in target[-2:] for d in form.depths]  # rows, panels, columns
     inner = [*(across if at_once else [nest.columns]), nest.rows]
     outer = [provenance for provenance in across if provenance not in inner]
-    kept = {d for form in target for d in form.depths}
+    spatial = depths_of(leaf.op.target)
     others = [
-        s.provenance for d, s in enumerate(leaf.scopes) if d in kept and s.provenance not in (*outer, *inner)
+        s.provenance
+        for d, s in enumerate(leaf.scopes)
+        if d in spatial and s.provenance not in (*outer, *inner)
     ]
-    sums = [s.provenance for d, s in enumerate(leaf.scopes) if d not in kept]
+    sums = [s.provenance for d, s in enumerate(leaf.scopes) if d not in spatial]
     order(sketch, nest.sum, [*others, *outer, *sums, *inner])
     return [*others, *outer]
 
@@ -115,35 +117,37 @@ def _gather(sketch: Sketch, windows: Windows, within: int) -> str:
 
 def _as_one_run(sketch: Sketch, windows: Windows) -> None:
     """All of it at once, and one run of the results."""
-    found = windows.sum
-    assert found.rows is not None
-    _ordered(sketch, found, at_once=True)
+    contraction = windows.sum
+    assert contraction.rows is not None
+    _ordered(sketch, contraction, at_once=True)
     name = _gather(sketch, windows, 0)
-    provenances = [scope.provenance for scope in leaf_at(sketch, found.sum).scopes]
-    gathered = find(sketch, found.sum)
+    provenances = [scope.provenance for scope in leaf_at(sketch, contraction.sum).scopes]
+    gathered = find(sketch, contraction.sum)
     assert [gathered.columns, gathered.rows] == provenances[-2:]
     flatten(sketch, (windows.first, gathered), name, windows.widths)
 
 
 def _in_panels(sketch: Sketch, windows: Windows) -> Provenance | None:
     """Panel by panel of columns, each tiled; gives the sum over the columns that no panel takes."""
-    found, first = windows.sum, windows.first
-    assert found.rows is not None
-    rows, columns = (scope_of(sketch.program, sketch.path(b)).size for b in (found.rows, found.columns))
+    contraction, first = windows.sum, windows.first
+    assert contraction.rows is not None
+    rows, columns = (
+        scope_of(sketch.program, sketch.path(b)).size for b in (contraction.rows, contraction.columns)
+    )
     tile = choose_tile(rows, columns, windows.widths, sketch.context.target.vector_registers, columns)
     rest = None
     if columns % tile.columns:
         whole = columns // tile.columns * tile.columns
-        found, rest = cut_columns(sketch, found, whole)
+        contraction, rest = cut_columns(sketch, contraction, whole)
         first, _ = cut_columns(sketch, first, whole)
-    first, found = (_split(sketch, nest, tile) for nest in (first, found))
-    shared = join_shared(sketch, [_ordered(sketch, nest) for nest in (first, found)])
+    first, contraction = (_split(sketch, nest, tile) for nest in (first, contraction))
+    shared = join_shared(sketch, [_ordered(sketch, nest) for nest in (first, contraction)])
     assert shared is not None
     within = len(sketch.path(shared))
     _gather(sketch, windows, within)
-    gathered = find(sketch, found.sum, within)
+    gathered = find(sketch, contraction.sum, within)
     tile_nests(sketch, first, gathered, tile)
-    write_tile(sketch, found.sum, tile)
+    write_tile(sketch, contraction.sum, tile)
     return rest
 
 

@@ -16,7 +16,7 @@ from agents.passes.contractions import (
     one_row,
     order,
 )
-from agents.passes.structure import scope_of
+from agents.passes.structure import depths_of, scope_of
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.tree import Provenance
 from dojo_core.recipes import Sketch
@@ -28,22 +28,22 @@ SHORTEST = 256  # a run that memory delivers well
 def run_along_rows(sketch: Sketch, operation: Provenance) -> None:
     """Order a sum for one row of results, where the matrix exceeds the cache; other sums stay as they are."""
     with sketch.attempt():
-        found = find(sketch, operation)
-        if not one_row(sketch, found):
+        contraction = find(sketch, operation)
+        if not one_row(sketch, contraction):
             raise NoSuchPlace("Its rows share what they read, or it stays in the cache.")
         isolate(sketch, operation)
-        first = initialisation(sketch, operation, found)
+        first = initialisation(sketch, operation, contraction)
         if first is None:
             raise NoSuchPlace("Nothing sets the result to a number first.")
         isolate(sketch, first.sum)
         columns, threads = (
-            scope_of(sketch.program, sketch.path(found.columns)).size,
+            scope_of(sketch.program, sketch.path(contraction.columns)).size,
             sketch.context.target.threads,
         )
         runs = [n for n in range(SHORTEST, RUN + 1) if columns % n == 0 and columns // n % threads == 0]
         if not runs:
             raise NoSuchPlace("No run divides the columns among threads.")
-        join_shared(sketch, [_ordered(sketch, nest, runs[-1]) for nest in (first, found)])
+        join_shared(sketch, [_ordered(sketch, nest, runs[-1]) for nest in (first, contraction)])
 
 
 def _ordered(sketch: Sketch, nest: Contraction, run: int) -> list[Provenance]:
@@ -52,10 +52,12 @@ def _ordered(sketch: Sketch, nest: Contraction, run: int) -> list[Provenance]:
     sketch.play("split_scope", sketch.place(path), run)
     runs, columns = sketch.provenance(path), sketch.provenance((*path, 0))
     leaf = leaf_at(sketch, nest.sum)
-    kept = {d for form in leaf.op.target.index for d in form.depths}
+    spatial = depths_of(leaf.op.target)
     others = [
-        s.provenance for d, s in enumerate(leaf.scopes) if d in kept and s.provenance not in (runs, columns)
+        s.provenance
+        for d, s in enumerate(leaf.scopes)
+        if d in spatial and s.provenance not in (runs, columns)
     ]
-    terms = [s.provenance for d, s in enumerate(leaf.scopes) if d not in kept]
+    terms = [s.provenance for d, s in enumerate(leaf.scopes) if d not in spatial]
     order(sketch, nest.sum, [*others, runs, *terms, columns])
     return [*others, runs]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.passes.structure import only
+from agents.passes.structure import only, uses
 from dojo_core.moves.places import fresh_name
 from dojo_core.moves.storage import temporaries
 from dojo_core.program.tree import Leaf, Path, Program
@@ -43,7 +43,7 @@ def _alive(program: Program, writer: Leaf, reader: Leaf) -> int:
     for depth, scope in enumerate(writer.scopes):
         if writer.path[: depth + 1] != reader.path[: depth + 1]:
             break
-        if any(form.uses(depth) for form in writer.op.target.index):
+        if uses(writer.op.target, depth):
             held //= scope.size
     return held
 
@@ -109,7 +109,7 @@ def _footprint(program: Program, path: Path) -> int:
             buffer = program.buffer_of[access.array]
             share = buffer.bytes
             for depth in range(len(path)):
-                if any(form.uses(depth) for form in access.index):
+                if uses(access, depth):
                     share //= leaf.scopes[depth].size
             touched[buffer.name] = max(share, touched.get(buffer.name, 0))
     return sum(touched.values())

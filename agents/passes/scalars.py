@@ -6,7 +6,7 @@ small window are written out.
 
 from __future__ import annotations
 
-from agents.passes.structure import leaf_of
+from agents.passes.structure import depths_of, leaf_of
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.program.tree import Provenance
 from dojo_core.recipes import Sketch
@@ -26,7 +26,7 @@ def _sum(sketch: Sketch, operation: Provenance) -> None:
     if leaf is None or any(scope.mark in ("u", "v") for scope in leaf.scopes):
         raise NoSuchPlace("It is written out already.")
     array = leaf.op.target.array
-    results = 1 + max((d for form in leaf.op.target.index for d in form.depths), default=-1)
+    results = 1 + max(depths_of(leaf.op.target), default=-1)
     alone = all(len(scope.body) == 1 for scope in leaf.scopes[results:])
     if (
         results == len(leaf.scopes)

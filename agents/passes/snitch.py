@@ -73,9 +73,9 @@ def _several_results(sketch: Sketch, provenance: Provenance, depth: int, copies:
     around = depth if whole else depth + 1  # scopes around the block
     if first != provenance:
         for level in range(around):
-            here, there = _leaf(sketch, first).path, _leaf(sketch, provenance).path
-            if here[: level + 1] != there[: level + 1]:
-                sketch.play("join_scopes", sketch.place(here[: level + 1]))
+            start, sum_path = _leaf(sketch, first).path, _leaf(sketch, provenance).path
+            if start[: level + 1] != sum_path[: level + 1]:
+                sketch.play("join_scopes", sketch.place(start[: level + 1]))
     name = fresh_name(sketch.program, f"r{array}")
     held = _leaf(sketch, provenance).path[:around]
     sketch.play("stage_write", array, sketch.place(held) if held else "root", name)
@@ -101,9 +101,9 @@ def _partial_sums(sketch: Sketch, provenance: Provenance, copies: int) -> None:
     leaf = _leaf(sketch, provenance)
     array, depth = leaf.op.target.array, len(leaf.scopes) - 1
     sketch.play("split_scope", sketch.place(leaf.path[:-1]), copies)
-    own = sketch.place(_leaf(sketch, provenance).path)
+    place = sketch.place(_leaf(sketch, provenance).path)
     name = fresh_name(sketch.program, f"p{array}")
-    sketch.play("split_reduction", Place(own.array, own.number, depth + 1), name)
+    sketch.play("split_reduction", Place(place.array, place.number, depth + 1), name)
     _in_registers(sketch, name, copies)
     total = fresh_name(sketch.program, f"r{array}")
     sketch.play("stage_write", array, "root", total)

@@ -47,7 +47,7 @@ def _free(sketch: Sketch, number: int) -> bool:
 
 def _lane_widths(program: Program, buffer: Buffer) -> list[int]:
     """The vectors that use a buffer's last dimension as lanes, widest first."""
-    found: set[int] = set()
+    widths: set[int] = set()
     for leaf in program.leaves:
         for access in (leaf.op.target, *leaf.op.reads):
             if access.array not in buffer.arrays or not access.index or not leaf.scopes:
@@ -55,8 +55,8 @@ def _lane_widths(program: Program, buffer: Buffer) -> list[int]:
             lanes = leaf.scopes[-1]
             last = access.index[-1]
             if lanes.mark == "v" and isinstance(last, Affine) and last.coefficient(len(leaf.scopes) - 1) == 1:
-                found.add(lanes.size)
-    return sorted(found, reverse=True)
+                widths.add(lanes.size)
+    return sorted(widths, reverse=True)
 
 
 def _keep_lanes(sketch: Sketch, name: str, width: int) -> None:

@@ -13,9 +13,9 @@ from dojo_core.program.tree import Access, Leaf, Node, Op, Path, Program, Proven
 T = TypeVar("T")
 
 
-def only(found: Iterable[T]) -> T:
-    """The first of what was found. Raises NoSuchPlace where there is none."""
-    for each in found:
+def only(candidates: Iterable[T]) -> T:
+    """The first of the candidates. Raises NoSuchPlace where there is none."""
+    for each in candidates:
         return each
     raise NoSuchPlace("What the pass looks for is not there.")
 
@@ -44,6 +44,16 @@ def innermost(program: Program) -> list[Path]:
 def leaf_of(program: Program, provenance: Provenance) -> Leaf | None:
     """The operation of that provenance, where it is still there."""
     return next((leaf for leaf in program.leaves if leaf.op.provenance == provenance), None)
+
+
+def depths_of(access: Access) -> set[int]:
+    """The depths of the scopes that an access goes along."""
+    return {d for form in access.index for d in form.depths}
+
+
+def uses(access: Access, depth: int) -> bool:
+    """Does an access go along the scope at a depth?"""
+    return any(form.uses(depth) for form in access.index)
 
 
 def stride(program: Program, access: Access, depth: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.passes.structure import instances, leaf_of, scope_of, unmarked_at
+from agents.passes.structure import instances, leaf_of, scope_of, unmarked_at, uses
 from dojo_core.moves.core import Move, Refusal
 from dojo_core.moves.legality import outcome
 from dojo_core.moves.places import Place, fresh_name
@@ -41,10 +41,10 @@ def _spread(sketch: Sketch, path: Path) -> None:
     sketch.play("split_scope", sketch.place(path), scope.size // parts)
     for provenance in provenances:
         leaf = leaf_of(sketch.program, provenance)
-        if leaf is not None and leaf.op.accumulate and not any(f.uses(0) for f in leaf.op.target.index):
-            own = sketch.place(leaf.path)
+        if leaf is not None and leaf.op.accumulate and not uses(leaf.op.target, 0):
+            place = sketch.place(leaf.path)
             name = fresh_name(sketch.program, "t" + leaf.op.target.array[:20])
-            sketch.play("split_reduction", Place(own.array, own.number, 0), name)
+            sketch.play("split_reduction", Place(place.array, place.number, 0), name)
 
 
 def share_work(sketch: Sketch) -> None:
@@ -57,14 +57,14 @@ def _share(sketch: Sketch, path: Path) -> None:
     program, threads = sketch.program, sketch.context.target.threads
     if not unmarked_at(program, path) or instances(program, path) < WORTH:
         return
-    here = scope_of(program, path)
-    deeper = any(_has_room(program, (*path, n)) for n in range(len(here.body)))
-    alone = here.size == 1  # a thread for it would have no others beside
-    if not alone and independent(sketch, path) and (balance(here.size, threads) >= BALANCED or not deeper):
+    scope = scope_of(program, path)
+    deeper = any(_has_room(program, (*path, n)) for n in range(len(scope.body)))
+    alone = scope.size == 1  # a thread for it would have no others beside
+    if not alone and independent(sketch, path) and (balance(scope.size, threads) >= BALANCED or not deeper):
         sketch.play("parallelize", sketch.place(path))
         return
     before = len(sketch.moves)
-    for number in range(len(here.body)):
+    for number in range(len(scope.body)):
         _share(sketch, (*path, number))
     if len(sketch.moves) == before and not alone and independent(sketch, path):
         sketch.play("parallelize", sketch.place(path))

@@ -5,7 +5,7 @@ A scope of 300 becomes ``6 3:u 16:v`` and, for what no vector of 16 divides, ``8
 
 from __future__ import annotations
 
-from agents.passes.structure import body_at, contiguous, innermost, leaf_of, only, scope_of, widths_for
+from agents.passes.structure import body_at, contiguous, innermost, leaf_of, only, scope_of, uses, widths_for
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.program.tree import Leaf, Path, Provenance
 from dojo_core.recipes import Sketch
@@ -149,11 +149,11 @@ def _split_reduction(
         if leaf is None or scope is None or not leaf.op.accumulate:
             continue
         depth = len(sketch.path(scope)) - 1
-        if any(form.uses(depth) for form in leaf.op.target.index):
+        if uses(leaf.op.target, depth):
             continue
-        own = sketch.place(leaf.path)
+        place = sketch.place(leaf.path)
         name = fresh_name(sketch.program, ("o" if names else "q") + leaf.op.target.array.lstrip("oq")[:20])
-        if sketch.may("split_reduction", Place(own.array, own.number, depth), name):
+        if sketch.may("split_reduction", Place(place.array, place.number, depth), name):
             names.append(name)
     return names
 

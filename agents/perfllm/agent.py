@@ -71,8 +71,8 @@ class QNetwork(nn.Module):
     def _pairs(self, state: Tensor, actions: Tensor, kinds: Tensor) -> Tensor:
         pair = self.before(state)[:, None] + self.after(actions)
         x = torch.relu(self.norm(pair if self.kind is None else pair + self.kind(kinds)))
-        found: Tensor = self.advantage(torch.relu(self.deep(x)))[..., 0]
-        return found
+        advantages: Tensor = self.advantage(torch.relu(self.deep(x)))[..., 0]
+        return advantages
 
 
 # ---------------------------------------------------------------------------- the learner
@@ -88,10 +88,10 @@ class Choice:
     @cached_property
     def kinds(self) -> Tensor:
         """The kind of move of each action, 0 to stop and where it is not known: int64 [n]."""
-        found = torch.zeros(len(self.embeddings), dtype=torch.long)
+        kinds = torch.zeros(len(self.embeddings), dtype=torch.long)
         for number, move in enumerate(self.moves, 1):
-            found[number] = NUMBER_OF[move.split(" ", 1)[0]]
-        return found
+            kinds[number] = NUMBER_OF[move.split(" ", 1)[0]]
+        return kinds
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,8 @@ class Learner:
     def remember(self, transition: Transition) -> None:
         self.memory.append(transition)
         self._reached = None
-        kept = self.settings.capacity if self.settings.replay else self.settings.environments
-        if len(self.memory) > kept:
+        capacity = self.settings.capacity if self.settings.replay else self.settings.environments
+        if len(self.memory) > capacity:
             del self.memory[0]
 
     @property
@@ -152,20 +152,20 @@ class Learner:
         if self._reached is None:
             s = self.settings
             edges = {(t.position, t.action): (t.reward, t.after) for t in self.memory}
-            found = {key: reward for key, (reward, _) in edges.items()}
+            values = {key: reward for key, (reward, _) in edges.items()}
             for _ in range(s.most_moves):
                 best: dict[str, float] = {}
-                for (position, _), value in found.items():
+                for (position, _), value in values.items():
                     best[position] = max(value, best.get(position, 0.0))
-                before = found
-                found = {}
+                before = values
+                values = {}
                 for key, (reward, after) in edges.items():
                     # To stop there gives the reward once more.
                     later = s.gamma * max(reward, best.get(after, 0.0)) if after is not None else 0.0
-                    found[key] = max(reward, later) if s.max_bellman else reward + later
-                if found == before:
+                    values[key] = max(reward, later) if s.max_bellman else reward + later
+                if values == before:
                     break
-            self._reached = found
+            self._reached = values
         return self._reached
 
     def learn(self, rng: random.Random) -> float | None:
@@ -198,42 +198,42 @@ class Learner:
         going_on = [n for n, t in enumerate(batch) if t.after is not None]
         later = torch.zeros(len(batch))
         if going_on:
-            states, actions, kinds, there = self._stacked([batch[n].after or "" for n in going_on])
+            states, actions, kinds, present = self._stacked([batch[n].after or "" for n in going_on])
             if self.settings.tried:
-                there &= self._tried([batch[n].after or "" for n in going_on], there)
-            judged = self.target(states, actions, kinds).masked_fill(~there, -math.inf)
+                present &= self._tried([batch[n].after or "" for n in going_on], present)
+            judged = self.target(states, actions, kinds).masked_fill(~present, -math.inf)
             if self.settings.double:  # one network chooses, the other says what it is worth
-                choosing = self.online(states, actions, kinds).masked_fill(~there, -math.inf)
+                choosing = self.online(states, actions, kinds).masked_fill(~present, -math.inf)
                 best = judged.gather(1, choosing.argmax(1, keepdim=True))[:, 0]
             else:
                 best = judged.amax(1)
-            later[going_on] = self._outside(best).where(there.any(1), 0.0)
+            later[going_on] = self._outside(best).where(present.any(1), 0.0)
             if self.settings.tried:  # to stop there gives the reward once more: that is known, and no guess
                 later[going_on] = later[going_on].maximum(rewards[going_on])
         later = self.settings.gamma * later
         if not self.settings.max_bellman:
-            found = rewards + later
+            targets = rewards + later
         else:
-            found = rewards.clone()
-            found[going_on] = torch.maximum(rewards, later)[going_on]
+            targets = rewards.clone()
+            targets[going_on] = torch.maximum(rewards, later)[going_on]
         if not self.settings.tightened:
-            return found
+            return targets
         least = [self.reached.get((t.position, t.action), -math.inf) for t in batch]
-        return torch.maximum(found, torch.tensor(least))
+        return torch.maximum(targets, torch.tensor(least))
 
     def _stacked(self, keys: Sequence[str]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """(states [rows, size], actions [rows, n, size], their kinds and which there are [rows, n])."""
+        """(states [rows, size], actions [rows, n, size], their kinds and which are present [rows, n])."""
         rows = [self._scaled(self.choices[key].embeddings) for key in keys]
         actions = nn.utils.rnn.pad_sequence(rows, batch_first=True)
         kinds = nn.utils.rnn.pad_sequence([self.choices[key].kinds for key in keys], batch_first=True)
-        there = torch.arange(actions.shape[1])[None] < torch.tensor([len(r) for r in rows])[:, None]
-        return actions[:, 0], actions, kinds, there
+        present = torch.arange(actions.shape[1])[None] < torch.tensor([len(r) for r in rows])[:, None]
+        return actions[:, 0], actions, kinds, present
 
-    def _tried(self, keys: Sequence[str], there: Tensor) -> Tensor:
+    def _tried(self, keys: Sequence[str], present: Tensor) -> Tensor:
         """Which actions of these positions were tried [rows, n]. The best of many guesses is too high, and
         what one target takes from there the next takes again: what came of an action holds a guess down."""
         reached = self.reached
-        rows = [[(key, n) in reached for n in range(there.shape[1])] for key in keys]
+        rows = [[(key, n) in reached for n in range(present.shape[1])] for key in keys]
         return torch.tensor(rows, dtype=torch.bool)
 
     def _scaled(self, embeddings: Tensor) -> Tensor:
@@ -276,29 +276,29 @@ def look(trail: Trail, embed: Encoder, most: int, seed: int) -> Choice:
     Where there are more than ``most`` (0: no limit), as many are drawn, from each kind of move in turn, the
     same ones whenever the position is met. No hardware is asked.
     """
-    here = trail.context()
+    context = trail.context()
     rng = random.Random(f"{seed} {trail.program.hash}")
     kinds: dict[str, list[Move]] = {}
-    for move in all_candidates(here):
+    for move in all_candidates(context):
         kinds.setdefault(move.name, []).append(move)
     for moves in kinds.values():
         rng.shuffle(moves)
-    found = {trail.program.hash: (trail.program, "")}
+    actions = {trail.program.hash: (trail.program, "")}
     turn = list(kinds.values())
-    while turn and (not most or len(found) <= most):
+    while turn and (not most or len(actions) <= most):
         for moves in list(turn):
             while moves:
                 move = moves.pop()
-                result = outcome(here, move)
-                if not isinstance(result, Refusal) and result.hash not in found:
-                    found[result.hash] = (result, str(move))
+                result = outcome(context, move)
+                if not isinstance(result, Refusal) and result.hash not in actions:
+                    actions[result.hash] = (result, str(move))
                     break
             if not moves:
                 turn.remove(moves)
-            if most and len(found) > most:
+            if most and len(actions) > most:
                 break
-    embedded = embed([program for program, _ in found.values()])
-    return Choice(embedded.half(), tuple(text for _, text in list(found.values())[1:]))
+    embedded = embed([program for program, _ in actions.values()])
+    return Choice(embedded.half(), tuple(text for _, text in list(actions.values())[1:]))
 
 
 # ---------------------------------------------------------------------------- the player
@@ -337,7 +337,7 @@ class _Pending:
     episode: Episode
     position: str
     action: int
-    there: Trail
+    after: Trail
     q: float
     best_q: float
     explored: bool
@@ -397,15 +397,15 @@ class Player:
                 pending = self._act(self._episodes[place], rng, stops < MOST_STOPS)
                 if pending is not None:
                     self._pending.append(pending)
-                    new |= {pending.there.program.hash} - self.times.keys()
+                    new |= {pending.after.program.hash} - self.times.keys()
                     break
                 self._episodes[place] = self._next()
-        return [(p.episode.task, p.there) for p in self._pending]
+        return [(p.episode.task, p.after) for p in self._pending]
 
     @property
     def plans(self) -> list[tuple[str, str, float]]:
         """Of each program proposed: the hash of the one before, its own, and the Q of the move there."""
-        return [(p.position, p.there.program.hash, p.q) for p in self._pending]
+        return [(p.position, p.after.program.hash, p.q) for p in self._pending]
 
     def hear(self, seconds: Sequence[float]) -> list[Played]:
         """Take the times of what was proposed, learn, and tell what was played."""
@@ -414,18 +414,18 @@ class Player:
             for start, took in zip(self.starts, seconds, strict=True):
                 self.times[start.program.hash] = took
             return []
-        told = self._stopped
+        played = self._stopped
         fresh = 0
         for pending, took in zip(self._pending, seconds, strict=True):
-            known = pending.there.program.hash in self.times
-            self.times.setdefault(pending.there.program.hash, took)
+            known = pending.after.program.hash in self.times
+            self.times.setdefault(pending.after.program.hash, took)
             fresh += not known
-            told.append(self._result(pending, known))
+            played.append(self._result(pending, known))
         rng = random.Random(f"{self.seed} {self.rounds} learn")
         steps = self.settings.updates * max(1, fresh)  # a way that is known teaches little
         losses = [self.learner.learn(rng) for _ in range(steps)] if self.learner.memory else []
         self.losses = [loss for loss in losses if loss is not None]
-        return told
+        return played
 
     def play_greedily(self, task: Task) -> list[tuple[Trail, float]]:
         """The line that the network holds best, not learning: each position with the value expected."""
@@ -438,12 +438,12 @@ class Player:
             for action in values.argsort(descending=True).tolist():
                 if action == STOP:
                     return line
-                there = self._moved(trail, choice.moves[action - 1])
-                if there is not None and there.program.hash not in seen:
+                after = self._moved(trail, choice.moves[action - 1])
+                if after is not None and after.program.hash not in seen:
                     break
             else:
                 return line
-            trail = there
+            trail = after
             seen.add(trail.program.hash)
             line.append((trail, float(values[action])))
         return line
@@ -457,7 +457,7 @@ class Player:
         start = self.times[self.starts[task].program.hash]
         if not math.isfinite(start):
             return 0
-        found = 0
+        count = 0
         for at, step in enumerate(trail.steps):
             before, after = trail.upto(at), trail.upto(at + 1)
             took = times.get(after.program.hash)
@@ -471,8 +471,8 @@ class Player:
                 self.learner.remember(
                     Transition(before.program.hash, action, start / took, after.program.hash)
                 )
-                found += 1
-        return found
+                count += 1
+        return count
 
     def _dead(self) -> bool:
         return not any(self._runs(n) for n in range(len(self.starts)))
@@ -520,9 +520,9 @@ class Player:
             sampled = {self._drawn(choice, rng, may_stop) for _ in range(self.settings.sampled)}
             action = self._chosen(key, values, sampled or range(len(values)))
         q, best_q = float(values[action]), float(values.max())
-        there = self._moved(trail, choice.moves[action - 1]) if action != STOP else None
-        if there is not None:
-            return _Pending(episode, key, action, there, q, best_q, explored)
+        after = self._moved(trail, choice.moves[action - 1]) if action != STOP else None
+        if after is not None:
+            return _Pending(episode, key, action, after, q, best_q, explored)
         reward = self.speedup(episode.task, key)
         self.learner.remember(Transition(key, STOP, reward, None))
         self._stopped.append(
@@ -555,22 +555,22 @@ class Player:
 
     def _result(self, pending: _Pending, known: bool) -> Played:
         """Remember what an action came to, and go on or begin the next episode."""
-        episode, there = pending.episode, pending.there
-        key, epsilon = there.program.hash, self.epsilon
+        episode, after = pending.episode, pending.after
+        key, epsilon = after.program.hash, self.epsilon
         reward = self.speedup(episode.task, key)
         works = reward > 0
         if works:
-            self._look(there)
-            self._rank(episode.task, there, reward)
+            self._look(after)
+            self._rank(episode.task, after, reward)
         self.learner.remember(Transition(pending.position, pending.action, reward, key if works else None))
-        ended = not works or len(there.steps) >= episode.until
+        ended = not works or len(after.steps) >= episode.until
         if ended:
             self._episodes[self._episodes.index(episode)] = self._next()
         else:
-            episode.trail = there
-        move = str(there.moves[-1])
+            episode.trail = after
+        move = str(after.moves[-1])
         return Played(
-            episode.number, episode.task, there, move, pending.q, pending.best_q, epsilon, pending.explored,
+            episode.number, episode.task, after, move, pending.q, pending.best_q, epsilon, pending.explored,
             reward, known, ended,
         )  # fmt: skip
 
@@ -580,8 +580,8 @@ class Player:
         episodes = [[e.number, e.task, list(map(str, e.trail.moves)), e.until] for e in self._episodes]
         times = {key: took if math.isfinite(took) else None for key, took in self.times.items()}
         elite = {
-            str(task): [[reward, list(map(str, trail.moves))] for reward, trail in kept]
-            for task, kept in self.elite.items()
+            str(task): [[reward, list(map(str, trail.moves))] for reward, trail in lines]
+            for task, lines in self.elite.items()
         }
         data = {"rounds": self.rounds, "times": times, "begun": self._begun, "episodes": episodes}
         return tensors, data | {"elite": elite, "learner": learned}
@@ -596,8 +596,8 @@ class Player:
             for number, task, moves, until in data["episodes"]
         ]
         self.elite = {
-            int(task): [(reward, self._replayed(int(task), moves)) for reward, moves in kept]
-            for task, kept in data["elite"].items()
+            int(task): [(reward, self._replayed(int(task), moves)) for reward, moves in lines]
+            for task, lines in data["elite"].items()
         }
 
     def _replayed(self, task: int, moves: Sequence[str]) -> Trail:
@@ -609,6 +609,6 @@ def play(task: Task, budget: Budget, rng: random.Random, settings: Settings) -> 
     torch.set_num_threads(settings.threads)
     player = Player([task], encoder(settings.encoder), settings, rng.getrandbits(32), budget.evaluations)
     while proposed := player.propose():
-        for parent, there, q in player.plans:
-            task.hear(Thought(there, parent, "tried", heat=player.epsilon, value=q))
+        for parent, child, q in player.plans:
+            task.hear(Thought(child, parent, "tried", heat=player.epsilon, value=q))
         player.hear((yield [trail for _, trail in proposed]))

@@ -70,11 +70,11 @@ def restore_module(prefix: str, module: torch.nn.Module, tensors: Mapping[str, T
 
 def optimizer_tensors(prefix: str, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """The moments of an Adam optimizer under a prefix."""
-    found = {}
+    tensors = {}
     for number, state in optimizer.state_dict()["state"].items():
         for name, value in state.items():
-            found[f"{prefix}.{number}.{name}"] = torch.as_tensor(value)
-    return found
+            tensors[f"{prefix}.{number}.{name}"] = torch.as_tensor(value)
+    return tensors
 
 
 def restore_optimizer(prefix: str, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
@@ -84,5 +84,5 @@ def restore_optimizer(prefix: str, optimizer: torch.optim.Optimizer, tensors: Ma
         if key.startswith(prefix + "."):
             number, name = key[len(prefix) + 1 :].split(".")
             state.setdefault(int(number), {})[name] = value
-    told = optimizer.state_dict()
-    optimizer.load_state_dict({**told, "state": state})
+    current = optimizer.state_dict()
+    optimizer.load_state_dict({**current, "state": state})

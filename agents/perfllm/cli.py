@@ -130,11 +130,10 @@ def train(
     with opened() as records, Measurer(records) as measurer:
         plan = Plan(games, settings, budget, seed, recorded)
         timing: Timing = CountTiming() if counting else MachineTiming(measurer, "perfllm")
-        here = None if counting else backend(games[0].target).clock().origin
-        machine = here.fingerprint if here else "count"
-        kept = None if counting else records
+        origin = None if counting else backend(games[0].target).clock().origin
+        machine = origin.fingerprint if origin else "count"
         try:
-            training = Training(plan, timing, folder, machine, again, kept)
+            training = Training(plan, timing, folder, machine, again, None if counting else records)
         except (RunBusy, ValueError) as fault:
             raise Failure(str(fault)) from None
         finals = _followed(training, as_json)
@@ -144,7 +143,7 @@ def train(
             if as_json:
                 out.print(json.dumps(entry), soft_wrap=True, markup=False)
     if not as_json:
-        _told(finals, attempted, counting)
+        _print_results(finals, attempted, counting)
         tell_unit("" if counting else games[0].target)
     err.print(f"The run is in {escape(str(training.folder))}.", style="dim", soft_wrap=True)
 
@@ -180,7 +179,7 @@ def try_policy(
             if as_json:
                 out.print(json.dumps(entry), soft_wrap=True, markup=False)
     if not as_json:
-        _told([], attempted, counting)
+        _print_results([], attempted, counting)
         tell_unit("" if counting else games[0].target)
         for entry in attempted:
             out.print("\n".join([f"\n{entry['kernel']}:", *entry["line"]]), markup=False)
@@ -220,8 +219,8 @@ def _followed(training: Any, as_json: bool) -> list[dict[str, Any]]:
             elif entry["event"] == "move" and entry["best"] is not None:
                 first = training.starts.get(entry["kernel"])
                 ratio = f" {first / entry['best']:.3g}×" if first else ""
-                told = f"{escape(entry['kernel'])} [bold]{seconds_text(entry['best'])}[/bold]{ratio}"
-                bar.update(task, completed=entry["evaluation"], best=told)
+                best = f"{escape(entry['kernel'])} [bold]{seconds_text(entry['best'])}[/bold]{ratio}"
+                bar.update(task, completed=entry["evaluation"], best=best)
             elif entry["event"] == "learn":
                 loss = "" if entry["loss"] is None else f"loss {entry['loss']:.3g}, "
                 bar.update(task, learning=f"{loss}ε {entry['epsilon']:.2f}")
@@ -230,7 +229,7 @@ def _followed(training: Any, as_json: bool) -> list[dict[str, Any]]:
     return finals
 
 
-def _told(finals: list[dict[str, Any]], tried: list[dict[str, Any]], counting: bool) -> None:
+def _print_results(finals: list[dict[str, Any]], tried: list[dict[str, Any]], counting: bool) -> None:
     if not finals and not tried:
         raise Failure("Nothing was measured that works: try another kernel, or see dojo check.")
     table = columns("kernel", "start", "best", "faster", "moves", right=("start", "best", "faster", "moves"))
@@ -286,22 +285,22 @@ def train_encoder(
         for name in ("checkpoint", "checkpoint.old"):
             shutil.rmtree(folder / name, ignore_errors=True)
     with err.status("Playing random walks"):
-        found = corpus.kept(path, lambda: corpus.walks(1, walks))
-    positions = counted(sum(len(w.texts) for w in found), "position")
-    err.print(f"{positions} of {counted(len(found), 'walk')}.", style="dim")
+        corpus_walks = corpus.load_or_make(path, lambda: corpus.walks(1, walks))
+    positions = counted(sum(len(w.texts) for w in corpus_walks), "position")
+    err.print(f"{positions} of {counted(len(corpus_walks), 'walk')}.", style="dim")
     log = pretraining.log_to(folder / "log.jsonl")
     shown = (TextColumn("pretraining"), BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn(),
              TextColumn("{task.fields[losses]}"))  # fmt: skip
     with Progress(*shown, console=err) as bar:
         task = bar.add_task("pretraining", total=steps, losses="")
 
-        def told(entry: dict[str, float]) -> None:
+        def report(entry: dict[str, float]) -> None:
             log(entry)
             losses = ", ".join(f"{k} {v:.3f}" for k, v in entry.items() if k not in ("step", "seconds"))
             bar.update(task, completed=int(entry["step"]), losses=losses)
 
         try:
-            model = pretraining.pretrain(found, settings, folder, told)
+            model = pretraining.pretrain(corpus_walks, settings, folder, report)
         except ValueError as fault:
             raise Failure(str(fault)) from None
     ir_encoder.save(model, folder / "weights")
@@ -341,10 +340,10 @@ def probe_encoder(
         raise Failure(str(fault)) from None
     path = cache_directory() / f"probes-{walks}-{corpus.COUNTED}.jsonl.gz"
     with err.status("Playing random walks"):
-        found = corpus.kept(path, lambda: corpus.walks(2, walks, names=kernels.names()))
+        corpus_walks = corpus.load_or_make(path, lambda: corpus.walks(2, walks, names=kernels.names()))
     tasks = {
-        "structure": probing.structure_of(found, 4, 0), "legal moves": probing.legal_of(found),
-        "kind of move": probing.moves_of(found, 4, 0),
+        "structure": probing.structure_of(corpus_walks, 4, 0), "legal moves": probing.legal_of(corpus_walks),
+        "kind of move": probing.moves_of(corpus_walks, 4, 0),
     }  # fmt: skip
     if times is not None:
         if not times.exists():
@@ -361,13 +360,13 @@ def probe_encoder(
     numbers = ("R²", "95%", "within kernels", "95% ", "positions")
     table = columns("predicts", "encoder", *numbers, right=numbers)
     for score in scores:
-        told = []
+        cells = []
         for value, (low, high) in (
             (score.everywhere, score.everywhere_interval),
             (score.within, score.within_interval),
         ):
-            told += [f"{value:.2f}", f"{low:.2f} to {high:.2f}"]
-        table.add_row(score.task, escape(score.encoder), *told, str(score.positions))
+            cells += [f"{value:.2f}", f"{low:.2f} to {high:.2f}"]
+        table.add_row(score.task, escape(score.encoder), *cells, str(score.positions))
     print_table(table)
     out.print(
         "Ridge regression on frozen embeddings, fitted on other kernels, judged on "

@@ -72,19 +72,19 @@ def structure(program: Program) -> tuple[float, ...]:
     heap = temporary = 0.0
     for buffer in program.buffers:
         count[f"{buffer.location} buffers"] += 1
-        kept = math.prod(dim.size for dim in buffer.dims if dim.materialised)
+        elements = math.prod(dim.size for dim in buffer.dims if dim.materialised)
         count["dims not kept"] += sum(not dim.materialised for dim in buffer.dims)
-        bytes_ = float(kept * DTYPE_BYTES[buffer.dtype])
+        bytes_ = float(elements * DTYPE_BYTES[buffer.dtype])
         if buffer.location == "heap":
             heap += bytes_
         if not outside.intersection(buffer.arrays):
             temporary += bytes_
-    found = {
+    values = {
         **count, "lines": program.text.count("\n"), "depth": deepest, "iterations": iterations,
         "accesses": accesses, "widest vector": widest, "longest innermost": longest, "heap bytes": heap,
         "temporary bytes": temporary,
     }  # fmt: skip
-    return tuple(round(math.log2(1.0 + found.get(name, 0)), 4) for name in STRUCTURE)
+    return tuple(round(math.log2(1.0 + values.get(name, 0)), 4) for name in STRUCTURE)
 
 
 def legal_counts(program: Program, policy: str) -> tuple[int, ...]:
@@ -111,14 +111,14 @@ class Walk:
 
 def random_shape(kernel: str, rng: random.Random) -> tuple[int, ...]:
     """A shape of the kernel: one of its own, or one with sizes changed."""
-    found = kernels.get(kernel)
-    shape = rng.choice(found.shapes)
+    definition = kernels.get(kernel)
+    shape = rng.choice(definition.shapes)
     for _ in range(8):
         if rng.random() < 0.3:
             break
         changed = tuple(_size(size, rng) for size in shape)
         try:
-            found.program(found.shape("x".join(map(str, changed))))
+            definition.program(definition.shape("x".join(map(str, changed))))
         except ValueError:
             continue
         return changed
@@ -143,43 +143,43 @@ def walks(seed: int, count: int, length: int = 24, names: Sequence[str] | None =
 def _walk(kernel: str, rng: random.Random, length: int) -> Walk:
     shape = random_shape(kernel, rng)
     policy = rng.choice(POLICIES)
-    told = "x".join(map(str, shape))
-    trail = Trail.at(Game.new(kernels.get(kernel).program(shape), kernel, told, DEFAULT_TARGET, policy))
+    sizes = "x".join(map(str, shape))
+    trail = Trail.at(Game.new(kernels.get(kernel).program(shape), kernel, sizes, DEFAULT_TARGET, policy))
     counted = set(rng.sample(range(length), min(COUNTED, length)))
     programs: list[Program] = [trail.program]
     moves: list[str] = []
     for _ in range(rng.randint(length // 3, length)):
-        there = step_of_any_kind(trail, trail.born, rng)
-        if there is None:
+        extended = step_of_any_kind(trail, trail.born, rng)
+        if extended is None:
             break
-        trail = there
+        trail = extended
         programs.append(trail.program)
         moves.append(trail.moves[-1].name)
     legal = [legal_counts(p, policy) if n in counted else None for n, p in enumerate(programs)]
     return Walk(
-        kernel, told, policy, tuple(p.text for p in programs), tuple(moves),
+        kernel, sizes, policy, tuple(p.text for p in programs), tuple(moves),
         tuple(structure(p) for p in programs), tuple(legal),
     )  # fmt: skip
 
 
-def write(path: Path, found: Iterator[Walk]) -> int:
+def write(path: Path, walked: Iterator[Walk]) -> int:
     """Write walks as JSON lines, gzipped; how many there were."""
     part = path.with_suffix(".part")
     written = 0
     with naming(part), gzip.open(part, "wt", compresslevel=4) as file:
-        for each in found:
+        for each in walked:
             file.write(json.dumps(asdict(each)) + "\n")
             written += 1
     part.replace(path)
     return written
 
 
-def kept(path: Path, made: Callable[[], Iterator[Walk]]) -> list[Walk]:
+def load_or_make(path: Path, made: Callable[[], Iterator[Walk]]) -> list[Walk]:
     """The walks of a file, which are made first where it is not there or, by gzip's checksum, damaged."""
     try:
-        found = read(path)
-        if found:  # gzip takes an empty file for one of no bytes
-            return found
+        walked = read(path)
+        if walked:  # gzip takes an empty file for one of no bytes
+            return walked
         log.warning("%s is empty: it is made again", path)
     except FileNotFoundError:
         pass
@@ -192,12 +192,12 @@ def kept(path: Path, made: Callable[[], Iterator[Walk]]) -> list[Walk]:
 def read(path: Path) -> list[Walk]:
     """The walks of a file. Raises what gzip and JSON do where it is damaged."""
     with gzip.open(path, "rt") as file:
-        told = [read_object(line) for line in file]
+        entries = [read_object(line) for line in file]
     return [
         Walk(
             each["kernel"], each["shape"], each["policy"], tuple(each["texts"]), tuple(each["moves"]),
             tuple(tuple(row) for row in each["structure"]),
             tuple(None if row is None else tuple(row) for row in each["legal"]),
         )
-        for each in told
+        for each in entries
     ]  # fmt: skip

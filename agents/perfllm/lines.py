@@ -95,16 +95,16 @@ def _number(text: str) -> tuple[str, ...]:
 def _words(line: str) -> tuple[int | str, ...]:
     """The numbers of a line's tokens; names of arrays as they are: their numbers depend on the program."""
     known = _numbers()
-    found: list[int | str] = []
+    tokens: list[int | str] = []
     for match in _TOKEN.finditer(line):
         kind, word = match.lastgroup, match.group()
         if kind == "number":
-            found += [known[token] for token in _number(word)]
+            tokens += [known[token] for token in _number(word)]
         elif kind == "name" and word not in known:
-            found.append(word)
+            tokens.append(word)
         else:
-            found.append(known.get(word, UNKNOWN))
-    return tuple(found)
+            tokens.append(known.get(word, UNKNOWN))
+    return tuple(tokens)
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ class _Scale(nn.Module):
         self.register_buffer("spread", rows.std(0, correction=0).clamp_min(0.1), persistent=False)
 
     def forward(self, rows: Tensor) -> Tensor:
-        found: Tensor = (rows - self.mean) / self.spread
-        return found
+        scaled: Tensor = (rows - self.mean) / self.spread
+        return scaled
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ def pretrain(
     walks: Sequence[Walk],
     settings: Settings,
     folder: Path,
-    told: Callable[[dict[str, float]], None],
+    report: Callable[[dict[str, float]], None],
     every: int = 50,
 ) -> IRModel:
     """Train, or go on from the checkpoint in ``folder``; kept ``every`` so many
-    steps; ``told`` hears the losses of each."""
+    steps; ``report`` hears the losses of each."""
     torch.manual_seed(settings.seed)
     corpus = hashlib.sha256("".join(text for walk in walks for text in walk.texts).encode()).hexdigest()
     config = IRConfig()
@@ -140,7 +140,7 @@ def pretrain(
             nn.utils.clip_grad_norm_(parameters, 1.0)
             optimizer.step()
         seconds = round(time.monotonic() - since, 1)
-        told({"step": step + 1, "seconds": seconds, **{k: round(v.item(), 4) for k, v in losses.items()}})
+        report({"step": step + 1, "seconds": seconds, **{k: round(v.item(), 4) for k, v in losses.items()}})
         if (step + 1) % every == 0 or step + 1 == settings.steps:
             tensors = checkpoint.module_tensors("model", model) | checkpoint.module_tensors("heads", heads)
             tensors |= checkpoint.optimizer_tensors("optimizer", optimizer)
@@ -214,9 +214,9 @@ def encode(
     states, vectors = torch.cat(pieces_s)[back], torch.cat(pieces_v)[back]
     at = _padded([[numbers[line] for line in lines] for lines, _ in programs])
     under = _padded([[scopes[each] for each in above] for _, above in programs])
-    there = torch.arange(at.shape[1]) < torch.tensor([len(lines) for lines, _ in programs])[:, None]
-    told = torch.cat([vectors[at], model.encode_above(_padded(list(scopes)))[under]], dim=-1)
-    contexts, embedded = model.encode_lines(told, there)
+    present = torch.arange(at.shape[1]) < torch.tensor([len(lines) for lines, _ in programs])[:, None]
+    inputs = torch.cat([vectors[at], model.encode_above(_padded(list(scopes)))[under]], dim=-1)
+    contexts, embedded = model.encode_lines(inputs, present)
     return states, contexts, embedded, numbers
 
 
@@ -236,7 +236,7 @@ def _losses(
         model, [(e.lines, e.above) for e in flat]
         + [(h[0], e.above) for h, e in zip(hidden, chosen, strict=True)],
     )  # fmt: skip
-    own = embedded[: len(flat)]
+    unmasked = embedded[: len(flat)]
 
     rows, columns, lines, places, wanted = [], [], [], [], []
     for row, (masked, targets) in enumerate(hidden):
@@ -252,15 +252,15 @@ def _losses(
 
     pairs = [(n - 1, n, flat[n].move) for n in _followers(runs)]
     if pairs:
-        before, after = own[[p[0] for p in pairs]], own[[p[1] for p in pairs]]
+        before, after = unmasked[[p[0] for p in pairs]], unmasked[[p[1] for p in pairs]]
         guessed = heads.move(torch.cat([before, after, 4 * (after - before)], dim=-1))
         losses["move"] = nn.functional.cross_entropy(guessed, torch.tensor([p[2] for p in pairs]))
     structure = heads.structure_scale(torch.tensor([e.structure for e in flat]))
-    losses["structure"] = nn.functional.smooth_l1_loss(heads.structure(own), structure)
+    losses["structure"] = nn.functional.smooth_l1_loss(heads.structure(unmasked), structure)
     with_legal = [n for n, e in enumerate(flat) if e.legal is not None]
     if with_legal:
         legal = heads.legal_scale(torch.stack([legal_target(flat[n].legal or ()) for n in with_legal]))
-        losses["legal"] = nn.functional.smooth_l1_loss(heads.legal(own[with_legal]), legal)
+        losses["legal"] = nn.functional.smooth_l1_loss(heads.legal(unmasked[with_legal]), legal)
     return losses
 
 
@@ -283,7 +283,7 @@ def _masked(
     lines: tuple[Line, ...], rng: random.Random
 ) -> tuple[tuple[Line, ...], list[tuple[int, int, int]]]:
     """Some tokens of some lines hidden: the lines, and (line, place, token) of each."""
-    found = [list(line) for line in lines]
+    hidden = [list(line) for line in lines]
     targets: list[tuple[int, int, int]] = []
     for number in rng.sample(range(len(lines)), max(1, len(lines) * 2 // 5)):
         line = lines[number]
@@ -291,17 +291,17 @@ def _masked(
             targets.append((number, place, line[place]))
             fate = rng.random()
             if fate < 0.8:
-                found[number][place] = MASK
+                hidden[number][place] = MASK
             elif fate < 0.9:
-                found[number][place] = rng.randrange(MASK + 1, len(vocabulary()))
-    return tuple(map(tuple, found)), targets
+                hidden[number][place] = rng.randrange(MASK + 1, len(vocabulary()))
+    return tuple(map(tuple, hidden)), targets
 
 
 def log_to(path: Path) -> Callable[[dict[str, float]], None]:
     """Append what is told to a file, as JSON lines."""
 
-    def told(entry: dict[str, float]) -> None:
+    def append(entry: dict[str, float]) -> None:
         with naming(path), path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
 
-    return told
+    return append

@@ -58,29 +58,29 @@ class Score:
     within_interval: tuple[float, float]
 
 
-def structure_of(found: Sequence[Walk], each: int, seed: int) -> Labelled:
+def structure_of(walked: Sequence[Walk], each: int, seed: int) -> Labelled:
     """Positions drawn from walks, ``each`` of every walk, with their structure."""
     rng = random.Random(seed)
-    rows = [(w, n) for w in found for n in rng.sample(range(len(w.texts)), min(each, len(w.texts)))]
+    rows = [(w, n) for w in walked for n in rng.sample(range(len(w.texts)), min(each, len(w.texts)))]
     return Labelled(
         tuple(w.texts[n] for w, n in rows), tuple(w.kernel for w, _ in rows),
         torch.tensor([w.structure[n] for w, n in rows]),
     )  # fmt: skip
 
 
-def legal_of(found: Sequence[Walk]) -> Labelled:
+def legal_of(walked: Sequence[Walk]) -> Labelled:
     """The positions whose legal moves were counted."""
-    rows = [(w, n, legal) for w in found for n, legal in enumerate(w.legal) if legal is not None]
+    rows = [(w, n, legal) for w in walked for n, legal in enumerate(w.legal) if legal is not None]
     return Labelled(
         tuple(w.texts[n] for w, n, _ in rows), tuple(w.kernel for w, _, _ in rows),
         torch.stack([legal_target(legal) for _, _, legal in rows]),
     )  # fmt: skip
 
 
-def moves_of(found: Sequence[Walk], each: int, seed: int) -> Labelled:
+def moves_of(walked: Sequence[Walk], each: int, seed: int) -> Labelled:
     """Moves drawn from walks, ``each`` of every walk, with their kinds: 1 for its own kind, 0 for others."""
     rng = random.Random(seed)
-    rows = [(w, n) for w in found for n in rng.sample(range(len(w.moves)), min(each, len(w.moves)))]
+    rows = [(w, n) for w in walked for n in rng.sample(range(len(w.moves)), min(each, len(w.moves)))]
     kinds = torch.tensor([KINDS.index(w.moves[n]) for w, n in rows])
     return Labelled(
         tuple(w.texts[n + 1] for w, n in rows), tuple(w.kernel for w, _ in rows),
@@ -100,22 +100,22 @@ def measure(path: Path, count: int, seed: int, length: int = 12) -> Iterator[tup
             chosen = sorted({0, len(walk.texts) // 3, 2 * len(walk.texts) // 3, len(walk.texts) - 1})
             programs = [parse(walk.texts[n]) for n in chosen]
             workload = Workload(parse(walk.texts[0]), walk.kernel, walk.policy)
-            for program, found in zip(
+            for program, measurement in zip(
                 programs, measurer.measure(workload, programs, Effort.QUICK), strict=True
             ):
-                if found.verified and found.seconds is not None:
-                    entry = {"kernel": walk.kernel, "text": program.text, "seconds": found.seconds}
+                if measurement.verified and measurement.seconds is not None:
+                    entry = {"kernel": walk.kernel, "text": program.text, "seconds": measurement.seconds}
                     file.write(json.dumps(entry) + "\n")
-                yield walk.kernel, found.seconds
+                yield walk.kernel, measurement.seconds
     new.replace(path)
 
 
 def times_of(path: Path) -> Labelled:
     """Measured positions, with the logarithm of their seconds."""
-    told = [read_object(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    entries = [read_object(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return Labelled(
-        tuple(t["text"] for t in told), tuple(t["kernel"] for t in told),
-        torch.tensor([[math.log(t["seconds"])] for t in told]),
+        tuple(t["text"] for t in entries), tuple(t["kernel"] for t in entries),
+        torch.tensor([[math.log(t["seconds"])] for t in entries]),
     )  # fmt: skip
 
 
@@ -145,12 +145,14 @@ def probe(task: str, name: str, embed: Encoder, labelled: Labelled) -> Score:
 def _interval(guessed: Tensor, wanted: Tensor, groups: Sequence[str]) -> tuple[float, float]:
     rng = random.Random(0)
     rows = [[n for n, g in enumerate(groups) if g == group] for group in dict.fromkeys(groups)]
-    found = []
+    scores = []
     for _ in range(RESAMPLED):
-        drawn = [n for own in rng.choices(rows, k=len(rows)) for n in rng.choices(own, k=len(own))]
-        found.append(_r2(guessed[drawn], wanted[drawn]))
-    found.sort()
-    return found[int(0.025 * RESAMPLED)], found[int(0.975 * RESAMPLED)]
+        drawn = [
+            n for members in rng.choices(rows, k=len(rows)) for n in rng.choices(members, k=len(members))
+        ]
+        scores.append(_r2(guessed[drawn], wanted[drawn]))
+    scores.sort()
+    return scores[int(0.025 * RESAMPLED)], scores[int(0.975 * RESAMPLED)]
 
 
 def ridge_fit(x: Tensor, y: Tensor, ridge: float, new: Tensor) -> Tensor:
@@ -161,11 +163,11 @@ def ridge_fit(x: Tensor, y: Tensor, ridge: float, new: Tensor) -> Tensor:
 
 
 def _centred(values: Tensor, groups: Sequence[str]) -> Tensor:
-    found = values.clone()
+    centred = values.clone()
     for group in set(groups):
         rows = torch.tensor([g == group for g in groups])
-        found[rows] -= values[rows].mean(0)
-    return found
+        centred[rows] -= values[rows].mean(0)
+    return centred
 
 
 def _r2(guessed: Tensor, wanted: Tensor) -> float:

@@ -74,10 +74,10 @@ class Settings:
         """Differs where an agent would learn in another way, by our encoder's weights too; a setting that is
         new, and switched off, changes nothing."""
         usual = asdict(Settings(**FIRST))
-        told = {name: value for name, value in asdict(self).items() if value != usual[name]}
+        changed = {name: value for name, value in asdict(self).items() if value != usual[name]}
         if self.encoder.model == "ir":
-            told["weights"] = _digest_of(self.encoder.weights or WEIGHTS)
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+            changed["weights"] = _digest_of(self.encoder.weights or WEIGHTS)
+        return hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:12]
 
 
 @cache

@@ -117,7 +117,7 @@ class Training:
         )  # fmt: skip
         self._timing = LoggedTiming(self._log, timing, lambda: self.elapsed)
         self._began = time.monotonic() - self._log.spent
-        self.found: dict[
+        self.verified: dict[
             str, tuple[int, Trail, Measurement]
         ] = {}  # verified programs, by hash: task, line, time
         self.best: dict[int, tuple[float, Trail]] = {}  # of each task
@@ -162,19 +162,19 @@ class Training:
             if self.finished:
                 return
             if not self.player.rounds:
-                yield self._told(self._run_entry())
+                yield self._write(self._run_entry())
                 yield from self._round()
                 if self.plan.recorded:
-                    yield self._told({"event": "recorded", "transitions": self._recall()})
+                    yield self._write({"event": "recorded", "transitions": self._recall()})
                 self._save()
             idle = 0
             saved = len(self.player.times)
             while not self.control.stopped and idle < IDLE:
                 before = len(self.player.times)
                 self.control.wait()
-                told = list(self._round())
-                yield from told
-                if not told:
+                entries = list(self._round())
+                yield from entries
+                if not entries:
                     break
                 idle = 0 if len(self.player.times) > before else idle + 1
                 if len(self.player.times) - saved >= self.every:
@@ -204,17 +204,17 @@ class Training:
                 self.best[task] = (took, trail)
         if first:
             for task, start in enumerate(self.player.starts):
-                yield self._told(self._start_entry(task, start))
+                yield self._write(self._start_entry(task, start))
             return
         for each in played:
             fresh = each.trail.program.hash not in known
             number += fresh
             known.add(each.trail.program.hash)
-            yield self._told(self._move_entry(each, number))
+            yield self._write(self._move_entry(each, number))
             self._open.setdefault(each.episode, []).append(each)
             if each.ended:
-                yield self._told(self._episode_entry(self._open.pop(each.episode)))
-        yield self._told(self._learn_entry())
+                yield self._write(self._episode_entry(self._open.pop(each.episode)))
+        yield self._write(self._learn_entry())
 
     def _measured(self, proposed: Sequence[tuple[int, Trail]], effort: Effort) -> list[float]:
         """Seconds of each, infinite where one failed; those that are known are not measured again."""
@@ -223,11 +223,11 @@ class Training:
             new = {
                 t.program.hash: t for number, t in proposed if number == task and t.program.hash not in times
             }
-            for found in self._asked(task, list(new.values()), effort):
-                works = found.seconds is not None and found.verified
-                times[found.program_hash] = found.seconds if works and found.seconds else math.inf
+            for m in self._asked(task, list(new.values()), effort):
+                works = m.seconds is not None and m.verified
+                times[m.program_hash] = m.seconds if works and m.seconds else math.inf
                 if works:
-                    self.found[found.program_hash] = (task, new[found.program_hash], found)
+                    self.verified[m.program_hash] = (task, new[m.program_hash], m)
         return [times[t.program.hash] for _, t in proposed]
 
     def _asked(self, task: int, trails: Sequence[Trail], effort: Effort) -> list[Measurement]:
@@ -244,8 +244,8 @@ class Training:
     def _finals(self) -> Iterator[Entry]:
         """The best programs of each kernel and its start, timed once more: the best of these counts."""
         for task, start in enumerate(self.player.starts):
-            own = [(found.seconds or math.inf, trail) for n, trail, found in self.found.values() if n == task]
-            ranked = [trail for _, trail in sorted(own, key=lambda pair: pair[0])][:FINALISTS]
+            timed = [(m.seconds or math.inf, trail) for n, trail, m in self.verified.values() if n == task]
+            ranked = [trail for _, trail in sorted(timed, key=lambda pair: pair[0])][:FINALISTS]
             if not ranked:
                 continue
             trails = ranked + [start] * (start.program.hash not in {t.program.hash for t in ranked})
@@ -257,11 +257,11 @@ class Training:
             seconds, first = times[best.program.hash], times.get(start.program.hash)
             self.best[task] = (seconds, best)
             self._keep(task, best)
-            yield self._told({
+            yield self._write({
                 "event": "final", "kernel": self._name(task), "evaluation": len(self.player.times),
                 "start": first, "best": seconds, "line": list(map(str, self._line(task, best))),
             })  # fmt: skip
-        yield self._told({
+        yield self._write({
             "event": "done", "evaluation": len(self.player.times), "updates": self.player.learner.updates,
             "elapsed": round(self.elapsed, 3),
         })  # fmt: skip
@@ -272,7 +272,7 @@ class Training:
 
     # ------------------------------------------------------------------ what is told
 
-    def _told(self, entry: Entry) -> Entry:
+    def _write(self, entry: Entry) -> Entry:
         with naming(self.folder / "events.jsonl"):
             self._events.write(json.dumps(entry).encode() + b"\n")
             self._events.flush()
@@ -369,7 +369,7 @@ class Training:
             "dojo training": VERSION, "run": self._identity, "encoder": self.player.embed.identity,
             "player": data, "chunks": self._chunks,
             "events": self._events.tell(), "finished": self.finished, "open": episodes,
-            "found": {k: [n, list(map(str, t.moves)), m.seconds] for k, (n, t, m) in self.found.items()},
+            "found": {k: [n, list(map(str, t.moves)), m.seconds] for k, (n, t, m) in self.verified.items()},
             "best": {str(n): [s, list(map(str, t.moves))] for n, (s, t) in self.best.items()},
         })  # fmt: skip
 
@@ -387,19 +387,19 @@ class Training:
         self.finished = data["finished"]
         for key, (task, moves, seconds) in data["found"].items():
             known = Measurement(key, "", "ok", seconds=seconds, median=seconds, verified=True, known=True)
-            self.found[key] = (task, self._replayed(task, moves), known)
+            self.verified[key] = (task, self._replayed(task, moves), known)
         for number, (seconds, moves) in data["best"].items():
             self.best[int(number)] = (seconds, self._replayed(int(number), moves))
-        for number, told in data["open"].items():
-            self._open[int(number)] = [self._played(each) for each in told]
+        for number, played in data["open"].items():
+            self._open[int(number)] = [self._played(each) for each in played]
         self._events.seek(data["events"])
         self._events.truncate()
 
     def _replayed(self, task: int, moves: Sequence[str]) -> Trail:
         return self.player.starts[task].played(map(parse_move, moves))
 
-    def _played(self, told: Mapping[str, Any]) -> Played:
-        return Played(**{**told, "trail": self._replayed(told["task"], told["trail"])})
+    def _played(self, entry: Mapping[str, Any]) -> Played:
+        return Played(**{**entry, "trail": self._replayed(entry["task"], entry["trail"])})
 
 
 def played_greedily(
@@ -432,15 +432,17 @@ def trained(folder: Path, games: Sequence[Game]) -> Player:
     with events.open(encoding="utf-8") as lines:
         head = next(lines, "")
     try:
-        told = read_object(head, nonfinite=True)
-        settings = Settings(**told["settings"] | {"encoder": EncoderSettings(**told["settings"]["encoder"])})
+        header = read_object(head, nonfinite=True)
+        settings = Settings(
+            **header["settings"] | {"encoder": EncoderSettings(**header["settings"]["encoder"])}
+        )
     except (TypeError, KeyError, ValueError):
         raise ValueError(f"{folder} was trained with settings of another version: train anew.") from None
     embed = encoder(settings.encoder)
     if embed.identity != data["encoder"]:
         raise ValueError(f"{folder} read with another encoder than there is now: train anew.")
     torch.set_num_threads(settings.threads)
-    player = Player([Task(game) for game in games], embed, settings, told["seed"], 0)
+    player = Player([Task(game) for game in games], embed, settings, header["seed"], 0)
     player.learner.restore(tensors, data["player"]["learner"])
     return player
 
@@ -456,27 +458,29 @@ def recalled(records: Records, number: int, task: Task, player: Player, machine:
     Only moves whose program was measured, from a program that was; the newest lines first.
     """
     start = task.game.start.hash
-    own: list[Record] = [
+    matching: list[Record] = [
         record
         for _, record in records.measurements()
         if record.start_hash == start and record.fingerprint == machine and record.policy == task.game.policy
         and record.verified and record.seconds is not None
     ]  # fmt: skip
     times: dict[str, float] = {}
-    for record in own:
+    for record in matching:
         times[record.program_hash] = min(record.seconds or math.inf, times.get(record.program_hash, math.inf))
     before = "\n".join(map(str, task.before))
-    found = 0
-    lines = dict.fromkeys(r.line for r in reversed(own) if r.line.startswith(before) and r.line != before)
+    count = 0
+    lines = dict.fromkeys(
+        r.line for r in reversed(matching) if r.line.startswith(before) and r.line != before
+    )
     for line in lines:
-        if found >= most:
+        if count >= most:
             break
         try:
             moves = [parse_move(text) for text in line[len(before) :].split("\n") if text]
         except (MoveSyntax, IllegalMove):
             continue
-        found += player.recall(number, player.starts[number].played(moves), times)
-    return found
+        count += player.recall(number, player.starts[number].played(moves), times)
+    return count
 
 
 def ignoring_clock(entry: Mapping[str, Any]) -> Entry:

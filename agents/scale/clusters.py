@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agents.scale import credentials
-from agents.scale.station import Station, open_station
+from agents.scale.worker import MeasuringWorker, attach
 from dojo_core.extras import need
 from dojo_core.package_data import document
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 PORT = 8786
 HUNG = "60s"  # a worker that gives no sign for so long is taken for dead
-PRELOAD = "agents.scale.station"
+PRELOAD = "agents.scale.worker"
 
 
 class Refused(ValueError):
@@ -104,9 +104,9 @@ def serve_scheduler(host: str, port: int, security: Security, ready: Callable[[s
 def serve_worker(
     address: str,
     security: Security | None,
-    station: Station,
+    worker: MeasuringWorker,
     patience: float,
-    told: Callable[[str], None],
+    notify: Callable[[str], None],
     host: str | None = None,
 ) -> None:
     """Be a worker until interrupted, or until there has been no scheduler for ``patience`` seconds.
@@ -121,7 +121,7 @@ def serve_worker(
     async def serve() -> None:
         until = time.monotonic() + patience
         while time.monotonic() < until:
-            worker: Any = Worker(
+            dask_worker: Any = Worker(
                 address,
                 nthreads=1,
                 security=security,
@@ -130,21 +130,21 @@ def serve_worker(
                 memory_limit=0,
                 death_timeout=max(1.0, until - time.monotonic()),
             )
-            open_station(worker, station)
+            attach(dask_worker, worker)
             try:
-                await worker
+                await dask_worker
             except (OSError, TimeoutError, RuntimeError):  # RuntimeError: how dask tells that a start failed
-                await worker.close(reason="no scheduler")
+                await dask_worker.close(reason="no scheduler")
                 continue
-            told(f"Measuring for {address} as machine {station.fingerprint}.")
-            await worker.finished()
-            told(f"The scheduler at {address} is gone: waiting for it.")
+            notify(f"Measuring for {address} as machine {worker.fingerprint}.")
+            await dask_worker.finished()
+            notify(f"The scheduler at {address} is gone: waiting for it.")
             until = time.monotonic() + patience
 
     try:
         asyncio.run(serve())
     finally:
-        station.close()
+        worker.close()
 
 
 @contextmanager

@@ -13,9 +13,9 @@ from rich.markup import escape
 
 from agents.scale import clusters, credentials
 from agents.scale.clusters import LOOPBACK, PORT
-from agents.scale.fleet import Fleet, FleetLost
-from agents.scale.station import Station
+from agents.scale.pool import PoolLost, WorkerPool
 from agents.scale.wire import OtherVersion
+from agents.scale.worker import MeasuringWorker
 from dojo_core.cli.positions import JsonFlag
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import Failure, columns, err, out, print_table
@@ -101,10 +101,10 @@ def worker(
         address = clusters.checked(address, insecure)
         known = _security(address, key)
 
-        def told(text: str) -> None:
+        def notify(text: str) -> None:
             err.print(escape(text), style="dim", soft_wrap=True)
 
-        clusters.serve_worker(address, known, Station(), patience, told, host)
+        clusters.serve_worker(address, known, MeasuringWorker(), patience, notify, host)
     raise Failure(f"There has been no scheduler at {address} for {patience:.0f} seconds.")
 
 
@@ -120,25 +120,28 @@ def machines(
     show (and with workers of tune), by its fingerprint's beginning or by its processor's name.
     Example: [bold]dojo machines --scheduler tls://192.168.1.5:8786[/bold]
     """
-    own = this_machine().fingerprint
+    this = this_machine().fingerprint
     workers: dict[str, int] = {}
     untold: dict[str, str] = {}
-    with opened() as records, fleet(scheduler, None, None, key, insecure, told=lambda _: None) as asked:
+    with (
+        opened() as records,
+        worker_pool(scheduler, None, None, key, insecure, notify=lambda _: None) as pool,
+    ):
         counts = records.counts(DEFAULT_TARGET)
         untold |= known.learn(records)
-        if asked is not None:
-            workers = asked.machines()
+        if pool is not None:
+            workers = pool.machines()
             for each in workers:
                 try:
-                    asked.processor(each)
+                    pool.processor(each)
                     untold.pop(each, None)
                 except OtherVersion as fault:
                     untold[each] = str(fault)
-    processors = {own: host(), **{f: p for f, p in known.all_remembered().items() if f != own}}
+    processors = {this: host(), **{f: p for f, p in known.all_remembered().items() if f != this}}
     untold = {f: why for f, why in untold.items() if f not in processors}
     if as_json:
         rows = [
-            {"machine": f, "here": f == own, "processor": json.loads(p.json),
+            {"machine": f, "here": f == this, "processor": json.loads(p.json),
              "measurements": counts.get(f, 0), "workers": workers.get(f, 0)}
             for f, p in processors.items()
         ]  # fmt: skip
@@ -146,7 +149,7 @@ def machines(
         return
     table = columns("machine", "processor", "measurements", "workers", right=("measurements", "workers"))
     for each, processor in processors.items():
-        words = in_words(processor) + (", this one" if each == own else "")
+        words = in_words(processor) + (", this one" if each == this else "")
         table.add_row(each, escape(words), str(counts.get(each, 0)), str(workers.get(each, "")))
     for each, why in untold.items():
         table.add_row(each, escape(why), str(counts.get(each, 0)), str(workers.get(each, "")), style="yellow")
@@ -154,14 +157,14 @@ def machines(
 
 
 @contextmanager
-def fleet(
+def worker_pool(
     address: str | None,
     workers: int | None,
     slurm: int | None,
     key: Path | None,
     insecure: bool,
-    told: Callable[[str], None],
-) -> Iterator[Fleet | None]:
+    notify: Callable[[str], None],
+) -> Iterator[WorkerPool | None]:
     """The machines that a command's options ask for; None where it is this one alone."""
     if sum(each is not None for each in (address, workers, slurm)) > 1:
         raise Failure("Give one of --scheduler, --workers and --slurm.")
@@ -178,7 +181,7 @@ def fleet(
             address, security = stack.enter_context(clusters.local_cluster(workers))
         else:
             address, security = stack.enter_context(clusters.slurm_cluster(slurm or 1))
-        yield stack.enter_context(Fleet(address, security, told=told))
+        yield stack.enter_context(WorkerPool(address, security, notify=notify))
 
 
 def _security(address: str, key: Path | None) -> Security | None:
@@ -190,5 +193,5 @@ def _plain() -> Iterator[None]:
     """What went wrong, as a sentence."""
     try:
         yield
-    except (clusters.Refused, credentials.NoCredentials, FleetLost, OtherVersion) as error:
+    except (clusters.Refused, credentials.NoCredentials, PoolLost, OtherVersion) as error:
         raise Failure(str(error)) from None

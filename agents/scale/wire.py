@@ -17,7 +17,7 @@ from dojo_core.targets.cpu.processor import Processor, from_json
 
 T = TypeVar("T")
 
-VERSION = 4
+VERSION = 5
 LARGEST_MESSAGE = 64 << 20  # characters
 LARGEST_INTRODUCTION = 1 << 17
 
@@ -47,15 +47,15 @@ class Introduction:
     processor: Processor
 
     def text(self) -> str:
-        told = {"dojo worker": VERSION, "fingerprint": self.fingerprint, "processor": self.processor.json}
-        return json.dumps(told)
+        message = {"dojo worker": VERSION, "fingerprint": self.fingerprint, "processor": self.processor.json}
+        return json.dumps(message)
 
     @staticmethod
     @_readable
     def read(text: str) -> Introduction:
         """Raises OtherVersion."""
-        told = _read(text, "dojo worker", LARGEST_INTRODUCTION)
-        return Introduction(str(told["fingerprint"]), from_json(told["processor"]))
+        message = _read(text, "dojo worker", LARGEST_INTRODUCTION)
+        return Introduction(str(message["fingerprint"]), from_json(message["processor"]))
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Request:
     best: float | None = None
 
     def text(self) -> str:
-        told = {
+        message = {
             "dojo request": VERSION,
             "start": self.workload.start.text,
             "kernel": self.workload.kernel,
@@ -82,27 +82,27 @@ class Request:
             "player": self.player,
             "best": self.best,
         }
-        return json.dumps(told)
+        return json.dumps(message)
 
     @staticmethod
     @_readable
     def read(text: str) -> Request:
         """Raises OtherVersion."""
-        told = _read(text, "dojo request")
-        programs = tuple(parse(each[1]) for each in told["programs"])
-        if [p.hash for p in programs] != [each[0] for each in told["programs"]]:
+        message = _read(text, "dojo request")
+        programs = tuple(parse(each[1]) for each in message["programs"])
+        if [p.hash for p in programs] != [each[0] for each in message["programs"]]:
             raise OtherVersion("This worker reads programs in another way: give it the Dojo of the tuning.")
         return Request(
-            Workload(parse(told["start"]), told["kernel"], told["policy"], told["target"]),
+            Workload(parse(message["start"]), message["kernel"], message["policy"], message["target"]),
             programs,
-            {each[0]: each[2] for each in told["programs"]},
-            Effort[told["effort"].upper()],
-            told["player"],
-            told["best"],
+            {each[0]: each[2] for each in message["programs"]},
+            Effort[message["effort"].upper()],
+            message["player"],
+            message["best"],
         )
 
 
-_TOLD = tuple(f.name for f in fields(Measurement) if f.name not in ("raw", "ratios"))
+_SENT = tuple(f.name for f in fields(Measurement) if f.name not in ("raw", "ratios"))
 
 
 @dataclass(frozen=True)
@@ -114,31 +114,31 @@ class Answer:
     records: Sequence[str] = ()
 
     def text(self) -> str:
-        results = [{name: value for name, value in asdict(m).items() if name in _TOLD} for m in self.results]
-        told = {
+        results = [{name: value for name, value in asdict(m).items() if name in _SENT} for m in self.results]
+        message = {
             "dojo answer": VERSION,
             "fingerprint": self.fingerprint,
             "results": results,
             "records": list(self.records),
         }
-        return json.dumps(told)
+        return json.dumps(message)
 
     @staticmethod
     @_readable
     def read(text: str) -> Answer:
         """Raises OtherVersion."""
-        told = _read(text, "dojo answer")
+        message = _read(text, "dojo answer")
         results = tuple(
             Measurement(
                 **{**each, "samples": tuple(each["samples"]), "conditions": Conditions(**each["conditions"])}
             )
-            for each in told["results"]
+            for each in message["results"]
         )
-        return Answer(told["fingerprint"], results, tuple(told["records"]))
+        return Answer(message["fingerprint"], results, tuple(message["records"]))
 
 
 def _read(text: str, kind: str, largest: int = LARGEST_MESSAGE) -> dict[str, Any]:
-    told = read_object(text, largest, nonfinite=True)
-    if told.get(kind) != VERSION:
+    message = read_object(text, largest, nonfinite=True)
+    if message.get(kind) != VERSION:
         raise OtherVersion("The tuning and this worker are of different versions: update the older one.")
-    return told
+    return message

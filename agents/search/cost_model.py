@@ -62,8 +62,8 @@ class CostModel:
         times = [_weighed(each.times) for each in samples]
         if not rows:
             return CostModel()
-        found = _ridge(np.concatenate(rows), np.concatenate(times), np.zeros(len(FEATURES)), 0.05)
-        return CostModel(tuple(round(float(w), 6) for w in found))
+        weights = _ridge(np.concatenate(rows), np.concatenate(times), np.zeros(len(FEATURES)), 0.05)
+        return CostModel(tuple(round(float(w), 6) for w in weights))
 
     def cost(self, rows: Vector) -> Vector:
         """The logarithm of time but for a constant of the workload; one for each row."""
@@ -80,8 +80,8 @@ def _weighed(values: Vector) -> Vector:
 def _ridge(rows: Vector, times: Vector, known: Vector, strength: float) -> Vector:
     """The weights that explain the times, pulled towards those known."""
     system = rows.T @ rows + strength * np.eye(rows.shape[1])
-    found: Vector = known + np.linalg.solve(system, rows.T @ (times - rows @ known))
-    return found
+    weights: Vector = known + np.linalg.solve(system, rows.T @ (times - rows @ known))
+    return weights
 
 
 def rank_correlation(one: Vector, other: Vector) -> float:
@@ -100,15 +100,15 @@ def rank_correlation(one: Vector, other: Vector) -> float:
 def held_out(samples: Sequence[Sampled]) -> dict[str, tuple[int, float]]:
     """By kernel: programs, and the mean rank correlation of their times with the costs that a model of all
     other kernels gives them."""
-    found: dict[str, tuple[int, float]] = {}
+    correlations: dict[str, tuple[int, float]] = {}
     by_kernel: defaultdict[str, list[Sampled]] = defaultdict(list)
     for each in samples:
         by_kernel[each.kernel].append(each)
-    for kernel, own in by_kernel.items():
+    for kernel, of_kernel in by_kernel.items():
         model = CostModel.fitted([each for each in samples if each.kernel != kernel])
-        each_one = [rank_correlation(model.cost(each.rows), each.times) for each in own]
-        found[kernel] = sum(len(each.times) for each in own), float(np.mean(each_one))
-    return found
+        each_one = [rank_correlation(model.cost(each.rows), each.times) for each in of_kernel]
+        correlations[kernel] = sum(len(each.times) for each in of_kernel), float(np.mean(each_one))
+    return correlations
 
 
 # ---------------------------------------------------------------------------- kept on disk
@@ -120,8 +120,8 @@ def model_file() -> Path:
 
 
 def save(model: CostModel, path: Path) -> None:
-    told = {"dojo cost model": VERSION, "weights": dict(zip(FEATURES, model.weights, strict=True))}
-    write_text(path, json.dumps(told, indent=1) + "\n")
+    data = {"dojo cost model": VERSION, "weights": dict(zip(FEATURES, model.weights, strict=True))}
+    write_text(path, json.dumps(data, indent=1) + "\n")
 
 
 def load(path: Path) -> CostModel:
@@ -130,9 +130,9 @@ def load(path: Path) -> CostModel:
         return CostModel()
     wrong = ValueError(f"{path} is no cost model of this Dojo: dojo cost-model makes a new one.")
     try:
-        told = read_object(path.read_bytes())
-        weights: Mapping[str, float] = told["weights"]
-        if told["dojo cost model"] != VERSION or set(weights) != set(FEATURES):
+        data = read_object(path.read_bytes())
+        weights: Mapping[str, float] = data["weights"]
+        if data["dojo cost model"] != VERSION or set(weights) != set(FEATURES):
             raise wrong
         model = CostModel(tuple(float(weights[name]) for name in FEATURES))
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -177,9 +177,9 @@ def ranked(next_to: Neighbour, ranking: Ranking) -> Neighbour:
     def neighbour(trail: Trail, rng: random.Random) -> Trail | None:
         if rng.random() < EXPLORE:
             return next_to(trail, rng)
-        found = [child for _ in range(CHOICES) if (child := next_to(trail, rng)) is not None]
-        fresh = [child for child in found if child.program.hash not in ranking.seen]
-        return min(fresh or found, key=lambda child: ranking.cost(child.program), default=None)
+        children = [child for _ in range(CHOICES) if (child := next_to(trail, rng)) is not None]
+        fresh = [child for child in children if child.program.hash not in ranking.seen]
+        return min(fresh or children, key=lambda child: ranking.cost(child.program), default=None)
 
     return neighbour
 

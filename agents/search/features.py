@@ -148,5 +148,5 @@ def _moving(program: Program, node: Node, depth: int) -> set[str]:
     """Buffers of which each iteration of the scope at a depth touches other cells."""
     if isinstance(node, Scope):
         return {name for child in node.body for name in _moving(program, child, depth)}
-    found = (node.target, *node.reads)
-    return {program.buffer_of[a.array].name for a in found if _moves(a, depth)}
+    accesses = (node.target, *node.reads)
+    return {program.buffer_of[a.array].name for a in accesses if _moves(a, depth)}

@@ -112,7 +112,7 @@ def annealing(
             probability = 1.0 if worse <= 0 else math.exp(-worse / temperature)
             accepted = worse <= 0 or rng.random() < probability
             decision = "accepted" if accepted else "rejected"
-            told = Thought(child.program.hash, parent.program.hash, decision, probability, temperature)
-            task.hear(told)
+            thought = Thought(child.program.hash, parent.program.hash, decision, probability, temperature)
+            task.hear(thought)
             if accepted:
                 chains[number] = (child, cost)

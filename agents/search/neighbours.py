@@ -21,13 +21,13 @@ TRIES = 40  # candidates looked at before a position counts as having no legal m
 
 def edge(trail: Trail, rng: random.Random) -> Trail | None:
     """The line with one more legal move, all of them equally likely."""
-    here = trail.context()
-    candidates = list(all_candidates(here))
+    context = trail.context()
+    candidates = list(all_candidates(context))
     rng.shuffle(candidates)
     for move in candidates:
-        result = outcome(here, move)
+        result = outcome(context, move)
         if not isinstance(result, Refusal):
-            return trail.extended(Step(move, here.born))
+            return trail.extended(Step(move, context.born))
     return None
 
 
@@ -52,16 +52,16 @@ def _drop(trail: Trail, rng: random.Random) -> Trail | None:
 def _replace(trail: Trail, rng: random.Random) -> Trail | None:
     at = rng.randrange(len(trail.steps))
     before = trail.upto(at)
-    there = step_of_any_kind(before, trail.born, rng)
-    return None if there is None else there.replayed(trail.steps[at + 1 :])
+    extended = step_of_any_kind(before, trail.born, rng)
+    return None if extended is None else extended.replayed(trail.steps[at + 1 :])
 
 
 def _insert(trail: Trail, rng: random.Random) -> Trail | None:
     at = rng.randint(0, len(trail.steps))
     before = trail.upto(at)
     add = _recipe if rng.random() < 0.3 else step_of_any_kind
-    there = add(before, trail.born, rng)
-    return None if there is None else there.replayed(trail.steps[at:])
+    extended = add(before, trail.born, rng)
+    return None if extended is None else extended.replayed(trail.steps[at:])
 
 
 def _renumber(trail: Trail, rng: random.Random) -> Trail | None:
@@ -73,13 +73,13 @@ def _renumber(trail: Trail, rng: random.Random) -> Trail | None:
         return None
     at = rng.choice(numbered)
     step, before = trail.steps[at], trail.upto(at)
-    here = before.context(born=step.origin)
-    alike = [m for m in all_candidates(here, (step.move.name,)) if _same_places(m, step.move)]
+    context = before.context(born=step.origin)
+    alike = [m for m in all_candidates(context, (step.move.name,)) if _same_places(m, step.move)]
     rng.shuffle(alike)
     for move in alike[:TRIES]:
-        there = before.extended(Step(move, step.origin))
-        if there is not None:
-            return there.replayed(trail.steps[at + 1 :])
+        extended = before.extended(Step(move, step.origin))
+        if extended is not None:
+            return extended.replayed(trail.steps[at + 1 :])
     return None
 
 
@@ -92,28 +92,28 @@ def _same_places(one: Move, other: Move) -> bool:
 
 def step_of_any_kind(trail: Trail, born: int, rng: random.Random) -> Trail | None:
     """One legal move more, each kind of move equally likely."""
-    here = trail.context(born=born)
+    context = trail.context(born=born)
     names = sorted(REGISTRY)
     rng.shuffle(names)
     for name in names:
-        alike = list(all_candidates(here, (name,)))
+        alike = list(all_candidates(context, (name,)))
         rng.shuffle(alike)
         for move in alike[: TRIES // 4]:
-            there = trail.extended(Step(move, born))
-            if there is not None:
-                return there
+            extended = trail.extended(Step(move, born))
+            if extended is not None:
+                return extended
     return None
 
 
 def _recipe(trail: Trail, born: int, rng: random.Random) -> Trail | None:
     """The moves of a recipe somewhere."""
-    here = trail.context(born=born)
-    calls = list(recipe_calls(here, rng))
+    context = trail.context(born=born)
+    calls = list(recipe_calls(context, rng))
     rng.shuffle(calls)
     for name, arguments in calls[: TRIES // 4]:
-        sketch = Sketch(here)
+        sketch = Sketch(context)
         try:
-            RECIPES[name].run(sketch, arguments)
+            RECIPES[name].run(sketch, *arguments)
         except (IllegalMove, MoveSyntax, NoSuchPlace):
             continue
         for number, move in enumerate(sketch.moves):
@@ -122,11 +122,11 @@ def _recipe(trail: Trail, born: int, rng: random.Random) -> Trail | None:
     return None
 
 
-def recipe_calls(here: Context, rng: random.Random) -> Iterator[tuple[str, tuple[Argument, ...]]]:
+def recipe_calls(context: Context, rng: random.Random) -> Iterator[tuple[str, tuple[Argument, ...]]]:
     """Recipes at the places of a program, with random numbers that may fit."""
-    sketch = Sketch(here)
-    widths = sorted({w for each in here.target.vector_widths.values() for w in each}, reverse=True)
-    for node, path, _ in walk(here.program.body):
+    sketch = Sketch(context)
+    widths = sorted({w for each in context.target.vector_widths.values() for w in each}, reverse=True)
+    for node, path, _ in walk(context.program.body):
         if isinstance(node, Scope) and not node.mark:
             place: Place = sketch.place(path)
             yield "fuse", (place,)
@@ -135,7 +135,7 @@ def recipe_calls(here: Context, rng: random.Random) -> Iterator[tuple[str, tuple
             if node.size % width == 0 and node.size > width:
                 times = rng.choice((2, 3, 4, 6, 8))
                 yield "tile", (place, times * width, width)
-    for buffer in temporaries(here.program):
+    for buffer in temporaries(context.program):
         dims = tuple(k for k, dim in enumerate(buffer.dims) if dim.materialised)
         if dims:
             yield (

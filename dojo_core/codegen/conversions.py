@@ -10,6 +10,8 @@ from __future__ import annotations
 from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS, extremes
 from dojo_core.program.tree import DTYPE_BYTES
 
+SAME_SIZE = {"f32": "i32", "f64": "i64"}
+
 
 def vector_type(dtype: str, lanes: int) -> str:
     """The C name of a vector."""
@@ -72,18 +74,40 @@ def scalar_integer(element: str) -> dict[str, str]:
 # ---------------------------------------------------------------------------- scalars
 
 
-def scalar_conversions() -> str:
-    """``i8_from_f32`` and its kin."""
-    return "".join(to_integer(n, w) for w in ("f32", "f64") for n in INTEGERS)
+def scalar_conversions(truncates: bool = False) -> str:
+    """``i8_from_f32`` and its kin; ``truncates``: by the functions of ``truncation``."""
+    return "".join(to_integer(n, w, truncates) for w in ("f32", "f64") for n in INTEGERS)
 
 
-def to_integer(narrow: str, wide: str) -> str:
+def to_integer(narrow: str, wide: str, truncates: bool = False) -> str:
     """``i8_from_f32``, for one."""
     least, most = (_bound(value, wide) for value in extremes(narrow))
     low, high = (integer_literal(value, narrow) for value in extremes(narrow))
+    through = "f64" if narrow == "i64" else wide  # whose integers hold all of these
+    inside = f"({narrow}){through}_truncate(x)" if truncates else f"({narrow})x"
     return (
         f"INLINE {narrow} {narrow}_from_{wide}({wide} x) {{\n"
-        f"    return x >= {most} ? {high} : x > {least} ? ({narrow})x : x != x ? 0 : {low};\n}}\n"
+        f"    return x >= {most} ? {high} : x > {least} ? {inside} : x != x ? 0 : {low};\n}}\n"
+    )
+
+
+def truncation(element: str, lanes: int) -> str:
+    """``T_truncate``, towards zero to the integers of a number's own size, where no instruction may do it:
+    the magnitude is rounded to the nearest integer, and what that is above it taken back."""
+    integers = SAME_SIZE[element]
+    if lanes == 1:
+        return (
+            f"INLINE {integers} {element}_truncate({element} x) {{\n"
+            f"    {element} a = {element}_abs(x);\n"
+            f"    {integers} k = ({integers}){element}_round(a);\n"
+            f"    k -= ({element})k > a;\n    return x < 0 ? -k : k;\n}}\n"
+        )
+    name, whole = vector_type(element, lanes), vector_type(integers, lanes)
+    return (
+        f"INLINE {whole} {name}_truncate({name} x) {{\n"
+        f"    {name} a = {name}_abs(x);\n"
+        f"    {whole} k = __builtin_convertvector({name}_round(a), {whole}), below = x < 0;\n"
+        f"    k += {name}_convert(k) > a; /* true is -1 in a lane */\n    return (k ^ below) - below;\n}}\n"
     )
 
 
@@ -138,41 +162,51 @@ def float_bounds(name: str, element: str) -> str:
     )
 
 
-def wide_integers(element: str, lanes: int) -> str:
+def wide_integers(element: str, lanes: int, truncates: bool = False) -> str:
     """Conversions to the integers whose greatest value the type does not hold: f32 to i32, f64 to i64.
 
-    ``lanes`` of f64 to i32 need no function, and f32 go to i64 by way of f64.
+    ``lanes`` of f64 to i32 need no function, and f32 go to i64 by way of f64. ``truncates``: by the functions
+    of ``truncation``.
     """
-    integers = "i32" if element == "f32" else "i64"
+    integers = SAME_SIZE[element]
     name, whole = vector_type(element, lanes), vector_type(integers, lanes)
     bound = _bound(extremes(integers)[1], element)
     most = "__INT32_MAX__" if integers == "i32" else "__INT64_MAX__"
+    value = f"({name})(({whole})x & inside)"
+    converted = f"{name}_truncate({value})" if truncates else f"__builtin_convertvector({value}, {whole})"
+    # The least of the integers has no magnitude among them.
+    inside, below = (">", "<=") if truncates else (">=", "<")
     return (
         f"INLINE {whole} {name}_{integers}({name} x) {{\n"
-        f"    {whole} above = x >= {bound}, inside = (x >= -{bound}) & ~above;\n"
-        f"    {whole} y = __builtin_convertvector(({name})(({whole})x & inside), {whole});\n"
-        f"    return y | (above & {most}) | ((x < -{bound}) & (-{most} - 1));\n}}\n"
+        f"    {whole} above = x >= {bound}, inside = (x {inside} -{bound}) & ~above;\n"
+        f"    {whole} y = {converted};\n"
+        f"    return y | (above & {most}) | ((x {below} -{bound}) & (-{most} - 1));\n}}\n"
     )
 
 
-def vector_conversion(text: str, have: str, want: str, lanes: int, resized: bool = False) -> str:
+def vector_conversion(
+    text: str, have: str, want: str, lanes: int, resized: bool = False, truncates: bool = False
+) -> str:
     """C that converts a vector expression to as many lanes of another dtype.
 
     ``resized``: integers of one size become those of another by functions (``i8x4_to_i32``), not by what all
-    compilers know.
+    compilers know; ``truncates``: floats become integers by those of ``truncation``.
     """
     if have == want:
         return text
     if have in HALVES:
         single = f"{vector_type(have, lanes)}_f32({text})"
-        return vector_conversion(single, "f32", want, lanes, resized)
+        return vector_conversion(single, "f32", want, lanes, resized, truncates)
     if want in HALVES:
-        single = vector_conversion(text, have, "f32", lanes, resized)
+        single = vector_conversion(text, have, "f32", lanes, resized, truncates)
         return f"{vector_type('f32', lanes)}_{want}({single})"
 
     def convert(value: str, source: str, dtype: str) -> str:
         if resized and {source, dtype} <= set(INTEGERS) and DTYPE_BYTES[source] != DTYPE_BYTES[dtype]:
             return f"{vector_type(source, lanes)}_to_{dtype}({value})"
+        if truncates and source in FLOATS and dtype in INTEGERS:
+            whole = f"{vector_type(source, lanes)}_truncate({value})"
+            return whole if dtype == SAME_SIZE[source] else convert(whole, SAME_SIZE[source], dtype)
         return f"__builtin_convertvector({value}, {vector_type(dtype, lanes)})"
 
     if have in FLOATS and want in INTEGERS:
@@ -182,7 +216,7 @@ def vector_conversion(text: str, have: str, want: str, lanes: int, resized: bool
             whole = convert(f"{vector_type(have, lanes)}_within({text}, {low}, {high})", have, "i32")
             return whole if want == "i32" else convert(whole, "i32", want)
         if want == "i64" and have == "f32":
-            return vector_conversion(convert(text, have, "f64"), "f64", want, lanes, resized)
+            return vector_conversion(convert(text, have, "f64"), "f64", want, lanes, resized, truncates)
         return f"{vector_type(have, lanes)}_{want}({text})"
     if want in FLOATS and have in INTEGERS and DTYPE_BYTES[have] < 4:
         return convert(convert(text, have, "i32"), "i32", want)  # gcc 12 would go lane by lane

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dojo_core.moves.core import (
-    Argument,
     Context,
     Move,
     Parameter,
@@ -16,14 +15,14 @@ from dojo_core.moves.core import (
     register,
     structural,
 )
-from dojo_core.moves.places import Place, fresh_name, leaf_at, leaves_under, place_of, scope_at
+from dojo_core.moves.places import Place, fresh_name, leaves_under, place_of, reduction_at
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
 from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Number, Op, Path, Program, splice
 
 
 @register
-class UseReciprocal(Transformation):
+class UseReciprocal(Transformation[tuple[Place, str]]):
     """Divide once and multiply: ``x / c`` with c the same throughout a scope.
 
     ``use_reciprocal OP@S NAME``
@@ -56,7 +55,7 @@ class UseReciprocal(Transformation):
     worst_inputs = ("small", "large", "zeros")
     parameters = (Parameter("operation", "reduction"), Parameter("name", "name"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, str]]:
         if context.policy != "algebraic":
             return
         program = context.program
@@ -64,17 +63,16 @@ class UseReciprocal(Transformation):
             divisor = _divisor(leaf)
             if divisor is None:
                 continue
-            own = place_of(program, leaf.path)
+            place = place_of(program, leaf.path)
             deepest = max((d for form in divisor.index for d in form.depths), default=-1)
             for depth in range(deepest + 1, len(leaf.scopes)):
-                yield Place(own.array, own.number, depth), fresh_name(program, "r")
+                yield Place(place.array, place.number, depth), fresh_name(program, "r")
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
         program = context.program
         place, name = arguments
-        assert isinstance(place, Place) and place.depth is not None
-        path, _, above = scope_at(program, place)
-        leaf = leaf_at(program, place)
+        leaf, at = reduction_at(program, place)
+        path, above = leaf.path[: at + 1], leaf.scopes[:at]
         if context.policy != "algebraic":  # 1
             return Refusal(
                 Code.POLICY,
@@ -89,19 +87,17 @@ class UseReciprocal(Transformation):
                 f"{Place(place.array, place.number)} is no unguarded division by an array element.",
                 leaf.path,
             )
-        if any(d >= place.depth for form in divisor.index for d in form.depths):  # 3
+        if any(d >= at for form in divisor.index for d in form.depths):  # 3
             return structural(
-                Code.NOT_INVARIANT, f"{divisor} changes within the scope at depth {place.depth}.", leaf.path
+                Code.NOT_INVARIANT, f"{divisor} changes within the scope at depth {at}.", leaf.path
             )
         if any(other.op.target.array == divisor.array for other in leaves_under(program, path)):  # 4
-            return Refusal(
-                Code.WRITTEN_INSIDE, f"The scope at depth {place.depth} writes {divisor.array}.", (path,)
-            )
+            return Refusal(Code.WRITTEN_INSIDE, f"The scope at depth {at} writes {divisor.array}.", (path,))
         taken = name_fault(program, name)
         if taken is not None:  # 5
             return taken
-        outer = tuple(Affine.iterator(d) for d in range(place.depth))
-        quotient = Access(str(name), outer)
+        outer = tuple(Affine.iterator(d) for d in range(at))
+        quotient = Access(name, outer)
         dims = tuple(Dim(s.size, False, context.provenance(97 + d)) for d, s in enumerate(above))
         invert = Op(quotient, "", "/", (Number(1), divisor), provenance=context.provenance(0))
         multiply = replace(leaf.op, function="*", operands=(leaf.op.operands[0], quotient))
@@ -110,23 +106,22 @@ class UseReciprocal(Transformation):
             buffers=(
                 *program.buffers,
                 Buffer(
-                    str(name),
+                    name,
                     dtype,
                     dims,
                     context.target.temporary(above),
-                    (str(name),),
+                    (name,),
                     context.provenance(96),
                 ),
             ),
         )
         return changed.splice(path, 1, (invert, changed.node(path)))
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        assert isinstance(arguments[0], Place)
-        path, _, _ = scope_at(context.program, arguments[0])
-        return leaf_at(context.program, arguments[0]).path, path
+    def places(self, context: Context, arguments: tuple[Place, str]) -> tuple[Path, ...]:
+        leaf, depth = reduction_at(context.program, arguments[0])
+        return leaf.path, leaf.path[: depth + 1]
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place, str], result: Program) -> Move:
         return Move("divide_again", (arguments[1],))
 
 
@@ -138,7 +133,7 @@ def _divisor(leaf: Leaf) -> Access | None:
 
 
 @register
-class DivideAgain(Transformation):
+class DivideAgain(Transformation[tuple[str]]):
     """Divide in place again: takes use_reciprocal back.
 
     ``divide_again NAME``: the reciprocal's array.
@@ -166,30 +161,30 @@ class DivideAgain(Transformation):
     worst_inputs = ("small", "large", "zeros")
     parameters = (Parameter("name", "name"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str]]:
         if context.policy == "algebraic":
             for buffer in context.program.buffers:
                 if _pair(context.program, buffer.name) is not None:
                     yield (buffer.name,)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str]) -> Program | Refusal:
         program = context.program
-        name = str(arguments[0])
-        found = _pair(program, name)
-        if found is None:  # 1
+        (name,) = arguments
+        pair = _pair(program, name)
+        if pair is None:  # 1
             return structural(
                 Code.NO_RECIPROCAL, f"{name} is no temporary that holds a reciprocal for one product."
             )
-        invert, product = found
+        invert, product = pair
         divided = replace(product.op, function="/", operands=(product.op.operands[0], invert.op.operands[1]))
         body = splice(program.body, product.path, 1, (divided,))
         body = splice(body, invert.path, 1, ())
         result = program.edit(body=body)
         for again in (leaf for leaf in result.leaves if leaf.op == divided):  # 2
-            own = place_of(result, again.path)
+            place = place_of(result, again.path)
             for depth in range(len(again.scopes)):
                 redone = UseReciprocal().plan(
-                    replace(context, program=result), (Place(own.array, own.number, depth), name)
+                    replace(context, program=result), (Place(place.array, place.number, depth), name)
                 )
                 if isinstance(redone, Program) and redone.body == program.body:
                     return result
@@ -197,20 +192,20 @@ class DivideAgain(Transformation):
             Code.CHANGED_SINCE, f"{name} is no longer as use_reciprocal makes it.", product.path
         )
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        found = _pair(context.program, str(arguments[0]))
-        return () if found is None else tuple(leaf.path for leaf in found)
+    def places(self, context: Context, arguments: tuple[str]) -> tuple[Path, ...]:
+        pair = _pair(context.program, arguments[0])
+        return () if pair is None else tuple(leaf.path for leaf in pair)
 
 
 def _pair(program: Program, name: str) -> tuple[Leaf, Leaf] | None:
-    found = [
+    leaves = [
         leaf
         for leaf in program.leaves
         if leaf.op.target.array == name or any(a.array == name for a in leaf.op.reads)
     ]
-    if len(found) != 2 or program.buffer_of[name].arrays != (name,) or name in program.interface:
+    if len(leaves) != 2 or program.buffer_of[name].arrays != (name,) or name in program.interface:
         return None
-    invert, product = found
+    invert, product = leaves
     one = (
         invert.op.target.array == name
         and product.op.target.array != name

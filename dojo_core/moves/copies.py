@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dojo_core.moves.core import (
-    Argument,
     Context,
     Edit,
     Move,
@@ -33,9 +32,9 @@ from dojo_core.moves.places import (
 from dojo_core.moves.storage import map_accesses
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
-from dojo_core.program.dependence import System, Touch, Witness, cell_text, touches
+from dojo_core.program.dependence import MemoryAccess, System, Witness, accesses, cell_text
 from dojo_core.program.must_writes import coverage, is_dense
-from dojo_core.program.reaching import once, orders, touches_of
+from dojo_core.program.reaching import accesses_of, once, orders
 from dojo_core.program.tables import Index, Indirect, affine, composed, plus
 from dojo_core.program.tree import (
     Access,
@@ -57,7 +56,7 @@ ROOT = "root"
 
 @dataclass(frozen=True)
 class _Box:
-    """What one iteration of a region touches of an array, as a box: ``base`` in the region's iterators,
+    """What one iteration of a region accesses of an array, as a box: ``base`` in the region's iterators,
     then ``size`` cells, per dimension."""
 
     base: tuple[Affine, ...]
@@ -80,35 +79,27 @@ class _Box:
         return Access(array, tuple(index))
 
 
-def _region(program: Program, argument: Argument) -> tuple[Path, tuple[Scope, ...]]:
+def _region(program: Program, place: Place | str) -> tuple[Path, tuple[Scope, ...]]:
     """(path, scopes from the root down to it) of ``root`` or a scope."""
-    if argument == ROOT:
+    if isinstance(place, str):
         return (), ()
-    path, scope, above = scope_at(program, argument)
+    path, scope, above = scope_at(program, place)
     return path, (*above, scope)
 
 
-def _body(program: Program, path: Path) -> tuple[Node, ...]:
-    if not path:
-        return program.body
-    scope = program.node(path)
-    assert isinstance(scope, Scope)
-    return scope.body
-
-
-def _accesses(program: Program, path: Path) -> dict[str, list[Touch]]:
+def _accesses(program: Program, path: Path) -> dict[str, list[MemoryAccess]]:
     """What the operations of a region access, by array, each in order of execution."""
-    kept: dict[Path, dict[str, list[Touch]]] = program.facts.setdefault(_accesses, {})
-    if path not in kept:
-        found: dict[str, list[Touch]] = {}
+    cache: dict[Path, dict[str, list[MemoryAccess]]] = program.facts.setdefault(_accesses, {})
+    if path not in cache:
+        by_array: dict[str, list[MemoryAccess]] = {}
         for leaf in leaves_under(program, path):
-            for touch in touches(leaf):
-                found.setdefault(touch.access.array, []).append(touch)
-        kept[path] = found
-    return kept[path]
+            for access in accesses(leaf):
+                by_array.setdefault(access.element.array, []).append(access)
+        cache[path] = by_array
+    return cache[path]
 
 
-def _accesses_of(program: Program, path: Path, array: str, reads: bool) -> list[Touch]:
+def _accesses_of(program: Program, path: Path, array: str, reads: bool) -> list[MemoryAccess]:
     """The accesses of a region to an array, or the reads among them."""
     inside = _accesses(program, path).get(array, [])
     return [t for t in inside if t.kind == "r"] if reads else inside
@@ -117,21 +108,21 @@ def _accesses_of(program: Program, path: Path, array: str, reads: bool) -> list[
 def _hull(program: Program, path: Path, array: str, reads: bool) -> _Box | None:
     """The smallest box around the accesses of a region to an array, or around the reads among them, which
     must move alike with the region's iterators; None: they do not."""
-    kept: dict[tuple[Path, str, bool], _Box | None] = program.facts.setdefault(_hull, {})
+    cache: dict[tuple[Path, str, bool], _Box | None] = program.facts.setdefault(_hull, {})
     key = (path, array, reads)
-    if key not in kept:
-        kept[key] = _box(_accesses_of(program, path, array, reads), len(path))
-    return kept[key]
+    if key not in cache:
+        cache[key] = _box(_accesses_of(program, path, array, reads), len(path))
+    return cache[key]
 
 
-def _box(accesses: Sequence[Touch], depth: int) -> _Box | None:
+def _box(accesses: Sequence[MemoryAccess], depth: int) -> _Box | None:
     base: list[Affine] = []
     sizes: list[int] = []
-    for k, first in enumerate(accesses[0].access.index):
+    for k, first in enumerate(accesses[0].element.index):
         outer = tuple([t for t in _direct(first).terms if t[0] < depth])
         ends: list[int] = []
-        for touch in accesses:
-            reach = _reach(touch, k, outer, depth)
+        for access in accesses:
+            reach = _reach(access, k, outer, depth)
             if reach is None:
                 return None
             ends += reach
@@ -141,9 +132,11 @@ def _box(accesses: Sequence[Touch], depth: int) -> _Box | None:
     return _Box(tuple(base), tuple(sizes))
 
 
-def _reach(touch: Touch, k: int, outer: tuple[tuple[int, int], ...], depth: int) -> tuple[int, int] | None:
+def _reach(
+    access: MemoryAccess, k: int, outer: tuple[tuple[int, int], ...], depth: int
+) -> tuple[int, int] | None:
     """The smallest and the largest that an index adds to its ``outer`` terms; None: it has others."""
-    index = touch.access.index[k]
+    index = access.element.index[k]
     form = _direct(index)
     # Terms stand in order of depth.
     if form.terms[: len(outer)] != outer:
@@ -151,7 +144,7 @@ def _reach(touch: Touch, k: int, outer: tuple[tuple[int, int], ...], depth: int)
     if len(form.terms) > len(outer) and form.terms[len(outer)][0] < depth:
         return None
     # The outer scopes at their first iteration add nothing.
-    return index.bounds([1] * depth + [s.size for s in touch.leaf.scopes[depth:]])
+    return index.bounds([1] * depth + [s.size for s in access.leaf.scopes[depth:]])
 
 
 def _direct(index: Index) -> Affine:
@@ -160,16 +153,16 @@ def _direct(index: Index) -> Affine:
 
 
 def _reused(program: Program, path: Path, array: str, reads: bool) -> bool:
-    """Does one iteration of a region touch some cell of the box more than once?"""
-    found = _accesses_of(program, path, array, reads)
+    """Does one iteration of a region access some cell of the box more than once?"""
+    inside = _accesses_of(program, path, array, reads)
     depth = len(path)
     # implied: no box is smaller than the cells in it; this only spares the box
-    if not found or (len(found) == 1 and once(found[0], depth)):
+    if not inside or (len(inside) == 1 and once(inside[0], depth)):
         return False
     box = _hull(program, path, array, reads)
     if box is None:
         return False
-    instances = sum(math.prod([s.size for s in t.leaf.scopes[depth:]]) for t in found)
+    instances = sum(math.prod([s.size for s in t.leaf.scopes[depth:]]) for t in inside)
     return instances > math.prod(box.sizes)
 
 
@@ -213,45 +206,44 @@ def _redirect(node: Node, array: str, change: Callable[[Access], Access], reads_
     return replace(node, target=target, operands=tuple(map(operand, node.operands)))
 
 
-class _Stage(Transformation):
+class _Stage(Transformation[tuple[str, Place | str, str]]):
     family = "copies"
     parameters = (Parameter("array", "buffer"), Parameter("scope", "region"), Parameter("name", "name"))
     suffix: ClassVar[str]
     at_root: ClassVar[bool]  # is a copy around everything worth offering?
     reads: ClassVar[bool]  # are reads alone redirected?
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, Place | str, str]]:
         program = context.program
-        regions: list[tuple[Path, Argument]] = [((), ROOT)] if self.at_root else []
+        regions: list[tuple[Path, Place | str]] = [((), ROOT)] if self.at_root else []
         regions += [(path, place_of(program, path)) for path, _, _ in scopes(program)]
         for path, place in regions:
             for array, inside in _accesses(program, path).items():
                 if self.concerns(program, array, inside) and _reused(program, path, array, self.reads):
                     yield array, place, fresh_name(program, f"{array}{self.suffix}")
 
-    def concerns(self, program: Program, array: str, inside: Sequence[Touch]) -> bool:
+    def concerns(self, program: Program, array: str, inside: Sequence[MemoryAccess]) -> bool:
         """Are the accesses ``inside`` a region a reason to stage the array?"""
         return True
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        if isinstance(arguments[1], Place):
-            return (resolve(context.program, arguments[1]),)
-        return ()
+    def places(self, context: Context, arguments: tuple[str, Place | str, str]) -> tuple[Path, ...]:
+        region = arguments[1]
+        return (resolve(context.program, region),) if isinstance(region, Place) else ()
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[str, Place | str, str], result: Program) -> Move:
         return Move("elide_copy", (arguments[2],))
 
     def start(
-        self, context: Context, arguments: tuple[Argument, ...]
+        self, context: Context, arguments: tuple[str, Place | str, str]
     ) -> tuple[str, str, Path, tuple[Scope, ...]] | Refusal:
         program = context.program
-        array, name = str(arguments[0]), str(arguments[2])
+        array, region, name = arguments
         if array not in program.buffer_of:
             raise NoSuchPlace(f"There is no array {array}.")
         taken = name_fault(program, name)
         if taken is not None:
             return taken
-        return array, name, *_region(program, arguments[1])
+        return array, name, *_region(program, region)
 
 
 @register
@@ -289,7 +281,7 @@ class StageRead(_Stage):
     at_root = True
     reads = True
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, Place | str, str]) -> Edit | Refusal:
         program = context.program
         begun = self.start(context, arguments)  # 1, 2
         if isinstance(begun, Refusal):
@@ -313,7 +305,7 @@ class StageRead(_Stage):
                 reads[0].leaf.path,
             )
         for read in reads:  # 5
-            for write in touches_of(program, array):
+            for write in accesses_of(program, array):
                 if write.kind == "r" or write.leaf.path[:depth] != path:
                     continue
                 witness = _written_before(write, read, depth)
@@ -342,7 +334,7 @@ class StageRead(_Stage):
         def change(access: Access) -> Access:
             return box.inside(access, name, outer)
 
-        body = tuple(_redirect(n, array, change, True) for n in _body(program, path))
+        body = tuple(_redirect(n, array, change, True) for n in program.children(path))
         return _with_body(program, path, (head, *body), (*program.buffers, buffer))
 
 
@@ -354,14 +346,13 @@ def _roots(program: Program, path: Path) -> Sequence[int]:
 def _with_body(program: Program, path: Path, body: tuple[Node, ...], buffers: tuple[Buffer, ...]) -> Program:
     if not path:
         return program.edit(body=body, buffers=buffers)
-    scope = program.node(path)
-    assert isinstance(scope, Scope)
-    return program.edit(body=splice(program.body, path, 1, (replace(scope, body=body),)), buffers=buffers)
+    changed = replace(program.scope(path), body=body)
+    return program.edit(body=splice(program.body, path, 1, (changed,)), buffers=buffers)
 
 
-def _written_before(write: Touch, read: Touch, depth: int) -> Witness | None:
+def _written_before(write: MemoryAccess, read: MemoryAccess, depth: int) -> Witness | None:
     """A write in the same iteration of the first ``depth`` scopes that comes before a read of its cell."""
-    cells = list(zip(write.access.index, read.access.index, strict=True))
+    cells = list(zip(write.element.index, read.element.index, strict=True))
     for order in orders(write, read, depth, cells):
         system = System()
         w = system.instance(write.leaf)
@@ -373,8 +364,8 @@ def _written_before(write: Touch, read: Touch, depth: int) -> Witness | None:
         point = system.solve()
         if point is not None:
             values = system.values(point, w)
-            told = ((write.leaf, values), (read.leaf, system.values(point, r)))
-            return Witness(told, cell_text(write.access, values))
+            instances = ((write.leaf, values), (read.leaf, system.values(point, r)))
+            return Witness(instances, cell_text(write.element, values))
     return None
 
 
@@ -412,12 +403,12 @@ class StageWrite(_Stage):
     at_root = False
     reads = False
 
-    def concerns(self, program: Program, array: str, inside: Sequence[Touch]) -> bool:
+    def concerns(self, program: Program, array: str, inside: Sequence[MemoryAccess]) -> bool:
         if array in program.inputs or all(t.kind == "r" for t in inside):
             return False
-        return array in program.outputs or len(touches_of(program, array)) > len(inside)
+        return array in program.outputs or len(accesses_of(program, array)) > len(inside)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, Place | str, str]) -> Edit | Refusal:
         program = context.program
         begun = self.start(context, arguments)  # 1, 2
         if isinstance(begun, Refusal):
@@ -471,17 +462,17 @@ class StageWrite(_Stage):
         def change(access: Access) -> Access:
             return box.inside(access, name, outer)
 
-        body = tuple(_redirect(n, array, change, False) for n in _body(program, path))
+        body = tuple(_redirect(n, array, change, False) for n in program.children(path))
         return _with_body(program, path, (*load, *body, store), (*program.buffers, buffer))
 
 
-def _fills(write: Touch, box: _Box, depth: int) -> bool:
+def _fills(write: MemoryAccess, box: _Box, depth: int) -> bool:
     """Do the instances of a write in one iteration of the region write every cell of the box?"""
     if write.leaf.op.guard:
         return False
     sizes = [s.size for s in write.leaf.scopes]
     seen: set[int] = set()
-    for form, base, size in zip(map(affine, write.access.index), box.base, box.sizes, strict=True):
+    for form, base, size in zip(map(affine, write.element.index), box.base, box.sizes, strict=True):
         local = [(d, c) for d, c in form.terms if d >= depth]
         if seen & {d for d, _ in local}:
             return False
@@ -492,14 +483,14 @@ def _fills(write: Touch, box: _Box, depth: int) -> bool:
     return True
 
 
-def _needs_load(touch: Touch, inside: Sequence[Touch], depth: int) -> bool:
-    near = coverage(touch, [t for t in inside if t.kind == "w" or t.leaf.path == touch.leaf.path])
+def _needs_load(access: MemoryAccess, inside: Sequence[MemoryAccess], depth: int) -> bool:
+    near = coverage(access, [t for t in inside if t.kind == "w" or t.leaf.path == access.leaf.path])
     # implied: all of them share the region's scopes, so coverage looks no further out
     return near is None or near[0] < depth
 
 
 @register
-class ElideCopy(Transformation):
+class ElideCopy(Transformation[tuple[str]]):
     """Take a staged copy away: the inverse of stage_read and stage_write.
 
     ``elide_copy NAME``: the copy's array.
@@ -524,15 +515,15 @@ class ElideCopy(Transformation):
     family = "copies"
     parameters = (Parameter("name", "name"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str]]:
         for buffer in context.program.buffers:
             alone = buffer.arrays == (buffer.name,) and buffer.name not in context.program.interface
             if alone and _copies(context.program, buffer.name):
                 yield (buffer.name,)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str]) -> Program | Refusal:
         program = context.program
-        name = str(arguments[0])
+        (name,) = arguments
         if name not in program.buffer_of:
             raise NoSuchPlace(f"There is no array {name}.")
         copies = _copies(program, name)
@@ -546,43 +537,45 @@ class ElideCopy(Transformation):
             Code.CHANGED_SINCE, f"{name} is no longer as staging makes it.", copies[0].path
         )  # 2
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+    def places(self, context: Context, arguments: tuple[str]) -> tuple[Path, ...]:
         return ()
 
 
 def _copies(program: Program, name: str) -> list[Leaf]:
     """Plain copies between an array and another."""
-    found = []
+    copies = []
     for leaf in program.leaves:
         op = leaf.op
         if op.accumulate or op.function or op.guard or len(op.reads) != 1:
             continue
         if (op.target.array == name) != (op.reads[0].array == name):
-            found.append(leaf)
-    return found
+            copies.append(leaf)
+    return copies
 
 
-def _choices(copies: Sequence[Leaf], name: str) -> Iterator[tuple[Leaf | None, Leaf | None]]:
-    """(load, store) as staging may have made them: a copy in, a copy out, or both."""
+def _choices(copies: Sequence[Leaf], name: str) -> Iterator[tuple[Leaf, ...]]:
+    """Those that one staging may have made: a copy in and a copy out, or one of the two."""
     loads = [c for c in copies if c.op.target.array == name]
     stores = [c for c in copies if c.op.reads[0].array == name]
     for store in stores:
         array = store.op.target.array
-        for load in (*(c for c in loads if c.op.reads[0].array == array), None):
-            yield load, store
+        for load in loads:
+            if load.op.reads[0].array == array:
+                yield load, store
+        yield (store,)
     for load in loads:
-        yield load, None
+        yield (load,)
 
 
-def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]) -> Program | None:
+def _elided(context: Context, name: str, chosen: tuple[Leaf, ...]) -> Program | None:
     """The program without the copy, if staging it again gives the program back."""
     program = context.program
-    load, store = chosen
-    kept = load or store
-    assert kept is not None
-    theirs, mine = (
-        (load.op.reads[0], load.op.target) if load is not None else (store.op.target, store.op.reads[0])  # type: ignore[union-attr]
+    first, last = chosen[0].op, chosen[-1].op
+    mine, theirs = (
+        (first.target, first.reads[0]) if first.target.array == name else (first.reads[0], first.target)
     )
+    if theirs.indirect:  # staging reads no table
+        return None
     images: dict[int, int] = {}  # which dimension of the copy an iterator of the copy loops selects
     for k, form in enumerate(mine.index):
         # implied: staging again would index the copy by the loops alone
@@ -591,24 +584,19 @@ def _elided(context: Context, name: str, chosen: tuple[Leaf | None, Leaf | None]
         images[form.terms[0][0]] = k
 
     def change(access: Access, *_: object) -> Access:
-        chosen = {d: access.index[k] for d, k in images.items()}
-        return Access(theirs.array, tuple(composed(affine(form), chosen) for form in theirs.index))
+        selected = {d: access.index[k] for d, k in images.items()}
+        return Access(theirs.array, tuple(composed(affine(form), selected) for form in theirs.index))
 
     depth = sum(1 for d in program.buffer_of[name].dims if not d.materialised)
     if any(d >= depth and d not in images for form in theirs.index for d in form.depths):
         return None
-    gone = [leaf for leaf in (load, store) if leaf is not None]
     body = program.body
-    for leaf in sorted(gone, key=lambda leaf: leaf.path, reverse=True):
+    for leaf in sorted(chosen, key=lambda leaf: leaf.path, reverse=True):
         body = without(body, leaf.path)
-    try:
-        body = map_accesses(body, change, (name,))
-        result = program.edit(body=body)
-    except (AssertionError, IndexError):
-        return None
-    again: Transformation = StageRead() if store is None else StageWrite()
-    region = kept.path[:depth]
-    place: Argument = ROOT
+    result = program.edit(body=map_accesses(body, change, (name,)))
+    again: _Stage = StageRead() if last.target.array == name else StageWrite()
+    region = chosen[0].path[:depth]
+    place: Place | str = ROOT
     if region:
         if not isinstance(result.find(region), Scope):
             return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from dojo_core.moves.places import Place, resolve
 from dojo_core.plugins import Extended
@@ -21,6 +21,7 @@ from dojo_core.program.tree import Path, Program, Provenance, derived
 from dojo_core.program.validity import Fault
 
 Argument = Place | int | str
+Arguments = TypeVar("Arguments", bound=tuple[Argument, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ class Refusal:
     def __str__(self) -> str:
         first = "; or ".join(str(way) for way in self.ways if way.then)
         instead = "; or ".join(str(way) for way in self.ways if not way.then)
-        told = [f"Try first: {first}."] * bool(first) + [f"Try instead: {instead}."] * bool(instead)
-        return " ".join([self.sentence, *told])
+        advice = [f"Try first: {first}."] * bool(first) + [f"Try instead: {instead}."] * bool(instead)
+        return " ".join([self.sentence, *advice])
 
     @property
     def enablers(self) -> tuple[str, ...]:
@@ -129,19 +130,34 @@ class Context:
         return Provenance(self.born, ordinal)
 
 
+# What an argument is, by its parameter's kind: ``notation.read_arguments`` makes it so.
+KINDS: dict[str, Any] = {
+    "scope": Place,
+    "op": Place,
+    "reduction": Place,  # an operation and a scope above it
+    "node": Place,  # a scope or an operation
+    "region": Place | str,  # a scope, or ``root``
+    "number": int,
+    "numbers": int,  # one or more, before none but a parameter that may be left out
+    **dict.fromkeys(("buffer", "name", "location", "access", "mode", "instruction", "word"), str),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument of a transformation. Kinds: scope, op, reduction (an operation and a scope above
-    it), node, buffer, name, location, access, number, numbers (one or more, the last parameter)."""
+    """One argument of a transformation, and of what kind it is (``KINDS``)."""
 
     name: str
     kind: str
     optional: bool = False
 
 
-class Transformation:
+class Transformation(Generic[Arguments]):
     """Base of all transformations. A subclass documents arguments, before and after, and its numbered
-    conditions; the numbers recur in its ``plan``."""
+    conditions; the numbers recur in its ``plan``.
+
+    ``Transformation[tuple[Place, int]]`` takes a place and a number, as its ``parameters`` say (``KINDS``).
+    """
 
     name: ClassVar[str]
     also: ClassVar[tuple[str, ...]] = ()  # what others call it: read in its place, never written
@@ -150,32 +166,32 @@ class Transformation:
     rewrites: ClassVar[str] = ""  # of an algebraic move: the function that stands in what it rewrites
     worst_inputs: ClassVar[tuple[str, ...]] = ()  # of an algebraic move: names in measure/patterns.py
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[Arguments]:
         """Every place and parameter that is well formed, numbers from a documented finite grid."""
         raise NotImplementedError
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Edit | Refusal:
+    def plan(self, context: Context, arguments: Arguments) -> Program | Edit | Refusal:
         """The program after the move or the edit that leads there, or the refusal of a condition of this
         transformation's own."""
         raise NotImplementedError
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+    def places(self, context: Context, arguments: Arguments) -> tuple[Path, ...]:
         """Every node that the move names or implies (a sibling to join, the child to interchange)."""
         return tuple(resolve(context.program, a) for a in arguments if isinstance(a, Place))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+    def inverse(self, context: Context, arguments: Arguments, result: Program) -> Move | None:
         """The move that takes ``result`` back, where the table of moves has one."""
         return None
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: Arguments, refusal: Refusal) -> Iterator[Move]:
         """Moves that may make this one legal, nearest first; only legal ones are told."""
         return iter(())
 
 
-REGISTRY: Extended[Transformation] = Extended({})  # by moves/packages.py
+REGISTRY: Extended[Transformation[Any]] = Extended({})  # by moves/packages.py
 
 
-def register(transformation: type[Transformation]) -> type[Transformation]:
+def register(transformation: type[Transformation[Any]]) -> type[Transformation[Any]]:
     """Class decorator: adds a transformation to the set of moves."""
     REGISTRY[transformation.name] = transformation()
     return transformation
@@ -185,7 +201,7 @@ def structural(code: str, sentence: str, *nodes: Path) -> Refusal:
     return Refusal(code, sentence, nodes, structural=True)
 
 
-def name_fault(program: Program, name: Argument) -> Refusal | None:
+def name_fault(program: Program, name: str) -> Refusal | None:
     """A new array's name must be an identifier that neither the program nor the text form uses."""
     if name in RESERVED:
         return structural(Code.NAME_TAKEN, f"The word {name} means something else: choose another name.")

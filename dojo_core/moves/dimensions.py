@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dojo_core.moves.core import (
-    Argument,
     Context,
     Edit,
     Move,
@@ -26,7 +25,7 @@ from dojo_core.moves.storage import (
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
 from dojo_core.program.integers import divided
-from dojo_core.program.reaching import touches_of
+from dojo_core.program.reaching import accesses_of
 from dojo_core.program.tables import Indirect, affine, plus
 from dojo_core.program.tree import (
     Access,
@@ -38,7 +37,7 @@ from dojo_core.program.tree import (
 
 
 @register
-class SplitDim(BufferMove):
+class SplitDim(BufferMove[tuple[str, int, int]]):
     """Cut one dimension of a buffer in two. No byte moves; inputs and outputs may be split too.
 
     ``split_dim B K T``
@@ -61,21 +60,20 @@ class SplitDim(BufferMove):
     name = "split_dim"
     parameters = (Parameter("buffer", "buffer"), Parameter("dim", "number"), Parameter("factor", "number"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, int, int]]:
         for buffer in context.program.buffers:
             for k, dim in enumerate(buffer.dims):
-                found = (t.access for a in buffer.arrays for t in touches_of(context.program, a))
-                forms = (access.index[k] for access in found)
+                accesses = (t for array in buffer.arrays for t in accesses_of(context.program, array))
+                forms = (access.element.index[k] for access in accesses)
                 strides = {abs(c) for form in forms if isinstance(form, Affine) for _, c in form.terms}
                 for factor in sorted(strides):
                     if 1 < factor < dim.size and dim.size % factor == 0:
                         yield buffer.name, k, factor
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, int, int]) -> Edit | Refusal:
         program = context.program
         buffer = buffer_named(program, arguments[0])
-        k, factor = arguments[1], arguments[2]
-        assert isinstance(k, int) and isinstance(factor, int)
+        k, factor = arguments[1:]
         if k >= len(buffer.dims):
             return structural(
                 Code.NO_SUCH_DIM, f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0."
@@ -119,12 +117,12 @@ class SplitDim(BufferMove):
 
         return Edit(edit, roots_of(program, buffer))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[str, int, int], result: Program) -> Move:
         return Move("merge_dims", arguments[:2])
 
 
 @register
-class MergeDims(BufferMove):
+class MergeDims(BufferMove[tuple[str, int]]):
     """Make one dimension of two neighbours: the inverse of split_dim. No byte moves.
 
     ``merge_dims B K``: dimensions K and K+1.
@@ -147,17 +145,16 @@ class MergeDims(BufferMove):
     name = "merge_dims"
     parameters = (Parameter("buffer", "buffer"), Parameter("dim", "number"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, int]]:
         for buffer in context.program.buffers:
             for k in range(len(buffer.dims) - 1):
                 if buffer.dims[k].materialised == buffer.dims[k + 1].materialised:
                     yield buffer.name, k
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, int]) -> Edit | Refusal:
         program = context.program
         buffer = buffer_named(program, arguments[0])
         k = arguments[1]
-        assert isinstance(k, int)
         if k + 1 >= len(buffer.dims):  # 1
             return structural(Code.NO_SUCH_DIM, f"{buffer.name} has no dimensions {k} and {k + 1}.")
         outer, inner = buffer.dims[k], buffer.dims[k + 1]
@@ -176,8 +173,7 @@ class MergeDims(BufferMove):
 
         return Edit(edit, roots_of(program, buffer))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[str, int], result: Program) -> Move:
         k = arguments[1]
-        assert isinstance(k, int)
         inner = buffer_named(context.program, arguments[0]).dims[k + 1].size
         return Move("split_dim", (arguments[0], k, inner))

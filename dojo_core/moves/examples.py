@@ -45,22 +45,24 @@ class Example:
 
 
 def example(name: str) -> Example:
-    """The docstring's own. Raises ValueError where it shows none."""
-    found = list(_BLOCK.finditer(inspect.cleandoc(REGISTRY[name].__doc__ or "")))
-    if len(found) < 2:
+    """The docstring's own. Raises ValueError where it shows none, or marks that no target knows."""
+    blocks = list(_BLOCK.finditer(inspect.cleandoc(REGISTRY[name].__doc__ or "")))
+    if len(blocks) < 2:
         raise ValueError(f"{name} shows no before and after.")
     before, after = (
-        [line.strip() for line in block["text"].splitlines() if line.strip()] for block in found[:2]
+        [line.strip() for line in block["text"].splitlines() if line.strip()] for block in blocks[:2]
     )
     target = _target_with({mark for line in (*before, *after) for mark in _MARK.findall(line)})
     buffers, operations = _parted(after)
-    return Example(found[1]["move"], parse(_whole(before, operations)), buffers, operations, target)
+    return Example(blocks[1]["move"], parse(_whole(before, operations)), buffers, operations, target)
 
 
 def _target_with(marks: set[str]) -> Target:
     """The first that knows the marks, those of no machine before all others."""
-    everybody = (WIDE, *(each.limits for each in backends()))
-    return next(target for target in everybody if marks <= target.marks)
+    for target in (WIDE, *(each.limits for each in backends())):
+        if marks <= target.marks:
+            return target
+    raise ValueError(f"No target knows the marks {', '.join(sorted(marks))}.")
 
 
 def _parted(lines: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dojo_core.moves.core import (
-    Argument,
+    Arguments,
     Context,
     Edit,
     Move,
@@ -19,30 +19,30 @@ from dojo_core.moves.nodes import provenances, renewed, shifted
 from dojo_core.moves.places import Place, leaves_under, place_of, resolve, scope_at, scopes
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
-from dojo_core.program.dependence import touches
+from dojo_core.program.dependence import accesses
 from dojo_core.program.must_writes import coverage, unset
 from dojo_core.program.tree import Leaf, Node, Path, Program, Scope, substitute
 
 LARGEST_SCOPE = 2**31 - 1
 
 
-def marked_refusal(scope: Scope, place: Argument, path: Path) -> Refusal | None:
+def marked_refusal(scope: Scope, place: Place, path: Path) -> Refusal | None:
     if scope.mark:
         return structural(Code.MARKED, f"{place} is marked: clear its mark first.", path)
     return None
 
 
-class OnScope(Transformation):
+class OnScope(Transformation[Arguments]):
     family = "extent"
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: Arguments, refusal: Refusal) -> Iterator[Move]:
         if refusal.code == Code.MARKED:
             for path in refusal.nodes:
                 yield Move("clear_mark", (place_of(context.program, path),))
 
 
 @register
-class CutScope(OnScope):
+class CutScope(OnScope[tuple[Place, int]]):
     """Cut the iterations of a scope in two: [0,N) becomes [0,M), then [M,N) (index-set splitting).
 
     ``cut_scope S M``
@@ -69,7 +69,7 @@ class CutScope(OnScope):
     also = ("index_set_splitting", "peel")
     parameters = (Parameter("scope", "scope"), Parameter("at", "number"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, int]]:
         units = {scope.size for _, scope, _ in scopes(context.program)}
         units |= context.widths
         for path, scope, _ in scopes(context.program):
@@ -81,9 +81,8 @@ class CutScope(OnScope):
             for at in sorted(grid):
                 yield place, at
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, int]) -> Edit | Refusal:
         place, at = arguments
-        assert isinstance(at, int)
         path, scope, _ = scope_at(context.program, place)
         if not 0 < at < scope.size:  # 1
             return structural(
@@ -104,13 +103,13 @@ class CutScope(OnScope):
 
         return Edit(edit, path[:1])
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place, int], result: Program) -> Move:
         path, _, _ = scope_at(context.program, arguments[0])
         return Move("uncut_scope", (place_of(result, path),))
 
 
 @register
-class UncutScope(OnScope):
+class UncutScope(OnScope[tuple[Place]]):
     """Make one scope of two that follow each other and do the same, each for its share of the iterations.
 
     ``uncut_scope S``: S and its next sibling.
@@ -132,7 +131,7 @@ class UncutScope(OnScope):
     name = "uncut_scope"
     parameters = (Parameter("scope", "scope"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place]]:
         program = context.program
         for path, scope, _ in scopes(program):
             siblings = program.siblings(path)
@@ -140,7 +139,7 @@ class UncutScope(OnScope):
             if isinstance(after, Scope) and _continues(scope, after, len(path) - 1):
                 yield (place_of(program, path),)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place]) -> Program | Refusal:
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
         siblings = program.siblings(path)
@@ -162,11 +161,11 @@ class UncutScope(OnScope):
         whole = Scope(scope.size + after.size, scope.body, "", next(provenances(context)))
         return program.splice(path, 2, (whole,))
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+    def places(self, context: Context, arguments: tuple[Place]) -> tuple[Path, ...]:
         path, _, _ = scope_at(context.program, arguments[0])
         return path, (*path[:-1], path[-1] + 1)
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move:
         _, scope, _ = scope_at(context.program, arguments[0])
         return Move("cut_scope", (arguments[0], scope.size))
 
@@ -184,23 +183,23 @@ def _continues(first: Scope, second: Scope, depth: int) -> bool:
 
 def _not_repeatable(program: Program, inside: Sequence[Leaf]) -> Refusal | None:
     """Would doing a block again change anything? It must first assign what it both reads and writes."""
-    found = [t for leaf in inside for t in touches(leaf)]
-    written = {t.access.array for t in found if t.kind != "r"}
-    for touch in found:
-        if touch.kind == "w" or touch.access.array not in written:
+    accessed = [t for leaf in inside for t in accesses(leaf)]
+    written = {t.element.array for t in accessed if t.kind != "r"}
+    for access in accessed:
+        if access.kind == "w" or access.element.array not in written:
             continue
-        if coverage(touch, found) is None:
+        if coverage(access, accessed) is None:
             return Refusal(
                 Code.NOT_REPEATABLE,
-                f"{touch.access} holds a value from before: doing this again would use the new one.",
-                (touch.leaf.path,),
-                unset(touch, found),
+                f"{access.element} holds a value from before: doing this again would use the new one.",
+                (access.leaf.path,),
+                unset(access, accessed),
             )
     return None
 
 
 @register
-class Wrap(Transformation):
+class Wrap(Transformation[tuple[Place, int]]):
     """Do an operation or scope several times over, where that changes nothing.
 
     ``wrap X N``: a step towards joining it with a scope of N iterations that needs its values.
@@ -226,10 +225,10 @@ class Wrap(Transformation):
     family = "extent"
     parameters = (Parameter("node", "node"), Parameter("size", "number"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, int]]:
         program = context.program
 
-        def below(body: tuple[Node, ...], path: Path) -> Iterator[tuple[Argument, ...]]:
+        def below(body: tuple[Node, ...], path: Path) -> Iterator[tuple[Place, int]]:
             for number, node in enumerate(body):
                 if isinstance(node, Scope):
                     yield from below(node.body, (*path, number))
@@ -240,10 +239,9 @@ class Wrap(Transformation):
 
         yield from below(program.body, ())
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, int]) -> Program | Refusal:
         program = context.program
         place, size = arguments
-        assert isinstance(place, Place) and isinstance(size, int)
         path = resolve(program, place)
         if not 0 < size <= LARGEST_SCOPE:  # 1
             return structural(Code.WRAP_SIZE, f"{size} is no number of iterations.", path)
@@ -254,13 +252,12 @@ class Wrap(Transformation):
         lowered = shifted(program.node(path), len(path) - 1, 1)
         return program.splice(path, 1, (Scope(size, (lowered,), "", next(provenances(context))),))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
-        assert isinstance(arguments[0], Place)
+    def inverse(self, context: Context, arguments: tuple[Place, int], result: Program) -> Move:
         return Move("unwrap", (place_of(result, resolve(context.program, arguments[0])),))
 
 
 @register
-class Unwrap(OnScope):
+class Unwrap(OnScope[tuple[Place]]):
     """Take a scope away whose iterations all do the same, or that has only one.
 
     ``unwrap S``
@@ -282,13 +279,13 @@ class Unwrap(OnScope):
     name = "unwrap"
     parameters = (Parameter("scope", "scope"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place]]:
         program = context.program
         for path, scope, _ in scopes(program):
             if not scope.mark and (scope.size == 1 or not _uses(program, path)):
                 yield (place_of(program, path),)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place]) -> Program | Refusal:
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
         refusal = marked_refusal(scope, arguments[0], path)  # 1
@@ -305,7 +302,7 @@ class Unwrap(OnScope):
         raised = tuple(shifted(substitute(c, {depth: Affine()}), depth + 1, -1) for c in scope.body)
         return program.splice(path, 1, raised)
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+    def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move | None:
         path, scope, _ = scope_at(context.program, arguments[0])
         if len(scope.body) > 1 or _uses(context.program, path, prefetches=True) is not None:
             return None  # several nodes, or an iterator whose only value now stands in the text

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dojo_core.moves.core import (
-    Argument,
     Context,
     Move,
     Parameter,
@@ -16,7 +15,7 @@ from dojo_core.moves.core import (
     structural,
 )
 from dojo_core.moves.marks import layouts
-from dojo_core.moves.places import fresh_name, place_of, scope_at, scopes
+from dojo_core.moves.places import Place, fresh_name, place_of, scope_at, scopes
 from dojo_core.program.codes import Code
 from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.marks import mark_word
@@ -24,7 +23,7 @@ from dojo_core.program.tree import Op, Path, Program, Scope
 
 
 @register
-class UseInstruction(Transformation):
+class UseInstruction(Transformation[tuple[Place, str]]):
     """Run a scope and what is in it as one machine instruction (tensorize).
 
     ``use_instruction S NAME``: S is the scope over the lanes. An instruction is described by its own program
@@ -61,7 +60,7 @@ class UseInstruction(Transformation):
     family = "instructions"
     parameters = (Parameter("scope", "scope"), Parameter("name", "instruction"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, str]]:
         widths = dict.fromkeys(sorted(context.target.instructions))
         for path, scope, _ in scopes(context.program):
             inner = scope.body[0]
@@ -71,23 +70,25 @@ class UseInstruction(Transformation):
                 if lanes == scope.size:
                     yield place_of(context.program, path), name
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
-        place, name = arguments[0], str(arguments[1])
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
+        place, name = arguments
         path, scope, _ = scope_at(context.program, place)
         if scope.mark:  # 1
             return structural(Code.MARKED, f"{place} is {mark_word(scope.mark)} already.", path)
         lanes = {n for known, n in context.target.instructions if known == name}
         if not lanes or (scope.size in INSTRUCTIONS[name].needs and scope.size not in lanes):  # 2
             known = ", ".join(f"{n} in {k} lanes" for n, k in sorted(context.target.instructions)) or "none"
-            told = f"The target {context.target.name} has no {name} in {scope.size} lanes (it has: {known})."
-            return structural(Code.INSTRUCTION_MISSING, told, path)
+            sentence = (
+                f"The target {context.target.name} has no {name} in {scope.size} lanes (it has: {known})."
+            )
+            return structural(Code.INSTRUCTION_MISSING, sentence, path)
         return context.program.splice(path, 1, (replace(scope, mark=name),))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place, str], result: Program) -> Move:
         return Move("clear_mark", arguments[:1])
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
-        program, name = context.program, str(arguments[1])
+    def enablers(self, context: Context, arguments: tuple[Place, str], refusal: Refusal) -> Iterator[Move]:
+        program, name = context.program, arguments[1]
         path, scope, _ = scope_at(program, arguments[0])
         if refusal.code == Code.MARKED:
             yield Move("clear_mark", arguments[:1])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dojo_core.moves.core import (
-    Argument,
+    Arguments,
     Context,
     Edit,
     Move,
@@ -31,14 +31,13 @@ from dojo_core.program.codes import Code
 from dojo_core.program.dependence import System
 from dojo_core.program.integers import Constraint
 from dojo_core.program.must_writes import carried, coverage, unset
-from dojo_core.program.reaching import touches_of
-from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Path, Program, Scope
+from dojo_core.program.reaching import accesses_of
+from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Path, Program
 from dojo_core.program.validity import owner_path
 
 
-def _no_dim(buffer: Buffer, *dims: Argument) -> Refusal | None:
+def _no_dim(buffer: Buffer, *dims: int) -> Refusal | None:
     for k in dims:
-        assert isinstance(k, int)
         if k >= len(buffer.dims):
             return structural(
                 Code.NO_SUCH_DIM, f"{buffer.name} has {len(buffer.dims)} dimensions, counted from 0."
@@ -46,12 +45,12 @@ def _no_dim(buffer: Buffer, *dims: Argument) -> Refusal | None:
     return None
 
 
-class _LayoutMove(BufferMove):
+class _LayoutMove(BufferMove[Arguments]):
     family = "layout"
 
 
 @register
-class SwapDims(_LayoutMove):
+class SwapDims(_LayoutMove[tuple[str, int, int]]):
     """Exchange two dimensions of a temporary: another layout in memory.
 
     ``swap_dims B K L``
@@ -79,16 +78,15 @@ class SwapDims(_LayoutMove):
     name = "swap_dims"
     parameters = (Parameter("buffer", "buffer"), Parameter("dim", "number"), Parameter("with", "number"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, int, int]]:
         for buffer in temporaries(context.program):
             for k in range(len(buffer.dims) - 1):
                 yield buffer.name, k, k + 1
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, int, int]) -> Edit | Refusal:
         program = context.program
         buffer = buffer_named(program, arguments[0])
-        k, other = arguments[1], arguments[2]
-        assert isinstance(k, int) and isinstance(other, int)
+        k, other = arguments[1:]
         refusal = interface_refusal(program, buffer) or _no_dim(buffer, k, other)  # 1, 2
         if refusal is not None:
             return refusal
@@ -107,12 +105,12 @@ class SwapDims(_LayoutMove):
 
         return Edit(edit, roots_of(program, buffer))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[str, int, int], result: Program) -> Move:
         return Move("swap_dims", arguments)
 
 
 @register
-class PadDim(_LayoutMove):
+class PadDim(_LayoutMove[tuple[str, int, int]]):
     """Make a dimension of a temporary longer: room for padded iterations, or another stride.
 
     ``pad_dim B K M``
@@ -141,7 +139,7 @@ class PadDim(_LayoutMove):
     name = "pad_dim"
     parameters = (Parameter("buffer", "buffer"), Parameter("dim", "number"), Parameter("size", "number"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, int, int]]:
         program = context.program
         units = {d.size for b in program.buffers for d in b.dims}
         units |= {s.size for _, s, _ in scopes(program)}
@@ -154,11 +152,10 @@ class PadDim(_LayoutMove):
                 for size in sorted(grid - {dim.size}):
                     yield buffer.name, k, size
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, int, int]) -> Edit | Program | Refusal:
         program = context.program
         buffer = buffer_named(program, arguments[0])
-        k, size = arguments[1], arguments[2]
-        assert isinstance(k, int) and isinstance(size, int)
+        k, size = arguments[1:]
         refusal = interface_refusal(program, buffer) or _no_dim(buffer, k)  # 1, 2
         if refusal is not None:
             return refusal
@@ -171,15 +168,14 @@ class PadDim(_LayoutMove):
         edit = Edit(lambda: _resized(program, buffer, k, size), roots_of(program, buffer))
         return edit if size <= 2 * buffer.dims[k].size else edit.make()
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
-        k = arguments[1]
-        assert isinstance(k, int)
-        size = buffer_named(context.program, arguments[0]).dims[k].size
-        return Move("unpad_dim", (*arguments[:2], size))
+    def inverse(self, context: Context, arguments: tuple[str, int, int], result: Program) -> Move:
+        name, k, _ = arguments
+        size = buffer_named(context.program, name).dims[k].size
+        return Move("unpad_dim", (name, k, size))
 
 
 @register
-class UnpadDim(_LayoutMove):
+class UnpadDim(_LayoutMove[tuple[str, int, int]]):
     """Cut off the end of a dimension that nothing uses: the inverse of pad_dim.
 
     ``unpad_dim B K N``
@@ -207,18 +203,17 @@ class UnpadDim(_LayoutMove):
     name = "unpad_dim"
     parameters = (Parameter("buffer", "buffer"), Parameter("dim", "number"), Parameter("size", "number"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, int, int]]:
         for buffer in temporaries(context.program):
             for k, dim in enumerate(buffer.dims):
                 end = _end(context.program, buffer, k)
                 if end < dim.size:
                     yield buffer.name, k, end
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, int, int]) -> Program | Refusal:
         program = context.program
         buffer = buffer_named(program, arguments[0])
-        k, size = arguments[1], arguments[2]
-        assert isinstance(k, int) and isinstance(size, int)
+        k, size = arguments[1:]
         refusal = interface_refusal(program, buffer) or _no_dim(buffer, k)  # 1, 2
         if refusal is not None:
             return refusal
@@ -229,11 +224,10 @@ class UnpadDim(_LayoutMove):
             return structural(Code.DIM_USED, f"An index {k} of {buffer.name} may reach {size}.", user.path)
         return _resized(program, buffer, k, size)
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
-        k = arguments[1]
-        assert isinstance(k, int)
-        size = buffer_named(context.program, arguments[0]).dims[k].size
-        return Move("pad_dim", (*arguments[:2], size))
+    def inverse(self, context: Context, arguments: tuple[str, int, int], result: Program) -> Move:
+        name, k, _ = arguments
+        size = buffer_named(context.program, name).dims[k].size
+        return Move("pad_dim", (name, k, size))
 
 
 def _beyond(program: Program, buffer: Buffer, k: int, size: int) -> Leaf | None:
@@ -248,7 +242,7 @@ def _beyond(program: Program, buffer: Buffer, k: int, size: int) -> Leaf | None:
 
 
 def _accesses(program: Program, buffer: Buffer) -> Iterator[tuple[Leaf, Access]]:
-    return ((t.leaf, t.access) for array in buffer.arrays for t in touches_of(program, array))
+    return ((t.leaf, t.element) for array in buffer.arrays for t in accesses_of(program, array))
 
 
 def _end(program: Program, buffer: Buffer, k: int) -> int:
@@ -265,7 +259,7 @@ def _resized(program: Program, buffer: Buffer, k: int, size: int) -> Program:
 
 
 @register
-class ExpandDim(_LayoutMove):
+class ExpandDim(_LayoutMove[tuple[str, Place]]):
     """Give a temporary a dimension of its own for each iteration of a scope (scalar or array expansion).
 
     ``expand_dim B S``: the new dimension is the first, indexed by S. It removes false dependences.
@@ -291,43 +285,42 @@ class ExpandDim(_LayoutMove):
     name = "expand_dim"
     parameters = (Parameter("buffer", "buffer"), Parameter("scope", "scope"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, Place]]:
         program = context.program
         for buffer in temporaries(program):
             owner = owner_path(program, buffer)
             for depth in range(len(owner)):
                 path = owner[: depth + 1]
-                scope = program.node(path)
-                assert isinstance(scope, Scope)
+                scope = program.scope(path)
                 if scope.size > 1 and not _indexed(program, buffer, path):
                     yield buffer.name, place_of(program, path)
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        assert isinstance(arguments[1], Place)
+    def places(self, context: Context, arguments: tuple[str, Place]) -> tuple[Path, ...]:
         return (resolve(context.program, arguments[1]),)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, Place]) -> Program | Refusal:
         program = context.program
-        buffer = buffer_named(program, arguments[0])
+        name, place = arguments
+        buffer = buffer_named(program, name)
         refusal = interface_refusal(program, buffer)  # 1
         if refusal is not None:
             return refusal
-        path, scope, _ = scope_at(program, arguments[1])
+        path, scope, _ = scope_at(program, place)
         if not _all_within(program, buffer, path):  # 2
-            return structural(Code.USED_OUTSIDE, f"{buffer.name} is used outside {arguments[1]} too.", path)
+            return structural(Code.USED_OUTSIDE, f"{buffer.name} is used outside {place} too.", path)
         for array in buffer.arrays:  # 3
-            found = touches_of(program, array)
-            for touch in found:
-                if touch.kind == "w":
+            accesses = accesses_of(program, array)
+            for access in accesses:
+                if access.kind == "w":
                     continue
-                near = coverage(touch, found)
+                near = coverage(access, accesses)
                 # implied: all accesses stand in S, so coverage looks no further out
                 if near is None or near[0] < len(path):
                     return Refusal(
                         Code.CARRIED,
-                        f"{touch.access} is not surely set in the iteration of {arguments[1]} that reads it.",
-                        (touch.leaf.path,),
-                        carried(found, touch, len(path)) or unset(touch, found),
+                        f"{access.element} is not surely set in the iteration of {place} that reads it.",
+                        (access.leaf.path,),
+                        carried(accesses, access, len(path)) or unset(access, accesses),
                     )
         depth = len(path) - 1
 
@@ -341,22 +334,24 @@ class ExpandDim(_LayoutMove):
 
 
 def _all_within(program: Program, buffer: Buffer, path: Path) -> bool:
-    found = (t for array in buffer.arrays for t in touches_of(program, array))
-    return all(t.leaf.path[: len(path)] == path for t in found)
+    accesses = (t for array in buffer.arrays for t in accesses_of(program, array))
+    return all(t.leaf.path[: len(path)] == path for t in accesses)
 
 
 def _indexed(program: Program, buffer: Buffer, path: Path) -> bool:
     depth = len(path) - 1
     return any(
         all(
-            t.access.index[k] == Affine.iterator(depth) for a in buffer.arrays for t in touches_of(program, a)
+            t.element.index[k] == Affine.iterator(depth)
+            for a in buffer.arrays
+            for t in accesses_of(program, a)
         )
         for k in range(len(buffer.dims))
     )
 
 
 @register
-class DropDim(_LayoutMove):
+class DropDim(_LayoutMove[tuple[str, int]]):
     """Leave out a dimension whose indices all share one address, or that has only one index.
 
     ``drop_dim B K``
@@ -382,17 +377,16 @@ class DropDim(_LayoutMove):
     name = "drop_dim"
     parameters = (Parameter("buffer", "buffer"), Parameter("dim", "number"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, int]]:
         for buffer in temporaries(context.program):
             for k, dim in enumerate(buffer.dims):
                 if not dim.materialised or dim.size == 1:
                     yield buffer.name, k
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, int]) -> Program | Refusal:
         program = context.program
         buffer = buffer_named(program, arguments[0])
         k = arguments[1]
-        assert isinstance(k, int)
         refusal = interface_refusal(program, buffer) or _no_dim(buffer, k)  # 1, 2
         if refusal is not None:
             return refusal
@@ -408,6 +402,6 @@ class DropDim(_LayoutMove):
         body = map_accesses(program.body, shorter, buffer.arrays)
         return with_buffer(program, buffer, changed).edit(body=body)
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[str, int], refusal: Refusal) -> Iterator[Move]:
         if refusal.code == Code.DIM_MATERIALISED:
             yield Move("reuse_dims", arguments)

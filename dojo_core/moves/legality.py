@@ -71,16 +71,16 @@ def _has_room(context: Context, edit: Edit) -> bool:
     """Could what the edit concerns have three times the operations, and the program twice the bytes, some
     levels and a buffer more? It adds no more than that; with less room the edit is made and looked at."""
     program = context.program
-    now = program.summary
-    few = 3 * now.nodes <= KERNEL_LIMITS["nodes"] and 3 * now.unrolled <= context.target.unrolled_ops
-    more = now if few else summary(tuple([program.body[n] for n in edit.roots or ()]))
+    whole = program.summary
+    few = 3 * whole.nodes <= KERNEL_LIMITS["nodes"] and 3 * whole.unrolled <= context.target.unrolled_ops
+    more = whole if few else summary(tuple([program.body[n] for n in edit.roots or ()]))
     return (
-        now.nodes + 2 * more.nodes <= KERNEL_LIMITS["nodes"]
-        and now.height + 4 <= KERNEL_LIMITS["depth"]
+        whole.nodes + 2 * more.nodes <= KERNEL_LIMITS["nodes"]
+        and whole.height + 4 <= KERNEL_LIMITS["depth"]
         and len(program.buffers) < KERNEL_LIMITS["buffers"]
-        and now.unrolled + 2 * more.unrolled <= context.target.unrolled_ops
+        and whole.unrolled + 2 * more.unrolled <= context.target.unrolled_ops
         and 2 * program.buffer_bytes <= KERNEL_LIMITS["buffer bytes"]
-        and now.largest**2 <= KERNEL_LIMITS["size"]  # two scopes may become one
+        and whole.largest**2 <= KERNEL_LIMITS["size"]  # two scopes may become one
         and not _long(program)
     )
 
@@ -175,10 +175,10 @@ def _bytes(change: Difference) -> int:
 @fact
 def _long(program: Program) -> bool:
     """Could one move make the text longer than what is read? It doubles the lines at most, and a few more."""
-    now = extent(program.body)
+    lines = extent(program.body)
     fixed = sum(len(str(each)) for each in (*program.tables.values(), *program.buffers))
-    most = 2 * now.characters + now.terms + fixed + 4096
-    return most > KERNEL_LIMITS["text bytes"] or now.longest > LINE
+    most = 2 * lines.characters + lines.terms + fixed + 4096
+    return most > KERNEL_LIMITS["text bytes"] or lines.longest > LINE
 
 
 def _longest(program: Program) -> int:
@@ -210,10 +210,10 @@ def context(
     """``born`` numbers the move for provenances; default: the next of the program."""
     if policy not in POLICIES:
         raise ValueError(f"There is no policy {policy!r}. The policies are: {', '.join(POLICIES)}.")
-    found = target if isinstance(target, Target) else target_named(target)
-    if program.tables and not found.tables:
-        raise UnknownTarget(NO_TABLES.format(found.title))
-    return Context(program, found, policy, program.age + 1 if born is None else born)
+    limits = target if isinstance(target, Target) else target_named(target)
+    if program.tables and not limits.tables:
+        raise UnknownTarget(NO_TABLES.format(limits.title))
+    return Context(program, limits, policy, program.age + 1 if born is None else born)
 
 
 def all_candidates(context: Context, names: Iterable[str] | None = None) -> Iterator[Move]:

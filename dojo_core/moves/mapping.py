@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dojo_core.moves.core import Argument, Context, Move, Refusal, register
+from dojo_core.moves.core import Context, Move, Refusal, register
 from dojo_core.moves.marks import MarkMove
 from dojo_core.moves.places import Place, fresh_name, place_of, scope_at
 from dojo_core.program.codes import Code
@@ -19,7 +19,7 @@ from dojo_core.program.tree import Scope
 class _Map(MarkMove):
     family = "mapping"
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
         yield from super().enablers(context, arguments, refusal)
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
@@ -30,9 +30,9 @@ class _Map(MarkMove):
         if fault.code == Code.RACE:
             for leaf in program.leaves:
                 if leaf.path in refusal.nodes and is_reduction(leaf, depth):
-                    own = place_of(program, leaf.path)
-                    name = fresh_name(program, f"p{own.array}")
-                    yield Move("split_reduction", (Place(own.array, own.number, depth), name))
+                    place = place_of(program, leaf.path)
+                    name = fresh_name(program, f"p{place.array}")
+                    yield Move("split_reduction", (Place(place.array, place.number, depth), name))
             buffer = next((b for b in program.buffers if b.name == fault.buffer), None)
             if buffer is not None:
                 for k, dim in enumerate(buffer.dims):

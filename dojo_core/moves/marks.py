@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from dojo_core.moves.core import (
-    Argument,
     Context,
     Edit,
     Move,
@@ -32,7 +31,7 @@ from dojo_core.program.tree import Access, Leaf, Path, Program, Scope
 MARKING: dict[str, str] = {}
 
 
-class MarkMove(Transformation):
+class MarkMove(Transformation[tuple[Place]]):
     """A move that marks one scope; the mark's conditions are V2's and V3's."""
 
     family = "marks"
@@ -43,7 +42,7 @@ class MarkMove(Transformation):
         if hasattr(cls, "mark"):
             MARKING[cls.mark] = cls.name
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place]]:
         if self.mark not in context.target.marks:
             return
         for path, scope, above in scopes(context.program):
@@ -53,16 +52,16 @@ class MarkMove(Transformation):
     def offered(self, context: Context, scope: Scope, above: tuple[Scope, ...]) -> bool:
         return True
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place]) -> Program | Refusal:
         path, scope, _ = scope_at(context.program, arguments[0])
         if scope.mark:
             return structural(Code.MARKED, f"{arguments[0]} is {mark_word(scope.mark)} already.", path)
         return context.program.splice(path, 1, (Scope(scope.size, scope.body, self.mark, scope.provenance),))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move:
         return Move("clear_mark", arguments)
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
         if refusal.code == Code.MARKED:
             yield Move("clear_mark", arguments)
 
@@ -118,7 +117,7 @@ class Parallelize(MarkMove):
     also = ("openmp", "threads")
     mark = "p"
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
         yield from super().enablers(context, arguments, refusal)
         path, _, _ = scope_at(context.program, arguments[0])
         depth = len(path) - 1
@@ -128,9 +127,9 @@ class Parallelize(MarkMove):
         program = context.program
         for leaf in program.leaves:
             if leaf.path in refusal.nodes and is_reduction(leaf, depth):
-                own = place_of(program, leaf.path)
-                name = fresh(program, f"p{own.array}")
-                yield Move("split_reduction", (Place(own.array, own.number, depth), name))
+                place = place_of(program, leaf.path)
+                name = fresh(program, f"p{place.array}")
+                yield Move("split_reduction", (Place(place.array, place.number, depth), name))
         buffer = next((b for b in program.buffers if b.name == fault.buffer), None)
         if buffer is not None:
             for k, dim in enumerate(buffer.dims):
@@ -171,7 +170,7 @@ class Vectorize(MarkMove):
     def offered(self, context: Context, scope: Scope, above: tuple[Scope, ...]) -> bool:
         return any(scope.size in widths for widths in context.target.vector_widths.values())
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
         yield from super().enablers(context, arguments, refusal)
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
@@ -199,7 +198,7 @@ def layouts(program: Program, under: Path) -> Iterator[Move]:
 
 
 @register
-class ClearMark(Transformation):
+class ClearMark(Transformation[tuple[Place]]):
     """Take the mark of a scope away: the inverse of the moves that mark one.
 
     ``clear_mark S``
@@ -221,24 +220,24 @@ class ClearMark(Transformation):
     family = "marks"
     parameters = (Parameter("scope", "scope"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place]]:
         for path, scope, _ in scopes(context.program):
             if scope.mark:
                 yield (place_of(context.program, path),)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place]) -> Program | Refusal:
         path, scope, _ = scope_at(context.program, arguments[0])
         if not scope.mark:  # 1
             return structural(Code.UNMARKED, f"{arguments[0]} has no mark.", path)
         return context.program.splice(path, 1, (replace(scope, mark=""),))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move:
         _, scope, _ = scope_at(context.program, arguments[0])
         if scope.mark in INSTRUCTIONS:
             return Move("use_instruction", (arguments[0], scope.mark))
         return Move(MARKING[scope.mark], arguments)
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
         if refusal.code in (Code.REGISTER_INDEX, Code.LOCAL_INDEX) and refusal.fault is not None:
             for location in ("stack", "heap"):
                 yield Move("set_location", (refusal.fault.buffer, location))
@@ -249,7 +248,7 @@ def _hint(program: Program, leaf: Leaf, **changes: Any) -> Edit:
     return Edit(lambda: program.splice(leaf.path, 1, (replace(leaf.op, **changes),)), None)
 
 
-class _PrefetchMove(Transformation):
+class _PrefetchMove(Transformation[tuple[Place, str]]):
     family = "marks"
     parameters = (Parameter("operation", "op"), Parameter("access", "access"))
 
@@ -257,30 +256,29 @@ class _PrefetchMove(Transformation):
         """The candidates for an operation, by their text."""
         raise NotImplementedError
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, str]]:
         for leaf in context.program.leaves:
             place = place_of(context.program, leaf.path)
             for text in self.offers(context.program, leaf):
                 yield place, text
 
-    def read(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Leaf, Access] | Refusal:
-        assert isinstance(arguments[0], Place)
+    def read(self, context: Context, arguments: tuple[Place, str]) -> tuple[Leaf, Access] | Refusal:
         leaf = leaf_at(context.program, arguments[0])
-        text = str(arguments[1])
+        text = arguments[1]
         offered = self.offers(context.program, leaf).get(text)
         if offered is not None and reads_back(offered, text):  # implied: only spares the parser
             return leaf, offered
         try:
             return leaf, parse_access(context.program, leaf, text)
         except TextError as error:
-            return structural(Code.BAD_ACCESS, f"{arguments[1]}: {error.message}. {error.remedy}", leaf.path)
+            return structural(Code.BAD_ACCESS, f"{text}: {error.message}. {error.remedy}", leaf.path)
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+    def places(self, context: Context, arguments: tuple[Place, str]) -> tuple[Path, ...]:
         """The operation and the scopes whose iterators the address uses."""
-        found = self.read(context, arguments)
-        if isinstance(found, Refusal):
-            raise NoSuchPlace(found.sentence)
-        leaf, access = found
+        named = self.read(context, arguments)
+        if isinstance(named, Refusal):
+            raise NoSuchPlace(named.sentence)
+        leaf, access = named
         depths = sorted({d for form in access.index for d in form.depths})
         return (leaf.path, *(leaf.path[: d + 1] for d in depths))
 
@@ -311,22 +309,22 @@ class Prefetch(_PrefetchMove):
     name = "prefetch"
 
     def offers(self, program: Program, leaf: Leaf) -> dict[str, Access]:
-        kept: dict[Path, dict[str, Access]] = program.facts.setdefault(_ahead, {})
-        if leaf.path not in kept:
+        cache: dict[Path, dict[str, Access]] = program.facts.setdefault(_ahead, {})
+        if leaf.path not in cache:
             ahead = (a for a in _ahead(program, leaf) if a not in leaf.op.prefetches)
-            kept[leaf.path] = {str(access): access for access in ahead}
-        return kept[leaf.path]
+            cache[leaf.path] = {str(access): access for access in ahead}
+        return cache[leaf.path]
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
-        found = self.read(context, arguments)
-        if isinstance(found, Refusal):  # 1
-            return found
-        leaf, access = found
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Edit | Refusal:
+        named = self.read(context, arguments)
+        if isinstance(named, Refusal):  # 1
+            return named
+        leaf, access = named
         if access in leaf.op.prefetches:  # 2
             return structural(Code.PREFETCHED, f"{arguments[0]} prefetches {access} already.", leaf.path)
         return _hint(context.program, leaf, prefetches=(*leaf.op.prefetches, access))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place, str], result: Program) -> Move:
         return Move("clear_prefetch", arguments)
 
 
@@ -364,26 +362,26 @@ class ClearPrefetch(_PrefetchMove):
     def offers(self, program: Program, leaf: Leaf) -> dict[str, Access]:
         return {str(access): access for access in leaf.op.prefetches}
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
-        found = self.read(context, arguments)
-        if isinstance(found, Refusal):
-            return found
-        leaf, access = found
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Edit | Refusal:
+        named = self.read(context, arguments)
+        if isinstance(named, Refusal):
+            return named
+        leaf, access = named
         if access not in leaf.op.prefetches:  # 1
             return structural(Code.NOT_PREFETCHED, f"{arguments[0]} does not prefetch {access}.", leaf.path)
-        kept = tuple(a for a in leaf.op.prefetches if a != access)
-        return _hint(context.program, leaf, prefetches=kept)
+        others = tuple(a for a in leaf.op.prefetches if a != access)
+        return _hint(context.program, leaf, prefetches=others)
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place, str], result: Program) -> Move:
         return Move("prefetch", arguments)
 
 
-class _StreamMove(Transformation):
+class _StreamMove(Transformation[tuple[Place]]):
     family = "marks"
     parameters = (Parameter("operation", "op"),)
     on: ClassVar[bool]
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place]]:
         program = context.program
         for leaf in program.leaves:
             home = program.buffer_of[leaf.op.target.array]
@@ -418,18 +416,17 @@ class StreamStore(_StreamMove):
     also = ("non_temporal",)
     on = True
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place]) -> Edit | Refusal:
         program = context.program
-        assert isinstance(arguments[0], Place)
         leaf = leaf_at(program, arguments[0])
         if leaf.op.accumulate or leaf.op.stream:  # 1
-            told = "accumulates: it reads what it stores" if leaf.op.accumulate else "streams already"
-            return structural(Code.NO_STREAM, f"{arguments[0]} {told}.", leaf.path)
+            fault = "accumulates: it reads what it stores" if leaf.op.accumulate else "streams already"
+            return structural(Code.NO_STREAM, f"{arguments[0]} {fault}.", leaf.path)
         if program.buffer_of[leaf.op.target.array].location != "heap":  # 2
             return structural(Code.NO_STREAM, f"{leaf.op.target.array} does not live on the heap.", leaf.path)
         return _hint(program, leaf, stream=True)
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move:
         return Move("clear_stream", arguments)
 
 
@@ -454,12 +451,11 @@ class ClearStream(_StreamMove):
     name = "clear_stream"
     on = False
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
-        assert isinstance(arguments[0], Place)
+    def plan(self, context: Context, arguments: tuple[Place]) -> Edit | Refusal:
         leaf = leaf_at(context.program, arguments[0])
         if not leaf.op.stream:  # 1
             return structural(Code.NO_STREAM, f"{arguments[0]} stores through the caches.", leaf.path)
         return _hint(context.program, leaf, stream=False)
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move:
         return Move("stream_store", arguments)

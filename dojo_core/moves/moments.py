@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dojo_core.moves.core import Argument, Context, Refusal, register
+from dojo_core.moves.core import Context, Refusal, register
 from dojo_core.moves.onepass import LOWEST, OnePass, Parts, TwoPasses, Writer, difference_of
+from dojo_core.moves.places import Place
 from dojo_core.program.tree import Access, Leaf, Number, Op, Program
 
 # Where these rewrites are worst: an outlier at each special place, digits lost to a mean, an overflow.
@@ -80,25 +81,25 @@ class ExpandMoment(OnePass):
     def difference(self, program: Program, leaf: Leaf) -> tuple[Access, Access] | Refusal:
         return difference_of(program, leaf, leaf.op.reads[0])
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
-        found = self.found(context, arguments)
-        if isinstance(found, Refusal):
-            return found
-        make = Writer(context, found, arguments[1])
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
+        total = self.sum_at(context, arguments)
+        if isinstance(total, Refusal):
+            return total
+        make = Writer(context, total, arguments[1])
         mean, rest, w = (make.array(suffix) for suffix in ("", "t", "w"))
         e = make.array("e", inner=True)
-        v, count = found.leaf.op.target, found.count
+        v, count = total.leaf.op.target, total.count
         share = Number(1 / count)  # of each, so that no mean overflows on the way
         nodes = (
             make.op(mean, "", Number(0)),
-            make.nest(make.op(mean, "*", found.x, share, accumulate="+")),
+            make.nest(make.op(mean, "*", total.x, share, accumulate="+")),
             make.op(rest, "", Number(0)),
             make.nest(
-                make.op(e, "-", found.x, mean),
+                make.op(e, "-", total.x, mean),
                 make.op(rest, "*", e, share, accumulate="+"),
                 make.op(v, "*", e, e, accumulate="+"),
             ),
-            make.op(w, "-", mean, found.shift),
+            make.op(w, "-", mean, total.shift),
             make.op(rest, "*", w, Number(0.5), accumulate="+"),
             make.op(w, "*", w, rest),
             make.op(w, "*", w, Number(2 * count)),

@@ -46,10 +46,6 @@ def nest(sizes: Sequence[int], inner: Node, fresh: Iterator[Provenance]) -> Node
 def without(body: tuple[Node, ...], path: Path) -> tuple[Node, ...]:
     """The body without a node, and without the scopes around it that held nothing else."""
     program = Program("", (), (), (), body)
-    while len(path) > 1:
-        above = program.node(path[:-1])
-        assert isinstance(above, Scope)
-        if len(above.body) > 1:
-            break
+    while len(path) > 1 and len(program.siblings(path)) == 1:
         path = path[:-1]
     return splice(body, path, 1, ())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Protocol
+from typing import Any, Protocol
 
-from dojo_core.moves.core import REGISTRY, Argument, Move, Parameter, Transformation
+from dojo_core.moves.core import KINDS, REGISTRY, Argument, Move, Parameter, Transformation
 from dojo_core.moves.places import Place
 
 _PLACE = re.compile(r"([A-Za-z_]\w{0,63})(?:#(\d{1,4}))?(?:@(\d{1,2}))?\Z", re.ASCII)
@@ -41,12 +41,12 @@ def parse_move(text: str, others: Iterable[str] = ()) -> Move:
     if transformation is None:
         known = [*REGISTRY, *others]
         near = get_close_matches(name.lower(), known, 1)
-        told = f"Did you mean {near[0]}?" if near else f"The moves are: {', '.join(known)}."
-        raise MoveSyntax(f"There is no move {name!r}. {told}")
+        hint = f"Did you mean {near[0]}?" if near else f"The moves are: {', '.join(known)}."
+        raise MoveSyntax(f"There is no move {name!r}. {hint}")
     return Move(transformation.name, read_arguments(transformation, words[1:]))
 
 
-def called(name: str) -> Transformation | None:
+def called(name: str) -> Transformation[Any] | None:
     """The transformation that others call so (``Transformation.also``)."""
     return next((each for each in REGISTRY.values() if name in each.also), None)
 
@@ -79,7 +79,7 @@ def read_arguments(transformation: Described, words: Sequence[str]) -> tuple[Arg
         word = rest.pop(0)
         if parameter.kind == "number":
             arguments.append(_number(word, parameter, transformation))
-        elif parameter.kind in ("scope", "op", "reduction", "node"):
+        elif KINDS[parameter.kind] is Place:
             arguments.append(_place(word, parameter.kind, parameter, transformation))
         elif parameter.kind == "region":
             arguments.append(word if word == "root" else _place(word, "scope", parameter, transformation))

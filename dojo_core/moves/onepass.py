@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from dojo_core.moves.core import (
-    Argument,
     Context,
     Move,
     Parameter,
@@ -22,10 +21,10 @@ from dojo_core.moves.core import (
     structural,
 )
 from dojo_core.moves.nodes import nest, provenances
-from dojo_core.moves.places import Place, fresh_name, leaf_at, place_of, scope_at, writers
+from dojo_core.moves.places import Place, fresh_name, leaf_at, place_of, reduction_at, writers
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
-from dojo_core.program.dependence import Touch
+from dojo_core.program.dependence import MemoryAccess
 from dojo_core.program.reaching import Definition, definition, overwritten
 from dojo_core.program.tables import Index, affine
 from dojo_core.program.tree import (
@@ -67,22 +66,22 @@ def _alone(program: Program, leaf: Leaf, depth: int) -> bool:
 
 def source(program: Program, leaf: Leaf, access: Access, function: str) -> Definition | Refusal:
     """The instruction ``access = function(...)`` that surely defines a read."""
-    found = definition(program, Touch(leaf, access, "r"))
-    if found is None:
+    reaching = definition(program, MemoryAccess(leaf, access, "r"))
+    if reaching is None:
         return Refusal(Code.NOT_ONE_DEFINITION, f"No single write surely defines {access}.", (leaf.path,))
-    origin = found.write.leaf
+    origin = reaching.write.leaf
     if origin.op.function != function or origin.op.accumulate or origin.op.guard:
         wanted = (
             f"a difference {access.array} = x - u" if function == "-" else f"{access.array} = {function}(…)"
         )
         return structural(Code.OTHER_FORM, f"{access} is not made as {wanted}.", leaf.path, origin.path)
-    return found
+    return reaching
 
 
-def unchanged(program: Program, found: Definition, operands: Iterable[Access]) -> Refusal | None:
+def unchanged(program: Program, definition: Definition, operands: Iterable[Access]) -> Refusal | None:
     """None where what the defining instruction reads is still there at the read, to be read again."""
     for operand in operands:
-        witness = overwritten(program, found, operand)
+        witness = overwritten(program, definition, operand)
         if witness is not None:
             return Refusal(
                 Code.CHANGED_BETWEEN,
@@ -93,13 +92,13 @@ def unchanged(program: Program, found: Definition, operands: Iterable[Access]) -
     return None
 
 
-class OnePass(Transformation):
+class OnePass(Transformation[tuple[Place, str]]):
     family = "algebra"
     parameters = (Parameter("sum", "reduction"), Parameter("name", "name"))
     suffixes: tuple[str, ...]  # of the arrays that it makes: NAME and one of these
     back: str  # its inverse
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, str]]:
         if context.policy != "algebraic":
             return
         program = context.program
@@ -108,31 +107,28 @@ class OnePass(Transformation):
                 continue
             used = [d for form in leaf.op.target.index for d in form.depths]
             first = max(used, default=-1) + 1
-            own = place_of(program, leaf.path)
+            place = place_of(program, leaf.path)
             for depth in range(first, len(leaf.scopes)):
                 if _alone(program, leaf, depth):
-                    yield Place(own.array, own.number, depth), fresh_name(program, "o")
+                    yield Place(place.array, place.number, depth), fresh_name(program, "o")
 
     def fits(self, op: Op) -> bool:
         raise NotImplementedError
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        assert isinstance(arguments[0], Place)
-        path, _, _ = scope_at(context.program, arguments[0])
-        return leaf_at(context.program, arguments[0]).path, path
+    def places(self, context: Context, arguments: tuple[Place, str]) -> tuple[Path, ...]:
+        leaf, depth = reduction_at(context.program, arguments[0])
+        return leaf.path, leaf.path[: depth + 1]
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
-        assert isinstance(arguments[0], Place)
+    def inverse(self, context: Context, arguments: tuple[Place, str], result: Program) -> Move:
         (term, *_) = leaf_at(context.program, arguments[0]).op.reads
         return Move(self.back, (arguments[1], term.array))
 
-    def found(self, context: Context, arguments: tuple[Argument, ...]) -> _Sum | Refusal:
+    def sum_at(self, context: Context, arguments: tuple[Place, str]) -> _Sum | Refusal:
         """The conditions that both rewrites share."""
         program = context.program
         place, name = arguments
-        assert isinstance(place, Place) and place.depth is not None
-        path, _, _ = scope_at(program, place)
-        leaf = leaf_at(program, place)
+        leaf, depth = reduction_at(program, place)
+        path = leaf.path[: depth + 1]
         if context.policy != "algebraic":  # 1
             return Refusal(Code.POLICY, "Only the policy algebraic lets a sum be rewritten.", (leaf.path,))
         dtypes = {program.buffer_of[a.array].dtype for a in (leaf.op.target, *leaf.op.reads)}
@@ -140,7 +136,6 @@ class OnePass(Transformation):
             return structural(
                 Code.OTHER_FORM, f"{Place(place.array, place.number)} is no such sum.", leaf.path
             )
-        depth = place.depth
         outside = all(d < depth for form in leaf.op.target.index for d in form.depths)
         if not outside or not _alone(program, leaf, depth):  # 3
             return structural(
@@ -169,30 +164,30 @@ class OnePass(Transformation):
 
 def difference_of(program: Program, leaf: Leaf, access: Access) -> tuple[Access, Access] | Refusal:
     """(x, shift) of the difference that an operation reads, to be read there in its place."""
-    found = source(program, leaf, access, "-")
-    if isinstance(found, Refusal):
-        return found
-    x, shift = found.write.leaf.op.operands
+    definition = source(program, leaf, access, "-")
+    if isinstance(definition, Refusal):
+        return definition
+    x, shift = definition.write.leaf.op.operands
     if not isinstance(x, Access) or not isinstance(shift, Access):
         return structural(Code.OTHER_FORM, "The difference is not one of two array elements.", leaf.path)
-    return unchanged(program, found, (x, shift)) or (found.here(x), found.here(shift))
+    return unchanged(program, definition, (x, shift)) or (definition.here(x), definition.here(shift))
 
 
 class Writer:
     """Makes the arrays and instructions of a rewrite."""
 
-    def __init__(self, context: Context, found: _Sum, name: Argument) -> None:
+    def __init__(self, context: Context, total: _Sum, name: str) -> None:
         self.fresh = provenances(context)
-        self.found, self.name = found, str(name)
-        self.dtype = context.program.buffer_of[found.x.array].dtype
+        self.total, self.name = total, name
+        self.dtype = context.program.buffer_of[total.x.array].dtype
         self.buffers: list[Buffer] = []
-        scopes = found.leaf.scopes
+        scopes = total.leaf.scopes
         self.inside = context.target.temporary(scopes)
-        self.outside = context.target.temporary(scopes[: found.depth]) if found.depth else "heap"
+        self.outside = context.target.temporary(scopes[: total.depth]) if total.depth else "heap"
 
     def array(self, suffix: str, inner: bool = False) -> Access:
         """A scalar for each iteration of the scopes around the nest, or around the operation."""
-        scopes = self.found.leaf.scopes if inner else self.found.leaf.scopes[: self.found.depth]
+        scopes = self.total.leaf.scopes if inner else self.total.leaf.scopes[: self.total.depth]
         dims = tuple(Dim(s.size, False, next(self.fresh)) for s in scopes)
         name = f"{self.name}{suffix}"
         location = self.inside if inner else self.outside
@@ -205,13 +200,13 @@ class Writer:
     def nest(self, *body: Node) -> Node:
         """The scopes of the old nest around a new body."""
         nodes = body
-        for scope in reversed(self.found.leaf.scopes[self.found.depth :]):
+        for scope in reversed(self.total.leaf.scopes[self.total.depth :]):
             nodes = (Scope(scope.size, nodes, "", next(self.fresh)),)
         return nodes[0]
 
     def program(self, program: Program, nodes: tuple[Node, ...]) -> Program:
         widened = replace(program, buffers=(*program.buffers, *self.buffers))
-        return widened.splice(self.found.path, 1, nodes)
+        return widened.splice(self.total.path, 1, nodes)
 
 
 @dataclass(frozen=True)
@@ -257,7 +252,7 @@ def _reached(access: Access, pairs: Iterable[tuple[Index, Index]]) -> Access | N
 Parts = tuple[tuple[Scope, ...], Access, Access, Access]
 
 
-class TwoPasses(Transformation):
+class TwoPasses(Transformation[tuple[str, str]]):
     """Takes a one-pass rewrite back."""
 
     family = "algebra"
@@ -279,73 +274,77 @@ class TwoPasses(Transformation):
 
     def expansion(self, program: Program, name: str) -> _Expansion | None:
         """The rewrite whose arrays bear this name; its first operation sets the one with no suffix."""
-        found = writers(program).get(name)
-        if found is None:
+        operations = writers(program).get(name)
+        if operations is None:
             return None
-        path = found[0].path
+        path = operations[0].path
         parts = self.parts(leaves(program.siblings(path)[path[-1] : path[-1] + self.nodes]))
         return None if parts is None else _Expansion(path, *parts)
 
-    def terms(self, program: Program, found: _Expansion, array: str) -> Iterator[Access]:
+    def terms(self, program: Program, expansion: _Expansion, array: str) -> Iterator[Access]:
         """Elements of an array made as what was summed, as the sum would read them."""
-        ours = (*found.x.index, *found.shift.index)
+        ours = (*expansion.x.index, *expansion.shift.index)
         for leaf in writers(program).get(array, []):
             parts = self.kept(program, leaf)
-            if parts is not None and [a.array for a in parts] == [found.x.array, found.shift.array]:
+            if parts is not None and [a.array for a in parts] == [expansion.x.array, expansion.shift.array]:
                 theirs = (index for access in parts for index in access.index)
                 term = _reached(leaf.op.target, zip(theirs, ours, strict=True))
                 if term is not None:
                     yield term
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, str]]:
         if context.policy != "algebraic":
             return
         program = context.program
         for name in writers(program):
-            found = self.expansion(program, name)
-            if found is not None:
+            expansion = self.expansion(program, name)
+            if expansion is not None:
                 for array in writers(program):
-                    if any(self.terms(program, found, array)):
+                    if any(self.terms(program, expansion, array)):
                         yield name, array
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, str]) -> Program | Refusal:
         program = context.program
-        name, array = map(str, arguments)
-        found = self.expansion(program, name)
-        if found is None:  # 2
+        name, array = arguments
+        expansion = self.expansion(program, name)
+        if expansion is None:  # 2
             return structural(Code.OTHER_FORM, f"{name} is not set as {self.forward.name} sets it.")
         if context.policy != "algebraic":  # 1
-            return Refusal(Code.POLICY, "Only the policy algebraic lets a sum be rewritten.", (found.path,))
-        terms = list(self.terms(program, found, array))
+            return Refusal(
+                Code.POLICY, "Only the policy algebraic lets a sum be rewritten.", (expansion.path,)
+            )
+        terms = list(self.terms(program, expansion, array))
         if not terms:  # 3
             return structural(
-                Code.NOT_THE_SAME, f"No write of {array} makes what was summed there.", found.path
+                Code.NOT_THE_SAME, f"No write of {array} makes what was summed there.", expansion.path
             )
         made = {f"{name}{suffix}" for suffix in self.forward.suffixes}
         buffers = tuple(b for b in program.buffers if not made.issuperset(b.arrays))
         for term in terms:
-            loops = nest([s.size for s in found.scopes], self.total(found.target, term), provenances(context))
-            result = program.edit(splice(program.body, found.path, self.nodes, (loops,)), buffers)
+            loops = nest(
+                [s.size for s in expansion.scopes], self.total(expansion.target, term), provenances(context)
+            )
+            result = program.edit(splice(program.body, expansion.path, self.nodes, (loops,)), buffers)
             if made & {*result.summary.first_accessed, *result.interface}:  # 2
                 return structural(
-                    Code.USED_ELSEWHERE, f"An array of {name} is used elsewhere too.", found.path
+                    Code.USED_ELSEWHERE, f"An array of {name} is used elsewhere too.", expansion.path
                 )
-            place = place_of(result, found.path)
+            place = place_of(result, expansion.path)
             if self.forward.plan(replace(context, program=result), (place, name)) == program:  # 4
                 return result
         return structural(
-            Code.CHANGED_SINCE, f"{name} is no longer as {self.forward.name} makes it.", found.path
+            Code.CHANGED_SINCE, f"{name} is no longer as {self.forward.name} makes it.", expansion.path
         )
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        found = self.expansion(context.program, str(arguments[0]))
-        if found is None:
+    def places(self, context: Context, arguments: tuple[str, str]) -> tuple[Path, ...]:
+        expansion = self.expansion(context.program, arguments[0])
+        if expansion is None:
             return ()
-        *above, first = found.path
-        kept = writers(context.program).get(str(arguments[1]), [])
-        return (*((*above, first + n) for n in range(self.nodes)), *(leaf.path for leaf in kept))
+        *above, first = expansion.path
+        operations = writers(context.program).get(arguments[1], [])
+        return (*((*above, first + n) for n in range(self.nodes)), *(leaf.path for leaf in operations))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
-        found = self.expansion(context.program, str(arguments[0]))
-        assert found is not None
-        return Move(self.forward.name, (place_of(result, found.path), arguments[0]))
+    def inverse(self, context: Context, arguments: tuple[str, str], result: Program) -> Move:
+        expansion = self.expansion(context.program, arguments[0])
+        assert expansion is not None
+        return Move(self.forward.name, (place_of(result, expansion.path), arguments[0]))

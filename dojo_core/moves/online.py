@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dojo_core.moves.core import Argument, Context, Refusal, register, structural
+from dojo_core.moves.core import Context, Refusal, register, structural
 from dojo_core.moves.onepass import (
     LOWEST,
     OnePass,
@@ -13,6 +13,7 @@ from dojo_core.moves.onepass import (
     source,
     unchanged,
 )
+from dojo_core.moves.places import Place
 from dojo_core.program.codes import Code
 from dojo_core.program.tree import Access, Leaf, Number, Op, Program
 
@@ -105,29 +106,29 @@ class OnlineRescale(OnePass):
         x, shift = parts
         return outer.here(x), outer.here(shift)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
-        found = self.found(context, arguments)
-        if isinstance(found, Refusal):
-            return found
-        make = Writer(context, found, arguments[1])
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
+        total = self.sum_at(context, arguments)
+        if isinstance(total, Refusal):
+            return total
+        make = Writer(context, total, arguments[1])
         o, s = make.array(""), make.array("s")
         n, f = make.array("n", inner=True), make.array("f", inner=True)
         nodes = (
             make.op(o, "", LOWEST[make.dtype]),
             make.op(s, "", Number(0)),
             make.nest(
-                make.op(n, "max", o, found.x),
+                make.op(n, "max", o, total.x),
                 make.op(f, "-", o, n),
                 make.op(f, "exp", f),
                 make.op(s, "*", s, f),
-                make.op(f, "-", found.x, n),
+                make.op(f, "-", total.x, n),
                 make.op(f, "exp", f),
                 make.op(s, "+", s, f),
                 make.op(o, "", n),
             ),
-            make.op(o, "-", o, found.shift),
+            make.op(o, "-", o, total.shift),
             make.op(o, "exp", o),
-            make.op(found.leaf.op.target, "*", s, o, accumulate="+"),
+            make.op(total.leaf.op.target, "*", s, o, accumulate="+"),
         )
         return make.program(context.program, nodes)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dojo_core.moves.core import (
-    Argument,
     Context,
     Edit,
     Move,
@@ -21,64 +20,66 @@ from dojo_core.moves.nodes import provenances
 from dojo_core.moves.places import Place, leaf_at, leaves_under, place_of, scope_at, scopes
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
-from dojo_core.program.dependence import System, Touch, Witness, cell_text, may_leave
+from dojo_core.program.dependence import MemoryAccess, System, Witness, cell_text, may_leave
 from dojo_core.program.integers import Constraint, solve
-from dojo_core.program.reaching import touches_of
+from dojo_core.program.reaching import accesses_of
 from dojo_core.program.tables import bounded
 from dojo_core.program.tree import Comparison, Leaf, Node, Op, Path, Program, Scope, splice
 
 
-def _harmless(program: Program, path: Path, scope: Scope, kept: int) -> Refusal | None:
-    """Do the iterations of a scope from ``kept`` on write only what they alone touch?"""
+def _harmless(program: Program, path: Path, scope: Scope, begin: int) -> Refusal | None:
+    """Do the iterations of a scope from ``begin`` on write only what they alone access?"""
     depth = len(path) - 1
     inside = leaves_under(program, path)
     for leaf in inside:
-        write = Touch(leaf, leaf.op.target, "w")
-        if not _runs(leaf, depth, kept):
+        write = MemoryAccess(leaf, leaf.op.target, "w")
+        if not _runs(leaf, depth, begin):
             continue
         array = leaf.op.target.array
         if array in program.interface:
             return Refusal(
                 Code.PAD_OUTPUT,
-                f"The iterations from {kept} on write {array}, which the caller owns.",
+                f"The iterations from {begin} on write {array}, which the caller owns.",
                 (leaf.path,),
             )
-        for other in touches_of(program, array):
+        for other in accesses_of(program, array):
             if other.kind == "w":
                 continue
-            witness = _reached(write, other, depth, kept, other.leaf.path[: len(path)] == path)
+            witness = _reached(write, other, depth, begin, other.leaf.path[: len(path)] == path)
             if witness is not None:
                 return Refusal(
                     Code.PAD_TOUCHES,
-                    f"The iterations from {kept} on write {witness.cell}, which others read.",
+                    f"The iterations from {begin} on write {witness.cell}, which others read.",
                     tuple(dict.fromkeys((leaf.path, other.leaf.path))),
                     witness,
                 )
     return None
 
 
-def _runs(leaf: Leaf, depth: int, kept: int) -> bool:
+def _runs(leaf: Leaf, depth: int, begin: int) -> bool:
     box = [(0, s.size - 1) for s in leaf.scopes]
-    later = Constraint.at_least(Affine.iterator(depth) - kept)
+    later = Constraint.at_least(Affine.iterator(depth) - begin)
     return solve(box, [later, *map(Constraint.of, leaf.op.guard)]).possible
 
 
-def _reached(write: Touch, other: Touch, depth: int, kept: int, inside: bool) -> Witness | None:
+def _reached(
+    write: MemoryAccess, other: MemoryAccess, depth: int, begin: int, inside: bool
+) -> Witness | None:
     """A cell that an added iteration writes and another instance, none of the added, reads."""
     system = System()
     w = system.instance(write.leaf)
     r = system.instance(other.leaf)
-    system.constraints.append(Constraint.at_least(Affine.iterator(w[depth]) - kept))
+    system.constraints.append(Constraint.at_least(Affine.iterator(w[depth]) - begin))
     if inside:
-        system.constraints.append(Constraint.at_least(-Affine.iterator(r[depth]) + (kept - 1)))
-    for a, b in zip(write.access.index, other.access.index, strict=True):
+        system.constraints.append(Constraint.at_least(-Affine.iterator(r[depth]) + (begin - 1)))
+    for a, b in zip(write.element.index, other.element.index, strict=True):
         system.equal(a, w, b, r)
     point = system.solve()
     if point is None:
         return None
     values = system.values(point, w)
-    told = ((write.leaf, values), (other.leaf, system.values(point, r)))
-    return Witness(told, cell_text(write.access, values))
+    instances = ((write.leaf, values), (other.leaf, system.values(point, r)))
+    return Witness(instances, cell_text(write.element, values))
 
 
 def _outside(program: Program, path: Path, size: int) -> Refusal | None:
@@ -91,13 +92,13 @@ def _outside(program: Program, path: Path, size: int) -> Refusal | None:
             for k, name, form, limit in bounded(access, access.index, dims):
                 if may_leave(form, limit, sizes, leaf.op.guard):
                     last = form.bounds(sizes)[1]
-                    told = f"Index {k} of {name} would run to {last}, outside 0 to {limit - 1}."
-                    return Refusal(Code.PAD_BOUNDS, told, (leaf.path,))
+                    sentence = f"Index {k} of {name} would run to {last}, outside 0 to {limit - 1}."
+                    return Refusal(Code.PAD_BOUNDS, sentence, (leaf.path,))
     return None
 
 
 @register
-class PadScope(OnScope):
+class PadScope(OnScope[tuple[Place, int, str]]):
     """Add iterations to a scope: with a guard that keeps them idle, or free where they do no harm.
 
     ``pad_scope S M guard`` or ``pad_scope S M free``: M iterations in all.
@@ -123,7 +124,7 @@ class PadScope(OnScope):
     also = ("loop_padding",)
     parameters = (Parameter("scope", "scope"), Parameter("size", "number"), Parameter("mode", "mode"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, int, str]]:
         program = context.program
         units = {scope.size for _, scope, _ in scopes(program)}
         units |= {d.size for b in program.buffers for d in b.dims}
@@ -136,10 +137,9 @@ class PadScope(OnScope):
                 for mode in ("guard", "free"):
                     yield place_of(program, path), size, mode
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, int, str]) -> Program | Edit | Refusal:
         program = context.program
         place, size, mode = arguments
-        assert isinstance(size, int)
         path, scope, _ = scope_at(program, place)
         if not scope.size < size <= LARGEST_SCOPE:  # 1
             beyond = "adds none" if size <= scope.size else f"is beyond the limit of {LARGEST_SCOPE}"
@@ -163,20 +163,22 @@ class PadScope(OnScope):
         padded = edit()
         return _harmless(padded, path, scope, scope.size) or padded  # 4
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+    def inverse(self, context: Context, arguments: tuple[Place, int, str], result: Program) -> Move | None:
         path, scope, _ = scope_at(context.program, arguments[0])
         if _unguarded(replace(scope, size=1), len(path) - 1, scope.size) != replace(scope, size=1):
             return None  # a guard that says nothing would go with the added iterations
         return Move("unpad_scope", (arguments[0], scope.size))
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(
+        self, context: Context, arguments: tuple[Place, int, str], refusal: Refusal
+    ) -> Iterator[Move]:
         yield from super().enablers(context, arguments, refusal)
         program = context.program
         if refusal.code == Code.PAD_BOUNDS:
             for leaf in (leaf for leaf in program.leaves if leaf.path in refusal.nodes):
                 path, _, _ = scope_at(program, arguments[0])
                 sizes = [s.size for s in leaf.scopes]
-                sizes[len(path) - 1] = int(arguments[1])  # type: ignore[arg-type]
+                sizes[len(path) - 1] = arguments[1]
                 for access in (leaf.op.target, *leaf.op.reads):
                     buffer = program.buffer_of[access.array]
                     for k, (form, dim) in enumerate(zip(access.index, buffer.dims, strict=True)):
@@ -191,7 +193,7 @@ def _guarded(node: Node, condition: Comparison) -> Node:
 
 
 @register
-class UnpadScope(OnScope):
+class UnpadScope(OnScope[tuple[Place, int]]):
     """Leave out the last iterations of a scope, where they do nothing that anybody sees.
 
     ``unpad_scope S N``: N iterations are left; guards that only kept the others idle go too.
@@ -213,7 +215,7 @@ class UnpadScope(OnScope):
     name = "unpad_scope"
     parameters = (Parameter("scope", "scope"), Parameter("size", "number"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, int]]:
         program = context.program
         for path, scope, _ in scopes(program):
             if scope.mark:
@@ -228,10 +230,9 @@ class UnpadScope(OnScope):
             for bound in sorted(b for b in bounds if 0 < b < scope.size):
                 yield place_of(program, path), bound
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, int]) -> Program | Refusal:
         program = context.program
         place, size = arguments
-        assert isinstance(size, int)
         path, scope, _ = scope_at(program, place)
         if not 0 < size < scope.size:  # 1
             return structural(
@@ -245,9 +246,9 @@ class UnpadScope(OnScope):
         body = tuple(_unguarded(c, len(path) - 1, size) for c in scope.body)
         return program.splice(path, 1, (Scope(size, body, "", next(provenances(context))),))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+    def inverse(self, context: Context, arguments: tuple[Place, int], result: Program) -> Move | None:
         path, scope, _ = scope_at(context.program, arguments[0])
-        size = int(arguments[1])  # type: ignore[arg-type]
+        size = arguments[1]
         depth = len(path) - 1
         condition = Comparison(Affine.iterator(depth), "<", size)
         under = [leaf.op.guard for leaf in leaves_under(context.program, path)]
@@ -259,19 +260,19 @@ class UnpadScope(OnScope):
 
 def _kept(guard: tuple[Comparison, ...], depth: int, size: int) -> tuple[Comparison, ...]:
     """The guard without what holds anyhow once the scope at ``depth`` has ``size`` iterations."""
-    own = Affine.iterator(depth)
-    return tuple(c for c in guard if not (c.form == own and c.relation == "<" and c.bound >= size))
+    iterator = Affine.iterator(depth)
+    return tuple(c for c in guard if not (c.form == iterator and c.relation == "<" and c.bound >= size))
 
 
 def _unguarded(node: Node, depth: int, size: int) -> Node:
     if isinstance(node, Op):
-        kept = _kept(node.guard, depth, size)
-        return node if kept == node.guard else replace(node, guard=kept)
+        guard = _kept(node.guard, depth, size)
+        return node if guard == node.guard else replace(node, guard=guard)
     return replace(node, body=tuple(_unguarded(c, depth, size) for c in node.body))
 
 
 @register
-class DropGuard(Transformation):
+class DropGuard(Transformation[tuple[Place]]):
     """Leave out a guard that always holds.
 
     ``drop_guard OP``
@@ -293,23 +294,22 @@ class DropGuard(Transformation):
     family = "extent"
     parameters = (Parameter("operation", "op"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place]]:
         for leaf in context.program.leaves:
             if leaf.op.guard:
                 yield (place_of(context.program, leaf.path),)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place]) -> Program | Refusal:
         program = context.program
-        assert isinstance(arguments[0], Place)
         leaf = leaf_at(program, arguments[0])
         if not leaf.op.guard:  # 1
             return structural(Code.NO_GUARD, f"{arguments[0]} has no guard.", leaf.path)
         box = [(0, s.size - 1) for s in leaf.scopes]
         for comparison in leaf.op.guard:  # 2
             for fails in Constraint.against(comparison):
-                found = solve(box, [fails])
-                if found.possible:
-                    where = f" at ({', '.join(map(str, found.point))})" if found.point else ""
+                solution = solve(box, [fails])
+                if solution.possible:
+                    where = f" at ({', '.join(map(str, solution.point))})" if solution.point else ""
                     return Refusal(
                         Code.GUARD_HOLDS_NOT,
                         f"The guard {comparison} does not always hold{where}.",
@@ -317,11 +317,10 @@ class DropGuard(Transformation):
                     )
         return program.edit(body=splice(program.body, leaf.path, 1, (replace(leaf.op, guard=()),)))
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
         if refusal.code != Code.GUARD_HOLDS_NOT:
             return
         program = context.program
-        assert isinstance(arguments[0], Place)
         leaf = leaf_at(program, arguments[0])
         for comparison in leaf.op.guard:
             if comparison.relation == "<" and len(comparison.form.terms) == 1:

@@ -30,10 +30,10 @@ class NoSuchPlace(LookupError):
 @fact
 def writers(program: Program) -> dict[str, list[Leaf]]:
     """The operations that write each array, in tree order."""
-    found: dict[str, list[Leaf]] = {}
+    by_array: dict[str, list[Leaf]] = {}
     for leaf in program.leaves:
-        found.setdefault(leaf.op.target.array, []).append(leaf)
-    return found
+        by_array.setdefault(leaf.op.target.array, []).append(leaf)
+    return by_array
 
 
 NAMED = 12  # arrays in the sentence to who named another
@@ -41,17 +41,17 @@ NAMED = 12  # arrays in the sentence to who named another
 
 def leaf_at(program: Program, place: Place) -> Leaf:
     """The operation that a place names. Raises NoSuchPlace."""
-    found = writers(program).get(place.array, [])
-    if not found:
+    operations = writers(program).get(place.array, [])
+    if not operations:
         known = list(writers(program))
         more = ", ..." if len(known) > NAMED else ""
         raise NoSuchPlace(
             f"No operation writes {place.array}. Those written: {', '.join(known[:NAMED])}{more}."
         )
-    if place.number >= len(found):
-        count = "one operation writes" if len(found) == 1 else f"{len(found)} operations write"
+    if place.number >= len(operations):
+        count = "one operation writes" if len(operations) == 1 else f"{len(operations)} operations write"
         raise NoSuchPlace(f"Only {count} {place.array}: {place.array}#{place.number} does not exist.")
-    return found[place.number]
+    return operations[place.number]
 
 
 def resolve(program: Program, place: Place) -> Path:
@@ -75,24 +75,29 @@ def place_of(program: Program, path: Path) -> Place:
 @fact
 def _places(program: Program) -> dict[Path, Place]:
     names: dict[Path, Place] = {}
-    for array, found in writers(program).items():
-        for number, leaf in enumerate(found):
+    for array, operations in writers(program).items():
+        for number, leaf in enumerate(operations):
             names[leaf.path] = Place(array, number)
     for leaf in program.leaves:
-        own = names[leaf.path]
+        place = names[leaf.path]
         for depth in range(len(leaf.scopes)):
-            names.setdefault(leaf.path[: depth + 1], Place(own.array, own.number, depth))
+            names.setdefault(leaf.path[: depth + 1], Place(place.array, place.number, depth))
     return names
 
 
-def scope_at(program: Program, place: object) -> tuple[Path, Scope, tuple[Scope, ...]]:
-    """(path, scope, scopes above) of a place that names a scope."""
-    assert isinstance(place, Place)
+def scope_at(program: Program, place: Place) -> tuple[Path, Scope, tuple[Scope, ...]]:
+    """(path, scope, scopes above) of a place that names a scope. Raises NoSuchPlace."""
     path = resolve(program, place)
     if place.depth is None:
         raise NoSuchPlace(f"{place} is an operation: name a scope above it, such as {place}@0.")
     leaf = leaf_at(program, place)
     return path, leaf.scopes[place.depth], leaf.scopes[: place.depth]
+
+
+def reduction_at(program: Program, place: Place) -> tuple[Leaf, int]:
+    """The operation of a place that names a scope above it, and that scope's depth. Raises NoSuchPlace."""
+    path, _, _ = scope_at(program, place)
+    return leaf_at(program, place), len(path) - 1
 
 
 @fact
@@ -103,13 +108,13 @@ def scopes(program: Program) -> tuple[tuple[Path, Scope, tuple[Scope, ...]], ...
 
 def leaves_under(program: Program, path: Path) -> list[Leaf]:
     """The operations at or below a path."""
-    found = program.leaves
+    leaves = program.leaves
     if not path:
-        return list(found)
+        return list(leaves)
     # Leaves stand in order of their paths.
-    begin = bisect_left(found, path, key=_path)
-    end = bisect_left(found, (*path[:-1], path[-1] + 1), begin, key=_path)
-    return list(found[begin:end])
+    begin = bisect_left(leaves, path, key=_path)
+    end = bisect_left(leaves, (*path[:-1], path[-1] + 1), begin, key=_path)
+    return list(leaves[begin:end])
 
 
 def _path(leaf: Leaf) -> Path:

@@ -16,16 +16,17 @@ _SOUND = ("V2 and V3 hold", "storage, marks and limits stay sound")
 def conditions(name: str) -> list[str]:
     """The numbered conditions of a move, each in one line."""
     text = inspect.cleandoc(REGISTRY[name].__doc__ or "").partition("Legal iff")[2]
-    found = (" ".join(condition.split()) for condition in _CONDITION.findall(text))
-    return [_ANALYSES.sub("", each).replace(*_SOUND).replace("``", "`").rstrip(".;") for each in found]
+    listed = (" ".join(condition.split()) for condition in _CONDITION.findall(text))
+    return [_ANALYSES.sub("", each).replace(*_SOUND).replace("``", "`").rstrip(".;") for each in listed]
 
 
 def met(move: Move) -> str:
     """What a legal move had to meet, as a sentence without its end."""
     named = _named(move)
     words = re.compile(rf"\b({'|'.join(named)})(?=[a-z]?\b)")  # NAMEq: a name made of NAME
-    told = conditions(move.name)
-    return "; ".join(words.sub(lambda m: named[m[1]], each) if named else each for each in told)
+    return "; ".join(
+        words.sub(lambda m: named[m[1]], each) if named else each for each in conditions(move.name)
+    )
 
 
 def _named(move: Move) -> dict[str, str]:
@@ -34,17 +35,17 @@ def _named(move: Move) -> dict[str, str]:
     use = next((u for u in _USE.finditer(text) if u["name"] == move.name), None)
     forms = [form.strip("[]") for form in use["parameters"].split()] if use else []
     given = [str(argument) for argument in move.arguments]
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for number, form in enumerate(forms):
         if number >= len(given):
             break
         if form.endswith("..."):
-            found[form.removesuffix("...")] = " ".join(given[number:])
+            values[form.removesuffix("...")] = " ".join(given[number:])
             break
         if "@" in form:
             operation, _, scope = form.partition("@")
-            found[operation] = given[number].partition("@")[0]
-            found[scope] = given[number]
+            values[operation] = given[number].partition("@")[0]
+            values[scope] = given[number]
         else:
-            found[form] = given[number]
-    return {form: value for form, value in found.items() if form.isupper()}
+            values[form] = given[number]
+    return {form: value for form, value in values.items() if form.isupper()}

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dojo_core.moves.core import (
-    Argument,
     Context,
     Move,
     Parameter,
@@ -17,7 +16,7 @@ from dojo_core.moves.core import (
     structural,
 )
 from dojo_core.moves.nodes import without
-from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of, scope_at
+from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, place_of, reduction_at
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
 from dojo_core.program.dependence import may_regroup
@@ -54,7 +53,7 @@ def identity_of(accumulate: str, dtype: str) -> Number:
 
 
 @register
-class SplitReduction(Transformation):
+class SplitReduction(Transformation[tuple[Place, str]]):
     """Accumulate into partial results along a scope, and combine them afterwards.
 
     ``split_reduction OP@S NAME``: the operation, the depth of the scope, the new array's name.
@@ -90,25 +89,23 @@ class SplitReduction(Transformation):
     family = "reductions"
     parameters = (Parameter("reduction", "reduction"), Parameter("name", "name"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, str]]:
         program = context.program
         for leaf in program.leaves:
             if not leaf.op.accumulate:
                 continue
             used = {d for form in leaf.op.target.index for d in form.depths}
             name = fresh_name(program, f"p{leaf.op.target.array}")
-            own = place_of(program, leaf.path)
+            place = place_of(program, leaf.path)
             for depth, scope in enumerate(leaf.scopes):
                 if depth not in used and scope.size > 1:
-                    yield Place(own.array, own.number, depth), name
+                    yield Place(place.array, place.number, depth), name
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
         program = context.program
         place, name = arguments
-        assert isinstance(place, Place) and place.depth is not None
-        path, _, _ = scope_at(program, place)
-        leaf = leaf_at(program, place)
-        op, s = leaf.op, place.depth
+        leaf, s = reduction_at(program, place)
+        op, path = leaf.op, leaf.path[: s + 1]
         array = op.target.array
         buffer = program.buffer_of[array]
         if not op.accumulate:  # 1
@@ -151,13 +148,15 @@ class SplitReduction(Transformation):
             for n, d in enumerate((*range(outermost), *chosen))
         )
         location = context.target.temporary(leaf.scopes[:outermost])
-        partial = Buffer(str(name), buffer.dtype, dims, location, (str(name),), context.provenance(96))
+        partial = Buffer(name, buffer.dtype, dims, location, (name,), context.provenance(96))
         lowered = {d: Affine.iterator(outermost + n) for n, d in enumerate(chosen)}
-        here = Access(str(name), outer + tuple(Affine.iterator(d) for d in chosen))
-        there = Access(str(name), outer + tuple(Affine.iterator(outermost + n) for n in range(len(chosen))))
+        element = Access(name, outer + tuple(Affine.iterator(d) for d in chosen))
+        lowered_element = Access(
+            name, outer + tuple(Affine.iterator(outermost + n) for n in range(len(chosen)))
+        )
         guard = tuple(c.substitute(lowered) for c in op.guard)
         start = Op(
-            there,
+            lowered_element,
             "",
             "",
             (identity_of(op.accumulate, buffer.dtype),),
@@ -168,7 +167,7 @@ class SplitReduction(Transformation):
             op.target.substitute(lowered),
             op.accumulate,
             "",
-            (there,),
+            (lowered_element,),
             guard,
             provenance=context.provenance(64),
         )
@@ -182,20 +181,19 @@ class SplitReduction(Transformation):
 
         region = leaf.path[: outermost + 1]
         changed = program.edit(
-            body=splice(program.body, leaf.path, 1, (replace(op, target=here),)),
+            body=splice(program.body, leaf.path, 1, (replace(op, target=element),)),
             buffers=(*program.buffers, partial),
         )
         return changed.splice(region, 1, (nest(start, 0), changed.node(region), nest(combine, 33)))
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        assert isinstance(arguments[0], Place)
-        path, _, _ = scope_at(context.program, arguments[0])
-        return leaf_at(context.program, arguments[0]).path, path
+    def places(self, context: Context, arguments: tuple[Place, str]) -> tuple[Path, ...]:
+        leaf, depth = reduction_at(context.program, arguments[0])
+        return leaf.path, leaf.path[: depth + 1]
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place, str], result: Program) -> Move:
         return Move("merge_reduction", (arguments[1],))
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place, str], refusal: Refusal) -> Iterator[Move]:
         if refusal.code == Code.TOUCHED:
             program = context.program
             path = refusal.nodes[0]
@@ -207,23 +205,23 @@ class SplitReduction(Transformation):
 
 def _region(program: Program, leaf: Leaf, s: int, used: set[int]) -> int | None:
     """Depth of the outermost scope that holds S, that the target does not use, and in whose subtree
-    only this accumulation touches its array."""
+    only this accumulation accesses its array."""
     array = leaf.op.target.array
     for depth in range(s + 1):
         if depth in used:
             continue
         inside = leaf.scopes[depth]
-        touching = 0
+        accesses = 0
         for other in leaves(inside.body):
-            touching += other.op.target.array == array
-            touching += sum(a.array == array for a in other.op.reads)
-        if touching == 1:
+            accesses += other.op.target.array == array
+            accesses += sum(a.array == array for a in other.op.reads)
+        if accesses == 1:
             return depth
     return None
 
 
 @register
-class MergeReduction(Transformation):
+class MergeReduction(Transformation[tuple[str]]):
     """Accumulate directly, without partial results: the inverse of split_reduction, and for any sum of sums.
 
     ``merge_reduction NAME``: the partial results' array.
@@ -252,23 +250,23 @@ class MergeReduction(Transformation):
     family = "reductions"
     parameters = (Parameter("name", "name"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str]]:
         for buffer in context.program.buffers:
             if _three(context.program, buffer.name) is not None:
                 yield (buffer.name,)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str]) -> Program | Refusal:
         program = context.program
-        name = str(arguments[0])
+        (name,) = arguments
         if name not in program.buffer_of:
             raise NoSuchPlace(f"There is no array {name}.")
-        found = _three(program, name)
-        if found is None:  # 1
+        operations = _three(program, name)
+        if operations is None:  # 1
             return structural(
                 Code.NO_PARTIALS,
                 f"{name} is no temporary that three operations set to an identity, accumulate and combine.",
             )
-        start, main, combine = found
+        start, main, combine = operations
         partial = next(a for a in combine.op.reads if a.array == name)
         # Where the combine's loops stand for the main operation's scopes: index by index.
         images: dict[int, Affine] = {}
@@ -290,10 +288,10 @@ class MergeReduction(Transformation):
             return _combined_at_once(context, start, main, combine) or result
         forward = SplitReduction()
         for again in (leaf for leaf in result.leaves if leaf.op == direct):  # 2
-            own = place_of(result, again.path)
+            place = place_of(result, again.path)
             for depth in range(len(again.scopes)):
                 redone = forward.plan(
-                    replace(context, program=result), (Place(own.array, own.number, depth), name)
+                    replace(context, program=result), (Place(place.array, place.number, depth), name)
                 )
                 if isinstance(redone, Program) and _same_but_location(redone, program, name):
                     return result
@@ -303,15 +301,15 @@ class MergeReduction(Transformation):
             main.path,
         )
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+    def inverse(self, context: Context, arguments: tuple[str], result: Program) -> Move | None:
         return None  # which scope was split is not kept; split_reduction offers it anew
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[str], refusal: Refusal) -> Iterator[Move]:
         if refusal.code == Code.CHANGED_SINCE:  # loops around the three may wait to be joined
-            start = leaves_of(context.program, str(arguments[0]))[0]
-            own = place_of(context.program, start.path)
+            start = leaves_of(context.program, arguments[0])[0]
+            place = place_of(context.program, start.path)
             for depth in range(len(start.scopes)):
-                yield Move("join_scopes", (Place(own.array, own.number, depth),))
+                yield Move("join_scopes", (Place(place.array, place.number, depth),))
 
 
 def _in_one_body(program: Program, start: Leaf, main: Leaf, combine: Leaf) -> bool:
@@ -351,16 +349,16 @@ def _combined_at_once(context: Context, start: Leaf, main: Leaf, combine: Leaf) 
 
 def _same_but_location(a: Program, b: Program, name: str) -> bool:
     made = a.buffer_of[name]
-    kept = b.buffer_of[name]
-    return a.body == b.body and replace(made, location=kept.location) == kept
+    expected = b.buffer_of[name]
+    return a.body == b.body and replace(made, location=expected.location) == expected
 
 
 def _three(program: Program, name: str) -> tuple[Leaf, Leaf, Leaf] | None:
     """(start, main, combine) of partial results, or None where the pattern is another."""
-    found = leaves_of(program, name)
-    if len(found) != 3 or program.buffer_of[name].arrays != (name,) or name in program.interface:
+    operations = leaves_of(program, name)
+    if len(operations) != 3 or program.buffer_of[name].arrays != (name,) or name in program.interface:
         return None
-    start, main, combine = found
+    start, main, combine = operations
     accumulate = main.op.accumulate
     right = (
         accumulate

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from typing import Any
 
 from dojo_core import plugins
 from dojo_core.measure.patterns import PATTERNS
@@ -62,7 +63,7 @@ def _back(name: str) -> str:
     """Which move takes the example back."""
     try:
         shown = example(name)
-    except (ValueError, StopIteration):
+    except ValueError:
         return "It shows no example that can be played."
     back = inverse(shown.program, shown.move, shown.target, POLICY)
     return "No single move takes it back." if back is None else f"In the example `{back}` takes it back."
@@ -80,10 +81,10 @@ def page() -> str:
 
 def families(package: str) -> list[str]:
     """The moves of a package, by family."""
-    own = moves_of(package)
+    moves = moves_of(package)
     parts = []
-    for family in dict.fromkeys([*FAMILIES, *(t.family for t in own.values())]):
-        names = [n for n, t in own.items() if t.family == family]
+    for family in dict.fromkeys([*FAMILIES, *(t.family for t in moves.values())]):
+        names = [n for n, t in moves.items() if t.family == family]
         if names:
             parts.append(
                 f"## {title(family)}\n\n" + "\n".join(f"- `{n}`: {summary(n)}" for n in names) + "\n"
@@ -92,7 +93,7 @@ def families(package: str) -> list[str]:
     return parts
 
 
-def moves_of(package: str) -> dict[str, Transformation]:
+def moves_of(package: str) -> dict[str, Transformation[Any]]:
     return {n: t for n, t in REGISTRY.items() if plugins.package("dojo.moves", n) == package}
 
 
@@ -118,8 +119,8 @@ def algebraic_page() -> str:
     for name, move in moves_of(plugins.OURS).items():
         if move.worst_inputs:
             listed = "".join(f"- {each}: {PATTERNS[each].about}\n" for each in move.worst_inputs)
-            told = f"{summary(name)}\n\n{promise(name)}".replace("``", "`")
-            parts.append(f"## {name}\n\n{told}\n\nWorst for it, worst first:\n\n{listed}")
+            text = f"{summary(name)}\n\n{promise(name)}".replace("``", "`")
+            parts.append(f"## {name}\n\n{text}\n\nWorst for it, worst first:\n\n{listed}")
     return "\n".join(parts)
 
 

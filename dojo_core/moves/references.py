@@ -14,7 +14,7 @@ from dojo_core.moves.places import NoSuchPlace, Place, leaf_at, place_of, resolv
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
 from dojo_core.program.expressions import TextError, parse_access
-from dojo_core.program.tree import Leaf, Path, Program, Provenance, walk
+from dojo_core.program.tree import Buffer, Leaf, Path, Program, Provenance, walk
 
 _DIMS = ("dim", "dims")
 
@@ -22,35 +22,35 @@ _DIMS = ("dim", "dims")
 def references(context: Context, move: Move) -> tuple[Provenance, ...]:
     """Provenance of all that a move names and implies, in a fixed order. Raises NoSuchPlace."""
     program = context.program
-    found: list[Provenance] = []
+    provenances: list[Provenance] = []
     leaf: Leaf | None = None
     for kind, name, argument in _arguments(move):
         if isinstance(argument, Place):
             leaf = leaf_at(program, argument)
             if kind == "reduction":
-                found.append(leaf.op.provenance)
-            found.append(program.node(resolve(program, argument)).provenance)
+                provenances.append(leaf.op.provenance)
+            provenances.append(program.node(resolve(program, argument)).provenance)
         elif kind == "buffer":
-            found.append(_home(program, argument, name).provenance)
+            provenances.append(_home(program, str(argument), name).provenance)
         elif name in _DIMS and isinstance(argument, int):
-            dims = buffer_named(program, move.arguments[0]).dims
+            dims = buffer_named(program, str(move.arguments[0])).dims
             if argument >= len(dims):
                 raise NoSuchPlace(f"{move.arguments[0]} has {len(dims)} dimensions, counted from 0.")
-            found.append(dims[argument].provenance)
+            provenances.append(dims[argument].provenance)
         elif kind == "access" and leaf is not None:
-            found.extend(leaf.scopes[d].provenance for d in _depths(program, leaf, argument))
+            provenances.extend(leaf.scopes[d].provenance for d in _depths(program, leaf, argument))
     for path in REGISTRY[move.name].places(context, move.arguments):
         node = program.find(path)
         if node is None:
             raise NoSuchPlace("A node that the move needs beside the named one is not there.")
-        if node.provenance not in found:
-            found.append(node.provenance)
-    return tuple(found)
+        if node.provenance not in provenances:
+            provenances.append(node.provenance)
+    return tuple(provenances)
 
 
-def _home(program: Program, name: Argument, role: str):  # type: ignore[no-untyped-def]
+def _home(program: Program, name: str, role: str) -> Buffer:
     if role == "array" and name in program.buffer_of:
-        return program.buffer_of[str(name)]
+        return program.buffer_of[name]
     return buffer_named(program, name)
 
 
@@ -89,7 +89,7 @@ def readdress(context: Context, move: Move, remembered: Sequence[Provenance], be
     for kind, name, argument in _arguments(move):
         if isinstance(argument, Place):
             leaf = leaf_at(before, argument)
-            place = _found(program, paths, kind, rest)
+            place = _followed(program, paths, kind, rest)
             if place is None:
                 return None
             changed.append(place)
@@ -120,7 +120,7 @@ def readdress(context: Context, move: Move, remembered: Sequence[Provenance], be
     return Move(move.name, tuple(changed))
 
 
-def _found(
+def _followed(
     program: Program, paths: dict[Provenance, Path], kind: str, rest: Iterator[Provenance]
 ) -> Place | None:
     path = paths.get(next(rest))
@@ -129,5 +129,5 @@ def _found(
     scope = paths.get(next(rest))
     if path is None or scope is None or path[: len(scope)] != scope:
         return None
-    own = place_of(program, path)
-    return Place(own.array, own.number, len(scope) - 1)
+    place = place_of(program, path)
+    return Place(place.array, place.number, len(scope) - 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dojo_core.moves.core import (
-    Argument,
     Context,
     Edit,
     Move,
@@ -36,7 +35,7 @@ def _roots(path: Path) -> Path:
 
 
 @register
-class SplitScope(Transformation):
+class SplitScope(Transformation[tuple[Place, int]]):
     """Cut the iterations of a scope into equal runs: a scope of N becomes N/T around T (strip-mining).
 
     ``split_scope S T``
@@ -64,7 +63,7 @@ class SplitScope(Transformation):
     family = "scopes"
     parameters = (Parameter("scope", "scope"), Parameter("factor", "number"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, int]]:
         sizes = {scope.size for _, scope, _ in scopes(context.program)}
         grid = sizes.union(SPLIT_FACTORS, context.widths)
         for path, scope, _ in scopes(context.program):
@@ -75,9 +74,8 @@ class SplitScope(Transformation):
                 if 1 < factor < scope.size and scope.size % factor == 0:
                     yield place, factor
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, int]) -> Edit | Refusal:
         place, factor = arguments
-        assert isinstance(factor, int)
         path, scope, _ = scope_at(context.program, place)
         if not 1 < factor < scope.size or scope.size % factor:  # 1
             return structural(
@@ -99,10 +97,10 @@ class SplitScope(Transformation):
 
         return Edit(edit, path[:1])
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place, int], result: Program) -> Move:
         return Move("merge_scopes", (arguments[0],))
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place, int], refusal: Refusal) -> Iterator[Move]:
         if refusal.code == Code.MARKED:
             yield Move("clear_mark", (arguments[0],))
 
@@ -113,7 +111,7 @@ def _shift(scope: Scope, start: int, by: int) -> dict[int, Affine]:
 
 
 @register
-class MergeScopes(Transformation):
+class MergeScopes(Transformation[tuple[Place]]):
     """Make one scope of two that are nested perfectly.
 
     ``merge_scopes S``
@@ -138,12 +136,12 @@ class MergeScopes(Transformation):
     family = "scopes"
     parameters = (Parameter("scope", "scope"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place]]:
         for path, scope, _ in scopes(context.program):
             if len(scope.body) == 1 and isinstance(scope.body[0], Scope):
                 yield (place_of(context.program, path),)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place]) -> Edit | Refusal:
         path, scope, _ = scope_at(context.program, arguments[0])
         inner = scope.body[0]
         if len(scope.body) != 1 or not isinstance(inner, Scope):  # 1
@@ -170,17 +168,16 @@ class MergeScopes(Transformation):
 
         return Edit(edit, path[:1])
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+    def places(self, context: Context, arguments: tuple[Place]) -> tuple[Path, ...]:
         path, _, _ = scope_at(context.program, arguments[0])
         return path, (*path, 0)
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
-        _, scope, _ = scope_at(context.program, arguments[0])
-        inner = scope.body[0]
-        assert isinstance(inner, Scope)
+    def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move:
+        path, _, _ = scope_at(context.program, arguments[0])
+        inner = context.program.scope((*path, 0))
         return Move("split_scope", (arguments[0], inner.size))
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
         if refusal.code == Code.MARKED:
             for path in refusal.nodes:
                 yield Move("clear_mark", (place_of(context.program, path),))
@@ -200,7 +197,7 @@ def _forms(op: Op) -> Iterator[Affine]:
 
 
 @register
-class JoinScopes(Transformation):
+class JoinScopes(Transformation[tuple[Place]]):
     """Fuse a scope with the next sibling: one loop does the work of both (loop fusion).
 
     ``join_scopes S``
@@ -229,7 +226,7 @@ class JoinScopes(Transformation):
     family = "scopes"
     parameters = (Parameter("scope", "scope"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place]]:
         for path, scope, _ in scopes(context.program):
             siblings = context.program.siblings(path)
             if path[-1] + 1 < len(siblings):
@@ -237,7 +234,7 @@ class JoinScopes(Transformation):
                 if isinstance(partner, Scope) and (partner.size, partner.mark) == (scope.size, scope.mark):
                     yield (place_of(context.program, path),)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place]) -> Edit | Refusal:
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
         siblings = program.siblings(path)
@@ -255,33 +252,34 @@ class JoinScopes(Transformation):
         depth = len(path) - 1
         first, second = leaves_under(program, path), leaves_under(program, _after(path))
         for relation in ("<", ">") if scope.mark in UNORDERED else (">",):  # 3
-            found = conflict_between(program, first, second, depth, [Order(depth, relation)], context.policy)
-            if found is not None:
+            witness = conflict_between(
+                program, first, second, depth, [Order(depth, relation)], context.policy
+            )
+            if witness is not None:
                 return Refusal(
                     Code.ORDER,
                     f"Joined, an iteration of the second scope would come before one of the first that it "
-                    f"conflicts with on {found.cell}.",
-                    tuple(leaf.path for leaf, _ in found.instances),
-                    found,
+                    f"conflicts with on {witness.cell}.",
+                    tuple(leaf.path for leaf, _ in witness.instances),
+                    witness,
                 )
         joined = Scope(scope.size, scope.body + partner.body, scope.mark, scope.provenance)
         return Edit(lambda: program.splice(path, 2, (joined,)), _roots(path))
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+    def places(self, context: Context, arguments: tuple[Place]) -> tuple[Path, ...]:
         path, _, _ = scope_at(context.program, arguments[0])
         return path, _after(path)
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move:
         path, scope, _ = scope_at(context.program, arguments[0])
         begin = (*path, len(scope.body))
         return Move("fission_scope", (place_of(result, path), place_of(result, begin)))
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
         if refusal.code == Code.UNLIKE_PARTNER:
-            partner = program.siblings(path)[path[-1] + 1]
-            assert isinstance(partner, Scope)
+            partner = program.scope(_after(path))
             if partner.mark != scope.mark:
                 for other, node in ((path, scope), (_after(path), partner)):
                     if node.mark:
@@ -297,7 +295,7 @@ def _slot(scope: Scope) -> str:
 
 
 @register
-class FissionScope(Transformation):
+class FissionScope(Transformation[tuple[Place, Place]]):
     """Distribute a scope over two halves of its body (loop distribution).
 
     ``fission_scope S X``: the second part begins at X, a child of S.
@@ -323,15 +321,14 @@ class FissionScope(Transformation):
     family = "scopes"
     parameters = (Parameter("scope", "scope"), Parameter("child", "node"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, Place]]:
         for path, scope, _ in scopes(context.program):
             for number in range(1, len(scope.body)):
                 yield place_of(context.program, path), place_of(context.program, (*path, number))
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, Place]) -> Edit | Refusal:
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
-        assert isinstance(arguments[1], Place)
         begin = resolve(program, arguments[1])
         if begin[:-1] != path or begin[-1] == 0:  # 1
             return structural(
@@ -344,14 +341,14 @@ class FissionScope(Transformation):
         inside = leaves_under(program, path)
         first = [leaf for leaf in inside if leaf.path[depth + 1] < begin[-1]]
         second = [leaf for leaf in inside if leaf.path[depth + 1] >= begin[-1]]
-        found = conflict_between(program, first, second, depth, [Order(depth, ">")], context.policy)
-        if found is not None:  # 2
+        witness = conflict_between(program, first, second, depth, [Order(depth, ">")], context.policy)
+        if witness is not None:  # 2
             return Refusal(
                 Code.ORDER,
                 f"Apart, an iteration of the first part would come before an earlier one of the second that "
-                f"it conflicts with on {found.cell}.",
-                tuple(leaf.path for leaf, _ in found.instances),
-                found,
+                f"it conflicts with on {witness.cell}.",
+                tuple(leaf.path for leaf, _ in witness.instances),
+                witness,
             )
         parts = (
             Scope(scope.size, scope.body[: begin[-1]], scope.mark, scope.provenance),
@@ -359,11 +356,11 @@ class FissionScope(Transformation):
         )
         return Edit(lambda: program.splice(path, 1, parts), path[:1])
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place, Place], result: Program) -> Move:
         path, _, _ = scope_at(context.program, arguments[0])
         return Move("join_scopes", (place_of(result, path),))
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place, Place], refusal: Refusal) -> Iterator[Move]:
         fault = refusal.fault
         if fault is not None and fault.buffer:
             buffer = next(b for b in context.program.buffers if b.name == fault.buffer)
@@ -375,7 +372,7 @@ class FissionScope(Transformation):
 
 
 @register
-class Interchange(Transformation):
+class Interchange(Transformation[tuple[Place]]):
     """Swap a scope with the one scope it holds.
 
     ``interchange S``
@@ -399,12 +396,12 @@ class Interchange(Transformation):
     family = "scopes"
     parameters = (Parameter("scope", "scope"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place]]:
         for path, scope, _ in scopes(context.program):
             if len(scope.body) == 1 and isinstance(scope.body[0], Scope):
                 yield (place_of(context.program, path),)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place]) -> Edit | Refusal:
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
         inner = scope.body[0]
@@ -413,13 +410,13 @@ class Interchange(Transformation):
         depth = len(path) - 1
         inside = leaves_under(program, path)
         orders = [Order(depth, "<"), Order(depth + 1, ">")]
-        found = conflict_between(program, inside, inside, depth, orders, context.policy)
-        if found is not None:  # 2
+        witness = conflict_between(program, inside, inside, depth, orders, context.policy)
+        if witness is not None:  # 2
             return Refusal(
                 Code.ORDER,
-                f"Interchanged, two instances that conflict on {found.cell} would change their order.",
-                tuple(dict.fromkeys(leaf.path for leaf, _ in found.instances)),
-                found,
+                f"Interchanged, two instances that conflict on {witness.cell} would change their order.",
+                tuple(dict.fromkeys(leaf.path for leaf, _ in witness.instances)),
+                witness,
             )
 
         def edit() -> Program:
@@ -430,14 +427,14 @@ class Interchange(Transformation):
 
         return Edit(edit, path[:1])
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+    def places(self, context: Context, arguments: tuple[Place]) -> tuple[Path, ...]:
         path, _, _ = scope_at(context.program, arguments[0])
         return path, (*path, 0)
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move:
         return Move("interchange", arguments)
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
         if refusal.code == Code.NOT_PERFECT:
             path, scope, _ = scope_at(context.program, arguments[0])
             for number in range(1, len(scope.body)):
@@ -448,7 +445,7 @@ class Interchange(Transformation):
 
 
 @register
-class Reorder(Transformation):
+class Reorder(Transformation[tuple[Place]]):
     """Swap an operation or scope with its next sibling.
 
     ``reorder X``
@@ -473,10 +470,10 @@ class Reorder(Transformation):
     family = "scopes"
     parameters = (Parameter("node", "node"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place]]:
         program = context.program
 
-        def below(body: tuple[Node, ...], path: Path) -> Iterator[tuple[Argument, ...]]:
+        def below(body: tuple[Node, ...], path: Path) -> Iterator[tuple[Place]]:
             for number, node in enumerate(body):
                 if number + 1 < len(body):
                     yield (place_of(program, (*path, number)),)
@@ -485,31 +482,28 @@ class Reorder(Transformation):
 
         yield from below(program.body, ())
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Edit | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place]) -> Edit | Refusal:
         program = context.program
-        assert isinstance(arguments[0], Place)
         path = resolve(program, arguments[0])
         siblings = program.siblings(path)
         if path[-1] + 1 >= len(siblings):  # 1
             return structural(Code.NO_NEXT, f"Nothing follows {arguments[0]} in its scope.", path)
         first, second = leaves_under(program, path), leaves_under(program, _after(path))
-        found = conflict_between(program, first, second, len(path) - 1, (), context.policy)
-        if found is not None:  # 2
+        witness = conflict_between(program, first, second, len(path) - 1, (), context.policy)
+        if witness is not None:  # 2
             return Refusal(
                 Code.ORDER,
-                f"The two must stay in this order: they conflict on {found.cell}.",
-                tuple(leaf.path for leaf, _ in found.instances),
-                found,
+                f"The two must stay in this order: they conflict on {witness.cell}.",
+                tuple(leaf.path for leaf, _ in witness.instances),
+                witness,
             )
         swapped = (siblings[path[-1] + 1], siblings[path[-1]])
         return Edit(lambda: program.splice(path, 2, swapped), _roots(path))
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        assert isinstance(arguments[0], Place)
+    def places(self, context: Context, arguments: tuple[Place]) -> tuple[Path, ...]:
         path = resolve(context.program, arguments[0])
         return path, _after(path)
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
-        assert isinstance(arguments[0], Place)
+    def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move:
         path = resolve(context.program, arguments[0])
         return Move("reorder", (place_of(result, path),))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from dojo_core.moves.core import (
-    Argument,
+    Arguments,
     Context,
     Move,
     Parameter,
@@ -17,7 +17,7 @@ from dojo_core.moves.core import (
 )
 from dojo_core.moves.places import NoSuchPlace, place_of
 from dojo_core.program.codes import Code
-from dojo_core.program.reaching import touches_of
+from dojo_core.program.reaching import accesses_of
 from dojo_core.program.tree import (
     Access,
     Buffer,
@@ -31,12 +31,12 @@ from dojo_core.program.tree import (
 )
 
 
-def buffer_named(program: Program, name: Argument) -> Buffer:
+def buffer_named(program: Program, name: str) -> Buffer:
     """The buffer of that name. Raises NoSuchPlace."""
     for buffer in program.buffers:
         if buffer.name == name:
             return buffer
-    home = program.buffer_of.get(str(name))
+    home = program.buffer_of.get(name)
     if home is not None:
         raise NoSuchPlace(f"The array {name} lives in the buffer {home.name}: name that.")
     raise NoSuchPlace(f"There is no buffer {name}.")
@@ -60,7 +60,7 @@ def with_buffer(program: Program, old: Buffer, *new: Buffer) -> Program:
 
 def roots_of(program: Program, buffer: Buffer) -> tuple[int, ...]:
     """The root's children that read or write a buffer."""
-    return tuple({t.leaf.path[0] for array in buffer.arrays for t in touches_of(program, array)})
+    return tuple({t.leaf.path[0] for array in buffer.arrays for t in accesses_of(program, array)})
 
 
 def map_accesses(
@@ -133,16 +133,16 @@ def _joins(context: Context, refusal: Refusal) -> Iterator[Move]:
                 yield Move("join_scopes", (place_of(program, first[: common + 1]),))
 
 
-class BufferMove(Transformation):
+class BufferMove(Transformation[Arguments]):
     family = "storage"
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
+    def places(self, context: Context, arguments: Arguments) -> tuple[Path, ...]:
         """Buffers go by name; a renamed or missing one is refused by the move itself."""
         return ()
 
 
 @register
-class ReuseDims(BufferMove):
+class ReuseDims(BufferMove[tuple[str, *tuple[int | str, ...]]]):
     """Stop materialising dimensions of a buffer: all their indices share one address.
 
     ``reuse_dims B K... [LOCATION]``: with a location the buffer moves there in the same move, which a
@@ -176,7 +176,7 @@ class ReuseDims(BufferMove):
         Parameter("location", "location", optional=True),
     )
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, *tuple[int | str, ...]]]:
         for buffer in temporaries(context.program):
             threads = buffer.location == "heap" and any(
                 s.mark == "p"
@@ -190,7 +190,7 @@ class ReuseDims(BufferMove):
                     if threads:
                         yield buffer.name, k, "stack"
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, *tuple[int | str, ...]]) -> Program | Refusal:
         program = context.program
         buffer = buffer_named(program, arguments[0])
         refusal = interface_refusal(program, buffer)
@@ -208,14 +208,18 @@ class ReuseDims(BufferMove):
         changed = tuple(
             Dim(d.size, d.materialised and k not in dims, d.provenance) for k, d in enumerate(buffer.dims)
         )
-        return with_buffer(program, buffer, replace(buffer, dims=changed, location=str(location)))
+        return with_buffer(program, buffer, replace(buffer, dims=changed, location=location))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+    def inverse(
+        self, context: Context, arguments: tuple[str, *tuple[int | str, ...]], result: Program
+    ) -> Move | None:
         if isinstance(arguments[-1], str):
             return None  # two edits at once: taken back by set_location and materialise_dims
         return Move("materialise_dims", arguments)
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(
+        self, context: Context, arguments: tuple[str, *tuple[int | str, ...]], refusal: Refusal
+    ) -> Iterator[Move]:
         if refusal.code == Code.RACE and not isinstance(arguments[-1], str):
             yield Move("reuse_dims", (*arguments, "stack"))
         if refusal.code in (Code.CLOBBER, Code.LIFETIME):
@@ -223,7 +227,7 @@ class ReuseDims(BufferMove):
 
 
 @register
-class MaterialiseDims(BufferMove):
+class MaterialiseDims(BufferMove[tuple[str, *tuple[int, ...]]]):
     """Give dimensions of a buffer their own addresses again: the inverse of reuse_dims.
 
     ``materialise_dims B K...``
@@ -248,16 +252,16 @@ class MaterialiseDims(BufferMove):
     name = "materialise_dims"
     parameters = (Parameter("buffer", "buffer"), Parameter("dims", "numbers"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, *tuple[int, ...]]]:
         for buffer in context.program.buffers:
             for k, dim in enumerate(buffer.dims):
                 if not dim.materialised:
                     yield buffer.name, k
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, *tuple[int, ...]]) -> Program | Refusal:
         program = context.program
         buffer = buffer_named(program, arguments[0])
-        dims = [k for k in arguments[1:] if isinstance(k, int)]
+        dims = arguments[1:]
         for k in dims:  # 1
             if k >= len(buffer.dims) or buffer.dims[k].materialised:
                 return structural(Code.NOT_REUSED, f"{buffer.name} has no dimension {k} that is :N.")
@@ -266,12 +270,12 @@ class MaterialiseDims(BufferMove):
         )
         return with_buffer(program, buffer, replace(buffer, dims=changed))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[str, *tuple[int, ...]], result: Program) -> Move:
         return Move("reuse_dims", arguments)
 
 
 @register
-class SetLocation(BufferMove):
+class SetLocation(BufferMove[tuple[str, str]]):
     """Move a buffer to the heap, the stack or registers.
 
     ``set_location B LOCATION``
@@ -301,16 +305,16 @@ class SetLocation(BufferMove):
     name = "set_location"
     parameters = (Parameter("buffer", "buffer"), Parameter("location", "location"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, str]]:
         for buffer in temporaries(context.program):
             for location in context.target.locations:
                 if location != buffer.location:
                     yield buffer.name, location
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, str]) -> Program | Refusal:
         program = context.program
         buffer = buffer_named(program, arguments[0])
-        location = str(arguments[1])
+        location = arguments[1]
         refusal = interface_refusal(program, buffer)
         if refusal is not None:  # 1
             return refusal
@@ -324,10 +328,10 @@ class SetLocation(BufferMove):
             return structural(Code.SAME_LOCATION, f"{buffer.name} is on the {location} already.")
         return with_buffer(program, buffer, replace(buffer, location=location))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[str, str], result: Program) -> Move:
         return Move("set_location", (arguments[0], buffer_named(context.program, arguments[0]).location))
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[str, str], refusal: Refusal) -> Iterator[Move]:
         program = context.program
         if refusal.code in (Code.CLOBBER, Code.LIFETIME):
             yield from _joins(context, refusal)
@@ -348,12 +352,12 @@ class SetLocation(BufferMove):
                 if dim.materialised:
                     yield Move("reuse_dims", (buffer.name, k))
             # Which joining may make possible.
-            using = tuple(t.leaf.path for array in buffer.arrays for t in touches_of(program, array))
+            using = tuple(t.leaf.path for array in buffer.arrays for t in accesses_of(program, array))
             yield from _joins(context, replace(refusal, nodes=using))
 
 
 @register
-class ShareBuffer(BufferMove):
+class ShareBuffer(BufferMove[tuple[str, str]]):
     """Let two buffers use the same memory.
 
     ``share_buffer A B``: the arrays of A and B live in one buffer. The line of an interface buffer
@@ -381,7 +385,7 @@ class ShareBuffer(BufferMove):
     name = "share_buffer"
     parameters = (Parameter("buffer", "buffer"), Parameter("with", "buffer"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, str]]:
         program = context.program
         usable = [b for b in program.buffers if not any(a in program.inputs for a in b.arrays)]
         for number, a in enumerate(usable):
@@ -392,7 +396,7 @@ class ShareBuffer(BufferMove):
                     elif program.interface.isdisjoint(b.arrays):
                         yield b.name, a.name
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, str]) -> Program | Refusal:
         program = context.program
         a, b = buffer_named(program, arguments[0]), buffer_named(program, arguments[1])
         if a is b or (a.dtype, a.dims, a.location) != (b.dtype, b.dims, b.location):  # 1
@@ -403,21 +407,23 @@ class ShareBuffer(BufferMove):
         owned = [x for x in (a, b) if not program.interface.isdisjoint(x.arrays)]
         if len(owned) > 1 or any(x in program.inputs for x in (*a.arrays, *b.arrays)):  # 2
             return structural(Code.INTERFACE, "An input, or two interface arrays, may not share a buffer.")
-        kept = owned[0] if owned else b
-        gone = a if kept is b else b
-        shared = replace(kept, arrays=a.arrays + b.arrays)
+        survivor = owned[0] if owned else b
+        gone = a if survivor is b else b
+        shared = replace(survivor, arrays=a.arrays + b.arrays)
         return program.edit(
-            buffers=tuple([shared if x is kept else x for x in program.buffers if x is kept or x is not gone])
+            buffers=tuple(
+                [shared if x is survivor else x for x in program.buffers if x is survivor or x is not gone]
+            )
         )
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
+    def inverse(self, context: Context, arguments: tuple[str, str], result: Program) -> Move | None:
         a, b = (buffer_named(context.program, x) for x in arguments)
         gone = a if any(x.name == b.name for x in result.buffers) else b
         return Move("unshare_buffer", (gone.name,)) if gone.arrays == (gone.name,) else None
 
 
 @register
-class UnshareBuffer(BufferMove):
+class UnshareBuffer(BufferMove[tuple[str]]):
     """Give an array a buffer of its own again: the inverse of share_buffer.
 
     ``unshare_buffer ARRAY``
@@ -444,7 +450,7 @@ class UnshareBuffer(BufferMove):
     name = "unshare_buffer"
     parameters = (Parameter("array", "buffer"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str]]:
         program = context.program
         for buffer in program.buffers:
             if len(buffer.arrays) > 1:
@@ -452,9 +458,9 @@ class UnshareBuffer(BufferMove):
                     if array not in program.interface and array != buffer.name:
                         yield (array,)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str]) -> Program | Refusal:
         program = context.program
-        array = str(arguments[0])
+        array = arguments[0]
         buffer = program.buffer_of.get(array)
         if buffer is None or len(buffer.arrays) < 2 or array in program.interface:  # 1
             return structural(Code.NOT_SHARED, f"{array} is no temporary that shares its buffer.")
@@ -463,10 +469,11 @@ class UnshareBuffer(BufferMove):
                 Code.NAME_TAKEN, f"A buffer is named {array}: another array of it must leave instead."
             )
         dims = tuple(replace(d, provenance=context.provenance(1 + k)) for k, d in enumerate(buffer.dims))
-        own = replace(buffer, name=array, arrays=(array,), dims=dims, provenance=context.provenance(0))
+        fresh = replace(buffer, name=array, arrays=(array,), dims=dims, provenance=context.provenance(0))
         rest = replace(buffer, arrays=tuple(a for a in buffer.arrays if a != array))
-        return with_buffer(program, buffer, rest, own)
+        return with_buffer(program, buffer, rest, fresh)
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
-        shared = context.program.buffer_of[str(arguments[0])]
-        return Move("share_buffer", (arguments[0], shared.name)) if shared.arrays[0] == arguments[0] else None
+    def inverse(self, context: Context, arguments: tuple[str], result: Program) -> Move | None:
+        (array,) = arguments
+        shared = context.program.buffer_of[array]
+        return Move("share_buffer", (array, shared.name)) if shared.arrays[0] == array else None

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dojo_core.moves.core import Argument, Context, Move, Refusal, register
+from dojo_core.moves.core import Context, Move, Refusal, register
 from dojo_core.moves.marks import MarkMove
-from dojo_core.moves.places import fresh_name, leaves_under, place_of, scope_at
+from dojo_core.moves.places import Place, fresh_name, leaves_under, place_of, scope_at
 from dojo_core.program.codes import Code
 from dojo_core.program.tree import Op, Scope
 
@@ -51,7 +51,7 @@ class Ssr(MarkMove):
     family = "streaming"
     mark = "s"
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
         yield from super().enablers(context, arguments, refusal)
         program = context.program
         path, scope, above = scope_at(program, arguments[0])
@@ -111,7 +111,7 @@ class Frep(MarkMove):
     family = "streaming"
     mark = "f"
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
         yield from super().enablers(context, arguments, refusal)
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from dojo_core.moves.core import (
-    Argument,
     Context,
     Move,
     Parameter,
@@ -20,17 +20,17 @@ from dojo_core.moves.nodes import nest, provenances, without
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, leaf_at, place_of, writers
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
-from dojo_core.program.dependence import Touch, Witness, may_regroup
+from dojo_core.program.dependence import MemoryAccess, Witness, may_regroup
 from dojo_core.program.dtypes import COMPARISONS, FLOATS
 from dojo_core.program.reaching import (
     Definition,
+    accesses_of,
     changed_since,
     definition,
     leaves_of,
     overwritten,
     reduction,
     seen_by,
-    touches_of,
 )
 from dojo_core.program.tables import Index, Indirect
 from dojo_core.program.tree import (
@@ -51,10 +51,8 @@ from dojo_core.program.tree import (
     substituted,
 )
 
-
-def _op(program: Program, argument: Argument) -> Leaf:
-    assert isinstance(argument, Place)
-    return leaf_at(program, argument)
+# An operation, an array that it reads, and what else.
+ReadArguments = TypeVar("ReadArguments", bound=tuple[Place, str, *tuple[str, ...]])
 
 
 def _reads_of(leaf: Leaf, array: str) -> list[Access]:
@@ -79,43 +77,43 @@ def _changed(witness: Witness) -> Refusal:
 
 
 def _defined(program: Program, leaf: Leaf, access: Access) -> Definition | Refusal:
-    found = definition(program, Touch(leaf, access, "r"))
-    return _unsettled(access, leaf) if found is None else found
+    reaching = definition(program, MemoryAccess(leaf, access, "r"))
+    return _unsettled(access, leaf) if reaching is None else reaching
 
 
 def _replaced(op: Op, old: Access, new: Operand) -> Op:
     return replace(op, operands=tuple(new if o == old else o for o in op.operands))
 
 
-def _exit(program: Program, array: str) -> list[Touch]:
+def _exit(program: Program, array: str) -> list[MemoryAccess]:
     """The read of an output at exit, every cell of it."""
     if array not in program.outputs:
         return []
     dims = program.buffer_of[array].dims
     access = Access(array, tuple(Affine.iterator(k) for k in range(len(dims))))
     leaf = Leaf(Op(access, "", "", ()), (), tuple(Scope(d.size, ()) for d in dims))
-    return [Touch(leaf, access, "r")]
+    return [MemoryAccess(leaf, access, "r")]
 
 
-class _OnRead(Transformation):
+class _OnRead(Transformation[ReadArguments]):
     """Moves that name an operation and an array that it reads."""
 
     family = "values"
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        leaf = _op(context.program, arguments[0])
+    def places(self, context: Context, arguments: ReadArguments) -> tuple[Path, ...]:
+        leaf = leaf_at(context.program, arguments[0])
         paths = [leaf.path]
-        for access in _reads_of(leaf, str(arguments[1])):
-            found = definition(context.program, Touch(leaf, access, "r"))
-            if found is not None:
-                paths.append(found.write.leaf.path)
-                whole = reduction(context.program, found) if found.write.kind == "a" else None
+        for access in _reads_of(leaf, arguments[1]):
+            reaching = definition(context.program, MemoryAccess(leaf, access, "r"))
+            if reaching is not None:
+                paths.append(reaching.write.leaf.path)
+                whole = reduction(context.program, reaching) if reaching.write.kind == "a" else None
                 paths += [whole.start.write.leaf.path] if whole is not None else []
         return tuple(dict.fromkeys(paths))
 
 
 @register
-class Forward(_OnRead):
+class Forward(_OnRead[tuple[Place, str]]):
     """Read a copy's source in place of the copy (copy propagation).
 
     ``forward OP T``: OP reads T, which a plain copy ``T = v`` sets.
@@ -142,7 +140,7 @@ class Forward(_OnRead):
     also = ("inline", "copy_propagation")
     parameters = (Parameter("operation", "op"), Parameter("array", "buffer"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, str]]:
         program = context.program
         copied = {leaf.op.target.array for leaf in program.leaves if _is_copy(leaf.op)}
         for leaf in program.leaves:
@@ -150,22 +148,25 @@ class Forward(_OnRead):
                 if array in copied:
                     yield place_of(program, leaf.path), array
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
         program = context.program
-        leaf, array = _op(program, arguments[0]), str(arguments[1])
+        leaf, array = leaf_at(program, arguments[0]), arguments[1]
         reads = set(_reads_of(leaf, array))
         if len(reads) != 1:  # 1
             return structural(Code.NOT_READ, f"{arguments[0]} does not read {array} at one index.", leaf.path)
         access = reads.pop()
-        found = _defined(program, leaf, access)
-        if isinstance(found, Refusal):  # 2
-            return found
-        origin = found.write.leaf.op
+        definition = _defined(program, leaf, access)
+        if isinstance(definition, Refusal):  # 2
+            return definition
+        origin = definition.write.leaf.op
         source = origin.operands[0] if origin.operands else None
         # implied: what has no function has an operand
         if not _is_copy(origin) or isinstance(source, Affine) or source is None:
             return structural(
-                Code.NOT_A_COPY, f"{array} is computed there, not copied.", leaf.path, found.write.leaf.path
+                Code.NOT_A_COPY,
+                f"{array} is computed there, not copied.",
+                leaf.path,
+                definition.write.leaf.path,
             )
         new: Operand = source
         if isinstance(source, Access):
@@ -173,10 +174,10 @@ class Forward(_OnRead):
                 return structural(
                     Code.OTHER_DTYPE, f"{source.array} has another dtype than {array}.", leaf.path
                 )
-            witness = changed_since(program, found, source)
+            witness = changed_since(program, definition, source)
             if witness is not None:  # 3
                 return _changed(witness)
-            new = found.here(source)
+            new = definition.here(source)
         elif not _exact(source, access, program, leaf.op):
             return structural(Code.INEXACT, f"{source} would be of another dtype than {array}.", leaf.path)
         changed = _replaced(leaf.op, access, new)
@@ -202,7 +203,7 @@ def _exact(number: Number, access: Access, program: Program, op: Op) -> bool:
 
 
 @register
-class Recompute(_OnRead):
+class Recompute(_OnRead[tuple[Place, str, str]]):
     """Compute a value again directly before it is used, in place of keeping it (rematerialisation).
 
     ``recompute OP T NAME``: OP reads T; NAME gets the value, by the instruction that defines T, or by the two
@@ -249,7 +250,7 @@ class Recompute(_OnRead):
     also = ("rematerialise", "rematerialize")
     parameters = (Parameter("operation", "op"), Parameter("array", "buffer"), Parameter("name", "name"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, str, str]]:
         program = context.program
         made = {leaf.op.target.array for leaf in program.leaves} - set(program.inputs)
         for leaf in program.leaves:
@@ -259,9 +260,9 @@ class Recompute(_OnRead):
                 if array in made:
                     yield place_of(program, leaf.path), array, fresh_name(program, f"r{array}")
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, str, str]) -> Program | Refusal:
         program = context.program
-        leaf, array, name = _op(program, arguments[0]), str(arguments[1]), str(arguments[2])
+        leaf, (_, array, name) = leaf_at(program, arguments[0]), arguments
         taken = name_fault(program, name)
         if taken is not None:  # 1
             return taken
@@ -269,10 +270,10 @@ class Recompute(_OnRead):
         if len(reads) != 1:
             return structural(Code.NOT_READ, f"{arguments[0]} does not read {array} at one index.", leaf.path)
         access = reads.pop()
-        found = _defined(program, leaf, access)
-        if isinstance(found, Refusal):  # 2
-            return found
-        parts = _makers(program, found)
+        definition = _defined(program, leaf, access)
+        if isinstance(definition, Refusal):  # 2
+            return definition
+        parts = _makers(program, definition)
         if isinstance(parts, Refusal):  # 2
             return parts
         for part, _ in parts:  # 3
@@ -283,28 +284,28 @@ class Recompute(_OnRead):
         if any(s.mark == "v" for s in leaf.scopes):  # 4
             return structural(Code.MARKED, f"{arguments[0]} is vectorised: clear that mark first.", leaf.path)
         fresh = provenances(context)
-        here = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
+        element = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
         dims = tuple(Dim(s.size, False, next(fresh)) for s in leaf.scopes)
         location = context.target.temporary(leaf.scopes) if leaf.scopes else "heap"
         buffer = Buffer(name, program.buffer_of[array].dtype, dims, location, (name,), next(fresh))
-        again = [_again(part, over, here, leaf, fresh) for part, over in parts]
-        body = splice(program.body, leaf.path, 1, (*again, _replaced(leaf.op, access, here)))
+        again = [_again(part, over, element, leaf, fresh) for part, over in parts]
+        body = splice(program.body, leaf.path, 1, (*again, _replaced(leaf.op, access, element)))
         return program.edit(body=body, buffers=(*program.buffers, buffer))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place, str, str], result: Program) -> Move:
         return Move("use_kept", (arguments[2], arguments[1]))
 
 
-def _makers(program: Program, found: Definition) -> list[tuple[Definition, tuple[int, ...]]] | Refusal:
+def _makers(program: Program, definition: Definition) -> list[tuple[Definition, tuple[int, ...]]] | Refusal:
     """What makes a value, in order: definitions, and the depths of the scopes that each is repeated over."""
-    if found.write.kind != "a":
-        return [(found, ())]
-    whole = reduction(program, found)
+    if definition.write.kind != "a":
+        return [(definition, ())]
+    whole = reduction(program, definition)
     if whole is None:
         return Refusal(
             Code.NOT_ONE_REDUCTION,
-            f"What is added up in {found.read.access} is not surely one whole nest behind one start.",
-            (found.read.leaf.path, found.write.leaf.path),
+            f"What is added up in {definition.read.element} is not surely one whole nest behind one start.",
+            (definition.read.leaf.path, definition.write.leaf.path),
         )
     return [(whole.start, ()), (whole.total, whole.over)]
 
@@ -322,7 +323,7 @@ def _again(
 
 
 @register
-class UseKept(Transformation):
+class UseKept(Transformation[tuple[str, str]]):
     """Use a value that is kept elsewhere, in place of computing it again: the inverse of recompute.
 
     ``use_kept NAME T``: NAME is computed directly before its one use; T holds the same.
@@ -349,25 +350,25 @@ class UseKept(Transformation):
     family = "values"
     parameters = (Parameter("name", "name"), Parameter("array", "buffer"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[str, str]]:
         program = context.program
         for buffer in program.buffers:
-            found = _made_before_use(program, buffer.name) if buffer.arrays == (buffer.name,) else None
-            if found is not None:
-                last = found[0][-1].op
+            made = _made_before_use(program, buffer.name) if buffer.arrays == (buffer.name,) else None
+            if made is not None:
+                last = made[0][-1].op
                 for other in (leaf.op for leaf in program.leaves):
                     if other.target.array != buffer.name and _alike(other, last):
                         yield buffer.name, other.target.array
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[str, str]) -> Program | Refusal:
         program = context.program
-        name, array = str(arguments[0]), str(arguments[1])
+        name, array = arguments
         if array not in program.buffer_of or name not in program.buffer_of:
             raise NoSuchPlace(f"There is no array {name if name not in program.buffer_of else array}.")
-        found = _made_before_use(program, name)
-        if found is None or program.buffer_of[name].arrays != (name,):  # 1
+        made = _made_before_use(program, name)
+        if made is None or program.buffer_of[name].arrays != (name,):  # 1
             return structural(Code.NOT_RECOMPUTED, f"{name} is not computed directly before its one use.")
-        makers, user = found
+        makers, user = made
         for leaf in program.leaves:  # 2
             if leaf.op.target.array != array or not _alike(leaf.op, makers[-1].op):
                 continue
@@ -385,10 +386,7 @@ class UseKept(Transformation):
         images = _match(kept.op, makers[-1].op)
         if images is None:
             return None
-        try:
-            access = kept.op.target.substitute(images)
-        except KeyError:
-            return None
+        access = kept.op.target.substitute(images)
         # implied: recomputing the result must give the program back, which has only the scopes around the use
         if any(d >= len(user.scopes) for form in access.index for d in form.depths):
             return None
@@ -411,10 +409,10 @@ class UseKept(Transformation):
 def _made_before_use(program: Program, name: str) -> tuple[tuple[Leaf, ...], Leaf] | None:
     """(what makes a temporary, what uses it), where these stand side by side and are alone: one operation
     makes it, or a start and an accumulation, which may have scopes of its own."""
-    found = leaves_of(program, name)
-    if len(found) not in (2, 3) or name in program.interface:
+    operations = leaves_of(program, name)
+    if len(operations) not in (2, 3) or name in program.interface:
         return None
-    *makers, user = found
+    *makers, user = operations
     first, last = makers[0], makers[-1]
     *above, at = first.path
     fits = (
@@ -462,7 +460,7 @@ def _match(kept: Op, made: Op) -> dict[int, Affine] | None:
 
 
 @register
-class Contract(Transformation):
+class Contract(Transformation[tuple[Place, str]]):
     """Make a product part of the sum that uses it: one instruction, rounded once.
 
     ``contract OP T``: OP is ``a += T``, ``a = T + b`` or ``a = b + T``; T holds a product.
@@ -490,7 +488,7 @@ class Contract(Transformation):
     family = "values"
     parameters = (Parameter("operation", "op"), Parameter("array", "buffer"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, str]]:
         program = context.program
         if context.policy == "strict":
             return
@@ -500,9 +498,9 @@ class Contract(Transformation):
                 if array in products and _addend(program, leaf, array) is not None:
                     yield place_of(program, leaf.path), array
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
         program = context.program
-        leaf, array = _op(program, arguments[0]), str(arguments[1])
+        leaf, array = leaf_at(program, arguments[0]), arguments[1]
         op = leaf.op
         access = _addend(program, leaf, array)
         if access is None:  # 1
@@ -513,10 +511,10 @@ class Contract(Transformation):
                 "The policy strict keeps every rounding: the product has one of its own.",
                 (leaf.path,),
             )
-        found = _defined(program, leaf, access)
-        if isinstance(found, Refusal):  # 2
-            return found
-        origin = found.write.leaf
+        definition = _defined(program, leaf, access)
+        if isinstance(definition, Refusal):  # 2
+            return definition
+        origin = definition.write.leaf
         if origin.op.function != "*" or origin.op.accumulate or array in program.interface:
             return structural(
                 Code.NOT_A_PRODUCT, f"{array} is no product of its own.", leaf.path, origin.path
@@ -524,25 +522,25 @@ class Contract(Transformation):
         if program.buffer_of[op.target.array].dtype != program.buffer_of[array].dtype:
             return structural(Code.OTHER_DTYPE, "The product and the sum have different dtypes.", leaf.path)
         for operand in origin.op.reads:  # 3
-            witness = overwritten(program, found, operand)
+            witness = overwritten(program, definition, operand)
             if witness is not None:
                 return _changed(witness)
-        others = [t for t in touches_of(program, array) if t.leaf.path not in (leaf.path, origin.path)]
+        others = [t for t in accesses_of(program, array) if t.leaf.path not in (leaf.path, origin.path)]
         written = op.target.array == array  # there would be nothing left for it to begin from
         if others or written or program.buffer_of[array].arrays != (array,):  # 4
             return structural(
                 Code.USED_ELSEWHERE, f"{array} is used elsewhere too.", *(t.leaf.path for t in others)
             )
-        factors = tuple(substituted(o, found.images) for o in origin.op.operands)
+        factors = tuple(substituted(o, definition.images) for o in origin.op.operands)
         rest = tuple(o for o in op.operands if o != access)
         folded = replace(op, function="fma" if rest else "*", operands=(*factors, *rest))
         body = splice(program.body, leaf.path, 1, (folded,))
         return program.edit(body=without(body, origin.path))
 
-    def places(self, context: Context, arguments: tuple[Argument, ...]) -> tuple[Path, ...]:
-        leaf = _op(context.program, arguments[0])
-        found = [t.leaf.path for t in touches_of(context.program, str(arguments[1])) if t.kind == "w"]
-        return tuple(dict.fromkeys([leaf.path, *found]))
+    def places(self, context: Context, arguments: tuple[Place, str]) -> tuple[Path, ...]:
+        leaf = leaf_at(context.program, arguments[0])
+        writes = [t.leaf.path for t in accesses_of(context.program, arguments[1]) if t.kind == "w"]
+        return tuple(dict.fromkeys([leaf.path, *writes]))
 
 
 def _addend(program: Program, leaf: Leaf, array: str) -> Access | None:
@@ -558,7 +556,7 @@ def _addend(program: Program, leaf: Leaf, array: str) -> Access | None:
 
 
 @register
-class Expand(Transformation):
+class Expand(Transformation[tuple[Place, str]]):
     """Give the product in a sum an instruction of its own: the inverse of contract.
 
     ``expand OP NAME``: OP is ``a += x*w`` or ``a = fma(x,w,b)``.
@@ -583,15 +581,15 @@ class Expand(Transformation):
     family = "values"
     parameters = (Parameter("operation", "op"), Parameter("name", "name"))
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place, str]]:
         program = context.program
         for leaf in program.leaves:
             if _adds_product(program, leaf) and not any(s.mark == "v" for s in leaf.scopes):
                 yield place_of(program, leaf.path), fresh_name(program, f"t{leaf.op.target.array}")
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place, str]) -> Program | Refusal:
         program = context.program
-        leaf, name = _op(program, arguments[0]), str(arguments[1])
+        leaf, name = leaf_at(program, arguments[0]), arguments[1]
         op = leaf.op
         if not _adds_product(program, leaf):  # 1
             return structural(Code.NOT_A_PRODUCT, f"{arguments[0]} does not add a product.", leaf.path)
@@ -605,19 +603,19 @@ class Expand(Transformation):
         if any(s.mark == "v" for s in leaf.scopes):  # 3
             return structural(Code.MARKED, f"{arguments[0]} is vectorised: clear that mark first.", leaf.path)
         fresh = provenances(context)
-        here = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
+        element = Access(name, tuple(Affine.iterator(d) for d in range(len(leaf.scopes))))
         dims = tuple(Dim(s.size, False, next(fresh)) for s in leaf.scopes)
         location = context.target.temporary(leaf.scopes) if leaf.scopes else "heap"
         dtype = program.buffer_of[op.target.array].dtype
         buffer = Buffer(name, dtype, dims, location, (name,), next(fresh))
-        product = Op(here, "", "*", op.operands[:2], op.guard, provenance=next(fresh))
+        product = Op(element, "", "*", op.operands[:2], op.guard, provenance=next(fresh))
         function = "" if op.accumulate else "+"
-        added = replace(op, function=function, operands=(here, *op.operands[2:]))
+        added = replace(op, function=function, operands=(element, *op.operands[2:]))
         body = splice(program.body, leaf.path, 1, (product, added))
         return program.edit(body=body, buffers=(*program.buffers, buffer))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move | None:
-        leaf = _op(context.program, arguments[0])
+    def inverse(self, context: Context, arguments: tuple[Place, str], result: Program) -> Move | None:
+        leaf = leaf_at(context.program, arguments[0])
         if leaf.op.prefetches:
             return None
         after = (*leaf.path[:-1], leaf.path[-1] + 1)
@@ -634,7 +632,7 @@ def _adds_product(program: Program, leaf: Leaf) -> bool:
 
 
 @register
-class DropDead(Transformation):
+class DropDead(Transformation[tuple[Place]]):
     """Leave out an operation whose values nobody sees, and the scopes and buffers that it leaves empty.
 
     ``drop_dead OP``
@@ -660,30 +658,32 @@ class DropDead(Transformation):
     family = "values"
     parameters = (Parameter("operation", "op"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place]]:
         program = context.program
         written = writers(program)
         for leaf in program.leaves:
             array = leaf.op.target.array
-            unread = all(t.leaf.path == leaf.path for t in touches_of(program, array) if t.kind == "r")
+            unread = all(t.leaf.path == leaf.path for t in accesses_of(program, array) if t.kind == "r")
             if (unread and array not in program.outputs) or len(written[array]) > 1:
                 yield (place_of(program, leaf.path),)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place]) -> Program | Refusal:
         program = context.program
-        leaf = _op(program, arguments[0])
+        leaf = leaf_at(program, arguments[0])
         if len(program.leaves) == 1:  # 1
             return structural(Code.LAST_OPERATION, "It is the kernel's only operation.", leaf.path)
         array = leaf.op.target.array
-        own = Touch(leaf, leaf.op.target, "w")
+        write = MemoryAccess(leaf, leaf.op.target, "w")
         readers = [
-            t for t in touches_of(program, array) if t.kind != "w" and t.leaf.path != leaf.path
+            t for t in accesses_of(program, array) if t.kind != "w" and t.leaf.path != leaf.path
         ] + _exit(program, array)
-        seen = seen_by(program, own, readers)
+        seen = seen_by(program, write, readers)
         if seen is not None:  # 2
             reader, witness = seen
-            who = "the caller" if not reader.leaf.path else f"'{reader.access}'"
+            who = "the caller" if not reader.leaf.path else f"'{reader.element}'"
             nodes = (leaf.path, reader.leaf.path) if reader.leaf.path else (leaf.path,)
-            told = witness if reader.leaf.path else None
-            return Refusal(Code.SEEN, f"A value of {array} that it writes may be read by {who}.", nodes, told)
+            shown = witness if reader.leaf.path else None
+            return Refusal(
+                Code.SEEN, f"A value of {array} that it writes may be read by {who}.", nodes, shown
+            )
         return program.edit(body=without(program.body, leaf.path))

@@ -18,9 +18,9 @@ ENABLERS_TRIED, WAYS_TOLD = 8, 3  # of a refused move
 def with_enablers(context: Context, move: Move, refusal: Refusal, longest: int = 3) -> Refusal:
     """The refusal with ways to make the move legal: the shortest, of ``longest`` moves at most."""
     for length in range(1, longest + 1):
-        found = list(islice(_ways(context, move, refusal, length), WAYS_TOLD if length == 1 else 1))
-        if found:
-            return replace(refusal, ways=tuple(_way(move, moves) for moves in found))
+        lines = list(islice(_ways(context, move, refusal, length), WAYS_TOLD if length == 1 else 1))
+        if lines:
+            return replace(refusal, ways=tuple(_way(move, moves) for moves in lines))
     return refusal
 
 
@@ -68,7 +68,7 @@ def _helping(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]:
 
 def _after(context: Context, first: Move) -> Context:
     after = outcome(context, first)
-    assert isinstance(after, Program)
+    assert isinstance(after, Program), first  # which is legal
     return replace(context, program=after, born=context.born + 1)
 
 
@@ -85,7 +85,7 @@ def _carried(before: Context, after: Context, move: Move) -> Iterator[Move]:
     if not isinstance(place, Place):
         return
     path = resolve(before.program, place)
-    for here in ((*path, 0), path):
-        node = after.program.find(here)
+    for half in ((*path, 0), path):
+        node = after.program.find(half)
         if isinstance(node, Scope) and node.provenance.move == before.born:
-            yield Move(move.name, (place_of(after.program, here), *move.arguments[1:]))
+            yield Move(move.name, (place_of(after.program, half), *move.arguments[1:]))

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.dependence import System, Touch
+from dojo_core.program.dependence import MemoryAccess, System
 from dojo_core.program.integers import divided
 from dojo_core.program.must_writes import shared_depth
 from dojo_core.program.tables import Index, Indirect, affine, plus
@@ -37,15 +37,18 @@ class TooMany(Exception):
 
 
 def first_unset(
-    read: Touch, found: Sequence[Touch], sizes: Sequence[int], cell: Sequence[int] | None = None
+    read: MemoryAccess,
+    accesses: Sequence[MemoryAccess],
+    sizes: Sequence[int],
+    cell: Sequence[int] | None = None,
 ) -> tuple[int, ...] | None:
-    """The iterators of the first instance of a read whose cell no write has touched before; None: there is
+    """The iterators of the first instance of a read whose cell no write has set before; None: there is
     none. ``found``: the accesses to its buffer, ``sizes`` that one's dimensions. Raises TooMany.
 
     Iterations of marked scopes, but unrolled ones, have no order: a write in another one does not count.
     With ``cell``, only instances count that read that one.
     """
-    writes = [t for t in found if t.kind != "r" and t.access.array == read.access.array]
+    writes = [t for t in accesses if t.kind != "r" and t.element.array == read.element.array]
     if math.prod(sizes) > _FEW and cell is None:
         cut = _cut(read, writes, sizes)
         if cut is not None:
@@ -77,17 +80,17 @@ def first_unset(
 class _Instances:
     """The instances of an access that matter, in order: ``running`` iterators (depth, size), others at 0."""
 
-    touch: Touch
+    access: MemoryAccess
     running: tuple[tuple[int, int], ...]
     whole: Mapping[int, int]  # dimensions that one cell stands for, each with its iterator
 
     @staticmethod
-    def of(touch: Touch, apart: set[int], whole: Mapping[int, int]) -> _Instances:
-        used = {d for form in touch.access.index for d in form.depths} | apart
-        used |= {d for c in touch.leaf.op.guard for d in c.form.depths}
-        scopes = touch.leaf.scopes
+    def of(access: MemoryAccess, apart: set[int], whole: Mapping[int, int]) -> _Instances:
+        used = {d for form in access.element.index for d in form.depths} | apart
+        used |= {d for c in access.leaf.op.guard for d in c.form.depths}
+        scopes = access.leaf.scopes
         running = [(d, scopes[d].size) for d in sorted(used - {*whole.values()}) if scopes[d].size > 1]
-        return _Instances(touch, tuple(running), whole)
+        return _Instances(access, tuple(running), whole)
 
     @property
     def points(self) -> int:
@@ -120,16 +123,16 @@ class _Instances:
 
     def held(self) -> Booleans:
         """Of each instance whether its guard holds."""
-        guard = self.touch.leaf.op.guard
+        guard = self.access.leaf.op.guard
         if not guard:
             return np.ones(self.points, np.bool_)
         return np.concatenate([grid.held(guard).ravel() for grid in self.grids()])
 
     def reading(self, cell: Sequence[int]) -> Booleans:
-        """Of each instance whether it touches that cell."""
+        """Of each instance whether it accesses that cell."""
         one = [
             np.all(
-                [g.value(f) == n for f, n in zip(self.touch.access.index, cell, strict=True)], axis=0
+                [g.value(f) == n for f, n in zip(self.access.element.index, cell, strict=True)], axis=0
             ).ravel()
             for g in self.grids()
         ]
@@ -140,9 +143,9 @@ class _Instances:
         flat: Index = Affine()
         for k, size in enumerate(sizes):
             if k not in self.whole:
-                flat = plus(flat * size, self.touch.access.index[k])
+                flat = plus(flat * size, self.access.element.index[k])
         for d in unordered:
-            flat = plus(flat * self.touch.leaf.scopes[d].size, Affine.iterator(d))
+            flat = plus(flat * self.access.leaf.scopes[d].size, Affine.iterator(d))
         return flat
 
 
@@ -193,14 +196,14 @@ class Grid:
 class _Pair:
     """A write and a read, and what decides which of their instances comes first."""
 
-    write: Touch
+    write: MemoryAccess
     depth: int  # scopes that hold both
     before: bool  # does the write come first where these are at the same iteration?
     ordered: tuple[int, ...]  # of these scopes
     unordered: tuple[int, ...]
 
     @staticmethod
-    def of(write: Touch, read: Touch) -> _Pair:
+    def of(write: MemoryAccess, read: MemoryAccess) -> _Pair:
         depth = shared_depth(write, read)
         ordered = tuple(d for d in range(depth) if write.leaf.scopes[d].mark in ("", "u"))
         rest = tuple(d for d in range(depth) if d not in ordered)
@@ -210,7 +213,7 @@ class _Pair:
     def serve(
         self, wanted: _Instances, served: Booleans, sizes: Sequence[int], whole: Mapping[int, int]
     ) -> None:
-        """Mark the instances of the read whose cell this write has touched before."""
+        """Mark the instances of the read whose cell this write has set before."""
         mine = {k: d for k, d in ((k, alone(self.write, k)) for k in whole) if d is not None}
         given = _Instances.of(self.write, set(self.unordered), mine)
         running = {d for d, _ in (*wanted.running, *given.running)}
@@ -242,7 +245,7 @@ class _Pair:
                 written[grid.value(target)[grid.held(guard)]] = True
         begin = 0
         for grid in wanted.grids():
-            held = grid.held(wanted.touch.leaf.op.guard).ravel()
+            held = grid.held(wanted.access.leaf.op.guard).ravel()
             at = grid.value(source).ravel()
             at[~held] = 0
             if order.terms:
@@ -253,21 +256,25 @@ class _Pair:
             begin += len(at)
 
 
-def alone(touch: Touch, k: int) -> int | None:
+def alone(access: MemoryAccess, k: int) -> int | None:
     """The iterator that is index ``k`` of an access by itself, and is used nowhere else in it."""
-    form = touch.access.index[k]
+    form = access.element.index[k]
     if isinstance(form, Indirect) or form.const or len(form.terms) != 1 or form.terms[0][1] != 1:
         return None
     ((d, _),) = form.terms
-    others = (*touch.access.index[:k], *touch.access.index[k + 1 :], *[c.form for c in touch.leaf.op.guard])
+    others = (
+        *access.element.index[:k],
+        *access.element.index[k + 1 :],
+        *[c.form for c in access.leaf.op.guard],
+    )
     return None if any(other.uses(d) for other in others) else d
 
 
-def _whole_dims(read: Touch, pairs: Sequence[_Pair]) -> dict[int, int]:
+def _whole_dims(read: MemoryAccess, pairs: Sequence[_Pair]) -> dict[int, int]:
     """Dimensions whose cells fare alike, each with the read's iterator: every access runs over all that are
     read by an iterator of its own, and where that is of a scope that holds both, it is the same."""
     whole: dict[int, int] = {}
-    for k in range(len(read.access.index)):
+    for k in range(len(read.element.index)):
         mine = alone(read, k)
         if mine is None:
             continue
@@ -288,8 +295,8 @@ class _Cut:
     """The same question with one dimension cut in two: where tiles leave gaps that others fill, each tile may
     fare alike."""
 
-    read: Touch
-    writes: Sequence[Touch]
+    read: MemoryAccess
+    writes: Sequence[MemoryAccess]
     sizes: Sequence[int]
     depth: int  # the iterator that was the read's index there, now two of them: this one and the last
     factor: int
@@ -303,13 +310,13 @@ class _Cut:
         return tuple(values)
 
 
-def _cut(read: Touch, writes: Sequence[Touch], sizes: Sequence[int]) -> _Cut | None:
+def _cut(read: MemoryAccess, writes: Sequence[MemoryAccess], sizes: Sequence[int]) -> _Cut | None:
     """A dimension that the read goes through by an iterator of its own, and that a stride of the writes cuts
     evenly for all of them. None where there is none."""
     shared = max((shared_depth(write, read) for write in writes), default=0)
     for k, size in enumerate(sizes):
         d = alone(read, k)
-        forms = [affine(write.access.index[k]) for write in writes]
+        forms = [affine(write.element.index[k]) for write in writes]
         if d is None or d < shared or read.leaf.scopes[d].size != size:
             continue
         strides = {abs(c) for form in forms for _, c in form.terms}
@@ -330,26 +337,26 @@ def _cut(read: Touch, writes: Sequence[Touch], sizes: Sequence[int]) -> _Cut | N
     return None
 
 
-def _with_index(touch: Touch, k: int, halves: tuple[Affine, Affine]) -> Touch:
-    index = touch.access.index
-    return touch._replace(access=Access(touch.access.array, (*index[:k], *halves, *index[k + 1 :])))
+def _with_index(access: MemoryAccess, k: int, halves: tuple[Affine, Affine]) -> MemoryAccess:
+    index = access.element.index
+    return access._replace(element=Access(access.element.array, (*index[:k], *halves, *index[k + 1 :])))
 
 
-def _unset_corner(read: Touch, pairs: Sequence[_Pair]) -> tuple[int, ...] | None:
-    """The first or the last instance of an unguarded read, where surely no write touches its cell at all."""
+def _unset_corner(read: MemoryAccess, pairs: Sequence[_Pair]) -> tuple[int, ...] | None:
+    """The first or the last instance of an unguarded read, where surely no write sets its cell at all."""
     scopes = read.leaf.scopes
-    if read.leaf.op.guard or read.access.indirect:
+    if read.leaf.op.guard or read.element.indirect:
         return None
     for values in (tuple(s.size - 1 for s in scopes), (0,) * len(scopes)):
-        cell = [Affine((), form.value(values)) for form in read.access.index]
-        if not any(_may_touch(pair.write, cell) for pair in pairs):
+        cell = [Affine((), form.value(values)) for form in read.element.index]
+        if not any(_may_access(pair.write, cell) for pair in pairs):
             return values
     return None
 
 
-def _may_touch(write: Touch, cell: Sequence[Affine]) -> bool:
+def _may_access(write: MemoryAccess, cell: Sequence[Affine]) -> bool:
     system = System()
     iterators = system.instance(write.leaf)
-    for form, place in zip(write.access.index, cell, strict=True):
+    for form, place in zip(write.element.index, cell, strict=True):
         system.equal(form, iterators, place, ())
     return system.solve() is not None

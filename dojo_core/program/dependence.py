@@ -1,7 +1,7 @@
-"""The one dependence analysis: when do two instances of operations touch the same cell?
+"""The one dependence analysis: when do two instances of operations access the same cell?
 
 An *instance* is an operation with the values of its iterators. Every legality question of every move
-comes down to: can two instances in a given relative order touch one cell? Accesses are affine over
+comes down to: can two instances in a given relative order access one cell? Indices are affine over
 boxes, so the question is an integer system that ``integers.solve`` decides.
 """
 
@@ -21,11 +21,12 @@ from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Leaf, Op, Pr
 POLICIES = ("strict", "reassoc", "algebraic")
 
 
-class Touch(NamedTuple):
-    """One access of an operation; kind is ``r`` read, ``w`` write, ``a`` accumulation (both)."""
+class MemoryAccess(NamedTuple):
+    """An operation's access to an element of an array; kind is ``r`` read, ``w`` write, ``a`` accumulation
+    (both)."""
 
     leaf: Leaf
-    access: Access
+    element: Access
     kind: str
 
 
@@ -46,25 +47,24 @@ class Witness:
     def __str__(self) -> str:
         from dojo_core.program.printing import op_text
 
-        told = []
+        shown = []
         for leaf, values in self.instances:
             known = values and min(values) >= 0  # the solver may know that there is a point, and not which
             at = f" at ({', '.join(map(str, values))})" if known else ""
-            told.append(f"'{op_text(leaf.op)}'{at}")
-        if len(told) == 1:
-            return f"{told[0]} reads {self.cell}"
+            shown.append(f"'{op_text(leaf.op)}'{at}")
+        if len(shown) == 1:
+            return f"{shown[0]} reads {self.cell}"
         return (
-            f"{' and then '.join(told)}: all touch {self.cell}"
-            if len(told) > 2
-            else f"{' and '.join(told)} both touch {self.cell}"
+            f"{' and then '.join(shown)}: all touch {self.cell}"
+            if len(shown) > 2
+            else f"{' and '.join(shown)} both touch {self.cell}"
         )
 
 
-def touches(leaf: Leaf) -> list[Touch]:
+def accesses(leaf: Leaf) -> list[MemoryAccess]:
     """The accesses of an operation: operands first, the target last (the order of execution)."""
-    found = [Touch(leaf, o, "r") for o in leaf.op.operands if isinstance(o, Access)]
-    found.append(Touch(leaf, leaf.op.target, "a" if leaf.op.accumulate else "w"))
-    return found
+    reads = [MemoryAccess(leaf, o, "r") for o in leaf.op.operands if isinstance(o, Access)]
+    return [*reads, MemoryAccess(leaf, leaf.op.target, "a" if leaf.op.accumulate else "w")]
 
 
 def common_depth(a: Leaf, b: Leaf) -> int:
@@ -99,31 +99,31 @@ def conflict_between(
     """
     for a in first:
         for b in second:
-            for ta in touches(a):
-                for tb in touches(b):
-                    if ta.access.array != tb.access.array or (ta.kind == "r" and tb.kind == "r"):
+            for one in accesses(a):
+                for other in accesses(b):
+                    if one.element.array != other.element.array or one.kind == other.kind == "r":
                         continue
                     if (
-                        ta.kind == tb.kind == "a"
+                        one.kind == other.kind == "a"
                         and a.op.accumulate == b.op.accumulate
                         and may_regroup(program, a, policy)
                     ):
                         continue
-                    found = meeting(ta, tb, equal, orders)
-                    if found is not None:
-                        return found
+                    witness = meeting(one, other, equal, orders)
+                    if witness is not None:
+                        return witness
     return None
 
 
 def meeting(
-    a: Touch,
-    b: Touch,
+    a: MemoryAccess,
+    b: MemoryAccess,
     equal: int,
     orders: Sequence[Order],
     dims: Sequence[int] | None = None,
 ) -> Witness | None:
     """Instances of two accesses in the given order whose indices agree (in ``dims``, default all)."""
-    pairs = list(zip(a.access.index, b.access.index, strict=True))
+    pairs = list(zip(a.element.index, b.element.index, strict=True))
     if dims is not None:
         pairs = [pairs[k] for k in dims]
     if excluded(pairs, equal, orders):
@@ -139,7 +139,7 @@ def meeting(
     if point is None:
         return None
     values = (system.values(point, va), system.values(point, vb))
-    return Witness(((a.leaf, values[0]), (b.leaf, values[1])), cell_text(a.access, values[0]))
+    return Witness(((a.leaf, values[0]), (b.leaf, values[1])), cell_text(a.element, values[0]))
 
 
 def excluded(pairs: Sequence[tuple[Index, Index]], equal: int, orders: Sequence[Order]) -> bool:
@@ -278,8 +278,8 @@ def iterator_fault(op: Op, sizes: Sequence[int], dtypes: Mapping[str, str]) -> t
     least, most = extremes(dtype)
     for operand in op.operands[1:] if op.function == "select" else op.operands:
         if isinstance(operand, Affine) and may_leave(operand + -least, most - least + 1, sizes, op.guard):
-            told = f"{operand} goes beyond {dtype}, whose values are {least} to {most}"
-            return told, "Compute in a wider dtype, and convert the result in a line of its own."
+            message = f"{operand} goes beyond {dtype}, whose values are {least} to {most}"
+            return message, "Compute in a wider dtype, and convert the result in a line of its own."
     return None
 
 

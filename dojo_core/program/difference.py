@@ -26,8 +26,8 @@ class Difference:
         self.first, self.old, self.new = differing(self.before.body, after.body)
         self.fresh: tuple[Buffer, ...] = ()
         if after.buffers is not self.before.buffers:
-            kept = self.before.buffer_ids
-            self.fresh = tuple([b for b in after.buffers if id(b) not in kept])
+            shared = self.before.buffer_ids
+            self.fresh = tuple([b for b in after.buffers if id(b) not in shared])
 
     @derived
     def gone(self) -> Summary:
@@ -63,8 +63,8 @@ class Difference:
     def marked(self) -> list[tuple[int, Scope]]:
         """The root's children that hold a mark with conditions (all but unrolled), and differ or access a
         fresh buffer, each with its number."""
-        found = enumerate(self.after.body) if self.fresh else enumerate(self.new, self.first)
-        return [(n, c) for n, c in found if isinstance(c, Scope) and not c.summary.marks <= UNROLLED]
+        children = enumerate(self.after.body) if self.fresh else enumerate(self.new, self.first)
+        return [(n, c) for n, c in children if isinstance(c, Scope) and not c.summary.marks <= UNROLLED]
 
 
 UNROLLED = frozenset("u")
@@ -73,11 +73,11 @@ UNROLLED = frozenset("u")
 @fact
 def _roots(program: Program) -> dict[str, list[int]]:
     """The numbers of the root's children that access each array."""
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for number, child in enumerate(program.body):
         for array in summary((child,)).first_accessed:
-            found.setdefault(array, []).append(number)
-    return found
+            numbers.setdefault(array, []).append(number)
+    return numbers
 
 
 def plain(program: Program, roots: Iterable[int]) -> bool:
@@ -88,13 +88,13 @@ def plain(program: Program, roots: Iterable[int]) -> bool:
 
 @fact
 def _rough(program: Program) -> frozenset[int]:
-    found = []
+    rough = []
     for number, child in enumerate(program.body):
         below = summary((child,))
         buffers = (program.buffer_of[a] for a in below.first_accessed)
         if below.marks or not all(map(on_heap, buffers)):
-            found.append(number)
-    return frozenset(found)
+            rough.append(number)
+    return frozenset(rough)
 
 
 def on_heap(buffer: Buffer) -> bool:

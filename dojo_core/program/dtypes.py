@@ -99,8 +99,8 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     target = dtypes[op.target.array]
     if op.function in DTYPE_BYTES:
         if not holds(target, op.function):
-            told = f"{op.target.array} is {target}, which does not hold every {op.function}"
-            return told, f"Convert to {target}, or give {op.target.array} the dtype {op.function}."
+            message = f"{op.target.array} is {target}, which does not hold every {op.function}"
+            return message, f"Convert to {target}, or give {op.target.array} the dtype {op.function}."
         return _number_fault(op.operands[0], op.function)
     try:
         computed = compute_dtype(op, dtypes)
@@ -130,8 +130,8 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
         if fault is not None:
             return fault
     if op.function in OF_REALS and computed not in FLOATS:
-        told = f"{op.function} is a function of floating-point numbers, and {op.target.array} is {target}"
-        return told, "Compute it in f32, and convert the result in a line of its own."
+        message = f"{op.function} is a function of floating-point numbers, and {op.target.array} is {target}"
+        return message, "Compute it in f32, and convert the result in a line of its own."
     return None
 
 
@@ -141,13 +141,13 @@ def _number_fault(operand: Operand, dtype: str) -> tuple[str, str] | None:
     if dtype in FLOATS:
         if not math.isfinite(operand.value) or abs(operand.value) < BEYOND[arithmetic(dtype)]:
             return None
-        told = "-inf" if operand.value < 0 else "inf"
-        return f"{operand} goes beyond f32", f"Write {told}, or compute in f64."
+        infinity = "-inf" if operand.value < 0 else "inf"
+        return f"{operand} goes beyond f32", f"Write {infinity}, or compute in f64."
     if _fits(operand.value, "i64" if dtype == "bool" else dtype):
         return None
     least, most = extremes(dtype)
-    told = f"Write a whole number from {least} to {most}, or compute in f32."
-    return f"{operand} is no value of {dtype}", told
+    remedy = f"Write a whole number from {least} to {most}, or compute in f32."
+    return f"{operand} is no value of {dtype}", remedy
 
 
 @fact
@@ -159,18 +159,18 @@ def dtypes_of(program: Program) -> dict[str, str]:
 def reaching_integers(program: Program) -> frozenset[str]:
     """Floating-point arrays whose values go on into an integer one: into a conversion or a comparison."""
     dtypes = dtypes_of(program)
-    found: set[str] = set()
+    reaching: set[str] = set()
     while True:
         more = {
             access.array
             for leaf in program.leaves
-            if dtypes[leaf.op.target.array] not in FLOATS or leaf.op.target.array in found
+            if dtypes[leaf.op.target.array] not in FLOATS or leaf.op.target.array in reaching
             for access in leaf.op.reads
             if dtypes[access.array] in FLOATS
-        } - found
+        } - reaching
         if not more:
-            return frozenset(found)
-        found |= more
+            return frozenset(reaching)
+        reaching |= more
 
 
 def inexact_integers(program: Program) -> frozenset[str]:

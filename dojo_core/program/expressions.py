@@ -155,8 +155,8 @@ class LineReader:
                 self.fail_at(tree, "a number beyond 64 bits beside an iterator", "Use smaller numbers.")
             return folded
         if sign == "*" and isinstance(left, Affine) and isinstance(right, Affine):
-            told = "Keep one of them in an array: t[{0}] = {0}"
-            self.fail_at(tree, f"{left} times {right} is no iterator expression", told)
+            remedy = "Keep one of them in an array: t[{0}] = {0}"
+            self.fail_at(tree, f"{left} times {right} is no iterator expression", remedy)
         return Call(sign, (self.operand(left, tree), self.operand(right, tree)))
 
     def operand(self, value: Value, where: Any) -> Operand:

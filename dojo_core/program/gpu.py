@@ -58,17 +58,17 @@ def kernels(program: Program) -> tuple[Kernel, ...]:
 
 def _kernels(body: tuple[Node, ...], path: Path, host: tuple[int, ...]) -> Iterator[Kernel]:
     for number, node in enumerate(body):
-        here = (*path, number)
+        node_path = (*path, number)
         if isinstance(node, Scope) and node.mark == "g":
             grid, inner = [node.size], node
             while isinstance(inner.body[0], Scope) and inner.body[0].mark == "g":
                 inner = inner.body[0]
                 grid.append(inner.size)
-            yield Kernel(here, host, tuple(grid), block_threads(inner))
+            yield Kernel(node_path, host, tuple(grid), block_threads(inner))
         elif isinstance(node, Scope) and holds(node, "g"):
-            yield from _kernels(node.body, here, (*host, node.size))
+            yield from _kernels(node.body, node_path, (*host, node.size))
         else:
-            yield Kernel(here, host, (), 1)
+            yield Kernel(node_path, host, (), 1)
 
 
 def block_threads(scope: Scope) -> int:

@@ -246,8 +246,8 @@ class _Logical:
         """An accumulation where several iterations share a cell by their sum, as in ``y[{0}+{1}]``."""
         array = self.arrays[op.target.array]
         used = [any(f.uses(d) for f in op.target.index) for d in range(len(ranges))]
-        kept = [r if u else (r[0], r[0] + 1) for r, u in zip(ranges, used, strict=True)]
-        index = np.broadcast_arrays(*(_grid(form, kept) for form in op.target.index))
+        spans = [r if u else (r[0], r[0] + 1) for r, u in zip(ranges, used, strict=True)]
+        index = np.broadcast_arrays(*(_grid(form, spans) for form in op.target.index))
         combine.at(array, tuple(index), np.broadcast_to(value, index[0].shape))
         array[...] = self.meaning.stored(array, op.target.array)
 
@@ -272,11 +272,11 @@ class _Logical:
             [ranges[d][1] - ranges[d][0] if d in wanted and d in present else 1 for d in range(len(ranges))]
         )
         if _overlapping(op.target, ranges):
-            kept = [
+            spans = [
                 r if any(f.uses(d) for f in op.target.index) else (r[0], r[0] + 1)
                 for d, r in enumerate(ranges)
             ]
-            self._add_at(op, kept, self._as_stored(op, value), ACCUMULATIONS["+"])
+            self._add_at(op, spans, self._as_stored(op, value), ACCUMULATIONS["+"])
             return
         target[...] = self.meaning.stored(target + self._as_stored(op, value), op.target.array)
 
@@ -413,14 +413,14 @@ def independent(scope: Scope, above: tuple[int, ...], ordered: frozenset[str]) -
     the same on both sides where their coefficients are.
     """
     depth = len(above)
-    touched: dict[str, list[tuple[Access, str, tuple[int, ...]]]] = {}
+    by_array: dict[str, list[tuple[Access, str, tuple[int, ...]]]] = {}
     for leaf in leaves((scope,)):
         sizes = (*above, *(s.size for s in leaf.scopes))
         op = leaf.op
-        touched.setdefault(op.target.array, []).append((op.target, f"{op.accumulate}=", sizes))
+        by_array.setdefault(op.target.array, []).append((op.target, f"{op.accumulate}=", sizes))
         for access in op.reads:
-            touched.setdefault(access.array, []).append((access, "", sizes))
-    for accesses in touched.values():
+            by_array.setdefault(access.array, []).append((access, "", sizes))
+    for accesses in by_array.values():
         for k, (first, kind, sizes) in enumerate(accesses):
             for j, (second, other, others) in enumerate(accesses[k:]):
                 if not kind and not other:
@@ -433,7 +433,7 @@ def independent(scope: Scope, above: tuple[int, ...], ordered: frozenset[str]) -
 
 
 def _apart(a: Access, a_sizes: tuple[int, ...], b: Access, b_sizes: tuple[int, ...], depth: int) -> bool:
-    """Do different iterations of the scope at ``depth`` always touch different cells?"""
+    """Do different iterations of the scope at ``depth`` always access different cells?"""
     for left, right in zip(a.index, b.index, strict=True):
         if isinstance(left, Indirect) or isinstance(right, Indirect):
             continue

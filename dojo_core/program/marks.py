@@ -8,14 +8,14 @@ from operator import is_
 
 from dojo_core.program.codes import Code
 from dojo_core.program.dependence import (
+    MemoryAccess,
     Order,
-    Touch,
     Witness,
+    accesses,
     has_vector_form,
     is_reduction,
     may_regroup,
     meeting,
-    touches,
 )
 from dojo_core.program.difference import UNROLLED, Difference
 from dojo_core.program.dtypes import FLOATS
@@ -44,19 +44,19 @@ def mark_fault(
 
     ``since``, if given, is the difference from a program without one; only what it concerns is looked at.
     """
-    here = Difference(program) if since is None else since
-    for number, scope in here.marked():
+    change = Difference(program) if since is None else since
+    for number, scope in change.marked():
         fault = _scope_fault(program, scope, (number,), (), target, policy)
         if fault is not None:
             return fault
-    unrolled = here.before.summary.unrolled - here.gone.unrolled + here.made.unrolled
+    unrolled = change.before.summary.unrolled - change.gone.unrolled + change.made.unrolled
     if unrolled > target.unrolled_ops and "u" in program.summary.marks:  # what is long by itself may stay so
         return _fault(
             Code.UNROLLED_SIZE,
             f"Unrolled, its code would be {unrolled} operations long; the limit is {target.unrolled_ops}.",
             (),
         )
-    for buffer in here.fresh:
+    for buffer in change.fresh:
         if buffer.location not in target.locations:
             return _fault(
                 Code.LOCATION_UNKNOWN,
@@ -64,12 +64,12 @@ def mark_fault(
                 (),
                 buffer.name,
             )
-    for buffer in here.concerned:
+    for buffer in change.concerned:
         if buffer.location == "register":
-            fault = _register_fault(program, buffer, target, here)
+            fault = _register_fault(program, buffer, target, change)
             if fault is not None:
                 return fault
-    stacked = () if target.own_threads or not here.fresh else program.buffers
+    stacked = () if target.own_threads or not change.fresh else program.buffers
     stack = sum(b.bytes for b in stacked if b.location == "stack")
     if stack > target.stack_bytes:
         return _fault(
@@ -106,8 +106,8 @@ def _found_fault(
 ) -> Fault | None:
     if scope.mark in INSTRUCTIONS:
         # Asked on every target: one that lacks the instruction runs the scopes as they stand.
-        found = unify(program, scope, len(above), scope.mark)
-        return _fault(found.code, found.sentence, (path,)) if isinstance(found, Mismatch) else None
+        unified = unify(program, scope, len(above), scope.mark)
+        return _fault(unified.code, unified.sentence, (path,)) if isinstance(unified, Mismatch) else None
     if scope.mark and scope.mark not in target.marks:
         return _fault(
             Code.MARK_UNKNOWN, f"The target {target.name} knows no {mark_word(scope.mark)} scopes.", (path,)
@@ -135,14 +135,14 @@ def vector_fault(
         return _fault(Code.VECTOR_BODY, "A vectorised scope wraps exactly one operation.", (path,))
     op = scope.body[0]
     buffers = tuple(program.buffer_of[a.array] for a in (op.target, *op.reads))
-    told = _vector_sentence(op, scope.size, tuple(s.size for s in above), buffers, target, policy)
-    if told is None:
+    fault = _vector_sentence(op, scope.size, tuple(s.size for s in above), buffers, target, policy)
+    if fault is None:
         return None
     witness = None
-    if told[0] == Code.VECTOR_FLOW:
+    if fault[0] == Code.VECTOR_FLOW:
         lane = Leaf(op, (*path, 0), (*above, scope))
-        witness = next((w for t in touches(lane) if (w := _flow(t, len(above))) is not None), None)
-    return Fault(told[0], "", "", told[1], (path,), witness)
+        witness = next((w for t in accesses(lane) if (w := _flow(t, len(above))) is not None), None)
+    return Fault(fault[0], "", "", fault[1], (path,), witness)
 
 
 @lru_cache(maxsize=1_000)
@@ -169,8 +169,7 @@ def _vector_sentence(
     for comparison in op.guard:
         if comparison.form.uses(lane):
             return Code.VECTOR_GUARD, "The guard depends on the lane."
-    accesses = (op.target, *op.reads)
-    for access, buffer in zip(accesses, buffers, strict=True):
+    for access, buffer in zip((op.target, *op.reads), buffers, strict=True):
         if any(isinstance(i, Indirect) and i.looks_up(lane) for i in access.index):
             return (
                 Code.VECTOR_STRIDE,
@@ -194,18 +193,18 @@ def _vector_sentence(
             f"The lanes of {access} are {stride} cells apart; they must be neighbours "
             "(or one cell, where it is read).",
         )
-    for touch in touches(leaf):
-        if _flow(touch, lane) is not None:
-            return Code.VECTOR_FLOW, f"A lane of {touch.access} reads what an earlier lane writes."
+    for read in accesses(leaf):
+        if _flow(read, lane) is not None:
+            return Code.VECTOR_FLOW, f"A lane of {read.element} reads what an earlier lane writes."
     return None
 
 
-def _flow(read: Touch, lane: int) -> Witness | None:
+def _flow(read: MemoryAccess, lane: int) -> Witness | None:
     """A lane that reads what an earlier one writes. All lanes read before any writes, so the read would
     miss it; what a later lane writes is read in time."""
-    if read.kind != "r" or read.access.array != read.leaf.op.target.array:
+    if read.kind != "r" or read.element.array != read.leaf.op.target.array:
         return None
-    written = next(t for t in touches(read.leaf) if t.kind != "r")
+    written = next(t for t in accesses(read.leaf) if t.kind != "r")
     return meeting(read, written, lane, [Order(lane, ">")])
 
 
@@ -223,7 +222,7 @@ def lane_stride(access: Access, buffer: Buffer, depth: int) -> int:
     return stride
 
 
-def _register_fault(program: Program, buffer: Buffer, target: Target, here: Difference) -> Fault | None:
+def _register_fault(program: Program, buffer: Buffer, target: Target, change: Difference) -> Fault | None:
     """A register has no address: once unrolled, every index is constant; the last may be a lane's."""
     if buffer.cells > target.register_cells:
         return _fault(
@@ -234,11 +233,11 @@ def _register_fault(program: Program, buffer: Buffer, target: Target, here: Diff
         )
     arrays = frozenset(buffer.arrays)
     widths: set[int] = set()
-    for node in here.accessing(arrays):
-        found = _register_widths(node, (), buffer, arrays)
-        if found is None:
+    for node in change.accessing(arrays):
+        used = _register_widths(node, (), buffer, arrays)
+        if used is None:
             return _register_index_fault(program, buffer)
-        widths |= found
+        widths |= used
     if len(widths) > 1:
         return _fault(
             Code.REGISTER_INDEX, f"{buffer.name} is used with vectors of different widths.", (), buffer.name
@@ -256,29 +255,29 @@ def _register_widths(
     """The widths of vectors by which a subtree accesses a register buffer, None where it may not. Kept with
     the subtree, for the scopes around it."""
     if isinstance(node, Op):
-        last, found = _last_materialised(buffer), set[int]()
+        last, widths = _last_materialised(buffer), set[int]()
         for access in (*node.reads, node.target):
-            if access.array in arrays and register_sentence(access, above, buffer, last, found) is not None:
+            if access.array in arrays and register_sentence(access, above, buffer, last, widths) is not None:
                 return None
-        return frozenset(found)
+        return frozenset(widths)
     if node.arrays.isdisjoint(arrays):
         return frozenset()
-    kept: dict[object, tuple[Buffer, frozenset[int] | None]] = node.facts.setdefault(_register_widths, {})
+    cache: dict[object, tuple[Buffer, frozenset[int] | None]] = node.facts.setdefault(_register_widths, {})
     key = (id(buffer), tuple([(s.size, s.mark) for s in above]))  # kept with the buffer, so the id is its own
-    if key not in kept:
+    if key not in cache:
         inside = [_register_widths(child, (*above, node), buffer, arrays) for child in node.body]
-        widths = [w for w in inside if w is not None]
-        kept[key] = buffer, frozenset().union(*widths) if len(widths) == len(inside) else None
-    return kept[key][1]
+        below = [w for w in inside if w is not None]
+        cache[key] = buffer, frozenset().union(*below) if len(below) == len(inside) else None
+    return cache[key][1]
 
 
 def _register_index_fault(program: Program, buffer: Buffer) -> Fault:
     """The first access that a register buffer cannot have; there is one."""
     last = _last_materialised(buffer)
     for leaf in program.leaves:
-        for touch in touches(leaf):
-            if touch.access.array in buffer.arrays:
-                sentence = register_sentence(touch.access, leaf.scopes, buffer, last, set())
+        for access in accesses(leaf):
+            if access.element.array in buffer.arrays:
+                sentence = register_sentence(access.element, leaf.scopes, buffer, last, set())
                 if sentence is not None:
                     return _fault(Code.REGISTER_INDEX, sentence, (leaf.path,), buffer.name)
     raise AssertionError("unreachable")

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import (
+    MemoryAccess,
     Order,
     System,
-    Touch,
     Witness,
     cell_text,
     common_depth,
@@ -31,27 +31,27 @@ from dojo_core.program.tree import Access, Comparison, Scope
 LIMIT = 256  # combinations of sides that are gone into
 
 
-def shared_depth(a: Touch, b: Touch) -> int:
+def shared_depth(a: MemoryAccess, b: MemoryAccess) -> int:
     one, other = a.leaf.path, b.leaf.path
     return common_depth(a.leaf, b.leaf) if one and other and one[0] == other[0] else 0
 
 
 def coverage(
-    read: Touch, found: Sequence[Touch], any_value: bool = False, earlier: bool = False
-) -> tuple[int, tuple[Touch, ...]] | None:
-    """How near the write that defines a read surely is; ``found``: touches in tree order.
+    read: MemoryAccess, accesses: Sequence[MemoryAccess], any_value: bool = False, earlier: bool = False
+) -> tuple[int, tuple[MemoryAccess, ...]] | None:
+    """How near the write that defines a read surely is; ``accesses``: in tree order.
 
     Returns (depth, writes): every instance of the read is defined within the same iteration of the
     first ``depth`` scopes around it, by one of ``writes`` or a later write. None: not decided.
-    With ``any_value``, instances whose cell no write ever touches are left out: padding, whose value
+    With ``any_value``, instances whose cell nothing ever writes are left out: padding, whose value
     reaches no output. With ``earlier``, writes in earlier iterations of a scope that they share with the
     read count too, as one stage of a pipeline writes what the next one reads some iterations later.
     """
     read = _relaxed(read)
-    array, path = read.access.array, read.leaf.path
-    partial: list[tuple[Touch, tuple[Constraint, ...]]] = []
+    array, path = read.element.array, read.leaf.path
+    partial: list[tuple[MemoryAccess, tuple[Constraint, ...]]] = []
     # From the read back: the nearer a write, the more scopes it shares.
-    writes = [w for w in reversed(found) if w.kind != "r" and w.access.array == array]
+    writes = [w for w in reversed(accesses) if w.kind != "r" and w.element.array == array]
     before = [(shared_depth(w, read), w, False) for w in writes if not path or w.leaf.path < path]
     if earlier:
         before += [
@@ -63,7 +63,7 @@ def coverage(
         before.sort(key=lambda each: (-each[0], each[2]))
     for depth, group in groupby(before, lambda each: each[0]):
         for _, write, carried in group:
-            sides = _uncovered_sides(write, read, depth, found if any_value else (), carried)
+            sides = _uncovered_sides(write, read, depth, accesses if any_value else (), carried)
             if sides is None:
                 continue
             if not sides:
@@ -75,25 +75,27 @@ def coverage(
     return None
 
 
-def _relaxed(read: Touch) -> Touch:
+def _relaxed(read: MemoryAccess) -> MemoryAccess:
     """A read through a table as a read of every cell that the table's extremes allow: under scopes more."""
-    if not read.access.indirect:
+    if not read.element.indirect:
         return read
     index: list[Index] = []
     scopes = read.leaf.scopes
-    for form in read.access.index:
+    for form in read.element.index:
         if isinstance(form, Indirect):
             form, sizes = form.relaxed(len(scopes))
             scopes = (*scopes, *(Scope(size, ()) for size in sizes))
         index.append(form)
-    return Touch(read.leaf._replace(scopes=scopes), Access(read.access.array, tuple(index)), read.kind)
+    return MemoryAccess(
+        read.leaf._replace(scopes=scopes), Access(read.element.array, tuple(index)), read.kind
+    )
 
 
 def _uncovered_sides(
-    write: Touch, read: Touch, depth: int, among: Sequence[Touch], carried: bool = False
+    write: MemoryAccess, read: MemoryAccess, depth: int, among: Sequence[MemoryAccess], carried: bool = False
 ) -> tuple[Constraint, ...] | None:
     """Half-spaces of the read's iterators that this write does not reach; None: it reaches nothing surely.
-    With ``among``, only those where some write among these touches may. ``carried``: see ``_sides``."""
+    With ``among``, only those where some write among these accesses may. ``carried``: see ``_sides``."""
     sides = _sides(_Reach.of(write), _Reach.of(read), depth, carried)
     if not sides or not among:
         return sides
@@ -101,16 +103,16 @@ def _uncovered_sides(
 
 
 class _Reach(NamedTuple):
-    """What of an access decides which cells it touches."""
+    """What of an access decides which cells those are."""
 
     forms: tuple[Index, ...]
     sizes: tuple[int, ...]  # of the scopes around it, outermost first
     guard: tuple[Comparison, ...]
 
     @staticmethod
-    def of(touch: Touch) -> _Reach:
-        leaf = touch.leaf
-        return _Reach(touch.access.index, tuple([s.size for s in leaf.scopes]), leaf.op.guard)
+    def of(access: MemoryAccess) -> _Reach:
+        leaf = access.leaf
+        return _Reach(access.element.index, tuple([s.size for s in leaf.scopes]), leaf.op.guard)
 
 
 @lru_cache(maxsize=8_000)  # the nests that a move leaves alone ask the same again
@@ -213,10 +215,10 @@ def _within_guard(write: _Reach, depth: int) -> tuple[list[int], list[int], list
     return lows, [high - low for low, high in zip(lows, highs, strict=True)], rest
 
 
-def _ever_written(read: Touch, side: Constraint, among: Sequence[Touch]) -> bool:
-    """May some write among these touches touch a cell that the read, on this side, reads?"""
-    reach, array = _Reach.of(read), read.access.array
-    writes = (t for t in among if t.kind != "r" and t.access.array == array)
+def _ever_written(read: MemoryAccess, side: Constraint, among: Sequence[MemoryAccess]) -> bool:
+    """May some write among these accesses write a cell that the read, on this side, reads?"""
+    reach, array = _Reach.of(read), read.element.array
+    writes = (t for t in among if t.kind != "r" and t.element.array == array)
     return any(_may_write(_Reach.of(write), reach, side) for write in writes)
 
 
@@ -258,14 +260,14 @@ def digits(terms: Sequence[tuple[int, int]]) -> dict[int, int] | None:
     return dict(result)
 
 
-def unset(read: Touch, found: Sequence[Touch]) -> Witness | None:
+def unset(read: MemoryAccess, accesses: Sequence[MemoryAccess]) -> Witness | None:
     """An instance of a read that no write before it surely sets, where `coverage` with ``any_value`` finds
     none that is sure. None where no instance is known, and of what the caller reads."""
     relaxed = _relaxed(read)
-    writes = [w for w in found if w.kind != "r" and w.access.array == read.access.array]
+    writes = [w for w in accesses if w.kind != "r" and w.element.array == read.element.array]
     sides = []
     for write in reversed([w for w in writes if w.leaf.path < read.leaf.path]):
-        each = _uncovered_sides(write, relaxed, shared_depth(write, relaxed), found)
+        each = _uncovered_sides(write, relaxed, shared_depth(write, relaxed), accesses)
         if each is not None:
             sides.append(each)
     if not read.leaf.path or _combinations(sides) > LIMIT:
@@ -274,12 +276,12 @@ def unset(read: Touch, found: Sequence[Touch]) -> Witness | None:
     if point is None:
         return None
     values = point[: len(read.leaf.scopes)]
-    return Witness(((read.leaf, values),), cell_text(read.access, values))
+    return Witness(((read.leaf, values),), cell_text(read.element, values))
 
 
-def carried(found: Sequence[Touch], read: Touch, depth: int) -> Witness | None:
+def carried(accesses: Sequence[MemoryAccess], read: MemoryAccess, depth: int) -> Witness | None:
     """A write in an earlier iteration of the first ``depth`` scopes, and a read of what it wrote."""
-    writes = [w for w in found if w.kind != "r" and w.access.array == read.access.array]
+    writes = [w for w in accesses if w.kind != "r" and w.element.array == read.element.array]
     met = (
         meeting(write, read, level, [Order(level, "<")])
         for write in reversed(writes)
@@ -293,7 +295,7 @@ def _combinations(sides: Sequence[tuple[Constraint, ...]]) -> int:
     return math.prod(map(len, sides))
 
 
-def _covers_together(read: Touch, sides: Sequence[tuple[Constraint, ...]]) -> bool:
+def _covers_together(read: MemoryAccess, sides: Sequence[tuple[Constraint, ...]]) -> bool:
     """Is there no instance of the read that lies outside every write?"""
     if _combinations(sides) > LIMIT:  # implied: a limit on the work, not on what is right
         return False
@@ -309,11 +311,11 @@ def _outside(
     box = [(0, size - 1) for size in sizes]
 
     def point(chosen: list[Constraint], rest: tuple[tuple[Constraint, ...], ...]) -> tuple[int, ...] | None:
-        found = solve(box, chosen)
-        if not found.possible:
+        solution = solve(box, chosen)
+        if not solution.possible:
             return None
         if not rest:
-            return (-1,) * len(sizes) if found.point is None else tuple(found.point)
+            return (-1,) * len(sizes) if solution.point is None else tuple(solution.point)
         deeper = (point([*chosen, side], rest[1:]) for side in rest[0])
         return next((p for p in deeper if p is not None), None)
 

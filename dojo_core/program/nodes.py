@@ -64,10 +64,10 @@ def fact(derive: Callable[[N], T]) -> Callable[[N], T]:
     def known(node: N) -> T:
         facts = node.facts
         if derive in facts:
-            found: T = facts[derive]
-            return found
-        facts[derive] = found = derive(node)
-        return found
+            value: T = facts[derive]
+            return value
+        facts[derive] = value = derive(node)
+        return value
 
     return known
 
@@ -203,7 +203,7 @@ class Summary(NamedTuple):
     first_accessed: tuple[
         str, ...
     ]  # all arrays read or written, by first access: the target, then what is read
-    prefetched: frozenset[str]  # all arrays that an operation prefetches (which touches nothing)
+    prefetched: frozenset[str]  # all arrays that an operation prefetches (which is no access)
     marks: frozenset[str]  # all marks of scopes
     nodes: int
     height: int  # nodes on the longest path down
@@ -379,17 +379,17 @@ def splice(body: tuple[Node, ...], path: Path, count: int, nodes: tuple[Node, ..
 
 def leaves(body: tuple[Node, ...], path: Path = (), scopes: tuple[Scope, ...] = ()) -> tuple[Leaf, ...]:
     """Every operation of a body in tree order."""
-    found: list[Leaf] = []
+    operations: list[Leaf] = []
 
     def gather(body: tuple[Node, ...], path: Path, scopes: tuple[Scope, ...]) -> None:
         for number, node in enumerate(body):
             if isinstance(node, Op):
-                found.append(Leaf(node, (*path, number), scopes))
+                operations.append(Leaf(node, (*path, number), scopes))
             else:
                 gather(node.body, (*path, number), (*scopes, node))
 
     gather(body, path, scopes)
-    return tuple(found)
+    return tuple(operations)
 
 
 def walk(
@@ -397,7 +397,7 @@ def walk(
 ) -> Iterator[tuple[Node, Path, tuple[Scope, ...]]]:
     """Every node in tree order (a scope before its children) with its path and the scopes above."""
     for number, node in enumerate(body):
-        here = (*path, number)
-        yield node, here, scopes
+        node_path = (*path, number)
+        yield node, node_path, scopes
         if isinstance(node, Scope):
-            yield from walk(node.body, here, (*scopes, node))
+            yield from walk(node.body, node_path, (*scopes, node))

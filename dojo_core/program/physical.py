@@ -56,16 +56,16 @@ class _Physical:
 
     def _body(self, body: tuple[Node, ...], path: Path, iterators: tuple[int, ...]) -> None:
         for number, node in enumerate(body):
-            here = (*path, number)
+            node_path = (*path, number)
             if isinstance(node, Op):
                 self._op(node, iterators)
                 continue
             for value in range(node.size):
                 for name, owner in self.owners.items():
-                    if owner == here:
+                    if owner == node_path:
                         buffer = next(b for b in self.program.buffers if b.name == name)
                         self.memory[name] = self._fresh(buffer)
-                self._body(node.body, here, (*iterators, value))
+                self._body(node.body, node_path, (*iterators, value))
 
     def _address(self, access: Access, iterators: tuple[int, ...]) -> int:
         address = 0

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import (
+    MemoryAccess,
     Order,
     System,
-    Touch,
     Witness,
+    accesses,
     cell_text,
     excluded,
     meeting,
-    touches,
 )
 from dojo_core.program.integers import Constraint, solve
 from dojo_core.program.must_writes import coverage, digits, shared_depth
@@ -35,8 +35,8 @@ class Definition:
     value: each of these instances is meant.
     """
 
-    read: Touch
-    write: Touch
+    read: MemoryAccess
+    write: MemoryAccess
     depth: int
     images: dict[int, Affine]
 
@@ -55,40 +55,40 @@ class Reduction:
     over: tuple[int, ...]  # depths; these have no images in ``total``
 
 
-def touches_of(program: Program, array: str) -> tuple[Touch, ...]:
+def accesses_of(program: Program, array: str) -> tuple[MemoryAccess, ...]:
     """All accesses to an array, in tree order."""
-    return _touches(program).get(array, ())
+    return _accesses(program).get(array, ())
 
 
 @fact
-def _touches(program: Program) -> dict[str, tuple[Touch, ...]]:
-    found: dict[str, list[Touch]] = {}
+def _accesses(program: Program) -> dict[str, tuple[MemoryAccess, ...]]:
+    by_array: dict[str, list[MemoryAccess]] = {}
     for leaf in program.leaves:
-        for touch in touches(leaf):
-            found.setdefault(touch.access.array, []).append(touch)
-    return {name: tuple(each) for name, each in found.items()}
+        for access in accesses(leaf):
+            by_array.setdefault(access.element.array, []).append(access)
+    return {name: tuple(each) for name, each in by_array.items()}
 
 
 def leaves_of(program: Program, array: str) -> tuple[Leaf, ...]:
     """The operations that access an array, in tree order."""
-    return tuple({t.leaf.path: t.leaf for t in touches_of(program, array)}.values())
+    return tuple({t.leaf.path: t.leaf for t in accesses_of(program, array)}.values())
 
 
-def definition(program: Program, read: Touch) -> Definition | None:
+def definition(program: Program, read: MemoryAccess) -> Definition | None:
     """The only write whose value every instance of the read finds, where there is one for certain."""
-    kept: dict[tuple[Path, Access, str], Definition | None] = program.facts.setdefault(definition, {})
-    key = (read.leaf.path, read.access, read.kind)
-    if key not in kept:
-        kept[key] = _definition(program, read)
-    return kept[key]
+    cache: dict[tuple[Path, Access, str], Definition | None] = program.facts.setdefault(definition, {})
+    key = (read.leaf.path, read.element, read.kind)
+    if key not in cache:
+        cache[key] = _definition(program, read)
+    return cache[key]
 
 
-def _definition(program: Program, read: Touch, apart: Path | None = None) -> Definition | None:
+def _definition(program: Program, read: MemoryAccess, apart: Path | None = None) -> Definition | None:
     """``apart``: an operation that counts as not there."""
-    if read.access.indirect:  # which instance of the write it is depends on the table
+    if read.element.indirect:  # which instance of the write it is depends on the table
         return None
-    found = [t for t in touches_of(program, read.access.array) if t.leaf.path != apart]
-    near = coverage(read, found)
+    accesses = [t for t in accesses_of(program, read.element.array) if t.leaf.path != apart]
+    near = coverage(read, accesses)
     if near is None or len(near[1]) != 1:
         return None
     depth, (write,) = near
@@ -96,13 +96,13 @@ def _definition(program: Program, read: Touch, apart: Path | None = None) -> Def
     if images is None:
         return None
     result = Definition(read, write, depth, images)
-    return None if changed_since(program, result, write.access, apart) else result
+    return None if changed_since(program, result, write.element, apart) else result
 
 
-def reduction(program: Program, found: Definition) -> Reduction | None:
+def reduction(program: Program, definition: Definition) -> Reduction | None:
     """The nest that makes what a read finds, where its definition accumulates and this is certain."""
-    read, write, depth = found.read, found.write, found.depth
-    scopes, index = write.leaf.scopes, tuple(map(affine, write.access.index))
+    read, write, depth = definition.read, definition.write, definition.depth
+    scopes, index = write.leaf.scopes, tuple(map(affine, write.element.index))
     inside = {d for form in index for d in form.depths}
     over = tuple(d for d in range(depth, len(scopes)) if d not in inside)
     # A guard that chooses among the terms is not carried along.
@@ -119,15 +119,15 @@ def reduction(program: Program, found: Definition) -> Reduction | None:
     # Each cell belongs to one iteration of the other scopes.
     if any(digits([(abs(c), scopes[d].size) for d, c in form.terms if d >= depth]) is None for form in index):
         return None
-    images = {d: form for d, form in found.images.items() if d not in over}
-    return Reduction(start, replace(found, images=images), over)
+    images = {d: form for d, form in definition.images.items() if d not in over}
+    return Reduction(start, replace(definition, images=images), over)
 
 
-def _instance(write: Touch, read: Touch, depth: int) -> dict[int, Affine] | None:
+def _instance(write: MemoryAccess, read: MemoryAccess, depth: int) -> dict[int, Affine] | None:
     """The write's iterators, from ``depth`` on, in those of the read, solved from the equal cells."""
     images: dict[int, Affine] = {}
     theirs = [s.size for s in read.leaf.scopes]
-    for form, wanted in zip(map(affine, write.access.index), map(affine, read.access.index), strict=True):
+    for form, wanted in zip(map(affine, write.element.index), map(affine, read.element.index), strict=True):
         local = [(d, c) for d, c in form.terms if d >= depth]
         rest = wanted - Affine(tuple((d, c) for d, c in form.terms if d < depth), form.const)
         for d, c in sorted(local, key=lambda term: -abs(term[1])):
@@ -164,39 +164,39 @@ def _runs(origin: Leaf, images: dict[int, Affine], read: Leaf) -> bool:
 
 
 def changed_since(
-    program: Program, found: Definition, source: Access, apart: Path | None = None
+    program: Program, definition: Definition, source: Access, apart: Path | None = None
 ) -> Witness | None:
     """A write to a cell of ``source`` (an access of the defining operation) between definition and read.
 
     The defining write itself counts where a later instance of it hits the cell again. ``apart``: an operation
     that counts as not there.
     """
-    for write in touches_of(program, source.array):
+    for write in accesses_of(program, source.array):
         if write.kind != "r" and write.leaf.path != apart:
-            witness = _between(found, write, source)
+            witness = _between(definition, write, source)
             if witness is not None:
                 return witness
     return None
 
 
-def overwritten(program: Program, found: Definition, source: Access) -> Witness | None:
+def overwritten(program: Program, definition: Definition, source: Access) -> Witness | None:
     """The same, where the defining operation is to be repeated at the read: its own write counts too."""
-    leaf = found.write.leaf
+    leaf = definition.write.leaf
     if source.array == leaf.op.target.array:
-        own = meeting(found.write, Touch(leaf, source, "r"), len(leaf.scopes), ())
-        if own is not None:
-            return own
-    return changed_since(program, found, source)
+        witness = meeting(definition.write, MemoryAccess(leaf, source, "r"), len(leaf.scopes), ())
+        if witness is not None:
+            return witness
+    return changed_since(program, definition, source)
 
 
-def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
-    read, origin, depth = found.read, found.write, found.depth
+def _between(definition: Definition, write: MemoryAccess, source: Access) -> Witness | None:
+    read, origin, depth = definition.read, definition.write, definition.depth
     if not (precedes(origin, write, depth) and precedes(write, read, depth)):
         return None
     # implied: the defining instance is the last that writes its cell; this only spares the solver
-    if write == origin and source == origin.access and once(origin, depth):
+    if write == origin and source == origin.element and once(origin, depth):
         return None
-    cells = list(zip(source.index, write.access.index, strict=True))
+    cells = list(zip(source.index, write.element.index, strict=True))
     before_write = list(orders(origin, write, depth, cells))
     if not before_write:  # implied: none of them would be possible
         return None
@@ -204,7 +204,7 @@ def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
     r = common.instance(read.leaf)
     share = r[:depth]
     d = common.instance(origin.leaf, share)
-    for k, image in found.images.items():
+    for k, image in definition.images.items():
         common.equal(Affine.iterator(k), d, image, r)
     w = common.instance(write.leaf, share)
     for wanted, ours in cells:
@@ -219,21 +219,21 @@ def _between(found: Definition, write: Touch, source: Access) -> Witness | None:
             point = system.solve()
             if point is not None:
                 values = system.values(point, w)
-                told = ((write.leaf, values), (read.leaf, system.values(point, r)))
-                return Witness(told, cell_text(write.access, values))
+                instances = ((write.leaf, values), (read.leaf, system.values(point, r)))
+                return Witness(instances, cell_text(write.element, values))
     return None
 
 
-def once(access: Touch, depth: int) -> bool:
-    """Does an access surely touch no cell twice in one iteration of ``depth`` scopes? Quick, for the usual
+def once(access: MemoryAccess, depth: int) -> bool:
+    """Does an access surely reach no cell twice in one iteration of ``depth`` scopes? Quick, for the usual
     case: each iterator further in is an index by itself."""
-    forms = access.access.index
+    forms = access.element.index
     alone = {form.terms[0][0] for form in forms if isinstance(form, Affine) and len(form.terms) == 1}
     # implied: where it says no, whoever asks looks closer and finds the same
     return all(d in alone for d in range(depth, len(access.leaf.scopes)))
 
 
-def precedes(a: Touch, b: Touch, depth: int) -> bool:
+def precedes(a: MemoryAccess, b: MemoryAccess, depth: int) -> bool:
     """May an instance of ``a``, no exit, come before one of ``b`` in one iteration of ``depth`` scopes that
     hold both? Just where there are ``orders`` of the two."""
     one, other = a.leaf.path, b.leaf.path
@@ -245,7 +245,7 @@ def precedes(a: Touch, b: Touch, depth: int) -> bool:
 
 
 def orders(
-    a: Touch, b: Touch, depth: int, cells: Sequence[tuple[Index, Index]] = ()
+    a: MemoryAccess, b: MemoryAccess, depth: int, cells: Sequence[tuple[Index, Index]] = ()
 ) -> Iterator[list[Order]]:
     """How an instance of ``a`` can come before one of ``b`` in one iteration of ``depth`` scopes. Ways that
     are impossible at a glance, where the indices of each pair of ``cells`` are the same, are left out."""
@@ -258,14 +258,16 @@ def orders(
         yield [Order(d, "=") for d in range(depth, common)]
 
 
-def seen_by(program: Program, write: Touch, readers: Sequence[Touch]) -> tuple[Touch, Witness | None] | None:
+def seen_by(
+    program: Program, write: MemoryAccess, readers: Sequence[MemoryAccess]
+) -> tuple[MemoryAccess, Witness | None] | None:
     """The first of ``readers`` that may see a value of ``write``, and an instance where it does, if that is
     known; None where surely none does.
 
     A reader is safe where another write surely defines what it reads, and ``write`` comes before that
     one in every iteration that they share.
     """
-    others = tuple(t for t in touches_of(program, write.access.array) if t.leaf.path != write.leaf.path)
+    others = tuple(t for t in accesses_of(program, write.element.array) if t.leaf.path != write.leaf.path)
     for read in readers:
         near = coverage(read, others)
         if near is None:

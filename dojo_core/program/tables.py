@@ -29,8 +29,8 @@ class Table:
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        told = " ".join(map(str, self.values))
-        text = f"table {self.name} {self.dtype} [{', '.join(map(str, self.dims))}] = {told}"
+        values = " ".join(map(str, self.values))
+        text = f"table {self.name} {self.dtype} [{', '.join(map(str, self.dims))}] = {values}"
         for name, value in (
             ("least", min(self.values)),
             ("most", max(self.values)),
@@ -97,8 +97,8 @@ class Indirect:
                 rest = rest + lookup.settled * coefficient
             else:
                 total[lookup] = total.get(lookup, 0) + coefficient
-        kept = sorted(((k, c) for k, c in total.items() if c), key=lambda term: str(term[0]))
-        return Indirect(tuple(kept), rest) if kept else rest
+        terms = sorted(((k, c) for k, c in total.items() if c), key=lambda term: str(term[0]))
+        return Indirect(tuple(terms), rest) if terms else rest
 
     def __add__(self, other: Index | int) -> Index:
         if isinstance(other, Indirect):
@@ -128,8 +128,8 @@ class Indirect:
 
     @property
     def depths(self) -> tuple[int, ...]:
-        found = {d for lookup, _ in self.lookups for form in lookup.at for d in form.depths}
-        return tuple(sorted(found.union(self.rest.depths)))
+        looked_up = {d for lookup, _ in self.lookups for form in lookup.at for d in form.depths}
+        return tuple(sorted(looked_up.union(self.rest.depths)))
 
     def bounds(self, sizes: Sequence[int]) -> tuple[int, int]:
         """Between which values it lies for certain: any value of the table beside any of the rest."""

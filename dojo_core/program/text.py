@@ -164,7 +164,7 @@ class _Reader(LineReader):
         match = _TABLE.fullmatch(line)
         if match is None:
             self.fail("this is no table", "A table line reads: table idx i32 [2, 3] = 0 2 4 1 3 5")
-        name, dtype, sizes, told = match.groups()
+        name, dtype, sizes, numbers = match.groups()
         if self.root:
             self.fail("a table after the body has begun", "Move it above the first operation.")
         if name in self.tables or name in self.dims or any(b.name == name for b in self.buffers):
@@ -173,7 +173,7 @@ class _Reader(LineReader):
             known = ", ".join(TABLE_DTYPES)
             self.fail(f"a table of {dtype}", f"The dtypes of tables are {known}.", match.start(2) + 1)
         dims = tuple(int(size) for size in sizes.split(","))
-        values = tuple(int(value) for value in told.split())
+        values = tuple(int(value) for value in numbers.split())
         limit = KERNEL_LIMITS["table values"]
         if len(values) + sum(len(t.values) for t in self.tables.values()) > limit:
             self.fail(
@@ -286,8 +286,8 @@ class _Reader(LineReader):
                 self.fail(f"a scope of {_short(size)} iterations", _SIZE, column)
             if ":" in slot and (not mark or (mark not in MARKS and mark not in INSTRUCTIONS)):
                 named = ", ".join(f":{m} {word}" for m, word in MARKS.items() if m)
-                told = f"The marks are {named}, and the instructions :{', :'.join(INSTRUCTIONS)}."
-                self.fail(f"unknown mark :{mark}", told, column + len(size))
+                remedy = f"The marks are {named}, and the instructions :{', :'.join(INSTRUCTIONS)}."
+                self.fail(f"unknown mark :{mark}", remedy, column + len(size))
             fresh.append(_Frame(int(size), mark))
         del self.open[bars:]
         for frame in fresh:

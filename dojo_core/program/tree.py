@@ -97,12 +97,12 @@ class Program:
     ) -> Program:
         """A program with buffers in canonical order: inputs, outputs, temporaries by first access.
 
-        A buffer that no operation touches and that is no input or output leaves, and prefetches of its
+        A buffer that no operation accesses and that is no input or output leaves, and prefetches of its
         arrays with it.
         """
-        found = summary(body)
-        ordered = _ordered(buffers, inputs + outputs, found.first_accessed)
-        gone = found.prefetched.difference(*[b.arrays for b in ordered])
+        whole = summary(body)
+        ordered = _ordered(buffers, inputs + outputs, whole.first_accessed)
+        gone = whole.prefetched.difference(*[b.arrays for b in ordered])
         if gone:
             body = tuple(_without_prefetches(n, gone) for n in body)
         return Program(name, inputs, outputs, ordered, body, age, domains)
@@ -116,19 +116,19 @@ class Program:
         """
         body = self.body if body is None else body
         first, old, new = differing(self.body, body)
-        was, now = summary(old), summary(new)
-        same = was.first_accessed == now.first_accessed and now.prefetched <= was.prefetched
+        removed, added = summary(old), summary(new)
+        same = removed.first_accessed == added.first_accessed and added.prefetched <= removed.prefetched
         if same and buffers is None:
             return Program(self.name, self.inputs, self.outputs, self.buffers, body, self.age, self.domains)
         # Between names that come before what differs and names that come after it.
         begin, end = self._names_before[first], self._names_before[first + len(old)]
         names = self.summary.first_accessed
         settled = same or (
-            set(names[begin:end]) <= set(now.first_accessed) and now.prefetched <= was.prefetched
+            set(names[begin:end]) <= set(added.first_accessed) and added.prefetched <= removed.prefetched
         )
         buffers = self.buffers if buffers is None else buffers
         if settled:
-            order = names[:begin] + now.first_accessed + names[end:]
+            order = names[:begin] + added.first_accessed + names[end:]
             ordered = _ordered(buffers, self.inputs + self.outputs, order)
             if not self.summary.prefetched.difference(*[b.arrays for b in ordered]):
                 return Program(self.name, self.inputs, self.outputs, ordered, body, self.age, self.domains)
@@ -172,8 +172,8 @@ class Program:
     def tables(self) -> dict[str, Table]:
         """The constant tables by name, in the order in which operations look them up first."""
         indices = (i for leaf in self.leaves for a in leaf.op.reads for i in a.index)
-        found = (k.table for i in indices if isinstance(i, Indirect) for k, _ in i.lookups)
-        return {table.name: table for table in found}
+        tables = (k.table for i in indices if isinstance(i, Indirect) for k, _ in i.lookups)
+        return {table.name: table for table in tables}
 
     @derived
     def interface(self) -> frozenset[str]:
@@ -217,13 +217,13 @@ class Program:
     def find(self, path: Path) -> Node | None:
         """The node at a path, None where there is none."""
         body: tuple[Node, ...] = self.body
-        found: Node | None = None
+        node: Node | None = None
         for number in path:
             if number >= len(body):
                 return None
-            found = body[number]
-            body = found.body if isinstance(found, Scope) else ()
-        return found
+            node = body[number]
+            body = node.body if isinstance(node, Scope) else ()
+        return node
 
     def node(self, path: Path) -> Node:
         """The node at a path. Raises IndexError where there is none."""
@@ -234,21 +234,24 @@ class Program:
             node = node.body[child]
         return node
 
+    def scope(self, path: Path) -> Scope:
+        """The scope at a path. Raises IndexError where there is none."""
+        node = self.node(path)
+        if isinstance(node, Op):
+            raise IndexError(path)
+        return node
+
+    def children(self, path: Path) -> tuple[Node, ...]:
+        """What the scope at a path holds, or the program where the path is empty. Raises IndexError."""
+        return self.scope(path).body if path else self.body
+
     def scopes_above(self, path: Path) -> tuple[Scope, ...]:
         """The scopes strictly above a path, outermost first."""
-        result: list[Scope] = []
-        body = self.body
-        for child in path[:-1]:
-            scope = body[child]
-            assert isinstance(scope, Scope)
-            result.append(scope)
-            body = scope.body
-        return tuple(result)
+        return tuple([self.scope(path[:depth]) for depth in range(1, len(path))])
 
     def siblings(self, path: Path) -> tuple[Node, ...]:
         """The children of the node above a path (the root's for a path of length 1)."""
-        above = self.scopes_above(path)
-        return above[-1].body if above else self.body
+        return self.children(path[:-1])
 
     def splice(self, path: Path, count: int, nodes: tuple[Node, ...]) -> Program:
         """Replace ``count`` siblings from ``path`` on by ``nodes``."""

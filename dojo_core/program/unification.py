@@ -47,25 +47,25 @@ def meaning(name: str, lanes: int) -> tuple[Program, Leaf]:
 def unify(program: Program, scope: Scope, depth: int, name: str) -> Unified | Mismatch:
     """The scope at ``depth`` (how many stand above it) as the instruction of that name, or why it is not."""
     instruction = INSTRUCTIONS[name]
-    own, leaf = meaning(name, scope.size if scope.size in instruction.needs else max(instruction.needs))
+    pattern, leaf = meaning(name, scope.size if scope.size in instruction.needs else max(instruction.needs))
     inside = _nest(scope)
-    told = f"{name} is {len(leaf.scopes)} scopes around one operation; "
+    sentence = f"{name} is {len(leaf.scopes)} scopes around one operation; "
     if isinstance(inside, str):
-        return Mismatch(Code.INSTRUCTION_SHAPE, f"{told}{inside}.")
+        return Mismatch(Code.INSTRUCTION_SHAPE, f"{sentence}{inside}.")
     scopes, op = inside
     if len(scopes) != len(leaf.scopes):
-        return Mismatch(Code.INSTRUCTION_SHAPE, f"{told}here there {_count(len(scopes))}.")
+        return Mismatch(Code.INSTRUCTION_SHAPE, f"{sentence}here there {_count(len(scopes))}.")
     if scope.size not in instruction.needs:
         known = " or ".join(map(str, instruction.needs))
         return Mismatch(Code.INSTRUCTION_SIZE, f"{name} has {known} lanes, not {scope.size}.")
     for inner, wanted in zip(scopes[1:], leaf.scopes[1:], strict=True):
         if inner.size != wanted.size:
-            told = f"A lane of {name} takes {wanted.size} at once, not {inner.size}."
-            return Mismatch(Code.INSTRUCTION_SIZE, told)
+            sentence = f"A lane of {name} takes {wanted.size} at once, not {inner.size}."
+            return Mismatch(Code.INSTRUCTION_SIZE, sentence)
     if (op.accumulate, op.function) != (leaf.op.accumulate, leaf.op.function) or op.guard:
         guarded = ", without a guard" if op.guard else ""
-        return Mismatch(Code.INSTRUCTION_OPERATION, f"{name} computes {_told(leaf.op)}{guarded}.")
-    return _operands(program, op, depth, instruction, scope.size, own, leaf)
+        return Mismatch(Code.INSTRUCTION_OPERATION, f"{name} computes {_text(leaf.op)}{guarded}.")
+    return _operands(program, op, depth, instruction, scope.size, pattern, leaf)
 
 
 def _count(number: int) -> str:
@@ -86,22 +86,22 @@ def _nest(scope: Scope) -> tuple[tuple[Scope, ...], Op] | str:
         scopes.append(child)
 
 
-def _told(op: Op) -> str:
+def _text(op: Op) -> str:
     from dojo_core.program.printing import op_text
 
     return op_text(op)
 
 
 def _operands(
-    program: Program, op: Op, depth: int, instruction: Instruction, lanes: int, own: Program, leaf: Leaf
+    program: Program, op: Op, depth: int, instruction: Instruction, lanes: int, pattern: Program, leaf: Leaf
 ) -> Unified | Mismatch:
     """The dtypes and strides of target and operands, the operands of a product in either order."""
     if len(op.reads) != len(leaf.op.reads):
-        told = f"{instruction.name} computes {_told(leaf.op)}: of arrays alone."
-        return Mismatch(Code.INSTRUCTION_OPERATION, told)
+        sentence = f"{instruction.name} computes {_text(leaf.op)}: of arrays alone."
+        return Mismatch(Code.INSTRUCTION_OPERATION, sentence)
     closest: Mismatch | None = None
     for reads in permutations(op.reads):
-        shared = _shared(program, (op.target, *reads), depth, own, leaf)
+        shared = _shared(program, (op.target, *reads), depth, pattern, leaf)
         # implied: only a mismatch refuses
         if not isinstance(shared, Mismatch):
             return Unified(instruction, lanes, op, tuple(zip(reads, shared[1:], strict=True)))
@@ -112,29 +112,29 @@ def _operands(
 
 
 def _shared(
-    program: Program, accesses: Sequence[Access], depth: int, own: Program, leaf: Leaf
+    program: Program, accesses: Sequence[Access], depth: int, pattern: Program, leaf: Leaf
 ) -> tuple[bool, ...] | Mismatch:
     """For target and operands in the instruction's order: is it the same in all lanes?"""
-    name, wanted = own.name, (leaf.op.target, *leaf.op.reads)
-    dtypes = [own.buffer_of[a.array].dtype for a in wanted]
-    here = [program.buffer_of[a.array].dtype for a in accesses]
-    if here != dtypes:
-        told = f"{name} adds products of {' and '.join(dtypes[1:])} to {dtypes[0]}; here they are "
-        told += f"{' and '.join(here[1:])}, added to {here[0]}."
-        return Mismatch(Code.INSTRUCTION_DTYPE, told)
-    found: list[bool] = []
+    name, wanted = pattern.name, (leaf.op.target, *leaf.op.reads)
+    dtypes = [pattern.buffer_of[a.array].dtype for a in wanted]
+    given = [program.buffer_of[a.array].dtype for a in accesses]
+    if given != dtypes:
+        sentence = f"{name} adds products of {' and '.join(dtypes[1:])} to {dtypes[0]}; here they are "
+        sentence += f"{' and '.join(given[1:])}, added to {given[0]}."
+        return Mismatch(Code.INSTRUCTION_DTYPE, sentence)
+    shared: list[bool] = []
     for access, form in zip(accesses, wanted, strict=True):
         if access.indirect:
             return Mismatch(Code.INSTRUCTION_ACCESS, f"{access} goes through a table, which {name} does not.")
-        asked = _strides(form, own.buffer_of[form.array], range(len(leaf.scopes)))
+        asked = _strides(form, pattern.buffer_of[form.array], range(len(leaf.scopes)))
         strides = _strides(access, program.buffer_of[access.array], range(depth, depth + len(leaf.scopes)))
-        one = (0, *asked[1:]) if found else asked  # the target is of each lane its own
+        one = (0, *asked[1:]) if shared else asked  # the target is of each lane its own
         if strides not in (asked, one):
-            told = f"{_cells(strides)} in {access}; {name} takes {_cells(asked)}"
-            told += f", or {_cells(one)}" if one != asked else ""
-            return Mismatch(Code.INSTRUCTION_ACCESS, f"Neighbours along its scopes are {told}.")
-        found.append(strides != asked)
-    return tuple(found)
+            sentence = f"{_cells(strides)} in {access}; {name} takes {_cells(asked)}"
+            sentence += f", or {_cells(one)}" if one != asked else ""
+            return Mismatch(Code.INSTRUCTION_ACCESS, f"Neighbours along its scopes are {sentence}.")
+        shared.append(strides != asked)
+    return tuple(shared)
 
 
 def _strides(access: Access, buffer: Buffer, depths: range) -> tuple[int, ...]:

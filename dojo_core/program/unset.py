@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.definedness import POINTS, Booleans, Grid, Integers, TooMany, alone, flat
-from dojo_core.program.dependence import Touch, touches
+from dojo_core.program.dependence import MemoryAccess, accesses
 from dojo_core.program.interpret import independent
 from dojo_core.program.tree import Access, Node, Op, Path, Program, Scope, leaves
 
@@ -119,9 +119,9 @@ def _scaled_down(body: tuple[Node, ...], sizes: Sizes) -> tuple[tuple[Node, ...]
     """
     alike = _Alike()
     for leaf in leaves(body):
-        for touch in touches(leaf):
-            for k, form in enumerate(touch.access.index):
-                place, d = (touch.access.array, k), alone(touch, k)
+        for access in accesses(leaf):
+            for k, form in enumerate(access.element.index):
+                place, d = (access.element.array, k), alone(access, k)
                 scope = None if d is None else leaf.path[: d + 1]
                 if scope is not None and leaf.scopes[len(scope) - 1].size == sizes[place[0]][k]:
                     alike.join(place, scope)
@@ -129,25 +129,27 @@ def _scaled_down(body: tuple[Node, ...], sizes: Sizes) -> tuple[tuple[Node, ...]
                     alike.part(place, *(leaf.path[: d + 1] for d in form.depths))
         for comparison in leaf.op.guard:
             alike.part(*(leaf.path[: d + 1] for d in comparison.form.depths))
-    by_scope: dict[Path, dict[str, list[Touch]]] = {}
+    by_scope: dict[Path, dict[str, list[MemoryAccess]]] = {}
     for leaf in leaves(body):
         for depth in range(len(leaf.scopes)):
             arrays = by_scope.setdefault(leaf.path[: depth + 1], {})
-            for touch in touches(leaf):
-                arrays.setdefault(touch.access.array, []).append(touch)
+            for access in accesses(leaf):
+                arrays.setdefault(access.element.array, []).append(access)
     for scope, arrays in by_scope.items():
-        if not all(_apart(found, len(scope) - 1) for found in arrays.values()):
+        if not all(_apart(each, len(scope) - 1) for each in arrays.values()):
             alike.part(scope)
     small = {a: [1 if alike.holds((a, k)) else n for k, n in enumerate(dims)] for a, dims in sizes.items()}
     return _with_one(body, (), alike), small
 
 
-def _apart(found: Sequence[Touch], depth: int) -> bool:
+def _apart(accesses: Sequence[MemoryAccess], depth: int) -> bool:
     """Does no iteration of a scope see what another one has left in an array that it accesses so?"""
-    kinds = {touch.kind for touch in found}
+    kinds = {access.kind for access in accesses}
     if len(kinds) == 1 and "w" not in kinds:
         return True
-    used = [tuple(k for k, form in enumerate(touch.access.index) if form.uses(depth)) for touch in found]
+    used = [
+        tuple(k for k, form in enumerate(access.element.index) if form.uses(depth)) for access in accesses
+    ]
     return len({*used}) == 1 and len(used[0]) == 1
 
 

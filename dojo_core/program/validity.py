@@ -3,7 +3,7 @@
 A logical cell is (array, full index); a physical cell is what it maps to after ``:N``, shared buffers
 and per-iteration storage. For each read, the write that defines it must land on the same physical
 cell, with no other write to that cell in between or unordered with either (docs/legality.md). The check
-goes buffer by buffer and looks only at the operations that touch it, so its answer is kept by that
+goes buffer by buffer and looks only at the operations that access it, so its answer is kept by that
 *projection* of the tree: a move that leaves a buffer's projection alone costs nothing there.
 """
 
@@ -19,21 +19,21 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
 from dojo_core.program.definedness import TooMany, first_unset
 from dojo_core.program.dependence import (
+    MemoryAccess,
     Order,
     System,
-    Touch,
     Witness,
+    accesses,
     cell_text,
     common_depth,
     is_reduction,
     meeting,
-    touches,
 )
 from dojo_core.program.difference import Difference, on_heap
 from dojo_core.program.gpu import UNORDERED, outside_phases
 from dojo_core.program.must_writes import carried, coverage, shared_depth, unset
 from dojo_core.program.nodes import fact
-from dojo_core.program.reaching import once, orders, precedes, touches_of
+from dojo_core.program.reaching import accesses_of, once, orders, precedes
 from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Node, Op, Path, Program, Provenance, Scope
 from dojo_core.program.unset import any_origin, unset_origin
 
@@ -108,31 +108,33 @@ def settled(program: Program) -> str | None:
 def _definition_fault(program: Program) -> Fault | None:
     doubt: Fault | None = None
     for buffer in program.buffers:
-        found = _touching(program, buffer)
-        reads = [t for t in found if t.kind != "w" and t.access.array not in program.inputs]
+        accesses = _buffer_accesses(program, buffer)
+        reads = [t for t in accesses if t.kind != "w" and t.element.array not in program.inputs]
         for read in (
             *reads,
             *[_exit_read(array, buffer) for array in buffer.arrays if array in program.outputs],
         ):
-            fault = _unset_fault(program, read, found, buffer)
+            fault = _unset_fault(program, read, accesses, buffer)
             if fault is not None and fault.code != Code.UNDECIDED:
                 return fault
             doubt = doubt or fault
     return doubt
 
 
-def _unset_fault(program: Program, read: Touch, found: Sequence[Touch], buffer: Buffer) -> Fault | None:
+def _unset_fault(
+    program: Program, read: MemoryAccess, accesses: Sequence[MemoryAccess], buffer: Buffer
+) -> Fault | None:
     """What is wrong with a read, that at exit of an output too, that no write comes before; None: nothing, or
     nothing that an output depends on, as in padding or where a copy is written over."""
-    leaf, array = read.leaf, read.access.array
-    if coverage(read, found, earlier=bool(leaf.path)) is not None:
+    leaf, array = read.leaf, read.element.array
+    if coverage(read, accesses, earlier=bool(leaf.path)) is not None:
         return None
-    writes = tuple(t.leaf.path for t in found if t.access.array == array and t.kind != "r")
+    writes = tuple(t.leaf.path for t in accesses if t.element.array == array and t.kind != "r")
     fault = partial(Fault, buffer=buffer.name, array=array, nodes=(leaf.path,) if leaf.path else writes)
     sizes = [dim.size for dim in buffer.dims]
     values: tuple[int, ...] | None = None  # of an instance whose cell is not set, where that is decided
     with suppress(TooMany):
-        values = first_unset(read, found, sizes)
+        values = first_unset(read, accesses, sizes)
         if values is None:
             return None
     if values is None or leaf.path:
@@ -140,52 +142,54 @@ def _unset_fault(program: Program, read: Touch, found: Sequence[Touch], buffer: 
             origin = unset_origin(program, array)
         except TooMany:
             if values is None or not _stays(program, leaf):
-                told = (
-                    f"each read of {read.access} finds a write" if leaf.path else f"all of {array} is written"
+                claim = (
+                    f"each read of {read.element} finds a write"
+                    if leaf.path
+                    else f"all of {array} is written"
                 )
-                sentence = f"It could not be shown that {told}: there is too much of it to go through."
+                sentence = f"It could not be shown that {claim}: there is too much of it to go through."
                 return fault(Code.UNDECIDED, sentence=sentence)
         else:
             if origin is None:
                 return None
             try:
-                values = first_unset(read, found, sizes, origin.cell)
+                values = first_unset(read, accesses, sizes, origin.cell)
             except TooMany:
                 return fault("undefined" if leaf.path else "unwritten", sentence=origin.sentence)
             if values is None:  # another read of the array does the harm
                 return None
-    cell = cell_text(read.access, values)
+    cell = cell_text(read.element, values)
     if not leaf.path:
         remedy = "Let the scopes around its writes run over all of it."
         return fault(Code.UNWRITTEN, sentence=f"{cell} of the output {array} is never written. {remedy}")
     remedy = f"Set it before, or name {array} as an input."
-    sentence = f"{read.access} is read where no earlier write has set it. {remedy}"
+    sentence = f"{read.element} is read where no earlier write has set it. {remedy}"
     return fault(Code.UNDEFINED, sentence=sentence, witness=Witness(((leaf, values),), cell))
 
 
 def _stays(program: Program, leaf: Leaf) -> bool:
     """Does all that an operation computes surely stay in an output, with nothing written over it?"""
     target = leaf.op.target.array
-    others = (t for t in touches_of(program, target) if t.leaf.path != leaf.path)
+    others = (t for t in accesses_of(program, target) if t.leaf.path != leaf.path)
     if target not in program.outputs or any(other.kind == "w" for other in others):
         return False
-    return bool(leaf.op.accumulate) or once(touches(leaf)[-1], 0)
+    return bool(leaf.op.accumulate) or once(accesses(leaf)[-1], 0)
 
 
 def owner_path(program: Program, buffer: Buffer) -> Path:
     """The innermost scope that holds all accesses of a buffer (``shared``: outside phases); () the root."""
-    found = [t for array in buffer.arrays for t in touches_of(program, array)]
-    return found[0].leaf.path[: _owner(found, buffer.location)] if found else ()
+    accesses = [t for array in buffer.arrays for t in accesses_of(program, array)]
+    return accesses[0].leaf.path[: _owner(accesses, buffer.location)] if accesses else ()
 
 
-def _owner(found: Sequence[Touch], location: str) -> int:
+def _owner(accesses: Sequence[MemoryAccess], location: str) -> int:
     """How many scopes hold all these accesses, and a buffer at that location with them."""
-    if not found:
+    if not accesses:
         return 0
-    first = found[0].leaf
+    first = accesses[0].leaf
     depth = len(first.scopes)
-    for touch in found:
-        depth = min(depth, common_depth(first, touch.leaf))
+    for access in accesses:
+        depth = min(depth, common_depth(first, access.leaf))
     return outside_phases(first.scopes[:depth]) if location == "shared" else depth
 
 
@@ -195,19 +199,21 @@ def _owner(found: Sequence[Touch], location: str) -> int:
 class _View:
     """All accesses to a buffer, and what covers each of them: asked of one projection for many a buffer."""
 
-    def __init__(self, touches: tuple[Touch, ...]) -> None:
-        self.touches = touches  # in tree order
-        self._covered: dict[int, tuple[int, tuple[Touch, ...]] | None] = {}
+    def __init__(self, accesses: tuple[MemoryAccess, ...]) -> None:
+        self.accesses = accesses  # in tree order
+        self._covered: dict[int, tuple[int, tuple[MemoryAccess, ...]] | None] = {}
 
-    def reads(self, exits: Iterable[Touch]) -> Iterator[tuple[Touch, tuple[int, tuple[Touch, ...]] | None]]:
+    def reads(
+        self, exits: Iterable[MemoryAccess]
+    ) -> Iterator[tuple[MemoryAccess, tuple[int, tuple[MemoryAccess, ...]] | None]]:
         """Each read, those at exit last, with its ``coverage``."""
-        for number, touch in enumerate(self.touches):
-            if touch.kind != "w":
+        for number, access in enumerate(self.accesses):
+            if access.kind != "w":
                 if number not in self._covered:
-                    self._covered[number] = coverage(touch, self.touches, any_value=True, earlier=True)
-                yield touch, self._covered[number]
-        for touch in exits:
-            yield touch, coverage(touch, self.touches)
+                    self._covered[number] = coverage(access, self.accesses, any_value=True, earlier=True)
+                yield access, self._covered[number]
+        for access in exits:
+            yield access, coverage(access, self.accesses)
 
 
 _ELSEWHERE = Access("", ())  # the target of an operation that writes another buffer
@@ -247,11 +253,11 @@ def _project(node: Node, arrays: tuple[str, ...]) -> _Projection | None:
         return _Projection(("op", _numbered(node.target, arrays), node.accumulate, mine, node.guard))
     if node.arrays.isdisjoint(arrays):
         return None
-    kept: dict[tuple[str, ...], _Projection] = node.facts.setdefault(_project, {})
-    if arrays not in kept:
+    cache: dict[tuple[str, ...], _Projection] = node.facts.setdefault(_project, {})
+    if arrays not in cache:
         children = tuple([p for c in node.body if (p := _project(c, arrays)) is not None])
-        kept[arrays] = _Projection((node.size, _order_mark(node), children))
-    return kept[arrays]
+        cache[arrays] = _Projection((node.size, _order_mark(node), children))
+    return cache[arrays]
 
 
 def _numbered(access: Access, arrays: tuple[str, ...]) -> Access:
@@ -288,8 +294,8 @@ def _judge(
 
 @lru_cache(maxsize=1_000)  # moves on a buffer's line ask about the same accesses over and over
 def _viewed(projection: tuple[_Projection, ...]) -> _View:
-    found = [t for leaf in _small_leaves(projection) for t in touches(leaf) if t.access.array]
-    return _View(tuple(found))
+    accessed = [t for leaf in _small_leaves(projection) for t in accesses(leaf) if t.element.array]
+    return _View(tuple(accessed))
 
 
 @lru_cache(maxsize=1_000)
@@ -299,7 +305,7 @@ def _frame(size: int, mark: str) -> Scope:
 
 def _small_leaves(projection: Sequence[_Projection]) -> list[Leaf]:
     """The operations of a small tree with the same accesses: operands of other buffers are left out."""
-    found: list[Leaf] = []
+    operations: list[Leaf] = []
 
     def gather(children: Sequence[_Projection], path: Path, scopes: tuple[Scope, ...]) -> None:
         for number, child in enumerate(children):
@@ -308,26 +314,26 @@ def _small_leaves(projection: Sequence[_Projection]) -> list[Leaf]:
                 if child.op is None:
                     _, target, accumulate, reads, guard = inside
                     child.op = Op(target or _ELSEWHERE, accumulate, "", reads, guard)
-                found.append(Leaf(child.op, (*path, number), scopes))
+                operations.append(Leaf(child.op, (*path, number), scopes))
             else:
                 size, mark, below = inside
                 gather(below, (*path, number), (*scopes, _frame(size, mark)))
 
     gather(projection, (), ())
-    return found
+    return operations
 
 
 def _fault(program: Program, buffer: Buffer) -> Fault:
     """What is wrong with a buffer that is not sound, in the program's own names and places."""
     outputs = [a for a in buffer.arrays if a in program.outputs]
-    found = _check(_View(_touching(program, buffer)), buffer, outputs)
-    assert found is not None
-    return found()
+    fault = _check(_View(_buffer_accesses(program, buffer)), buffer, outputs)
+    assert fault is not None
+    return fault()
 
 
-def _touching(program: Program, buffer: Buffer) -> tuple[Touch, ...]:
+def _buffer_accesses(program: Program, buffer: Buffer) -> tuple[MemoryAccess, ...]:
     """All accesses to a buffer, in tree order."""
-    return tuple(t for leaf in program.leaves for t in touches(leaf) if t.access.array in buffer.arrays)
+    return tuple(t for leaf in program.leaves for t in accesses(leaf) if t.element.array in buffer.arrays)
 
 
 # ---------------------------------------------------------------------------- the check
@@ -336,7 +342,7 @@ def _touching(program: Program, buffer: Buffer) -> tuple[Touch, ...]:
 def _check(view: _View, buffer: Buffer, outputs: Sequence[str]) -> Callable[[], Fault] | None:
     """What is wrong, to be told: sentences, and most witnesses, cost as much as to find it, and few ask."""
     private = buffer.location != "heap"
-    owner = _owner(view.touches, buffer.location) if private else 0
+    owner = _owner(view.accesses, buffer.location) if private else 0
     materialised = [k for k, d in enumerate(buffer.dims) if d.materialised]
     collapsed = [k for k, d in enumerate(buffer.dims) if not d.materialised]
     race = _race(view, buffer, owner, materialised)
@@ -345,7 +351,7 @@ def _check(view: _View, buffer: Buffer, outputs: Sequence[str]) -> Callable[[], 
     shared = len(buffer.arrays) > 1
     if not private and not shared and not collapsed:
         return None
-    writes = [t for t in view.touches if t.kind != "r"]
+    writes = [t for t in view.accesses if t.kind != "r"]
     for read, covered in view.reads([_exit_read(a, buffer) for a in outputs]):
         if covered is None:
             return partial(_undefined, view, read, buffer, owner)
@@ -361,69 +367,71 @@ def _check(view: _View, buffer: Buffer, outputs: Sequence[str]) -> Callable[[], 
     return None
 
 
-def _outlived(definitions: Sequence[Touch], read: Touch, buffer: Buffer, owner: int) -> Fault:
+def _outlived(definitions: Sequence[MemoryAccess], read: MemoryAccess, buffer: Buffer, owner: int) -> Fault:
     return Fault(
         Code.LIFETIME,
         buffer.name,
-        read.access.array,
+        read.element.array,
         f"{buffer.name} would live in one iteration of the scope at depth {owner - 1}, "
-        f"but {read.access} is read in another iteration than it is written.",
+        f"but {read.element} is read in another iteration than it is written.",
         (read.leaf.path, *(d.leaf.path for d in definitions)),
         carried(definitions, read, owner),
     )
 
 
-def _clobbered(definition: Touch, write: Touch, read: Touch, buffer: Buffer, witness: Witness) -> Fault:
-    overwriting = cell_text(write.access, witness.instances[1][1])
+def _clobbered(
+    definition: MemoryAccess, write: MemoryAccess, read: MemoryAccess, buffer: Buffer, witness: Witness
+) -> Fault:
+    overwriting = cell_text(write.element, witness.instances[1][1])
     return Fault(
         Code.CLOBBER,
         buffer.name,
-        read.access.array,
+        read.element.array,
         f"The write of {overwriting} clobbers {witness.cell} before its read.",
         tuple(dict.fromkeys(t.leaf.path for t in (definition, write, read) if t.leaf.path)),
         witness,
     )
 
 
-def _undefined(view: _View, read: Touch, buffer: Buffer, owner: int) -> Fault:
+def _undefined(view: _View, read: MemoryAccess, buffer: Buffer, owner: int) -> Fault:
     if owner:
         return Fault(
             Code.LIFETIME,
             buffer.name,
-            read.access.array,
+            read.element.array,
             f"{buffer.name} would live in one iteration of the scope at depth {owner - 1}, "
-            f"and no write in that iteration surely sets {read.access} before it is read.",
+            f"and no write in that iteration surely sets {read.element} before it is read.",
             (read.leaf.path,),
-            carried(view.touches, read, owner) or unset(read, view.touches),
+            carried(view.accesses, read, owner) or unset(read, view.accesses),
         )
     return Fault(
         Code.UNDEFINED,
         buffer.name,
-        read.access.array,
-        f"No write before {read.access} surely sets what it reads, "
+        read.element.array,
+        f"No write before {read.element} surely sets what it reads, "
         f"so {buffer.name} cannot be shared or private here.",
         (read.leaf.path,) if read.leaf.path else (),
-        unset(read, view.touches),
+        unset(read, view.accesses),
     )
 
 
-def _exit_read(array: str, buffer: Buffer) -> Touch:
+def _exit_read(array: str, buffer: Buffer) -> MemoryAccess:
     """Outputs are read at exit, every cell: an operation after all others, under scopes of its own."""
     scopes = tuple(Scope(d.size, ()) for d in buffer.dims)
     access = Access(array, tuple(Affine.iterator(k) for k in range(len(scopes))))
-    return Touch(Leaf(Op(access, "", "", (), provenance=Provenance()), (), scopes), access, "r")
+    return MemoryAccess(Leaf(Op(access, "", "", (), provenance=Provenance()), (), scopes), access, "r")
 
 
 _UNORDERED_WORDS = {"p": "parallel", "g": "grid", "b": "block", "w": "warp", "W": "warp"}
 
 
 def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Callable[[], Fault] | None:
-    """Two unordered iterations of a parallel scope that touch one cell, one of them writing."""
+    """Two unordered iterations of a parallel scope that access one cell, one of them writing."""
     # implied: without a mark all iterations are in order, which the loops below find one pair at a time
-    if not any(_order_mark(scope) for touch in view.touches for scope in touch.leaf.scopes[owner:]):
+    if not any(_order_mark(scope) for access in view.accesses for scope in access.leaf.scopes[owner:]):
         return None
-    for n, a in enumerate(view.touches):
-        for b in view.touches[n:]:
+    for n, a in enumerate(view.accesses):
+        for b in view.accesses[n:]:
             if a.kind == "r" and b.kind == "r":
                 continue
             for depth in range(owner, shared_depth(a, b)):
@@ -437,12 +445,12 @@ def _race(view: _View, buffer: Buffer, owner: int, dims: Sequence[int]) -> Calla
     return None
 
 
-def _raced(a: Touch, b: Touch, depth: int, buffer: Buffer, witness: Witness) -> Fault:
+def _raced(a: MemoryAccess, b: MemoryAccess, depth: int, buffer: Buffer, witness: Witness) -> Fault:
     word = _UNORDERED_WORDS[_order_mark(a.leaf.scopes[depth])]
     return Fault(
         Code.RACE,
         buffer.name,
-        a.access.array,
+        a.element.array,
         f"Iterations of the {word} scope at depth {depth} would touch {witness.cell} at the same time.",
         tuple(dict.fromkeys((a.leaf.path, b.leaf.path))),
         witness,
@@ -450,9 +458,9 @@ def _raced(a: Touch, b: Touch, depth: int, buffer: Buffer, witness: Witness) -> 
 
 
 def _clobber(
-    definition: Touch,
-    write: Touch,
-    read: Touch,
+    definition: MemoryAccess,
+    write: MemoryAccess,
+    read: MemoryAccess,
     depth: int,
     materialised: Sequence[int],
     collapsed: Sequence[int],
@@ -464,7 +472,7 @@ def _clobber(
     """
     if not (precedes(definition, write, depth) and precedes(write, read, depth)):
         return None
-    same_array = write.access.array == read.access.array
+    same_array = write.element.array == read.element.array
     apart: list[tuple[int, str] | None]
     if same_array:
         apart = [
@@ -472,8 +480,8 @@ def _clobber(
             for k in collapsed
             for relation in ("<", ">")
             if not (
-                write.access.index[k] == read.access.index[k]
-                and all(d < depth for d in read.access.index[k].depths)
+                write.element.index[k] == read.element.index[k]
+                and all(d < depth for d in read.element.index[k].depths)
             )
         ]
     else:
@@ -482,12 +490,12 @@ def _clobber(
         return None
     # The definition's instance is the last that writes the cell: iterators that the cell does not
     # depend on stand at their end.
-    used = {d for form in definition.access.index for d in form.depths}
+    used = {d for form in definition.element.index for d in form.depths}
     guarded = {d for c in definition.leaf.op.guard for d in c.form.depths}
     pinned = [d for d in range(depth, len(definition.leaf.scopes)) if d not in used | guarded]
     # All three have the same index in each materialised dimension.
     defined, written, wanted = (
-        [touch.access.index[k] for k in materialised] for touch in (definition, write, read)
+        [access.element.index[k] for k in materialised] for access in (definition, write, read)
     )
     before_write = list(orders(definition, write, depth, list(zip(defined, written, strict=True))))
     after_write = list(orders(write, read, depth, list(zip(written, wanted, strict=True))))
@@ -498,7 +506,7 @@ def _clobber(
     share = r[:depth]
     d = common.instance(definition.leaf, share, pinned)
     w = common.instance(write.leaf, share)
-    for ia, ib in zip(definition.access.index, read.access.index, strict=True):
+    for ia, ib in zip(definition.element.index, read.element.index, strict=True):
         common.equal(ia, d, ib, r)
     for ours, index in zip(written, wanted, strict=True):
         common.equal(ours, w, index, r)
@@ -512,16 +520,16 @@ def _clobber(
                     system.order(w, r, order)
                 if gap is not None:
                     k, relation = gap
-                    here, there = (write.access.index[k], w), (read.access.index[k], r)
+                    at_write, at_read = (write.element.index[k], w), (read.element.index[k], r)
                     if relation == "<":
-                        system.less(*here, *there)
+                        system.less(*at_write, *at_read)
                     else:
-                        system.less(*there, *here)
+                        system.less(*at_read, *at_write)
                 point = system.solve()
                 if point is not None:
                     values = tuple(system.values(point, v) for v in (d, w, r))
-                    told = [(definition.leaf, values[0]), (write.leaf, values[1])]
+                    instances = [(definition.leaf, values[0]), (write.leaf, values[1])]
                     if read.leaf.path:
-                        told.append((read.leaf, values[2]))
-                    return Witness(tuple(told), cell_text(read.access, values[2]))
+                        instances.append((read.leaf, values[2]))
+                    return Witness(tuple(instances), cell_text(read.element, values[2]))
     return None

@@ -13,34 +13,34 @@ from dojo_core.story.times import Times
 _MADE = "<!-- Made by `dojo story {name}` from dojo_core/lines/{name}.line: change that, not this page. -->"
 
 
-def page(told: Story, times: Times, picture: str) -> str:
+def page(story: Story, times: Times, picture: str) -> str:
     """The page. ``picture`` is the plot's address as seen from it."""
     seconds = times.seconds
     change = f"{_total(seconds)} in {len(seconds) - 1} moves"
     rounds = f"{times.rounds} round{'s' if times.rounds != 1 else ''}"
     lines = [
-        _MADE.format(name=told.name),
+        _MADE.format(name=story.name),
         "",
-        f"# {told.title}, from the naive program to the fast one",
+        f"# {story.title}, from the naive program to the fast one",
         "",
-        told.about,
+        story.about,
         "",
-        f"{told.kernel} {told.shape}, floating-point policy {told.policy}: {change}.",
+        f"{story.kernel} {story.shape}, floating-point policy {story.policy}: {change}.",
         "",
         f"![Time after each move]({picture})",
         "",
         "Every position was verified element by element before it was timed; a time is the least of several "
         f"runs, in {rounds} ({times.machine}; {times.date}). The moves are explained in "
         "[moves.md](moves.md), the notation in [text.md](text.md). "
-        f"`dojo play {told.name} --line {told.name}` replays the line, and the app steps through it.",
+        f"`dojo play {story.name} --line {story.name}` replays the line, and the app steps through it.",
         "",
         f"## The start: {_time(seconds[0])}",
         "",
-        *_program(told.start),
+        *_program(story.start),
     ]
-    for number, group in enumerate(told.groups, 1):
+    for number, group in enumerate(story.groups, 1):
         lines += _group(number, group, seconds)
-    lines += ["", "## The end", "", *_program(told.programs[-1])]
+    lines += ["", "## The end", "", *_program(story.programs[-1])]
     return "\n".join(lines) + "\n"
 
 
@@ -52,9 +52,9 @@ def _group(number: int, group: Group, seconds: Sequence[float | None]) -> list[s
     lines += _change(group.before, group.after)
     lines += ["", "| | move | time | against the start |", "|--:|---|--:|--:|"]
     for step in group.steps:
-        now, start = seconds[step.number], seconds[0]
-        ratio = f"{start / now:.3g}×" if now and start else ""
-        lines.append(f"| {step.number} | `{step.move}` | {_time(now)} | {ratio} |")
+        time, start = seconds[step.number], seconds[0]
+        ratio = f"{start / time:.3g}×" if time and start else ""
+        lines.append(f"| {step.number} | `{step.move}` | {_time(time)} | {ratio} |")
     if first == last:
         return lines
     lines += ["", f"<details><summary>What each of these {len(group.steps)} moves changes</summary>", ""]

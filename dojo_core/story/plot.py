@@ -22,7 +22,7 @@ text { font: 12px system-ui, sans-serif; fill: #768390; }
 .told { fill: #2f81f7; font-weight: 600; }"""
 
 
-def plot(told: Story, times: Times) -> str:
+def plot(story: Story, times: Times) -> str:
     """The picture's text. The vertical axis is logarithmic; bands are the groups of moves, numbered."""
     known = [s for s in times.seconds if s is not None]
     low, high = math.log10(min(known)), math.log10(max(known))
@@ -38,10 +38,10 @@ def plot(told: Story, times: Times) -> str:
     rows = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'width="{WIDTH}" height="{HEIGHT}" role="img">',
-        f"<title>{escape(told.title)}: time after each move</title>",
+        f"<title>{escape(story.title)}: time after each move</title>",
         f"<style>\n{_STYLE}\n</style>",
     ]
-    for number, group in enumerate(told.groups, 1):
+    for number, group in enumerate(story.groups, 1):
         begin, end = x(group.steps[0].number - 0.5), x(group.steps[-1].number + 0.5)
         if number % 2:
             height = HEIGHT - _TOP - _BOTTOM
@@ -59,7 +59,7 @@ def plot(told: Story, times: Times) -> str:
     rows.append(f'<text x="{_LEFT}" y="{HEIGHT - 8}">groups of moves, as numbered on the page</text>')
     points = [(x(n), y(s), n, s) for n, s in enumerate(times.seconds) if s is not None]
     rows.append(f'<polyline class="line" points="{" ".join(f"{a},{b}" for a, b, _, _ in points)}"/>')
-    names = {step.number: step.move for group in told.groups for step in group.steps}
+    names = {step.number: step.move for group in story.groups for step in group.steps}
     for across, down, number, seconds in points:
         name = f"{number}: {names[number]}" if number else "start"
         label = escape(f"{name}, {seconds_text(seconds)}")
@@ -73,12 +73,12 @@ def plot(told: Story, times: Times) -> str:
 def _ticks(low: float, high: float) -> list[float]:
     """Round times between two powers of ten, given as logarithms; at most eight."""
     for steps in ((1, 2, 5), (1, 3), (1,)):
-        found = [
+        ticks = [
             step * 10.0**power
             for power in range(math.floor(low), math.ceil(high) + 1)
             for step in steps
             if low <= math.log10(step * 10.0**power) <= high
         ]
-        if len(found) <= 8:
+        if len(ticks) <= 8:
             break
-    return found
+    return ticks

@@ -46,13 +46,13 @@ def read_times(text: str) -> Times:
         ) from error
 
 
-def take_times(told: Story, rounds: int, on_result: Callable[[], None] = lambda: None) -> Times:
+def take_times(story: Story, rounds: int, on_result: Callable[[], None] = lambda: None) -> Times:
     """Verify and time every position, all of them in each round. Raises NotTimed.
 
     ``on_result`` is called ``rounds`` times for each different program.
     """
-    workload = Workload(told.start, told.kernel, told.policy)
-    programs = list(dict.fromkeys(told.programs))
+    workload = Workload(story.start, story.kernel, story.policy)
+    programs = list(dict.fromkeys(story.programs))
     best: dict[str, float | None] = {}
     with Measurer(run_seconds=RUN_SECONDS) as measurer:
 
@@ -60,21 +60,25 @@ def take_times(told: Story, rounds: int, on_result: Callable[[], None] = lambda:
             on_result()
 
         for _ in range(rounds):
-            for found in measurer.measure(workload, programs, Effort.NORMAL, heard, fresh=True):
-                if found.status == "refused":
-                    best[found.program_hash] = None
+            for measurement in measurer.measure(workload, programs, Effort.NORMAL, heard, fresh=True):
+                if measurement.status == "refused":
+                    best[measurement.program_hash] = None
                     continue
-                if found.status != "ok" or found.seconds is None:
-                    number = next(n for n, p in enumerate(told.programs) if p.hash == found.program_hash)
-                    raise NotTimed(
-                        f"The position after move {number} of {told.name} is not right on this machine: "
-                        f"{found.status.replace('_', ' ')}: {found.message}"
+                if measurement.status != "ok" or measurement.seconds is None:
+                    number = next(
+                        n for n, p in enumerate(story.programs) if p.hash == measurement.program_hash
                     )
-                before = best.get(found.program_hash)
-                best[found.program_hash] = found.seconds if before is None else min(before, found.seconds)
+                    raise NotTimed(
+                        f"The position after move {number} of {story.name} is not right on this machine: "
+                        f"{measurement.status.replace('_', ' ')}: {measurement.message}"
+                    )
+                before = best.get(measurement.program_hash)
+                best[measurement.program_hash] = (
+                    measurement.seconds if before is None else min(before, measurement.seconds)
+                )
     return Times(
         this_machine().summary,
         datetime.now(UTC).strftime("%Y-%m-%d"),
         rounds,
-        tuple(best[p.hash] for p in told.programs),
+        tuple(best[p.hash] for p in story.programs),
     )

@@ -155,8 +155,8 @@ class Bar {
    */
   checkBrowser(known) {
     if (known === null || !navigator.cookieEnabled) return;
-    const kept = document.cookie.split("; ").find((each) => each.startsWith("dojo_browser_mark="));
-    if (kept && kept.split("=")[1] === known) return;
+    const mark = document.cookie.split("; ").find((each) => each.startsWith("dojo_browser_mark="));
+    if (mark && mark.split("=")[1] === known) return;
     try {
       const tried = Number(window.sessionStorage.getItem("dojo-reloaded") || 0);
       if (Date.now() - tried < RELOAD) return;

@@ -132,11 +132,11 @@ class Board {
     if (!feed) return;
     this.events.acknowledge(feed.acknowledged);
     this.address.acknowledged();
-    const told = feed.notice;
-    if (told && told.n !== this.noticed) {
-      this.noticed = told.n;
-      if (told.client === this.client || told.client === "") {
-        this.tell(told.text, told.kind, told.undo ? ["Undo", () => this.send(told.undo.kind)] : null);
+    const notice = feed.notice;
+    if (notice && notice.n !== this.noticed) {
+      this.noticed = notice.n;
+      if (notice.client === this.client || notice.client === "") {
+        this.tell(notice.text, notice.kind, notice.undo ? ["Undo", () => this.send(notice.undo.kind)] : null);
       }
     }
     if (feed.download && feed.download.n !== this.downloaded) {

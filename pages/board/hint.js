@@ -62,17 +62,17 @@ class Hints {
     const best = this.best();
     const begun = board.data.history.nodes.length > 1;
     const { counts, unit, play } = board.data.game;
-    const found = best === null ? null : el("p", { class: "found" }, `Fastest measured${counts ? " here" : ""}: `, el("code", {}, best.text),
+    const fastest = best === null ? null : el("p", { class: "found" }, `Fastest measured${counts ? " here" : ""}: `, el("code", {}, best.text),
       el("span", { class: "faster" }, `  ▲ ${ratio(best.gain)}  `),
       el("button", { class: "small", type: "button", onclick: () => pane.find("all", best.text) }, "Show it"));
-    if (!counts || unit !== "seconds") return [found, el("p", { class: "hint" }, `${HINTS.move} ${play || HINTS.untimed}`)];
-    if (board.watching) return [found, el("p", { class: "hint" }, board.watching)];
-    if (begun) return [found, el("p", { class: "hint" }, HINTS.all)];
+    if (!counts || unit !== "seconds") return [fastest, el("p", { class: "hint" }, `${HINTS.move} ${play || HINTS.untimed}`)];
+    if (board.watching) return [fastest, el("p", { class: "hint" }, board.watching)];
+    if (begun) return [fastest, el("p", { class: "hint" }, HINTS.all)];
     if (!board.data.measuring) return [el("p", { class: "hint" }, HINTS.all)];
     return [
       el("p", {}, el("strong", {}, "Your first move. "), "Each row is a way to rewrite the program that keeps its meaning; each is being verified and timed on this computer. ",
         el("span", { class: "faster" }, "▲"), " makes it faster: press ", el("strong", {}, "Apply"), " on such a row. Nothing is lost: you can always take back."),
-      found || el("p", { class: "hint" }, "The first times come in a few seconds. Stuck? H gives a hint, ? explains the rest."),
+      fastest || el("p", { class: "hint" }, "The first times come in a few seconds. Stuck? H gives a hint, ? explains the rest."),
     ];
   }
 

@@ -69,8 +69,8 @@ class HistoryPane {
       main.append(el("span", { class: "quiet" }, "  Moves that you play appear here. Click one to go there; playing another move from there starts a variation."));
     }
     this.body.scrollTop = top;
-    const now = this.entries.get(this.board.data.position.id);
-    if (now) now.root.scrollIntoView({ block: "nearest" });
+    const entry = this.entries.get(this.board.data.position.id);
+    if (entry) entry.root.scrollIntoView({ block: "nearest" });
     this.refresh();
   }
 
@@ -100,10 +100,10 @@ class HistoryPane {
   }
 
   entry(node) {
-    const here = node.id === this.board.data.position.id;
+    const current = node.id === this.board.data.position.id;
     const time = el("small", {});
-    const root = el("button", { class: `entry${here ? " here" : ""}`, type: "button",
-      "data-id": node.id, "aria-current": here ? "step" : null },
+    const root = el("button", { class: `entry${current ? " here" : ""}`, type: "button",
+      "data-id": node.id, "aria-current": current ? "step" : null },
       node.parent === null ? "Start" : `${node.ply}. ${node.move}`, time);
     this.entries.set(node.id, { root, time });
     return root;
@@ -113,8 +113,8 @@ class HistoryPane {
     const feed = this.board.feed;
     if (!feed || !feed.times) return;
     // Times make entries wider, and lines break anew: what stood in sight stays in sight.
-    const here = this.entries.get(this.board.data.position.id);
-    const seen = here && this.inSight(here.root);
+    const current = this.entries.get(this.board.data.position.id);
+    const seen = current && this.inSight(current.root);
     for (const [id, entry] of this.entries) {
       const time = feed.times[id];
       const node = this.nodes.get(id);
@@ -126,12 +126,12 @@ class HistoryPane {
         entry.root.title = `${duration(time)}${against}${about ? `. Taken ${provenance(about)}` : ""}`;
       }
     }
-    if (seen && !this.inSight(here.root)) here.root.scrollIntoView({ block: "nearest" });
+    if (seen && !this.inSight(current.root)) current.root.scrollIntoView({ block: "nearest" });
   }
 
   inSight(entry) {
-    const [box, own] = [this.body.getBoundingClientRect(), entry.getBoundingClientRect()];
-    return own.top >= box.top && own.bottom <= box.bottom;
+    const [box, bounds] = [this.body.getBoundingClientRect(), entry.getBoundingClientRect()];
+    return bounds.top >= box.top && bounds.bottom <= box.bottom;
   }
 }
 
@@ -219,8 +219,8 @@ class Chart {
         parts.push(svg("line", { x1: x(a.ply), y1: y(a.gain), x2: x(b.ply), y2: y(b.gain), class: b.ply - a.ply > 1 ? "segment gap" : "segment" }));
       }
       for (const p of known) {
-        const here = p.id === data.position.id;
-        const dot = svg("circle", { cx: x(p.ply), cy: y(p.gain), r: here ? 6 : line.length > 40 ? 2.5 : 4, class: `dot${here ? " here" : ""}${p.about.busy ? " taken-busy" : ""}`, "data-id": p.id });
+        const current = p.id === data.position.id;
+        const dot = svg("circle", { cx: x(p.ply), cy: y(p.gain), r: current ? 6 : line.length > 40 ? 2.5 : 4, class: `dot${current ? " here" : ""}${p.about.busy ? " taken-busy" : ""}`, "data-id": p.id });
         dot.append(svg("title", {}, `${p.ply === 0 ? "Start" : `Move ${p.ply}`}: ${ratio(p.gain)}, taken ${provenance(p.about)}`));
         parts.push(dot);
       }

@@ -112,8 +112,8 @@ class MovesPane {
   /** Has a move's text all these words, or what others call its kind? */
   matches(words, text) {
     const command = (this.board.data.commands || {})[text.split(" ")[0]];
-    const found = `${text} ${(command && command[2]) || ""}`.toLowerCase();
-    return words.every((word) => found.includes(word));
+    const searched = `${text} ${(command && command[2]) || ""}`.toLowerCase();
+    return words.every((word) => searched.includes(word));
   }
 
   result(text) {
@@ -183,8 +183,8 @@ class MovesPane {
   counts() {
     const moves = [...this.moves.values()];
     put(this.tabs.buttons.get("all"), `All ${moves.length}`);
-    const here = moves.filter((m) => this.atSelection(m)).length;
-    put(this.tabs.buttons.get("selection"), this.board.selection === null ? "At the selection" : `At the selection ${here}`);
+    const selected = moves.filter((m) => this.atSelection(m)).length;
+    put(this.tabs.buttons.get("selection"), this.board.selection === null ? "At the selection" : `At the selection ${selected}`);
     const opening = moves.filter((m) => m.opens.length).length;
     put(this.tabs.buttons.get("enablers"), opening ? `Enablers ${opening}` : "Enablers");
     const blocked = this.board.data.blocked;

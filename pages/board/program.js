@@ -211,9 +211,9 @@ class CodePane {
     const text = this.tab === "c" ? this.board.data.code : this.board.data.assembly;
     let note = "";
     if (chosen !== null && text && text.lines && !chosen.startsWith("buffer:")) {
-      const own = this.body.querySelectorAll(".line.selected");
-      if (!own.length) note = "The selected node has no line of its own here: optimised away, or part of a neighbour's.";
-      else if (from !== this && from !== null) bring(this.body, own[0]);
+      const lines = this.body.querySelectorAll(".line.selected");
+      if (!lines.length) note = "The selected node has no line of its own here: optimised away, or part of a neighbour's.";
+      else if (from !== this && from !== null) bring(this.body, lines[0]);
     }
     this.missing = note;
     this.tell();
@@ -222,8 +222,8 @@ class CodePane {
   /** Below the code: why the selection has no line, or what is known of it without a time (a GPU's). */
   tell() {
     const feed = this.board.feed;
-    const here = feed && feed.now && feed.position === this.board.data.position.id;
-    put(this.note, this.missing || (here && feed.now.about) || "");
+    const current = feed && feed.now && feed.position === this.board.data.position.id;
+    put(this.note, this.missing || (current && feed.now.about) || "");
   }
 }
 

@@ -34,8 +34,8 @@ class Speed {
     const open = this.high > 10 * this.low;
     const between = open ? "" : `between ${ratio(this.low)} and ${ratio(this.high)}, `;
     const from = this.rounds ? `${plural(this.rounds, "round")} in turns with the position on the board` : "two times of different moments";
-    const then = { unsure: " It is timed again.", undecided: " What else this machine does leaves it open: measure again when it is idle." };
-    return `${this.words}, ${between}by ${from}.${then[this.verdict] || ""}`;
+    const endings = { unsure: " It is timed again.", undecided: " What else this machine does leaves it open: measure again when it is idle." };
+    return `${this.words}, ${between}by ${from}.${endings[this.verdict] || ""}`;
   }
 }
 
@@ -47,8 +47,8 @@ function provenance(about) {
 /** 14:05 of today, else the day too. */
 function moment(seconds) {
   if (!seconds) return "";
-  const then = new Date(seconds * 1000);
-  const clock = then.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  return then.toDateString() === new Date().toDateString() ? clock
-    : `${then.toLocaleDateString([], { day: "numeric", month: "short" })} ${clock}`;
+  const date = new Date(seconds * 1000);
+  const clock = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  return date.toDateString() === new Date().toDateString() ? clock
+    : `${date.toLocaleDateString([], { day: "numeric", month: "short" })} ${clock}`;
 }

@@ -63,7 +63,7 @@ class StartView {
     const find = el("input", { type: "text", class: "field", placeholder: "Find a kernel", "aria-label": "Find a kernel", spellcheck: "false" });
     find.addEventListener("input", () => {
       const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
-      for (const [told, card] of cards) show(card, words.every((word) => told.includes(word)));
+      for (const [text, card] of cards) show(card, words.every((word) => text.includes(word)));
       show(none, cards.every(([, card]) => card.hidden));
     });
     return el("section", {}, el("div", { class: "section-head" }, el("h2", {}, "Kernels"), find), el("div", { class: "cards" }, ...cards.map(([, card]) => card)), none);
@@ -73,7 +73,7 @@ class StartView {
   faults(faults) {
     if (!faults.length) return "";
     return el("section", { class: "packages" }, el("h2", {}, "Packages that cannot be used"),
-      ...faults.map((told) => el("p", { class: "quiet" }, told)));
+      ...faults.map((fault) => el("p", { class: "quiet" }, fault)));
   }
 
   chosen() {

@@ -58,15 +58,15 @@ def _game(current: Comparison | None) -> Game | None:
         middle.text_input("Game", table.game.title[:60], disabled=True, key=f"compare_game-{table.game.id}")
         with table.lock:
             return table.game
-    found = kernels.get(kernel or "softmax")
-    usual = "x".join(map(str, found.shapes[0]))
+    definition = kernels.get(kernel or "softmax")
+    usual = "x".join(map(str, definition.shapes[0]))
     if last is not None and last.kernel == kernel:
         usual = last.shape
-    words = f"Shape ({'x'.join(found.parameters)})"
+    words = f"Shape ({'x'.join(definition.parameters)})"
     shape = middle.text_input(words, usual, key=f"compare_shape-{kernel}", max_chars=80)
     try:
-        sizes = found.shape(shape.strip().lower())
-        return Game.new(found.program(sizes), kernel, "x".join(map(str, sizes)))
+        sizes = definition.shape(shape.strip().lower())
+        return Game.new(definition.program(sizes), kernel, "x".join(map(str, sizes)))
     except (ValueError, TypeError) as fault:
         shell.notice(str(fault), "error")
         return None
@@ -80,9 +80,9 @@ def line_for_shape(name: str, shape: str) -> bool:
 def _choose(game: Game) -> None:
     shelf = the_shelf()
     offered = {each.name: each for each in shelf.contenders(game, the_player().owner)}
-    here = [each.line for each in offered.values() if each.line and line_for_shape(each.line, game.shape)]
+    lines = [each.line for each in offered.values() if each.line and line_for_shape(each.line, game.shape)]
     first = [name for name in offered if name.startswith(("the board", "record 1"))]
-    first = [*first, *(f"line {name}" for name in here)][:2]
+    first = [*first, *(f"line {name}" for name in lines)][:2]
     first = ["start", *first, *(["heuristic"] if not first else [])]
     first += ["PyTorch eager"] if "PyTorch eager" in offered else []
     left, middle, right = st.columns([6, 1.4, 1], vertical_alignment="bottom")
@@ -107,21 +107,22 @@ def _choose(game: Game) -> None:
 def _earlier(current: Comparison | None) -> None:
     """Those that are kept, to look at again."""
     comparisons = the_shelf().comparisons
-    kept = [path.stem for path in comparisons.kept()]
-    if not kept:
+    identifiers = [path.stem for path in comparisons.kept()]
+    if not identifiers:
         return
-    now = current.id if current is not None and current.id in kept else None
+    shown = current.id if current is not None and current.id in identifiers else None
 
     def words(identifier: str) -> str:
-        found = comparisons.get(identifier)
+        comparison = comparisons.get(identifier)
         when = f"{identifier[:4]}-{identifier[4:6]}-{identifier[6:8]} {identifier[9:11]}:{identifier[11:13]}"
-        return when if found is None else f"{when}  {found.spec.title[:50]}"
+        return when if comparison is None else f"{when}  {comparison.spec.title[:50]}"
 
     chosen = st.selectbox(
-        "Comparisons that were made", kept, index=None if now is None else kept.index(now), format_func=words,
-        placeholder="Open one", key=f"compare_earlier-{now}-{len(kept)}",
+        "Comparisons that were made", identifiers,
+        index=None if shown is None else identifiers.index(shown), format_func=words, placeholder="Open one",
+        key=f"compare_earlier-{shown}-{len(identifiers)}",
     )  # fmt: skip
-    if chosen is not None and chosen != now:
+    if chosen is not None and chosen != shown:
         st.session_state["comparison"] = chosen
         st.rerun()
 
@@ -138,8 +139,8 @@ def _progress(current: Comparison) -> None:
         words = "waiting for another comparison" if current.state == "waiting" else step
         with done:
             st.progress(min(1.0, current.rounds / total))
-            said = f"{current.spec.title}: round {current.rounds} of {total}"
-            shell.notice(f"{said}, {words}" if words else said)
+            status = f"{current.spec.title}: round {current.rounds} of {total}"
+            shell.notice(f"{status}, {words}" if words else status)
             shell.tell_of_waiting("compare")
         if stop.button("At once" if current.stopping else "Stop", key="compare_stop", width="stretch"):
             comparisons.stop(current.id)

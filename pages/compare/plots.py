@@ -9,7 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from agents.curves import logged
-from agents.plots import COLOURS, panels
+from agents.plots import COLOURS, panels_of
 from dojo_core.bench.table import Line
 from dojo_core.measure.places import data_directory
 from pages.axes import log_ticks
@@ -20,9 +20,9 @@ SIGNS = ("circle", "square", "diamond", "cross", "triangle-up", "x")
 HEIGHT = 300
 
 
-def dots(found: Sequence[Line]) -> go.Figure:
+def dots(rows: Sequence[Line]) -> go.Figure:
     """Every sample as a dot, a row an entry, its rounds from top to bottom; medians with their intervals."""
-    timed = [line for line in found if line.rounds]
+    timed = [line for line in rows if line.rounds]
     largest = max(ns for line in timed for each in line.rounds for ns in each)
     scale, unit = _unit(max(line.middle.value for line in timed if line.middle is not None) * 1e9)
     figure = go.Figure()
@@ -61,7 +61,7 @@ def dots(found: Sequence[Line]) -> go.Figure:
     return _laid_out(figure, max(HEIGHT, 60 + 55 * len(timed)))
 
 
-def roofline(found: Sequence[Line], report: dict[str, Any]) -> go.Figure | None:
+def roofline(rows: Sequence[Line], report: dict[str, Any]) -> go.Figure | None:
     """Rates under the machine's limits; None where those, or the kernel's operations, are not known."""
     limits, flops = report["limits"], report["flops"]
     if not limits or not flops or not limits["gflops"]:
@@ -76,7 +76,7 @@ def roofline(found: Sequence[Line], report: dict[str, Any]) -> go.Figure | None:
         line={"color": "#808891", "width": 2}, showlegend=False,
         hovertemplate="%{y:.4g} GFLOP/s<extra>the machine's limit</extra>",
     )  # fmt: skip
-    timed = [line for line in found if line.best]
+    timed = [line for line in rows if line.best]
     for number, line in enumerate(timed):
         rate = flops / (line.best or 1.0) / 1e9
         figure.add_scatter(
@@ -99,7 +99,7 @@ def roofline(found: Sequence[Line], report: dict[str, Any]) -> go.Figure | None:
 def convergence(document: dict[str, Any]) -> go.Figure | None:
     """Best so far of the agents whose runs are logged, over the programs they measured."""
     curves = logged(data_directory() / "runs", document["start_hash"], document["fingerprint"])
-    shown = [panel for panel in panels([c for c in curves if c.points]) if panel.x == "evaluations"]
+    shown = [panel for panel in panels_of([c for c in curves if c.points]) if panel.x == "evaluations"]
     if not shown:
         return None
     figure = go.Figure()

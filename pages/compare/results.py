@@ -27,8 +27,8 @@ def results(document: dict[str, Any]) -> None:
     with left:
         shell.heading(title)
     reference = right.selectbox("Speeds against", timed, key=f"reference-{document['time']}") if timed else ""
-    found = lines(report, reference or "")
-    _table(found, report)
+    rows = lines(report, reference or "")
+    _table(rows, report)
     facts = [
         f"{report['rounds']} rounds of {report['samples']} runs, in turns", report["machine_summary"],
         Conditions(report.get("load")).words,
@@ -38,14 +38,14 @@ def results(document: dict[str, Any]) -> None:
     for remark in report["remarks"]:
         shell.facts(remark)
     _files(document, title)
-    if any(line.best for line in found):
+    if any(line.best for line in rows):
         samples, roof = st.columns([3, 2])
         with samples:
             st.markdown("### Samples")
-            st.plotly_chart(plots.dots(found), key="dots", alt="Each sample's time, by entry")
+            st.plotly_chart(plots.dots(rows), key="dots", alt="Each sample's time, by entry")
         with roof:
             st.markdown("### Roofline")
-            figure = plots.roofline(found, report)
+            figure = plots.roofline(rows, report)
             if figure is None:
                 st.caption("The machine's limits were not measured for this one.")
             else:
@@ -60,7 +60,7 @@ def results(document: dict[str, Any]) -> None:
     texts(document)
 
 
-def _table(found: list[Line], report: dict[str, Any]) -> None:
+def _table(rows: list[Line], report: dict[str, Any]) -> None:
     """Numbers with their intervals; a row without a time says why."""
 
     def interval(value: Any, words: Any) -> str:
@@ -81,7 +81,7 @@ def _table(found: list[Line], report: dict[str, Any]) -> None:
             "Status": "✓ verified" if line.status == "ok" else f"✕ {line.status.replace('_', ' ')}",
             "About": line.message or line.details,
         }
-        for line in found
+        for line in rows
     ]
     frame = pd.DataFrame(cells)
     st.dataframe(
@@ -102,7 +102,7 @@ def _table(found: list[Line], report: dict[str, Any]) -> None:
         "Times and speeds stand on the shortest run of each round. A speed is taken within the rounds, where "
         "a slow minute hits both: where the rounds differ much, it need not be the ratio of the two times."
     )
-    short = [line for line in found if line.middle is not None and 0 < line.middle.level < 0.95]
+    short = [line for line in rows if line.middle is not None and 0 < line.middle.level < 0.95]
     if short:
         level = min(line.middle.level for line in short if line.middle is not None)
         names = ", ".join(line.name for line in short)
@@ -110,7 +110,7 @@ def _table(found: list[Line], report: dict[str, Any]) -> None:
             f"{names}: fewer than six rounds, so the interval holds with {100 * level:.0f}%. "
             "A start program is slow, and runs in three rounds."
         )
-    for line in found:
+    for line in rows:
         if line.status != "ok":
             shell.notice(f"{line.name}: {line.message}", "error" if line.status != "missing" else "info")
 

@@ -108,9 +108,9 @@ def _draw_panel(desk: Desk, seat: Seat) -> dict[str, Any]:
 
 def _as_it_is_now(desk: Desk) -> None:
     """Lessons whose files have changed are read again, seen from the list."""
-    now = stamp()
-    if desk.stamp != now:
-        desk.school, desk.stamp = open_school(), now
+    latest = stamp()
+    if desk.stamp != latest:
+        desk.school, desk.stamp = open_school(), latest
 
 
 def page() -> None:

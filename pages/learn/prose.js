@@ -6,8 +6,8 @@ class Prose {
     this.explain = explain; // shows what a word means
   }
 
-  spans(found) {
-    return found.map(([kind, words, target]) => {
+  spans(spans) {
+    return spans.map(([kind, words, target]) => {
       if (kind === "code") return el("code", {}, words);
       if (kind === "strong") return el("strong", {}, words);
       if (kind === "em") return el("em", {}, words);
@@ -19,12 +19,12 @@ class Prose {
     });
   }
 
-  paragraph(found, props = {}) {
-    return el("p", props, ...this.spans(found));
+  paragraph(spans, props = {}) {
+    return el("p", props, ...this.spans(spans));
   }
 
-  blocks(found) {
-    return found.map((block) => {
+  blocks(blocks) {
+    return blocks.map((block) => {
       if (block.kind === "list") return el("ul", {}, ...block.items.map((item) => el("li", {}, ...this.spans(item))));
       if (block.kind === "code") return el("pre", { class: "mono shown" }, block.text);
       if (block.kind === "tree") return el("div", { class: "tree", role: "img", "aria-label": "The program as boxes in boxes" }, ...this.tree(block.nodes));

@@ -49,9 +49,9 @@ class ReviewView {
   summary(review) {
     if (!review.moves) return "This game has no moves.";
     if (!review.compared) return "None of its moves can be compared: their times, or those of alternatives, are not known.";
-    const told = Object.entries(KINDS).filter(([kind]) => kind !== "unknown" && review.counts[kind])
+    const counts = Object.entries(KINDS).filter(([kind]) => kind !== "unknown" && review.counts[kind])
       .map(([kind, [one, several]]) => `${review.counts[kind]} ${review.counts[kind] === 1 ? one : several}`);
-    return `${review.compared} of ${plural(review.moves, "move")} could be compared: ${told.join(", ")}.`;
+    return `${review.compared} of ${plural(review.moves, "move")} could be compared: ${counts.join(", ")}.`;
   }
 
   about(review) {
@@ -74,16 +74,16 @@ class ReviewView {
     const parts = [el("button", { class: "finding-head", type: "button", "aria-expanded": String(each.open), onclick: show },
       el("span", {}, `Move ${each.ply}: `, el("code", {}, each.played)), el("strong", { class: "slower" }, `${ratio(each.ratio)} as fast was possible`))];
     if (each.open) {
-      const told = [el("p", {}, each.words), el("p", {}, `What was reached after it took ${duration(each.seconds)} at best. The board shows the position before it${each.instead ? ": find the better move." : "."}`)];
-      if (each.busy) told.push(el("p", { class: "quiet" }, BUSY));
-      if (each.kind) told.push(el("p", {}, el("strong", {}, "Kind. "), el("code", {}, each.kind[0]), `: ${each.kind[1]}`));
-      if (each.place) told.push(el("p", {}, el("strong", {}, "Place. "), "At ", el("code", {}, each.place), "."));
-      if (each.better) told.push(el("p", {}, el("strong", {}, "Move. "), el("code", {}, each.better), ` takes ${duration(each.better_seconds)}. `, each.why || ""));
+      const body = [el("p", {}, each.words), el("p", {}, `What was reached after it took ${duration(each.seconds)} at best. The board shows the position before it${each.instead ? ": find the better move." : "."}`)];
+      if (each.busy) body.push(el("p", { class: "quiet" }, BUSY));
+      if (each.kind) body.push(el("p", {}, el("strong", {}, "Kind. "), el("code", {}, each.kind[0]), `: ${each.kind[1]}`));
+      if (each.place) body.push(el("p", {}, el("strong", {}, "Place. "), "At ", el("code", {}, each.place), "."));
+      if (each.better) body.push(el("p", {}, el("strong", {}, "Move. "), el("code", {}, each.better), ` takes ${duration(each.better_seconds)}. `, each.why || ""));
       const words = each.instead && ["Hint: what kind of move?", "Hint: where?", "Show the move"][each.level];
-      told.push(el("div", { class: "foot-row" },
+      body.push(el("div", { class: "foot-row" },
         words ? el("button", { class: "small", type: "button", onclick: () => this.panel.tell("reveal") }, words) : "",
         el("button", { class: "small", type: "button", onclick: show }, "Try again from here")));
-      parts.push(el("div", { class: "finding-body" }, ...told));
+      parts.push(el("div", { class: "finding-body" }, ...body));
     }
     return el("div", { class: `finding ${each.open ? "open" : ""}` }, ...parts);
   }

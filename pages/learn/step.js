@@ -5,12 +5,12 @@ class StepView {
     this.panel = panel;
     this.prose = panel.prose;
     this.body = el("div", { class: "scroll body", tabindex: "0", "aria-label": "The step's text" });
-    this.said = el("div", { class: "visually-hidden", role: "status" });
+    this.status = el("div", { class: "visually-hidden", role: "status" });
     const names = ["head", "text", "question", "goals", "after", "help", "foot"];
     this.parts = Object.fromEntries(names.map((name) => [name, new Part()]));
     const { head, foot, ...inside } = this.parts;
     this.body.append(...Object.values(inside).map((part) => part.node));
-    this.root = el("section", { class: "pane step" }, head.node, this.body, foot.node, this.said);
+    this.root = el("section", { class: "pane step" }, head.node, this.body, foot.node, this.status);
     this.reached = null;
   }
 
@@ -31,7 +31,7 @@ class StepView {
     drawn("foot", [more, hints.length, can, Boolean(solution), moves > 0, done, reached, previous, next], this.foot);
     this.body.scrollTop = fresh ? 0 : top;
     if (!fresh && step.reached && this.reached === false) {
-      put(this.said, "Step done.");
+      put(this.status, "Step done.");
       const seen = this.parts[after.length ? "after" : "goals"].node;
       seen.scrollIntoView({ block: "nearest" });
       this.root.classList.add("just-done");

@@ -22,9 +22,9 @@ def page() -> None:
         with right:
             importing()
         deleted()
-        said = st.session_state.pop("library_said", None)
-        if said is not None:
-            shell.notice(*said)
+        notice = st.session_state.pop("library_said", None)
+        if notice is not None:
+            shell.notice(*notice)
         view = st.segmented_control(
             "View", list(VIEWS), default="Leaderboards", key="library_view", label_visibility="collapsed",
             required=True,

@@ -38,14 +38,14 @@ def importing() -> None:
             max_upload_size=16,
         )
         if files:
-            told, kind = [], "info"
+            messages, kind = [], "info"
             for file in files[:20]:
                 try:
-                    told.append(the_shelf().take_in(file.name, file.getvalue(), the_player().owner).words)
+                    messages.append(the_shelf().take_in(file.name, file.getvalue(), the_player().owner).words)
                 except Refused as refusal:
-                    told.append(str(refusal))
+                    messages.append(str(refusal))
                     kind = "error"
-            say("\n".join(told), kind)
+            say("\n".join(messages), kind)
             st.session_state["import_turn"] = turn + 1  # another uploader, an empty one
             st.rerun()
 
@@ -55,8 +55,8 @@ def deleted() -> None:
     last: Deleted | None = st.session_state.get("library_deleted")
     if last is None:
         return
-    told, undo, close = st.columns([8, 1, 1], vertical_alignment="center")
-    with told:
+    message, undo, close = st.columns([8, 1, 1], vertical_alignment="center")
+    with message:
         shell.notice(last.words)
 
     def bring_back() -> None:
@@ -133,20 +133,20 @@ def _progress() -> None:
 
 def c_file(opened: Callable[[], Opened], disabled: bool, key: str) -> None:
     st.download_button(
-        "C file", lambda: _told(lambda: the_shelf().c_file(opened())[1]), "kernel.c", "text/x-c",
+        "C file", lambda: _file_or_reason(lambda: the_shelf().c_file(opened())[1]), "kernel.c", "text/x-c",
         disabled=disabled, key=f"{key}-c", on_click="ignore", help="The generated function.",
     )  # fmt: skip
 
 
 def archive(opened: Callable[[], Sequence[Opened]], disabled: bool, key: str) -> None:
     st.download_button(
-        "C library", lambda: _told(lambda: the_shelf().archive(opened())[1]), "dojo_kernels.zip",
+        "C library", lambda: _file_or_reason(lambda: the_shelf().archive(opened())[1]), "dojo_kernels.zip",
         "application/zip", disabled=disabled, key=f"{key}-zip", on_click="ignore",
         help="C files, a header, CMake and a Python package, as a zip.",
     )  # fmt: skip
 
 
-def _told(make: Callable[[], Any]) -> Any:
+def _file_or_reason(make: Callable[[], Any]) -> Any:
     """A file, or in its place the sentence why there is none."""
     try:
         return make()

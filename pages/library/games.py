@@ -27,8 +27,8 @@ def games() -> None:
     )
     cards = shelf.games(words.strip(), None if everybodys else the_player().owner)
     if not cards:
-        told = "No game fits." if words else "No game with moves is saved yet: what you play is kept here."
-        shell.notice(told)
+        message = "No game fits." if words else "No game with moves is saved yet: what you play is kept here."
+        shell.notice(message)
         return
     cells = [_cells(card) for card in cards]
     if not any(card.claim for card in cards):
@@ -76,5 +76,5 @@ def _actions(cards: list[GameCard]) -> None:
         if st.button("Delete", disabled=not cards, key="games-delete"):
             actions.delete(lambda: shelf.delete_games([card.id for card in cards], the_player().owner))
             st.rerun()
-        told = f"{len(cards)} chosen" if cards else "Choose rows in the table."
-        st.html(f"<span style='color:var(--dojo-quiet)'>{told}</span>", width="content")
+        status = f"{len(cards)} chosen" if cards else "Choose rows in the table."
+        st.html(f"<span style='color:var(--dojo-quiet)'>{status}</span>", width="content")

@@ -14,15 +14,15 @@ from pages.shared import the_shelf
 
 def leaderboards() -> None:
     shelf = the_shelf()
-    here = shelf.catalogue.here
-    boards = sorted(shelf.catalogue.boards(), key=lambda b: (b.fingerprint not in here, -b.newest))
+    this_machine = shelf.catalogue.here
+    boards = sorted(shelf.catalogue.boards(), key=lambda b: (b.fingerprint not in this_machine, -b.newest))
     if not boards:
         shell.notice("Nothing has been measured yet: play a kernel, and its times gather here.")
         return
 
     def words(board: Board) -> str:
         shape = shelf.shape_of(board.kernel, board.start_hash, board.shape)
-        where = "this machine" if board.fingerprint in here else "another machine"
+        where = "this machine" if board.fingerprint in this_machine else "another machine"
         count = f"{board.programs} program{'' if board.programs == 1 else 's'}"
         return f"{board.kernel} {shape} · {board.dtype} · {board.target} · {where} · {count}"
 
@@ -36,15 +36,15 @@ def leaderboards() -> None:
     )
     board = names[name or next(iter(names))]
     against = shelf.baseline_seconds(board, "torch")
-    found = shelf.leaderboard(board, against)
+    ranking = shelf.leaderboard(board, against)
     where = shelf.machine_words(board.fingerprint, board.machine)
-    starts = [line.row for line in found.lines if line.row.program_hash == board.start_hash]
+    starts = [line.row for line in ranking.lines if line.row.program_hash == board.start_hash]
     busy = " (machine busy: speed-ups are less)" if any(row.conditions.busy for row in starts) else ""
     facts = [where, f"start {time_words(board.start)}{busy}"]
     if against is not None:
         facts.append(f"PyTorch {time_words(against)} (last comparison)")
     shell.facts(" · ".join(facts))
-    if not found.here:
+    if not ranking.here:
         shell.notice("Times of another machine: claims, until they are measured here.")
     cells = [
         {
@@ -52,14 +52,14 @@ def leaderboards() -> None:
             "Time": "",
             "Speed-up": line.speedup,
             "vs. PyTorch": line.against,
-            **record_cells(line.row, here),
+            **record_cells(line.row, this_machine),
         }
-        for line in found.lines
+        for line in ranking.lines
     ]
     if against is None:
         for cell in cells:
             cell.pop("vs. PyTorch")
     actions = st.container()
-    rows = chosen(cells, [line.row.id for line in found.lines], "ranking", f"Leaderboard of {board.kernel}")
+    rows = chosen(cells, [line.row.id for line in ranking.lines], "ranking", f"Leaderboard of {board.kernel}")
     with actions:
-        row_actions([found.lines[number].row for number in rows], "ranking")
+        row_actions([ranking.lines[number].row for number in rows], "ranking")

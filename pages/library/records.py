@@ -50,10 +50,10 @@ def _filter() -> Wanted:
     """The filter's fields; each offers what there is under the others."""
     shelf, state = the_shelf(), st.session_state
     names = ("kernel", "shape", "dtype", "target", "fingerprint", "player")
-    now = {name: state.get(f"want_{name}", ANY) for name in names}
-    told = {name: value for name, value in now.items() if value != ANY}
+    selected = {name: state.get(f"want_{name}", ANY) for name in names}
+    filters = {name: value for name, value in selected.items() if value != ANY}
     status = state.get("want_state", ANY)
-    facets = shelf.catalogue.facets(Wanted(**told, state="" if status == ANY else status))
+    facets = shelf.catalogue.facets(Wanted(**filters, state="" if status == ANY else status))
     machines = shelf.catalogue.machines()
     labels = {
         "kernel": "Kernel", "shape": "Output", "dtype": "dtype", "target": "Target",
@@ -69,15 +69,16 @@ def _filter() -> Wanted:
 
     columns = st.columns([3, 2, 2, 2, 4, 3, 3])
     for column, name in zip(columns, names, strict=False):
-        options = list(dict.fromkeys([ANY, *facets[name], now[name]]))
+        options = list(dict.fromkeys([ANY, *facets[name], selected[name]]))
         column.selectbox(
             labels[name], options, key=f"want_{name}", format_func=lambda value, name=name: words(name, value)
         )
     columns[-1].selectbox(
         "Status", [ANY, *STATES], key="want_state", format_func=lambda value: STATES.get(value, ANY)
     )
-    now = {name: state[f"want_{name}"] for name in names}
+    selected = {name: state[f"want_{name}"] for name in names}
     status = state["want_state"]
     return Wanted(
-        **{name: value for name, value in now.items() if value != ANY}, state="" if status == ANY else status
+        **{name: value for name, value in selected.items() if value != ANY},
+        state="" if status == ANY else status,
     )

@@ -17,12 +17,12 @@ STATE_WORDS = {"verified": "✓ verified here", "claim": "? claim", "failed": "�
 HEIGHT = 460
 
 
-def state_words(row: Row, here: Collection[str]) -> str:
+def state_words(row: Row, this_machine: Collection[str]) -> str:
     """Status with a sign and a word."""
     if row.state == "failed":
         return "✕ " + row.status.replace("_", " ")
     if row.state == "claim":
-        return "? claim, " + ("imported" if row.fingerprint in here else "another machine")
+        return "? claim, " + ("imported" if row.fingerprint in this_machine else "another machine")
     return STATE_WORDS["verified"]
 
 
@@ -31,7 +31,7 @@ def load_words(row: Row) -> str:
     return f"▲ {row.conditions.mark}" if row.conditions.busy else row.conditions.mark
 
 
-def record_cells(row: Row, here: Collection[str]) -> dict[str, Any]:
+def record_cells(row: Row, this_machine: Collection[str]) -> dict[str, Any]:
     """What all tables of records say of one."""
     return {
         "Time": time_words(row.seconds),
@@ -41,7 +41,7 @@ def record_cells(row: Row, here: Collection[str]) -> dict[str, Any]:
         "When": when_words(row.time),
         "Policy": row.policy,
         "Runs": row.runs,
-        "Status": state_words(row, here),
+        "Status": state_words(row, this_machine),
     }
 
 
@@ -68,8 +68,8 @@ COLUMNS = {
 def chosen(cells: Sequence[dict[str, Any]], ids: Sequence[object], key: str, alt: str) -> list[int]:
     """Draw a table; the numbers of the rows that are chosen in it."""
     # Other rows are another table: a choice made by place would mean others.
-    told = (list(ids), st.session_state.get("library_changes", 0))
-    digest = hashlib.sha256(repr(told).encode()).hexdigest()[:10]
+    identity = (list(ids), st.session_state.get("library_changes", 0))
+    digest = hashlib.sha256(repr(identity).encode()).hexdigest()[:10]
     frame = pd.DataFrame(list(cells))
     event = st.dataframe(
         frame, hide_index=True, key=f"{key}-{digest}", on_select="rerun", selection_mode="multi-row",

@@ -62,10 +62,10 @@ def _go(at: int) -> None:
 
 
 def _recording(name: str) -> Recording | None:
-    found = replay.found(name)
-    if found is None:
+    recording = replay.recording_named(name)
+    if recording is None:
         st.error("This recording is not here: make recordings makes it anew.")
-    return found
+    return recording
 
 
 def _naive() -> None:
@@ -125,8 +125,8 @@ def _agent() -> None:
 @cache
 def _compared() -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = json.loads((RECORDINGS / "softmax-pytorch.json").read_text(encoding="utf-8"))
-        return found
+        report: dict[str, Any] = json.loads((RECORDINGS / "softmax-pytorch.json").read_text(encoding="utf-8"))
+        return report
     except (OSError, ValueError):
         return None
 
@@ -136,12 +136,12 @@ def _labelled(entry: dict[str, Any]) -> str:
 
 
 def _pytorch() -> None:
-    told = _compared()
-    if told is None:
+    report = _compared()
+    if report is None:
         st.error("This recording is not here: make recordings makes it anew.")
         return
     names = {"ours: line": "the agent's program", "ours: start": "the naive program"}
-    named = [{**entry, "name": names.get(entry["name"], entry["name"])} for entry in told["entries"]]
+    named = [{**entry, "name": names.get(entry["name"], entry["name"])} for entry in report["entries"]]
     entries = sorted(named, key=lambda entry: entry["seconds"])
     left, right = st.columns([3, 2], gap="large")
     figure = go.Figure()
@@ -177,11 +177,11 @@ def _pytorch() -> None:
         rows = [{"": entry["name"], "shortest time": seconds_text(entry["seconds"])} for entry in entries]
         st.dataframe(rows, hide_index=True)
         st.markdown(
-            f"The same {told['kernel']} {told['shape']} in {told['rounds']} interleaved rounds, each in "
-            "a process of its own; every element of every output is compared with a reference in double "
+            f"The same {report['kernel']} {report['shape']} in {report['rounds']} interleaved rounds, each "
+            "in a process of its own; every element of every output is compared with a reference in double "
             "precision."
         )
-        st.caption(told["source"])
+        st.caption(report["source"])
         if st.button("Measure it on this machine", key="tour_compare"):
             _compare()
         st.caption(

@@ -37,7 +37,7 @@ def page(ready: bool) -> None:
             "None yet. A run goes on when this page is closed, and from its last checkpoint when it was "
             "stopped."
         )
-        runs.show_list("train", the_trainings(), none, _told)
+        runs.show_list("train", the_trainings(), none, _description)
 
 
 def _start(ready: bool) -> None:
@@ -109,7 +109,7 @@ def _explained(choices: dict[str, str]) -> str:
     return "; ".join(f"{name}: {about}" for name, about in choices.items())
 
 
-def _told(view: TrainingView) -> tuple[str, str]:
+def _description(view: TrainingView) -> tuple[str, str]:
     """With which seed, and how far it has come."""
     moves = view.of("move")
     return (

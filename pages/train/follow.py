@@ -48,10 +48,10 @@ def page(run: str) -> None:
     polling = _going_on(view)
 
     def look_again() -> None:
-        now = trainings.view(run)
-        _head(now)
+        latest = trainings.view(run)
+        _head(latest)
         shell.tell_of_waiting("train")
-        if _going_on(now) != polling or _told(now) != _told(view):
+        if _going_on(latest) != polling or _drawn_from(latest) != _drawn_from(view):
             st.rerun()
 
     st.fragment(run_every=POLL if polling else None)(look_again)()
@@ -64,7 +64,7 @@ def page(run: str) -> None:
     _play(view)
 
 
-def _told(view: TrainingView) -> tuple[int, int, bool]:
+def _drawn_from(view: TrainingView) -> tuple[int, int, bool]:
     """What the curves and the checkpoint's play are drawn from; what was told before never changes."""
     return len(view.events), len(view.tried), view.trying
 
@@ -133,31 +133,31 @@ def _play(view: TrainingView) -> None:
 def _tried(view: TrainingView) -> None:
     if view.trying:
         st.info("The checkpoint plays…")
-    for number, told in enumerate(reversed(view.tried[-3:])):
-        if told.get("event") == "failed":
-            st.error(f"The checkpoint could not play: {told.get('message')}")
+    for number, attempt in enumerate(reversed(view.tried[-3:])):
+        if attempt.get("event") == "failed":
+            st.error(f"The checkpoint could not play: {attempt.get('message')}")
             continue
-        start, best = told.get("start"), told.get("best")
+        start, best = attempt.get("start"), attempt.get("best")
         gain = f", {ratio(start / best)}" if start and best else ""
-        st.markdown(f"**The checkpoint on {told['kernel']}**: {curves.time_text(view, best)}{gain}")
+        st.markdown(f"**The checkpoint on {attempt['kernel']}**: {curves.time_text(view, best)}{gain}")
         rows = [
             {"move": move, "expected (Q)": value, "measured": curves.time_text(view, seconds)}
             for move, value, seconds in zip(
-                ["start", *told["line"]], [None, *told["expected"]][: len(told["line"]) + 1], told["seconds"],
-                strict=False,
+                ["start", *attempt["line"]], [None, *attempt["expected"]][: len(attempt["line"]) + 1],
+                attempt["seconds"], strict=False,
             )
         ]  # fmt: skip
         st.dataframe(rows, hide_index=True, key=f"train_tried_{number}")
         if st.button("Open in Play", key=f"train_open_tried_{number}"):
-            _open(told)
+            _open(attempt)
 
 
-def _open(told: Event) -> None:
+def _open(attempt: Event) -> None:
     try:
-        found = kernels.get(str(told["name"]))
-        program = found.program(found.shape(str(told["shape"])))
-        game = Game.new(program, found.name, str(told["shape"]), policy=str(told["policy"]))
-        for move in told["line"]:
+        definition = kernels.get(str(attempt["name"]))
+        program = definition.program(definition.shape(str(attempt["shape"])))
+        game = Game.new(program, definition.name, str(attempt["shape"]), policy=str(attempt["policy"]))
+        for move in attempt["line"]:
             game.play(move)
         sit(the_service().take_in(game, the_player().owner, once=True))
         st.session_state.train_go = True

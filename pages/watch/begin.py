@@ -30,7 +30,7 @@ def page() -> None:
         _start()
     with right:
         none = "None yet. What you start goes on when this page is closed, and is found again here."
-        runs.show_list("watch", OwnJobs(), none, _told)
+        runs.show_list("watch", OwnJobs(), none, _description)
         _recordings()
 
 
@@ -76,7 +76,7 @@ def _start() -> None:
         else:
             saved = _own_game()
         position = Game.from_text(the_service().game_text(saved))
-        found = [
+        run_ids = [
             the_jobs().start(
                 JobSpec.of(position, agent, int(chosen), int(evaluations), float(seconds), timing, saved)
             )
@@ -85,7 +85,7 @@ def _start() -> None:
     except (JobRefused, Refused, TextError) as refusal:
         st.error(str(refusal))
         return
-    runs.show("watch", found)
+    runs.show("watch", run_ids)
 
 
 def _own_game() -> str:
@@ -105,15 +105,15 @@ def _players(first: str, second: str, seed: int) -> list[tuple[str, int]]:
     return [(first, seed), (second, seed + (first == second))]
 
 
-def _told(view: JobView) -> tuple[str, str]:
+def _description(view: JobView) -> tuple[str, str]:
     """Who plays, and how far it has come."""
     lane = Lane.live(view)
     best, first = lane.best, lane.reference
     done = view.entries[-1].evaluation if view.entries else 0
-    told = f"{done} of {view.spec.evaluations} programs"
+    progress = f"{done} of {view.spec.evaluations} programs"
     if best is not None and best.seconds and first:
-        told += f" · best {lane.time(best.seconds)}, {ratio(first / best.seconds)}"
-    return lane.title, told
+        progress += f" · best {lane.time(best.seconds)}, {ratio(first / best.seconds)}"
+    return lane.title, progress
 
 
 def _recordings() -> None:

@@ -75,7 +75,7 @@ def best_so_far(lanes: Sequence[Lane], against: str) -> go.Figure:
     for number, lane in enumerate(lanes):
         colour = COLOURS[number % 2]
         timed = thinned([e for e in lane.entries if e.seconds is not None])
-        found = improving(lane.entries)
+        improvements = improving(lane.entries)
         figure.add_scatter(
             x=[x(e) for e in timed], y=[e.seconds * scale for e in timed if e.seconds], mode="markers",
             opacity=0.55,
@@ -83,7 +83,8 @@ def best_so_far(lanes: Sequence[Lane], against: str) -> go.Figure:
             name=f"{lane.title}: measured",
         )  # fmt: skip
         figure.add_scatter(
-            x=[x(e) for e in found], y=[(e.best or 0) * scale for e in found], mode="lines", name=lane.title,
+            x=[x(e) for e in improvements], y=[(e.best or 0) * scale for e in improvements],
+            mode="lines", name=lane.title,
             line={"shape": "hv", "color": colour, "dash": DASHES[number % 2], "width": 2.5},
         )  # fmt: skip
     what = "moves" if all(lane.spec.agent == BY_HAND for lane in lanes) else against
@@ -96,10 +97,10 @@ def best_so_far(lanes: Sequence[Lane], against: str) -> go.Figure:
 
 def weighed(lanes: Sequence[Lane]) -> go.Figure | None:
     """What was expected against what came out, where agents expect something; else their chances."""
-    told = {lane.id: thoughts(lane) for lane in lanes}
-    if any(t.value is not None for each in told.values() for t, _, _ in each):
-        return _expected(lanes, told)
-    if not any(t.probability is not None for each in told.values() for t, _, _ in each):
+    by_lane = {lane.id: thoughts(lane) for lane in lanes}
+    if any(t.value is not None for each in by_lane.values() for t, _, _ in each):
+        return _expected(lanes, by_lane)
+    if not any(t.probability is not None for each in by_lane.values() for t, _, _ in each):
         return None
     figure = go.Figure()
     hot = False
@@ -108,12 +109,12 @@ def weighed(lanes: Sequence[Lane]) -> go.Figure | None:
         chances = thinned(
             [
                 (e.evaluation, t.probability)
-                for t, e, _ in told[lane.id]
+                for t, e, _ in by_lane[lane.id]
                 if e is not None and t.probability is not None
             ]
         )
         heats = sorted(
-            (e.evaluation, t.heat) for t, e, _ in told[lane.id] if e is not None and t.heat is not None
+            (e.evaluation, t.heat) for t, e, _ in by_lane[lane.id] if e is not None and t.heat is not None
         )  # in the order of the programs: the line never runs back
         heats = thinned(heats)
         hot = hot or bool(heats)
@@ -138,7 +139,7 @@ def weighed(lanes: Sequence[Lane]) -> go.Figure | None:
     return _layout(figure, "Chance of being taken", "programs", "chance", **axes)
 
 
-def _expected(lanes: Sequence[Lane], told: Any) -> go.Figure:
+def _expected(lanes: Sequence[Lane], by_lane: Any) -> go.Figure:
     figure = go.Figure()
     ends: list[float] = []
     for number, lane in enumerate(lanes):
@@ -146,7 +147,7 @@ def _expected(lanes: Sequence[Lane], told: Any) -> go.Figure:
         pairs = thinned(
             [
                 (first / e.seconds, t.value)
-                for t, e, _ in told[lane.id]
+                for t, e, _ in by_lane[lane.id]
                 if first and e is not None and e.seconds and t.value is not None
             ]
         )

@@ -24,21 +24,21 @@ Action = Mapping[str, Any]
 
 def looks() -> dict[str, Look]:
     """What this tab looks at, by run."""
-    found: dict[str, Look] = st.session_state.setdefault("watch_looks", {})
-    return found
+    by_run: dict[str, Look] = st.session_state.setdefault("watch_looks", {})
+    return by_run
 
 
 def looked(action: Action, standard: str) -> bool:
     """Take in what only changes the view; was it that?"""
-    run, kept = str(action.get("run", "")), looks()
-    here = kept.get(run, Look(standard))
+    run, by_run = str(action.get("run", "")), looks()
+    look = by_run.get(run, Look(standard))
     match action.get("kind"), action:
         case "follow", {"value": "best" | "newest" as value}:
-            kept[run] = Look(value)
+            by_run[run] = Look(value)
         case "look", {"entry": int(entry)}:
-            kept[run] = Look(here.follow, entry)
+            by_run[run] = Look(look.follow, entry)
         case "ply", {"ply": int(ply)}:
-            kept[run] = Look(here.follow, here.entry, max(0, ply))
+            by_run[run] = Look(look.follow, look.entry, max(0, ply))
         case _:
             return False
     return True
@@ -60,8 +60,8 @@ def draw(
         if not looked(action, standard):
             acted(action)
 
-    kept = looks()
-    drawn = [shown(lane, kept.get(lane.id, Look(standard))) for lane in lanes]
+    by_run = looks()
+    drawn = [shown(lane, by_run.get(lane.id, Look(standard))) for lane in lanes]
     stage(key="stage", data={"lanes": drawn, "replay": replay}, on_action_change=came)
     _curves(lanes)
 

@@ -28,10 +28,10 @@ def opened(spec: JobSpec, moves: tuple[str, ...]) -> str:
             game = spec.saved
             service.branch(game, spec.at, moves, owner, go=True)
         except Refused:  # a recording from elsewhere, or a game that was deleted, or is somebody else's
-            found = Game.from_text(spec.game)
+            copy = Game.from_text(spec.game)
             for move in moves:
-                found.play(move)
-            game = service.take_in(found, owner, once=True)
+                copy.play(move)
+            game = service.take_in(copy, owner, once=True)
     except (IllegalMove, MoveSyntax, GameFull, TextError, Refused) as fault:
         raise NotOpened(f"This position cannot be played on: {fault}") from fault
     sit(game)

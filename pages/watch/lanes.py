@@ -42,12 +42,14 @@ class Lane:
     entries: Sequence[Entry]
     state: str
     message: str
-    kept: bool = False
+    saved: bool = False
     total: int = 0
 
     @staticmethod
     def live(view: JobView) -> Lane:
-        return Lane(view.spec.id, view.spec, view.entries, view.state, view.message, view.kept is not None)
+        return Lane(
+            view.spec.id, view.spec, view.entries, view.state, view.message, view.saved_as is not None
+        )
 
     @staticmethod
     def replayed(recording: Recording, at: int) -> Lane:
@@ -80,17 +82,17 @@ class Lane:
     def reference(self) -> float | None:
         """The time of the program the run began from; where that was not measured, of the first one."""
         timed = [e for e in self.entries if e.seconds is not None]
-        own = next((e.seconds for e in timed if not e.moves), None)
-        return own if own is not None or not timed else timed[0].seconds
+        start = next((e.seconds for e in timed if not e.moves), None)
+        return start if start is not None or not timed else timed[0].seconds
 
     def at(self, look: Look) -> Entry | None:
         """The entry that is looked at."""
         if not self.entries:
             return None
         if look.entry is not None:
-            found = next((e for e in self.entries if e.number == look.entry), None)
-            if found is not None:
-                return found
+            entry = next((e for e in self.entries if e.number == look.entry), None)
+            if entry is not None:
+                return entry
         return (self.best if look.follow == "best" else None) or self.entries[-1]
 
     def time(self, seconds: float | None) -> str:
@@ -119,26 +121,26 @@ def tone(value: float, lane: Lane) -> tuple[str, str]:
 def positions(game_text: str, moves: tuple[str, ...]) -> tuple[str, ...]:
     """The program's text before each move of a line and at its end."""
     game = Game.from_text(game_text)
-    found = [game.current.program.text]
+    texts = [game.current.program.text]
     for move in moves:
-        found.append(game.play(move).program.text)
-    return tuple(found)
+        texts.append(game.play(move).program.text)
+    return tuple(texts)
 
 
 def program(lane: Lane, entry: Entry, ply: int) -> Json:
     """The program after ``ply`` moves of an entry's line, and which of its lines the last of them changed."""
     known = {e.moves: e.text for e in lane.entries}
-    here, before = entry.moves[:ply], entry.moves[: max(0, ply - 1)]
-    if here not in known or before not in known:
+    moves, before = entry.moves[:ply], entry.moves[: max(0, ply - 1)]
+    if moves not in known or before not in known:
         try:
             texts = positions(lane.spec.game, entry.moves)
-            known |= {here: texts[ply], before: texts[max(0, ply - 1)]}
+            known |= {moves: texts[ply], before: texts[max(0, ply - 1)]}
         except (
             IllegalMove,
             ValueError,
         ):  # a recording of another machine: its vectors may be wider than ours
             pass
-    text = known.get(here, entry.text)
+    text = known.get(moves, entry.text)
     drawn = program_lines(parse(text), {})
     changes = difference(known[before], text, context=False) if ply and before in known else []
     return {
@@ -197,13 +199,13 @@ def metrics(lane: Lane) -> list[tuple[str, str, str]]:
         count = ("Moves", f"{done}", f"of {spec.evaluations - 1}")
     else:
         count = ("Programs", f"{last.evaluation if last is not None else 0}", f"of {spec.evaluations}")
-    found = [count]
+    rows = [count]
     if spec.agent != BY_HAND:
         elapsed = last.elapsed if last is not None else 0.0
-        found.append(("Seconds", f"{elapsed:.0f}", f"of {spec.seconds:.0f}"))
-    found.append(("Began at", lane.time(first), ""))
+        rows.append(("Seconds", f"{elapsed:.0f}", f"of {spec.seconds:.0f}"))
+    rows.append(("Began at", lane.time(first), ""))
     gain = first / best.seconds if first and best is not None and best.seconds else None
-    found.append(
+    rows.append(
         (
             "Best",
             "–" if best is None else lane.time(best.seconds),
@@ -211,10 +213,12 @@ def metrics(lane: Lane) -> list[tuple[str, str, str]]:
         )
     )
     if last is not None:
-        told = lane.time(last.seconds) if last.seconds is not None else last.status.replace("_", " ")
+        outcome = lane.time(last.seconds) if last.seconds is not None else last.status.replace("_", " ")
         effect = first / last.seconds if first and last.seconds else None
-        found.append(("This one", told, "" if effect is None else f"{tone(effect, lane)[0]} {ratio(effect)}"))
-    return found
+        rows.append(
+            ("This one", outcome, "" if effect is None else f"{tone(effect, lane)[0]} {ratio(effect)}")
+        )
+    return rows
 
 
 def controls(lane: Lane) -> list[Json]:
@@ -228,20 +232,20 @@ def controls(lane: Lane) -> list[Json]:
     again = button("replay", "Replay", "Show it again at reading speed")
     game = button("open", "Open in Play", "The best of this run, in the game it began in")
     keep = button("keep", "Keep", "Add the best to its game as a variation")
-    found = [take] if lane.entries else []
-    kept = [] if lane.best is None else [game if lane.kept else keep]
+    take_over = [take] if lane.entries else []
+    best_buttons = [] if lane.best is None else [game if lane.saved else keep]
     match lane.state:
         case "running" | "starting":
-            return [button("pause", "Pause", "After what is being measured (Space)"), *found, stop]
+            return [button("pause", "Pause", "After what is being measured (Space)"), *take_over, stop]
         case "pausing" | "paused":
             on = button("go_on", "Go on", "Space", primary=True)
             step = button("step", "Step", "One batch of programs more (→)")
-            return [on, step, *found, stop]
+            return [on, step, *take_over, stop]
         case "stopped" | "interrupted" | "failed":
             on = button("resume", "Resume", "Go on from what was measured", primary=True)
-            return [on, *found, *kept, again]
+            return [on, *take_over, *best_buttons, again]
         case "done":
-            return [*found, *kept, again]
+            return [*take_over, *best_buttons, again]
         case "recorded":
             return (
                 [button("take_over", "Take over", "Play on from the program shown")] if lane.entries else []
@@ -252,8 +256,8 @@ def controls(lane: Lane) -> list[Json]:
 def thoughts(lane: Lane) -> list[tuple[Thought, Entry | None, Entry | None]]:
     """What was thought of each program, with the program and its parent as they were measured."""
     by_hash = {e.hash: e for e in lane.entries if not e.final}
-    told = [t for e in lane.entries for t in e.thoughts]
-    return [(t, by_hash.get(t.program), by_hash.get(t.parent)) for t in told]
+    weighed = [t for e in lane.entries for t in e.thoughts]
+    return [(t, by_hash.get(t.program), by_hash.get(t.parent)) for t in weighed]
 
 
 def heat(lane: Lane) -> str:
@@ -310,9 +314,9 @@ def _changed(entry: Entry, parent: Entry) -> str:
     """What a line has that its parent's has not, and the other way round."""
     changes = difference("\n".join(parent.moves), "\n".join(entry.moves), context=False)
     signs = {"+": "+ ", "-": "− "}
-    told = [signs[sign] + move for sign, move in sorted(changes, key=lambda each: each[0] != "+")]
-    rest = f" … {len(told) - 2} more" if len(told) > 2 else ""
-    return f"{'  '.join(told[:2])}{rest}" if told else _last(entry)
+    differences = [signs[sign] + move for sign, move in sorted(changes, key=lambda each: each[0] != "+")]
+    rest = f" … {len(differences) - 2} more" if len(differences) > 2 else ""
+    return f"{'  '.join(differences[:2])}{rest}" if differences else _last(entry)
 
 
 def log(lane: Lane) -> list[Json]:
@@ -325,7 +329,7 @@ def logged(lane: Lane, entry: Entry, parent: Entry | None) -> Json:
     """A row of the log: what is new in the line, where it is known what it came from."""
     first = lane.reference
     gain = first / entry.seconds if first and entry.seconds else None
-    told = lane.time(entry.seconds) if entry.seconds is not None else entry.status.replace("_", " ")
+    outcome = lane.time(entry.seconds) if entry.seconds is not None else entry.status.replace("_", " ")
     by_hand = lane.spec.agent == BY_HAND
     failed = entry.seconds is None and not by_hand
     label = "final" if entry.final else str(entry.evaluation)
@@ -334,7 +338,7 @@ def logged(lane: Lane, entry: Entry, parent: Entry | None) -> Json:
         "number": entry.number,
         "label": label,
         "move": _changed(entry, parent) if parent is not None else _last(entry),
-        "time": told if gain is None else f"{tone(gain, lane)[0]} {told}",
+        "time": outcome if gain is None else f"{tone(gain, lane)[0]} {outcome}",
         "tone": "failed" if failed else "" if gain is None else tone(gain, lane)[1],
         "about": f"{count}. {entry.message}".strip(),
     }

@@ -39,8 +39,8 @@ def page(runs: Sequence[str]) -> None:
     polling = _going_on(views)
 
     def look_again() -> None:
-        now = [jobs.view(run) for run in runs]
-        draw([Lane.live(view) for view in now], acted)
+        latest = [jobs.view(run) for run in runs]
+        draw([Lane.live(view) for view in latest], acted)
         shell.tell_of_waiting("watch")
         _saying()
         if st.session_state.pop("watch_go", False):
@@ -48,7 +48,7 @@ def page(runs: Sequence[str]) -> None:
         demo = st.session_state.pop("watch_replay", None)
         if demo:
             shell.readdress(r=None, demo=demo)
-        if _going_on(now) != polling:
+        if _going_on(latest) != polling:
             st.rerun()
 
     st.fragment(run_every=POLL if polling else None)(look_again)()
@@ -122,7 +122,7 @@ def _keep(run: str) -> None:
     if where is None:
         say("The game this run began in is gone: take over instead, which opens a copy.")
     else:
-        the_jobs().kept(run, *where)
+        the_jobs().note_saved(run, *where)
         say("Kept as a variation of its game.")
 
 

@@ -47,7 +47,7 @@ class Player:
 
 
 @st.cache_data(show_spinner=False, max_entries=16, ttl=30)
-def found(name: str) -> Recording | None:
+def recording_named(name: str) -> Recording | None:
     """A recording by name: one that comes with the Dojo, a run of one's own, a saved game (``game-ID``)."""
     for each in shipped():
         if each.name == name:
@@ -62,7 +62,7 @@ def found(name: str) -> Recording | None:
 
 
 def page(names: Sequence[str]) -> None:
-    recordings = [each for each in map(found, names) if each is not None]
+    recordings = [each for each in map(recording_named, names) if each is not None]
     left, right = st.columns([8, 2], vertical_alignment="center")
     with left:
         shell.head("Watch", "A recording: nothing is measured now.")
@@ -114,16 +114,16 @@ def show(recordings: Sequence[Recording], key: str = "") -> None:
     def _follow() -> None:
         """What was chosen by hand gives way to what plays."""
         for each in recordings:
-            here = looks().get(each.name)
-            if here is not None and (here.entry is not None or here.ply is not None):
-                looks()[each.name] = Look(here.follow)
+            look = looks().get(each.name)
+            if look is not None and (look.entry is not None or look.ply is not None):
+                looks()[each.name] = Look(look.follow)
 
     def look_again() -> None:
         player: Player = state.watch_player
         at = player.now(total)
         going = player.playing(total)
-        told = {"at": at, "total": total, "playing": going, "pace": _number(player.pace)}
-        draw([Lane.replayed(each, at) for each in recordings], acted, "newest", told)
+        playback = {"at": at, "total": total, "playing": going, "pace": _number(player.pace)}
+        draw([Lane.replayed(each, at) for each in recordings], acted, "newest", playback)
         if state.get("watch_said"):
             st.toast(state.pop("watch_said"))
         if state.pop("watch_go", False):

@@ -136,10 +136,10 @@ class Lane {
     if (ply === this.ply) return;
     this.ply = ply;
     for (const button of this.line.querySelectorAll("button")) {
-      const here = Number(button.dataset.ply) === ply;
-      if (here) button.setAttribute("aria-current", "step");
+      const current = Number(button.dataset.ply) === ply;
+      if (current) button.setAttribute("aria-current", "step");
       else button.removeAttribute("aria-current");
-      if (here) this.bring(this.line, button);
+      if (current) this.bring(this.line, button);
     }
   }
 

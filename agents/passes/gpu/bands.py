@@ -38,15 +38,15 @@ def unordered(sketch: Sketch, path: Path) -> bool:
 
 def band(sketch: Sketch, provenance: Provenance) -> list[Provenance]:
     """The scopes from a nest's outermost one inwards, each the whole of the one around, while unordered."""
-    found: list[Provenance] = []
+    scopes: list[Provenance] = []
     path = sketch.path(provenance)
     while True:
         node = sketch.program.node(path)
         if not isinstance(node, Scope) or node.mark or not unordered(sketch, path):
-            return found
-        found.append(node.provenance)
+            return scopes
+        scopes.append(node.provenance)
         if len(node.body) > 1:
-            return found
+            return scopes
         path = (*path, 0)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from agents.passes.gpu.patches import tile_patch
 from agents.passes.gpu.staging import join_with_start, loops_of, scopes_of
 from agents.passes.gpu.threads import cut, lift, mark, to_heap, to_thread, vector_or_unrolled
-from agents.passes.structure import leaf_of, scope_of, stride
+from agents.passes.structure import leaf_of, scope_of, stride, uses
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.tree import Access, Leaf, Provenance, Scope
@@ -54,16 +54,16 @@ def _find(sketch: Sketch, operation: Provenance) -> _Product:
     target = leaf.op.target
     if {program.buffer_of[a.array].dtype for a in (target, *leaf.op.reads)} != {"f32"}:
         raise NoSuchPlace("Tiles are for f32.")
-    kept = [d for d in range(len(leaf.scopes)) if _uses(target, d)]
-    summed = [d for d in range(len(leaf.scopes)) if d not in kept]
-    if len(kept) < 2 or summed != [len(leaf.scopes) - 1] or any(s.mark for s in leaf.scopes):
+    spatial = [d for d in range(len(leaf.scopes)) if uses(target, d)]
+    summed = [d for d in range(len(leaf.scopes)) if d not in spatial]
+    if len(spatial) < 2 or summed != [len(leaf.scopes) - 1] or any(s.mark for s in leaf.scopes):
         raise NoSuchPlace("Not one sum in two scopes or more.")
-    rows, columns, terms = kept[-2], kept[-1], summed[0]
+    rows, columns, terms = spatial[-2], spatial[-1], summed[0]
     one, two = leaf.op.reads
-    left, right = (one, two) if _uses(one, rows) else (two, one)
+    left, right = (one, two) if uses(one, rows) else (two, one)
     if (
-        [_uses(left, d) for d in (rows, columns, terms)] != [True, False, True]
-        or [_uses(right, d) for d in (rows, columns, terms)] != [False, True, True]
+        [uses(left, d) for d in (rows, columns, terms)] != [True, False, True]
+        or [uses(right, d) for d in (rows, columns, terms)] != [False, True, True]
         or stride(program, left, terms) != 1
         or stride(program, right, columns) != 1
         or stride(program, target, columns) != 1
@@ -76,10 +76,6 @@ def _find(sketch: Sketch, operation: Provenance) -> _Product:
     return _Product(i, j, k, left, right)
 
 
-def _uses(access: Access, depth: int) -> bool:
-    return any(form.uses(depth) for form in access.index)
-
-
 def _leaf(sketch: Sketch, operation: Provenance) -> Leaf:
     leaf = leaf_of(sketch.program, operation)
     if leaf is None or not leaf.op.accumulate:
@@ -89,17 +85,17 @@ def _leaf(sketch: Sketch, operation: Provenance) -> Leaf:
 
 def _spread(sketch: Sketch, operation: Provenance) -> None:
     """Where tiles are few, cut the terms into parts with sums of their own, as in a batch of products."""
-    found, leaf = _find(sketch, operation), _leaf(sketch, operation)
+    contraction, leaf = _find(sketch, operation), _leaf(sketch, operation)
     tiles = math.prod(scope.size for scope in leaf.scopes[:-1]) // TILE**2
     terms = leaf.scopes[-1].size
     fitting = [n for n in range(1, terms // SHORTEST + 1) if terms % (n * STEP) == 0]
     parts = next((n for n in fitting if n * tiles >= TILES), fitting[-1] if fitting else 1)
     if parts == 1:
         return
-    part, _ = cut(sketch, found.terms, terms // parts)
-    own, top = sketch.place(leaf.path), len(sketch.path(found.rows)) - 1
-    name = fresh_name(sketch.program, "p" + own.array[:20])
-    sketch.play("split_reduction", Place(own.array, own.number, len(leaf.scopes) - 1), name)
+    part, _ = cut(sketch, contraction.terms, terms // parts)
+    place, top = sketch.place(leaf.path), len(sketch.path(contraction.rows)) - 1
+    name = fresh_name(sketch.program, "p" + place.array[:20])
+    sketch.play("split_reduction", Place(place.array, place.number, len(leaf.scopes) - 1), name)
     to_heap(sketch, name)
     before, after = (scope.provenance for scope in _beside(sketch, part))
     for each in (part, after):
@@ -129,18 +125,18 @@ class _Share:
     """How the threads of a block share a nest, by provenance: their scopes, and what each does by itself."""
 
     threads: tuple[Provenance, ...]
-    own: tuple[Provenance, ...]
+    per_thread: tuple[Provenance, ...]
     lanes: Provenance
 
 
 def _tile(sketch: Sketch, operation: Provenance) -> None:
-    found = _find(sketch, operation)
-    join_with_start(sketch, operation, found.columns)
-    found = _find(sketch, operation)
+    contraction = _find(sketch, operation)
+    join_with_start(sketch, operation, contraction.columns)
+    contraction = _find(sketch, operation)
     array = _leaf(sketch, operation).op.target.array
     # Blocks of results, and their sums in a buffer of their own.
-    rows_outer, rows = cut(sketch, found.rows, TILE)
-    block, columns = cut(sketch, found.columns, TILE)
+    rows_outer, rows = cut(sketch, contraction.rows, TILE)
+    block, columns = cut(sketch, contraction.columns, TILE)
     lift(sketch, block, len(sketch.path(rows_outer)))
     sums = fresh_name(sketch.program, array + "s")
     sketch.play("stage_write", array, sketch.place(sketch.path(block)), sums)
@@ -151,15 +147,15 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
     top = sketch.path(block)
     start, product, store = (sketch.provenance((*top, n)) for n in range(3))
     # A thread has 8 rows of twice 4 columns; steps of the sum go around what it does by itself.
-    terms, step = cut(sketch, found.terms, STEP)
+    terms, step = cut(sketch, contraction.terms, STEP)
     lift(sketch, terms, len(top))
     shares = [_share(sketch, each) for each in (start, product, store)]
     lift(sketch, step, len(top) + 3)
     _split_sums(sketch, sums, len(top))
     # Panels through shared memory, and what one step takes of them in registers.
-    left, right = _panels(sketch, found, terms)
+    left, right = _panels(sketch, contraction, terms)
     register = fresh_name(sketch.program, "r" + left)
-    copies = (_copy_left(sketch, found, left, register), _copy_right(sketch, right))
+    copies = (_copy_left(sketch, contraction, left, register), _copy_right(sketch, right))
     fragments = [_fragment(sketch, panel, step) for panel in (right, left)]
     for n in range(len(top)):
         mark(sketch, "map_grid", sketch.provenance(top[: n + 1]))
@@ -171,7 +167,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
     mark(sketch, "unroll", step)
     for share in (*shares, *copies):
         vector_or_unrolled(sketch, share.lanes)
-        for each in reversed(share.own):
+        for each in reversed(share.per_thread):
             mark(sketch, "unroll", each)
     for name in (register, *fragments):
         for path in loops_of(sketch, name):
@@ -185,11 +181,11 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
 def _share(sketch: Sketch, rows: Provenance) -> _Share:
     """64 rows by 64 columns as 8 x 8 threads with 8 rows of 2 x 4 columns each."""
     columns = sketch.provenance((*sketch.path(rows), 0))
-    threads, own = cut(sketch, rows, TILE // THREADS)
+    threads, per_thread = cut(sketch, rows, TILE // THREADS)
     vectors, lanes = cut(sketch, columns, LANES)
     twice, across = cut(sketch, vectors, THREADS)
     lift(sketch, across, len(sketch.path(threads)))
-    return _Share((threads, across), (own, twice), lanes)
+    return _Share((threads, across), (per_thread, twice), lanes)
 
 
 def _split_sums(sketch: Sketch, sums: str, k: int) -> None:
@@ -201,15 +197,15 @@ def _split_sums(sketch: Sketch, sums: str, k: int) -> None:
     sketch.play("swap_dims", sums, k + 2, k + 3)
 
 
-def _panels(sketch: Sketch, found: _Product, terms: Provenance) -> tuple[str, str]:
+def _panels(sketch: Sketch, contraction: _Product, terms: Provenance) -> tuple[str, str]:
     names = []
-    for access in (found.right, found.left):
+    for access in (contraction.right, contraction.left):
         names.append(fresh_name(sketch.program, access.array + "p"))
         sketch.play("stage_read", access.array, sketch.place(sketch.path(terms)), names[-1])
     return names[1], names[0]
 
 
-def _copy_left(sketch: Sketch, found: _Product, panel: str, register: str) -> _Share:
+def _copy_left(sketch: Sketch, contraction: _Product, panel: str, register: str) -> _Share:
     """64 rows by 16 terms: a thread reads 4 terms of 4 rows, each by one access; stored transposed."""
     rows, terms = scopes_of(sketch, panel, 2)
     four, threads = cut(sketch, rows, STEP)
@@ -217,7 +213,7 @@ def _copy_left(sketch: Sketch, found: _Product, panel: str, register: str) -> _S
     first = len(sketch.path(four)) - 1
     lift(sketch, threads, first)
     lift(sketch, across, first + 1)
-    sketch.play("stage_read", found.left.array, sketch.place(sketch.path(four)), register)
+    sketch.play("stage_read", contraction.left.array, sketch.place(sketch.path(four)), register)
     k = len(buffer_named(sketch.program, panel).dims) - 2
     sketch.play("swap_dims", panel, k, k + 1)
     sketch.play("pad_dim", panel, k + 1, TILE + LANES)

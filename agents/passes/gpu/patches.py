@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from agents.passes.gpu.staging import join_with_start, loops_of, scopes_of
 from agents.passes.gpu.threads import UNROLLED, cut, divisor, lift, mark, to_heap, to_thread
-from agents.passes.structure import leaf_of, only, scope_of, stride
+from agents.passes.structure import leaf_of, only, scope_of, stride, uses
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
@@ -34,7 +34,7 @@ TAPS = 8  # terms of the innermost sum that are unrolled with their window
 
 @dataclass(frozen=True)
 class _Patch:
-    """The scopes of a contraction by depth, and its operands. ``others`` are the further kept scopes."""
+    """The scopes of a contraction by depth, and its operands. ``others`` are the further spatial scopes."""
 
     leaf: Leaf
     rows: int
@@ -62,23 +62,19 @@ def _find(sketch: Sketch, operation: Provenance) -> _Patch:
         raise NoSuchPlace("Not a product of two.")
     if {program.buffer_of[a.array].dtype for a in accesses} != {"f32"}:
         raise NoSuchPlace("Patches are for f32.")
-    kept = [d for d in depths if _uses(op.target, d)]
-    terms = tuple(d for d in depths if d not in kept)
-    if any(s.mark for s in leaf.scopes) or not terms or terms[0] != len(kept):
+    spatial = [d for d in depths if uses(op.target, d)]
+    terms = tuple(d for d in depths if d not in spatial)
+    if any(s.mark for s in leaf.scopes) or not terms or terms[0] != len(spatial):
         raise NoSuchPlace("Its sums are not innermost.")
-    columns = next((d for d in reversed(kept) if stride(program, op.target, d) == 1), -1)
-    if columns < 0 or sum(_uses(read, columns) for read in op.reads) != 1:
+    columns = next((d for d in reversed(spatial) if stride(program, op.target, d) == 1), -1)
+    if columns < 0 or sum(uses(read, columns) for read in op.reads) != 1:
         raise NoSuchPlace("Both operands go along its columns.")
-    wide, tall = op.reads if _uses(op.reads[0], columns) else op.reads[::-1]
-    rows = next((d for d in reversed(kept) if _uses(tall, d) and not _uses(wide, d)), -1)
+    wide, tall = op.reads if uses(op.reads[0], columns) else op.reads[::-1]
+    rows = next((d for d in reversed(spatial) if uses(tall, d) and not uses(wide, d)), -1)
     if rows < 0 or stride(program, wide, columns) != 1:
         raise NoSuchPlace("It has no rows, or its columns are no neighbours.")
-    others = tuple(d for d in kept if d not in (rows, columns))
+    others = tuple(d for d in spatial if d not in (rows, columns))
     return _Patch(leaf, rows, columns, others, terms, wide, tall)
-
-
-def _uses(access: Access, depth: int) -> bool:
-    return any(form.uses(depth) for form in access.index)
 
 
 @dataclass(frozen=True)
@@ -121,7 +117,7 @@ def tile_patch(sketch: Sketch, operation: Provenance) -> None:
     patch = _find(sketch, operation)
     join_with_start(sketch, operation, patch.provenance(max(patch.rows, patch.columns, *patch.others)))
     patch = _find(sketch, operation)
-    deep = next((d for d in reversed(patch.others) if _uses(patch.wide, d)), None)
+    deep = next((d for d in reversed(patch.others) if uses(patch.wide, d)), None)
     extent = _extent(patch, deep)
     step = _step(patch, extent, deep)
     target = patch.leaf.op.target
@@ -174,7 +170,7 @@ def tile_patch(sketch: Sketch, operation: Provenance) -> None:
     for number, provenance in enumerate(terms):
         lift(sketch, provenance, level + len(nests[1].threads) + number)
     panels = [_panel(sketch, access, around) for access in (patch.wide, patch.tall)]
-    _rows_innermost(sketch, operation, panels[1], [*nests[1].threads, *nests[1].own])
+    _rows_innermost(sketch, operation, panels[1], [*nests[1].threads, *nests[1].per_thread])
     copies = [_copy(sketch, panel, level, extent.threads, panel == panels[0]) for panel in panels]
     taps = scope_of(sketch.program, sketch.path(terms[-1])).size
     windows = len(terms) > 1 and taps <= TAPS and taps * extent.own_rows <= UNROLLED
@@ -191,13 +187,18 @@ def tile_patch(sketch: Sketch, operation: Provenance) -> None:
         if copy.lanes is not None:
             _widen(sketch, copy.lanes)
         room = COPIED
-        for provenance in reversed(copy.own):
+        for provenance in reversed(copy.per_thread):
             room //= scope_of(sketch.program, sketch.path(provenance)).size
             if room:
                 mark(sketch, "unroll", provenance)
-    for provenance in (*([terms[-1]] if windows else []), *nests[0].own, *nests[1].own, *nests[2].own[:-1]):
+    for provenance in (
+        *([terms[-1]] if windows else []),
+        *nests[0].per_thread,
+        *nests[1].per_thread,
+        *nests[2].per_thread[:-1],
+    ):
         mark(sketch, "unroll", provenance)
-    _widen(sketch, nests[2].own[-1])
+    _widen(sketch, nests[2].per_thread[-1])
     for name in fragments:
         for number, provenance in enumerate([sketch.provenance(path) for path in loops_of(sketch, name)]):
             if number:
@@ -229,32 +230,32 @@ class _Share:
     """How threads share a nest: their scopes, what each does by itself, and lanes where they may be wide."""
 
     threads: tuple[Provenance, ...]
-    own: tuple[Provenance, ...]
+    per_thread: tuple[Provenance, ...]
     lanes: Provenance | None = None
 
 
 def _arranged(sketch: Sketch, path: Path, roles: list[str], extent: _Extent) -> _Share:
     """A nest with one scope for each role: the threads' scopes outermost, then a thread's own."""
     scopes = {role: sketch.provenance((*path, *[0] * n)) for n, role in enumerate(roles)}
-    found: dict[str, Provenance] = {}
-    own = []
+    across: dict[str, Provenance] = {}
+    per_thread = []
     for role, size, each in (
         ("rows", extent.rows, extent.own_rows),
         ("columns", extent.columns, extent.own_columns),
     ):
         inner = scopes[role]
         if each == 1:
-            found[role] = inner
+            across[role] = inner
             continue
         if each < size:
-            found[role], inner = cut(sketch, inner, each)
-        own.append(inner)
+            across[role], inner = cut(sketch, inner, each)
+        per_thread.append(inner)
     if "deep" in scopes:
-        found["deep"] = scopes["deep"]
-    threads = [found[role] for role in THREAD_ORDER if role in found]
-    for number, provenance in enumerate((*threads, *own)):
+        across["deep"] = scopes["deep"]
+    threads = [across[role] for role in THREAD_ORDER if role in across]
+    for number, provenance in enumerate((*threads, *per_thread)):
         lift(sketch, provenance, len(path) - 1 + number)
-    return _Share(tuple(threads), tuple(own))
+    return _Share(tuple(threads), tuple(per_thread))
 
 
 def _arrange_sums(sketch: Sketch, sums: str, roles: list[str], extent: _Extent) -> None:
@@ -316,7 +317,7 @@ def _copy(sketch: Sketch, panel: str, level: int, threads: int, wide: bool) -> _
     if wide and size % LANES == 0 and size > LANES:
         loops[-1], lanes = cut(sketch, loops[-1], LANES)
     chosen: list[Provenance] = []
-    own: list[Provenance] = []
+    per_thread: list[Provenance] = []
     for provenance in reversed(loops):
         size = scope_of(sketch.program, sketch.path(provenance)).size
         each = divisor(size, threads)
@@ -324,14 +325,14 @@ def _copy(sketch: Sketch, panel: str, level: int, threads: int, wide: bool) -> _
             chosen.insert(0, provenance)
         elif each > 1:
             outer, inner = cut(sketch, provenance, each)
-            own.insert(0, outer)
+            per_thread.insert(0, outer)
             chosen.insert(0, inner)
         else:
-            own.insert(0, provenance)
+            per_thread.insert(0, provenance)
         threads //= each
     for number, provenance in enumerate(chosen):
         lift(sketch, provenance, level + number)
-    return _Share(tuple(chosen), tuple(own), lanes)
+    return _Share(tuple(chosen), tuple(per_thread), lanes)
 
 
 def _fragment(sketch: Sketch, panel: str, at: Provenance) -> str:

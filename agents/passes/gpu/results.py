@@ -111,12 +111,17 @@ def _split_dims(sketch: Sketch, inners: list[Provenance], width: int) -> None:
     """Temporaries keep one vector for a thread: their last dimension is split by its width."""
     for provenance in inners:
         path = sketch.path(provenance)
-        own = own_arrays(sketch, path[:1])
+        private = own_arrays(sketch, path[:1])
         leaf = next(leaf for leaf in sketch.program.leaves if leaf.path[:-1] == path)
         for access in (leaf.op.target, *leaf.op.reads):
             name = sketch.program.buffer_of[access.array].name
             form = access.index[-1] if access.index else None
-            if name in own and isinstance(form, Affine) and form.uses(len(path) - 1) and len(form.terms) > 1:
+            if (
+                name in private
+                and isinstance(form, Affine)
+                and form.uses(len(path) - 1)
+                and len(form.terms) > 1
+            ):
                 sketch.play("split_dim", name, len(access.index) - 1, width)
 
 

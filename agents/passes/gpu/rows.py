@@ -25,7 +25,7 @@ from agents.passes.gpu.threads import (
     to_thread,
     vector_or_unrolled,
 )
-from agents.passes.structure import leaf_of, scope_of, stride
+from agents.passes.structure import leaf_of, scope_of, stride, uses
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
@@ -99,7 +99,7 @@ def _shape(sketch: Sketch, rows: list[Provenance]) -> Shape:
             continue
         longest = max(longest, leaf.scopes[inner].size)
         for access in (leaf.op.target, *leaf.op.reads):
-            if any(form.uses(inner) for form in access.index):
+            if uses(access, inner):
                 along += stride(program, access, inner) == 1
                 across += stride(program, access, len(path) - 1) == 1
     if longest < 2 * target.warp or along <= across:
@@ -140,7 +140,7 @@ def _stage(sketch: Sketch, row: Provenance, shape: Shape) -> None:
             continue
         size = leaf.scopes[-1].size
         for access in leaf.op.reads:
-            moves = any(form.uses(len(path) - 1) for form in access.index)
+            moves = uses(access, len(path) - 1)
             if access.array in program.inputs and moves and size <= UNROLLED * shape.threads:
                 readers.setdefault(access.array, set()).add(leaf.path[len(path)])
     for array, children in readers.items():
@@ -205,13 +205,13 @@ class _Nest:
         """
         leaf = leaf_of(self.sketch.program, self.operation)
         assert leaf is not None
-        if not leaf.op.accumulate or any(form.uses(len(leaf.scopes) - 1) for form in leaf.op.target.index):
+        if not leaf.op.accumulate or uses(leaf.op.target, len(leaf.scopes) - 1):
             return None
         most = self.shape.lanes
         for width in (4, 2, 1):
-            found = next((n for n in range(most - 1, 3 * most // 4 - 1, -1) if size % (n * width) == 0), None)
-            if found is not None:
-                return width, found
+            count = next((n for n in range(most - 1, 3 * most // 4 - 1, -1) if size % (n * width) == 0), None)
+            if count is not None:
+                return width, count
         return None
 
     def _leave_lanes_idle(self, column: Provenance, width: int, lanes: int) -> None:
@@ -251,7 +251,7 @@ class _Nest:
         leaf = leaf_of(sketch.program, self.operation)
         assert leaf is not None
         depth = len(sketch.path(self.lanes)) - 1
-        if not leaf.op.accumulate or any(form.uses(depth) for form in leaf.op.target.index):
+        if not leaf.op.accumulate or uses(leaf.op.target, depth):
             return []
         shared = []
         if self.warps is not None:
@@ -260,15 +260,15 @@ class _Nest:
             first = sketch.path(self.warps)
             start = (*first[:-1], first[-1] - 1)
             self.last = sketch.provenance((*first[:-1], first[-1] + 1))
-            own = self._partial(depth)
+            partial = self._partial(depth)
             if self.idle:
-                self._pad_lanes(own)
+                self._pad_lanes(partial)
             sketch.play("join_scopes", sketch.place(start))
             self.warps = sketch.provenance(start)
         else:
-            own = self._partial(depth)
+            partial = self._partial(depth)
             if self.idle:
-                self._pad_lanes(own)
+                self._pad_lanes(partial)
         return shared
 
     def _partial(self, depth: int) -> str:
@@ -276,12 +276,12 @@ class _Nest:
         leaf = leaf_of(sketch.program, self.operation)
         assert leaf is not None
         name = fresh_name(sketch.program, "p" + leaf.op.target.array[:20])
-        own = sketch.place(leaf.path)
-        sketch.play("split_reduction", Place(own.array, own.number, depth), name)
+        place = sketch.place(leaf.path)
+        sketch.play("split_reduction", Place(place.array, place.number, depth), name)
         to_heap(sketch, name)
         if depth == len(sketch.path(self.lanes)) - 1:
-            here = sketch.path(self.lanes)
-            self.parts = [sketch.provenance((*here[:-1], here[-1] + k)) for k in (-1, 1)]
+            path = sketch.path(self.lanes)
+            self.parts = [sketch.provenance((*path[:-1], path[-1] + k)) for k in (-1, 1)]
         return name
 
     def mark(self) -> None:

@@ -40,8 +40,8 @@ def scopes_of(sketch: Sketch, name: str, count: int) -> list[Provenance]:
 def loops_of(sketch: Sketch, name: str) -> list[Path]:
     """The unmarked scopes that only fill a buffer, innermost first."""
     path = writer(sketch, name).path[:-1]
-    found = []
+    paths = []
     while path and len(scope_of(sketch.program, path).body) == 1 and not scope_of(sketch.program, path).mark:
-        found.append(path)
+        paths.append(path)
         path = path[:-1]
-    return found
+    return paths

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.passes.gpu.bands import ENOUGH, band
 from agents.passes.gpu.threads import cut, divisor, to_heap
-from agents.passes.structure import leaf_of, scope_of
+from agents.passes.structure import leaf_of, scope_of, uses
 from dojo_core.moves.places import Place, fresh_name
 from dojo_core.program.tree import Op, Provenance, Scope
 from dojo_core.recipes import Sketch
@@ -35,8 +35,8 @@ def _spread(sketch: Sketch, provenance: Provenance) -> None:
     cut(sketch, provenance, scope.size // divisor(scope.size, ENOUGH))
     for each in sums:
         leaf = leaf_of(sketch.program, each)
-        if leaf is not None and not any(form.uses(0) for form in leaf.op.target.index):
-            own = sketch.place(leaf.path)
-            name = fresh_name(sketch.program, "p" + own.array[:20])
-            sketch.play("split_reduction", Place(own.array, own.number, 0), name)
+        if leaf is not None and not uses(leaf.op.target, 0):
+            place = sketch.place(leaf.path)
+            name = fresh_name(sketch.program, "p" + place.array[:20])
+            sketch.play("split_reduction", Place(place.array, place.number, 0), name)
             to_heap(sketch, name)

@@ -53,8 +53,8 @@ def separate(sketch: Sketch, provenance: Provenance, top: int) -> list[Provenanc
         path = (*path, 0)
     operations = [child.provenance for child in scope_of(sketch.program, path).body]
     for operation in operations[1:]:
-        here = sketch.path(operation)
-        for depth in range(len(here) - 1, top, -1):
+        outer = sketch.path(operation)
+        for depth in range(len(outer) - 1, top, -1):
             inner = sketch.path(operation)[: depth + 1]
             sketch.play("fission_scope", sketch.place(inner[:-1]), sketch.place(inner))
     return [sketch.provenance(sketch.path(o)[:-1]) for o in operations]
@@ -87,7 +87,7 @@ def to_thread(sketch: Sketch, name: str, depth: int, location: str = "local") ->
     every = [k for k, dim in enumerate(buffer.dims) if dim.materialised]
     if location == "local" and every and sketch.may("reuse_dims", name, *every, location):
         return True
-    kept = {
+    inside = {
         k
         for leaf in program.leaves
         for access in (leaf.op.target, *leaf.op.reads)
@@ -95,7 +95,7 @@ def to_thread(sketch: Sketch, name: str, depth: int, location: str = "local") ->
         for k, form in enumerate(access.index)
         if any(d >= depth for d in form.depths)
     }
-    reused = [k for k, dim in enumerate(buffer.dims) if dim.materialised and k not in kept]
+    reused = [k for k, dim in enumerate(buffer.dims) if dim.materialised and k not in inside]
     if reused:
         return sketch.may("reuse_dims", name, *reused, location)
     return sketch.may("set_location", name, location)

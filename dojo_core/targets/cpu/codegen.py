@@ -428,7 +428,8 @@ class _Generator:
                 self._line(text, path, indent)
 
     def _converted(self, text: str, have: str, want: str, lanes: int) -> str:
-        return vector_conversion(text, have, want, lanes, self.dialect.resizes)
+        dialect = self.dialect
+        return vector_conversion(text, have, want, lanes, dialect.resizes, dialect.truncates)
 
     def _vector(self, op: Op, scopes: tuple[Scope, ...]) -> str:
         program, lane, width = self.program, len(scopes) - 1, scopes[-1].size
@@ -453,6 +454,7 @@ class _Generator:
         converting = function in DTYPE_BYTES
         compute = arithmetic(compute)
         kind = vector_type(compute, width)
+        half = self.dialect.half_size(function, dtypes[1:], compute)
 
         def operand(value: Operand) -> tuple[str, bool]:
             """Text, and whether it is a vector (else one scalar for all lanes)."""
@@ -473,6 +475,11 @@ class _Generator:
                 raise NotGeneratable(
                     f"The lanes of {value} are {stride} cells apart; they must be neighbours or one cell."
                 )
+            if stride == 0 and half:
+                splat = scalar_conversion(self._place(value, scopes), buffer.dtype, half)
+                return self._converted(
+                    f"{vector_type(half, width)}_splat({splat})", half, compute, width
+                ), True
             if stride == 0:
                 return scalar_conversion(self._place(value, scopes), buffer.dtype, compute), False
             place = self._place(value, scopes, lane)

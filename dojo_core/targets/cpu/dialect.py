@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from dojo_core.program.dtypes import INTEGERS
+from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cpu.processor import ARM, RISCV, X86
 
 
@@ -48,6 +50,24 @@ class Dialect:
     def resizes(self) -> bool:
         """Have conversions between sizes of integers functions of their own? gcc 12 on Arm goes by lanes."""
         return self.instruction_set == ARM
+
+    @property
+    def truncates(self) -> bool:
+        """Do floats become integers by functions of their own? RISC-V's vectors have an instruction for it,
+        which ends qemu 7.2 (an assertion in it, decode_save_opc), and clang makes it of loops too."""
+        return self.instruction_set == RISCV
+
+    def half_size(self, function: str, reads: Sequence[str], compute: str) -> str:
+        """The dtype of half the size in which a number is best spread over the lanes of a product of narrower
+        integers, empty where it is ``compute`` itself.
+
+        clang makes one instruction (vwmacc and its kin) of a sum with the product of two vectors of half the
+        size; of a vector and a number that was wide before, it mostly makes two.
+        """
+        half = {"i32": "i16", "i64": "i32"}.get(compute, "")
+        if self.instruction_set != RISCV or function != "*" or not half:
+            return ""
+        return half if all(d in INTEGERS and DTYPE_BYTES[d] <= DTYPE_BYTES[half] for d in reads) else ""
 
     @property
     def soft_halves(self) -> bool:

@@ -66,7 +66,7 @@ class OtherProcessor(Backend):
         details = {"name": f"{self.words.title}: {named}", "unit": "estimated cycles, one a nanosecond"}
         told = json.dumps(details, sort_keys=True)
         fingerprint = hashlib.sha256(f"{self.processor} {told}".encode()).hexdigest()[:16]
-        label = f"cycles estimated by {named}, of one core with its data in the first cache"
+        label = f"cycles estimated by {named}, of one core"
         origin = Origin(self.name, fingerprint, told)
         return Clock("modelled", origin, unit="cycles", label=label, steady=1.0)
 

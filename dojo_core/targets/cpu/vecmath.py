@@ -18,6 +18,7 @@ from dojo_core.codegen.conversions import (
     float_bounds,
     integer_functions,
     scalar_conversions,
+    truncation,
     unsigned,
     wide_integers,
 )
@@ -369,7 +370,9 @@ def _vector_float(element: str, lanes: int, dialect: Dialect) -> str:
         templates += _SIGMOID
     filled = _fill(templates, name, element, integers, f"{name}_splat")
     text += filled if element == "f32" else _double(filled)
-    return text + float_bounds(name, element) + wide_integers(element, lanes)
+    if dialect.truncates:
+        text += truncation(element, lanes)
+    return text + float_bounds(name, element) + wide_integers(element, lanes, dialect.truncates)
 
 
 def _fused(element: str, lanes: int) -> str:
@@ -532,7 +535,8 @@ def preamble(processor: Processor) -> str:
         _scalar_float("f32", dialect)
         + _scalar_float("f64", dialect)
         + scalar_halves(dialect)
-        + scalar_conversions()
+        + (truncation("f32", 1) + truncation("f64", 1)) * dialect.truncates
+        + scalar_conversions(dialect.truncates)
     )
     for dtype, lanes in shapes:
         text += _vector(dtype, lanes, dialect)

@@ -46,7 +46,7 @@ def estimated(program: Program, start: Program, policy: str, processor: Processo
     """Cycles of one run on the usual inputs, of a program that was judged right. Raises NotRun."""
     code = generate(program, policy, processor)
     prepared = _prepared(start, policy, processor)
-    return estimate(code, prepared.inputs(prepared.judgements[0], code), processor)
+    return estimate(program, code, prepared.inputs(prepared.judgements[0], code), processor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Where a kernel needs barriers: what one thread wrote and another touches has one in between.
+"""Where a kernel needs barriers: what one thread wrote and another accesses has one in between.
 
 The items of the uniform region (operations, phases, loops entered) are walked in order, keeping the accesses
 to shared memory and the heap since the last barrier. Before an item that conflicts with one of them on a
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.dependence import System, Touch, renamed, touches
+from dojo_core.program.dependence import MemoryAccess, System, accesses, renamed
 from dojo_core.program.gpu import PRIVATE, Kernel, block_number, is_warp_reduction, lanes, standing
 from dojo_core.program.integers import Constraint
 from dojo_core.program.tree import Leaf, Node, Op, Path, Program, Scope, leaves
@@ -37,7 +37,7 @@ class _Pending:
     """An access since the last barrier. ``carried``: it happened in an earlier iteration of the loop at
     that depth (None: in this one)."""
 
-    touch: Touch
+    access: MemoryAccess
     carried: int | None = None
 
 
@@ -115,7 +115,7 @@ class _Walk:
         if node.size == 1:
             return pending
         depth = len(inner) - 1
-        mine = [p.carried is None and p.touch.leaf.path[: len(here)] == here for p in pending]
+        mine = [p.carried is None and p.access.leaf.path[: len(here)] == here for p in pending]
         carried = [replace(p, carried=depth) if m else p for p, m in zip(pending, mine, strict=True)]
         pending = self.items(node.body, here, inner, carried, in_phase)
         # To what follows, every iteration of the loop is before it: the fresh entries say so.
@@ -132,26 +132,26 @@ class _Walk:
             for path in placed
         )
 
-    def accesses(self, node: Node, path: Path, scopes: tuple[Scope, ...]) -> list[Touch]:
-        """What an item touches in memory that threads share."""
+    def accesses(self, node: Node, path: Path, scopes: tuple[Scope, ...]) -> list[MemoryAccess]:
+        """What an item accesses of memory that threads share."""
         inside = [Leaf(node, path, scopes)] if isinstance(node, Op) else leaves((node,), path[:-1], scopes)
         found = []
         for leaf in inside:
             real = Leaf(
                 leaf.op, path if isinstance(node, Op) else (*path, *leaf.path[len(path) :]), leaf.scopes
             )
-            for touch in touches(real):
-                if self.program.buffer_of[touch.access.array].location not in PRIVATE:
-                    found.append(touch)
+            for access in accesses(real):
+                if self.program.buffer_of[access.element.array].location not in PRIVATE:
+                    found.append(access)
         return found
 
-    def conflict(self, before: _Pending, after: Touch, in_phase: bool) -> bool:
+    def conflict(self, before: _Pending, after: MemoryAccess, in_phase: bool) -> bool:
         """May two accesses meet on one cell from different threads (of a warp, where ``in_phase``)?"""
-        first = before.touch
+        first = before.access
         if first.kind == after.kind == "r":
             return False
-        buffer = self.program.buffer_of[first.access.array]
-        if buffer is not self.program.buffer_of[after.access.array]:
+        buffer = self.program.buffer_of[first.element.array]
+        if buffer is not self.program.buffer_of[after.element.array]:
             return False
         common = self.shared(first, after, in_phase)
         if before.carried is not None:
@@ -165,7 +165,7 @@ class _Walk:
                 system.constraints.append(Constraint.at_least(earlier - 1))
             for k, dim in enumerate(buffer.dims):
                 if dim.materialised:
-                    system.equal(first.access.index[k], a, after.access.index[k], b)
+                    system.equal(first.element.index[k], a, after.element.index[k], b)
             one, other = self.thread(system, first, a, in_phase), self.thread(system, after, b, in_phase)
             apart = other - one if relation == "<" else one - other
             system.constraints.append(Constraint.at_least(apart - 1))
@@ -173,7 +173,7 @@ class _Walk:
                 return True
         return False
 
-    def shared(self, a: Touch, b: Touch, in_phase: bool) -> int:
+    def shared(self, a: MemoryAccess, b: MemoryAccess, in_phase: bool) -> int:
         """How many scopes are the same iteration for both: of the block, or within a phase of its thread."""
         depth = 0
         for scope, other, step, stride in zip(
@@ -186,9 +186,11 @@ class _Walk:
             depth += 1
         return depth
 
-    def thread(self, system: System, touch: Touch, variables: Sequence[int], in_phase: bool) -> Affine:
+    def thread(
+        self, system: System, access: MemoryAccess, variables: Sequence[int], in_phase: bool
+    ) -> Affine:
         """The number of a thread that makes the access; which one of several is a free variable."""
-        leaf = touch.leaf
+        leaf = access.leaf
         place = standing(leaf)
         copies = self.program.buffer_of[leaf.op.target.array].location in PRIVATE
         reduction = is_warp_reduction(leaf)
@@ -200,7 +202,7 @@ class _Walk:
             return any_of(self.kernel.threads) if copies else Affine()
         if place.lanes == 1:
             lane = Affine()
-        elif reduction and touch.kind == "a":
+        elif reduction and access.kind == "a":
             lane = any_of(place.lanes) if copies else Affine()
         elif place.warp is not None:
             lane = Affine.iterator(variables[place.warp])

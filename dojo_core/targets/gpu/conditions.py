@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
-from dojo_core.program.dependence import Touch, may_regroup, touches
+from dojo_core.program.dependence import MemoryAccess, accesses, may_regroup
 from dojo_core.program.gpu import (
     Kernel,
     block_number,
@@ -25,7 +25,7 @@ from dojo_core.program.gpu import (
     thread_number,
 )
 from dojo_core.program.marks import lane_stride, register_sentence
-from dojo_core.program.reaching import touches_of
+from dojo_core.program.reaching import accesses_of
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Buffer, Leaf, Path, Program, Scope, walk
 from dojo_core.program.validity import Fault, owner_path
@@ -209,8 +209,8 @@ def _alignment(program: Program, leaf: Leaf) -> Iterator[Fault]:
 # ---------------------------------------------------------------------------- buffers
 
 
-def _mine(program: Program, buffer: Buffer) -> list[Touch]:
-    return [t for array in buffer.arrays for t in touches_of(program, array)]
+def _mine(program: Program, buffer: Buffer) -> list[MemoryAccess]:
+    return [t for array in buffer.arrays for t in accesses_of(program, array)]
 
 
 def _kernel_of(program: Program, path: Path) -> Kernel:
@@ -229,12 +229,12 @@ def _one_kernel(program: Program, buffer: Buffer) -> Iterator[Fault]:
 
 
 def _under_grid(program: Program, buffer: Buffer) -> Iterator[Fault]:
-    for touch in _mine(program, buffer):
-        if not _kernel_of(program, touch.leaf.path).mapped:
+    for access in _mine(program, buffer):
+        if not _kernel_of(program, access.leaf.path).mapped:
             yield _fault(
                 Code.SHARED_PLACE,
                 f"{buffer.name} is used outside grid scopes: only blocks have shared memory.",
-                (touch.leaf.path,),
+                (access.leaf.path,),
                 buffer.name,
             )
 
@@ -249,13 +249,13 @@ def _thread_rule(program: Program, buffer: Buffer) -> Iterator[Fault]:
     """A thread finds in its own copy what the program says is there."""
     owner = len(owner_path(program, buffer))
     found = _mine(program, buffer)
-    dims = [thread_dims(buffer, t.leaf, direct(t.access)) for t in found]
+    dims = [thread_dims(buffer, t.leaf, direct(t.element)) for t in found]
     chosen = dims[0]
     odd = next((t for t, own in zip(found, dims, strict=True) if own != chosen), None)
     if odd is not None:  # 1
         yield _fault(
             Code.THREAD_DIMS,
-            f"{odd.access} and {found[0].access} choose the thread by different dimensions: "
+            f"{odd.element} and {found[0].element} choose the thread by different dimensions: "
             f"{buffer.name} lies in registers of one thread each.",
             (odd.leaf.path, found[0].leaf.path),
             buffer.name,
@@ -271,26 +271,26 @@ def _thread_rule(program: Program, buffer: Buffer) -> Iterator[Fault]:
             bad = next((t for t in found if not _is_whole(buffer, t, chosen, owner)), found[0])
             yield _fault(
                 Code.THREAD_NUMBER,
-                f"{bad.access} would be another thread's: its thread dimensions are not numbered as the "
+                f"{bad.element} would be another thread's: its thread dimensions are not numbered as the "
                 "threads of its phase are.",
                 (bad.leaf.path,),
                 buffer.name,
             )
-    for touch in found:  # 3
-        if touch.kind == "r":
+    for access in found:  # 3
+        if access.kind == "r":
             continue
-        place = standing(touch.leaf)
-        named = {d for k in chosen for d in touch.access.index[k].depths}
+        place = standing(access.leaf)
+        named = {d for k in chosen for d in access.element.index[k].depths}
         for depth in place.thread_depths:
             if depth < owner or depth in named:
                 continue
-            if depth == place.warp and is_warp_reduction(touch.leaf):
+            if depth == place.warp and is_warp_reduction(access.leaf):
                 continue
             yield _fault(
                 Code.THREAD_WRITE,
-                f"{touch.access} would be set in some threads only: no dimension of {buffer.name} is "
+                f"{access.element} would be set in some threads only: no dimension of {buffer.name} is "
                 f"chosen by the {'warp' if depth == place.warp else 'block'} scope at depth {depth}.",
-                (touch.leaf.path,),
+                (access.leaf.path,),
                 buffer.name,
             )
 
@@ -300,25 +300,25 @@ def _inner(form: Affine, owner: int) -> Affine:
     return Affine(tuple((d, c) for d, c in form.terms if d >= owner), form.const)
 
 
-def _number(buffer: Buffer, touch: Touch, dims: tuple[int, ...], owner: int) -> Affine:
+def _number(buffer: Buffer, access: MemoryAccess, dims: tuple[int, ...], owner: int) -> Affine:
     number = Affine()
     for k in dims:
-        number = number * buffer.dims[k].size + direct(touch.access)[k]
+        number = number * buffer.dims[k].size + direct(access.element)[k]
     return _inner(number, owner)
 
 
-def _is_whole(buffer: Buffer, touch: Touch, dims: tuple[int, ...], owner: int) -> bool:
+def _is_whole(buffer: Buffer, access: MemoryAccess, dims: tuple[int, ...], owner: int) -> bool:
     """Do the thread dimensions give T*W plus the lane?"""
-    place = standing(touch.leaf)
+    place = standing(access.leaf)
     if place.lanes > 1 and place.warp is None:
         return False
-    return _number(buffer, touch, dims, owner) == _inner(thread_number(touch.leaf), owner)
+    return _number(buffer, access, dims, owner) == _inner(thread_number(access.leaf), owner)
 
 
 def _stored(program: Program, buffer: Buffer) -> Buffer:
     """What one thread stores of its own buffer."""
     first = _mine(program, buffer)[0]
-    return without_thread_dims(buffer, thread_dims(buffer, first.leaf, direct(first.access)))
+    return without_thread_dims(buffer, thread_dims(buffer, first.leaf, direct(first.element)))
 
 
 def _sizes(
@@ -352,9 +352,9 @@ def _registers(program: Program, buffer: Buffer, target: GpuTarget) -> Iterator[
         )
     last = max((k for k, d in enumerate(mine.dims) if d.materialised), default=-1)
     for leaf in program.leaves:
-        for touch in touches(leaf):
-            if touch.access.array not in buffer.arrays:
+        for access in accesses(leaf):
+            if access.element.array not in buffer.arrays:
                 continue
-            sentence = register_sentence(touch.access, leaf.scopes, mine, last, set())
+            sentence = register_sentence(access.element, leaf.scopes, mine, last, set())
             if sentence is not None:
                 yield _fault(Code.LOCAL_INDEX, sentence, (leaf.path,), buffer.name)

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
-from dojo_core.program.dependence import Touch, Witness, meeting
+from dojo_core.program.dependence import MemoryAccess, Witness, meeting
 from dojo_core.program.reaching import orders
 from dojo_core.program.tree import Leaf, Op, Path, Program, Scope, walk
 from dojo_core.program.validity import Fault
 from dojo_core.targets.snitch.streams import (
     REPEATABLE,
     Stream,
+    memory_access,
     memory_slots,
     repeated_instructions,
     streams_of,
-    touch_of,
 )
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _order(program: Program, found: list[Stream], depth: int) -> Fault | None:
             if program.buffer_of[write.access.array] is not home:
                 continue
             dims = [k for k, d in enumerate(home.dims) if d.materialised]
-            witness = _before(touch_of(write), touch_of(other), depth, dims)
+            witness = _before(memory_access(write), memory_access(other), depth, dims)
             if witness is not None:
                 does = "written by another stream" if other.write else "read ahead"
                 told = (
@@ -89,7 +89,7 @@ def _order(program: Program, found: list[Stream], depth: int) -> Fault | None:
     return None
 
 
-def _before(write: Touch, other: Touch, depth: int, dims: list[int]) -> Witness | None:
+def _before(write: MemoryAccess, other: MemoryAccess, depth: int, dims: list[int]) -> Witness | None:
     """An instance of the write before one of the other access, in one run of the region, on one cell."""
     for order in orders(write, other, depth):
         witness = meeting(write, other, depth, order, dims)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.dependence import Touch
+from dojo_core.program.dependence import MemoryAccess
 from dojo_core.program.tree import Access, Leaf, Op, Path, Program, Scope, walk
 
 REPEATABLE = ("", "+", "-", "*", "neg", "abs", "max", "min", "fma")  # one or two FPU instructions each
@@ -64,7 +64,7 @@ def memory_slots(program: Program, op: Op) -> Iterator[tuple[int, Access]]:
 
 
 def cell(program: Program, access: Access) -> Affine:
-    """The cell of its buffer that an access without tables touches."""
+    """The cell of its buffer that an access without tables reaches."""
     flat, step = Affine(), 1
     buffer = program.buffer_of[access.array]
     for form, dim in zip(reversed(access.index), reversed(buffer.dims), strict=True):
@@ -104,9 +104,9 @@ def streams_of(program: Program, path: Path, most: int) -> list[Stream]:
     ]
 
 
-def touch_of(one: Stream) -> Touch:
+def memory_access(one: Stream) -> MemoryAccess:
     """The access as the dependence analysis takes it."""
-    return Touch(one.leaf, one.access, "w" if one.write else "r")
+    return MemoryAccess(one.leaf, one.access, "w" if one.write else "r")
 
 
 def instructions_of(program: Program, op: Op, streamed: bool) -> int:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dojo_core.moves.core import Argument, Context, Move, Parameter, Refusal, Transformation, structural
-from dojo_core.moves.places import leaves_under, place_of, scope_at, scopes
+from dojo_core.moves.core import Context, Move, Parameter, Refusal, Transformation, structural
+from dojo_core.moves.places import Place, leaves_under, place_of, scope_at, scopes
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import Order, conflict_between
 from dojo_core.program.tree import Program, Scope, substitute
 
 
-class ReverseScope(Transformation):
+class ReverseScope(Transformation[tuple[Place]]):
     """Do the iterations of a scope in reverse order.
 
     ``reverse_scope S``
@@ -35,12 +35,12 @@ class ReverseScope(Transformation):
     family = "counting"
     parameters = (Parameter("scope", "scope"),)
 
-    def candidates(self, context: Context) -> Iterator[tuple[Argument, ...]]:
+    def candidates(self, context: Context) -> Iterator[tuple[Place]]:
         for path, scope, _ in scopes(context.program):
             if not scope.mark and scope.size > 1:
                 yield (place_of(context.program, path),)
 
-    def plan(self, context: Context, arguments: tuple[Argument, ...]) -> Program | Refusal:
+    def plan(self, context: Context, arguments: tuple[Place]) -> Program | Refusal:
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
         if scope.mark:  # 1
@@ -58,9 +58,9 @@ class ReverseScope(Transformation):
         body = tuple(substitute(child, back) for child in scope.body)
         return program.splice(path, 1, (Scope(scope.size, body, "", scope.provenance),))
 
-    def inverse(self, context: Context, arguments: tuple[Argument, ...], result: Program) -> Move:
+    def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move:
         return Move(self.name, arguments)
 
-    def enablers(self, context: Context, arguments: tuple[Argument, ...], refusal: Refusal) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
         if refusal.code == "marked":
             yield Move("clear_mark", arguments)

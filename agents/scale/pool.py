@@ -18,9 +18,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agents.scale import station
-from agents.scale.station import INTRODUCTION, MACHINE, resources
 from agents.scale.wire import Answer, Introduction, OtherVersion, Request
+from agents.scale.worker import INTRODUCTION, MACHINE, measure, resources
 from dojo_core.measure.exchange import NoRecord, take_in
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import SETTLED, Effort, Measurement, Origin, Workload
@@ -44,14 +43,14 @@ CONNECT = 5.0  # seconds of one attempt
 THREADS = 64  # requests that wait at once
 
 
-class FleetLost(RuntimeError):
+class PoolLost(RuntimeError):
     """There is nobody left to measure; ``str()`` is a sentence for a person."""
 
 
-class Fleet:
+class WorkerPool:
     """A connection to a scheduler. Close it, or use it in ``with``. Thread-safe.
 
-    ``told`` hears sentences when the tuning has to wait, and when it goes on. Raises FleetLost where no
+    ``notify`` hears sentences when the tuning has to wait, and when it goes on. Raises PoolLost where no
     scheduler answers.
     """
 
@@ -60,12 +59,12 @@ class Fleet:
         address: str,
         security: Security | None = None,
         patience: float = PATIENCE,
-        told: Callable[[str], None] | None = None,
+        notify: Callable[[str], None] | None = None,
     ) -> None:
         self.address = address
         self._security = security
         self._patience = patience
-        self._told = told or log.info
+        self._notify = notify or log.info
         self._client: Client | None = None
         self._lock = threading.Lock()
         self._free = threading.Condition()
@@ -73,7 +72,7 @@ class Fleet:
         self._closed = False
         self._seen: tuple[float, dict[str, int]] = (-1e9, {})
         self._introduced: dict[str, Processor | OtherVersion] = {}  # by fingerprint
-        self._threads = ThreadPoolExecutor(THREADS, "dojo-fleet")
+        self._threads = ThreadPoolExecutor(THREADS, "dojo-pool")
         self._connected(CONNECT)
 
     def close(self) -> None:
@@ -82,7 +81,7 @@ class Fleet:
         with self._lock:
             self._drop()
 
-    def __enter__(self) -> Fleet:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,27 +92,27 @@ class Fleet:
     def machines(self) -> dict[str, int]:
         """Workers by the fingerprint of their machine, as of the last half second."""
         with self._free:
-            when, found = self._seen
+            when, counts = self._seen
             if time.monotonic() - when < POLL:
-                return found
-            self._seen = (time.monotonic(), found)
+                return counts
+            self._seen = (time.monotonic(), counts)
         try:
             info = self._connected(self._patience).scheduler_info(n_workers=-1)
         except _lost():
-            return found
-        found = _machines(info)
+            return counts
+        counts = _machines(info)
         self._introduce(info)
         with self._free:
-            self._seen = (time.monotonic(), found)
+            self._seen = (time.monotonic(), counts)
             self._free.notify_all()
-        return found
+        return counts
 
     def processor(self, fingerprint: str) -> Processor:
         """What the workers on a machine told that theirs is. Raises OtherVersion where they did not."""
-        told = self._introduced.get(fingerprint)
-        if isinstance(told, Processor):
-            return told
-        raise told or OtherVersion(
+        processor = self._introduced.get(fingerprint)
+        if isinstance(processor, Processor):
+            return processor
+        raise processor or OtherVersion(
             f"The workers on machine {fingerprint} do not tell their processor: "
             "give them the Dojo of the tuning."
         )
@@ -125,12 +124,14 @@ class Fleet:
                 if self._tells(fingerprint) or INTRODUCTION not in worker:
                     continue
                 try:
-                    told = Introduction.read(str(worker[INTRODUCTION]))
-                    if told.fingerprint != fingerprint:
-                        raise OtherVersion(f"it offers {fingerprint}, and tells of {told.fingerprint}")
+                    introduction = Introduction.read(str(worker[INTRODUCTION]))
+                    if introduction.fingerprint != fingerprint:
+                        raise OtherVersion(
+                            f"it offers {fingerprint}, and tells of {introduction.fingerprint}"
+                        )
                     if fingerprint != this_machine().fingerprint:
-                        machines.remember(fingerprint, told.processor)
-                    self._introduced[fingerprint] = told.processor
+                        machines.remember(fingerprint, introduction.processor)
+                    self._introduced[fingerprint] = introduction.processor
                 except (OtherVersion, NotAProcessor) as fault:
                     self._introduced[fingerprint] = OtherVersion(
                         f"What the worker at {address} says of its processor cannot be used. {fault}"
@@ -146,18 +147,18 @@ class Fleet:
         end = time.monotonic() + self._patience
         quiet = True
         while True:
-            found = {f: n for f, n in self.machines().items() if self._is(f, wanted or "")}
-            if found:
+            counts = {f: n for f, n in self.machines().items() if self._is(f, wanted or "")}
+            if counts:
                 return min(
-                    found, key=lambda f: (not self._tells(f), not (prefer and prefer(f)), -found[f], f)
+                    counts, key=lambda f: (not self._tells(f), not (prefer and prefer(f)), -counts[f], f)
                 )
             others = ", ".join(sorted(self.machines()))
             if wanted and others and any(self.machines().values()):
-                raise FleetLost(f"No worker is on a machine {wanted}: there are {others}.")
+                raise PoolLost(f"No worker is on a machine {wanted}: there are {others}.")
             if time.monotonic() > end:
-                raise FleetLost(f"No worker came: start some with dojo worker {self.address}")
+                raise PoolLost(f"No worker came: start some with dojo worker {self.address}")
             if quiet:
-                self._told(f"Waiting for workers: dojo worker {self.address}")
+                self._notify(f"Waiting for workers: dojo worker {self.address}")
                 quiet = False
             time.sleep(POLL)
 
@@ -165,8 +166,8 @@ class Fleet:
         return isinstance(self._introduced.get(fingerprint), Processor)
 
     def _is(self, fingerprint: str, wanted: str) -> bool:
-        told = self._introduced.get(fingerprint)
-        name = told.name if isinstance(told, Processor) else ""
+        processor = self._introduced.get(fingerprint)
+        name = processor.name if isinstance(processor, Processor) else ""
         return fingerprint.startswith(wanted) or is_part(wanted, name)
 
     # ------------------------------------------------------------------ work
@@ -174,7 +175,7 @@ class Fleet:
     def send(
         self, fingerprint: str, request: Request, cancelled: Callable[[], bool]
     ) -> Future[Answer | None]:
-        """Have a request answered by a machine; None where the caller asked to stop. May raise FleetLost."""
+        """Have a request answered by a machine; None where the caller asked to stop. May raise PoolLost."""
         return self._threads.submit(self._ask, fingerprint, request, lambda: self._closed or cancelled())
 
     def _ask(self, fingerprint: str, request: Request, cancelled: Callable[[], bool]) -> Answer | None:
@@ -192,23 +193,23 @@ class Fleet:
         since = time.monotonic()
         quiet = True
         while not cancelled():
-            there = self.machines().get(fingerprint, 0)
+            workers = self.machines().get(fingerprint, 0)
             with self._free:
-                if self._out[fingerprint] < there:
+                if self._out[fingerprint] < workers:
                     self._out[fingerprint] += 1
                     if not quiet:
-                        self._told("A worker is there: going on.")
+                        self._notify("A worker is there: going on.")
                     return True
-                if there:
+                if workers:
                     since = time.monotonic()
                 self._free.wait(POLL)
             if time.monotonic() - since > self._patience:
-                raise FleetLost(
+                raise PoolLost(
                     f"No worker on a machine {fingerprint} is left: start one with dojo worker "
                     f"{self.address}, then give the same command again. What was measured is kept."
                 )
             if quiet and time.monotonic() - since > 5 * POLL:
-                self._told(f"Waiting for a worker on a machine {fingerprint}: dojo worker {self.address}")
+                self._notify(f"Waiting for a worker on a machine {fingerprint}: dojo worker {self.address}")
                 quiet = False
         return False
 
@@ -219,7 +220,7 @@ class Fleet:
         while True:
             client = self._connected(self._patience)
             try:
-                future = client.submit(station.measure, text, resources=resources(fingerprint), pure=False)
+                future = client.submit(measure, text, resources=resources(fingerprint), pure=False)
                 done = threading.Event()
                 future.add_done_callback(partial(_set, done))
                 while not done.wait(POLL):
@@ -241,7 +242,7 @@ class Fleet:
     # ------------------------------------------------------------------ the connection
 
     def _connected(self, patience: float) -> Client:
-        """The client; connects where it is lost. Raises FleetLost after so many seconds."""
+        """The client; connects where it is lost. Raises PoolLost after so many seconds."""
         from distributed import Client
 
         with self._lock:
@@ -254,12 +255,12 @@ class Fleet:
                     )
                 except (OSError, ValueError, RuntimeError) as error:
                     if self._closed or time.monotonic() > end:
-                        raise FleetLost(
+                        raise PoolLost(
                             f"No scheduler answers at {self.address}: start one with dojo scheduler, and "
                             f"give its key file here as there. ({str(error)[:120]})"
                         ) from None
                     if quiet and patience > CONNECT:
-                        self._told(f"The scheduler at {self.address} does not answer: trying again.")
+                        self._notify(f"The scheduler at {self.address} does not answer: trying again.")
                         quiet = False
                     time.sleep(POLL)
             return self._client
@@ -304,15 +305,17 @@ def _fingerprints(worker: Mapping[str, Any]) -> list[str]:
     return [name.removeprefix(MACHINE) for name in worker["resources"] if name.startswith(MACHINE)]
 
 
-class FleetTiming:
-    """Times from a fleet's machines of one fingerprint; records go into this user's database.
+class PoolTiming:
+    """Times from a pool's machines of one fingerprint; records go into this user's database.
 
     Candidates go one by one to whichever worker is free; finalists all to one worker, one after another, so
     that those who are compared at the end ran side by side with the start.
     """
 
-    def __init__(self, fleet: Fleet, fingerprint: str, player: str, records: Records | None = None) -> None:
-        self._fleet, self._fingerprint, self._player, self._records = fleet, fingerprint, player, records
+    def __init__(
+        self, pool: WorkerPool, fingerprint: str, player: str, records: Records | None = None
+    ) -> None:
+        self._pool, self._fingerprint, self._player, self._records = pool, fingerprint, player, records
         self._best: dict[str, float] = {}  # seconds, by start program
 
     def measure(
@@ -323,7 +326,7 @@ class FleetTiming:
         effort: Effort,
         cancelled: Callable[[], bool],
     ) -> list[Measurement]:
-        """One measurement for each program, in order. Raises FleetLost."""
+        """One measurement for each program, in order. Raises PoolLost."""
         workload = replace(workload, target=base(workload.target))  # as workers and records call it
         known = {} if effort is Effort.FINAL else self._known(workload, programs, effort)
         rest = [p for p in dict.fromkeys(programs) if p.hash not in known]
@@ -331,10 +334,10 @@ class FleetTiming:
         sent = {}
         for batch in filter(None, batches):
             hashes = {p.hash for p in batch}
-            told = {h: line for h, line in lines.items() if h in hashes}
+            batch_lines = {h: line for h, line in lines.items() if h in hashes}
             best = self._best_of(workload)
-            request = Request(workload, tuple(batch), told, effort, self._player, best)
-            sent[self._fleet.send(self._fingerprint, request, cancelled)] = batch
+            request = Request(workload, tuple(batch), batch_lines, effort, self._player, best)
+            sent[self._pool.send(self._fingerprint, request, cancelled)] = batch
         for future in as_completed(sent):  # records are kept as they come
             batch, answer = sent[future], future.result()
             if answer is None:
@@ -342,7 +345,7 @@ class FleetTiming:
                 known.update({p.hash: Measurement(p.hash, "", "cancelled", message) for p in batch})
                 continue
             self._take(workload, answer)
-            known.update({p.hash: found for p, found in zip(batch, answer.results, strict=True)})
+            known.update({p.hash: m for p, m in zip(batch, answer.results, strict=True)})
         return [known[p.hash] for p in programs]
 
     def _known(
@@ -352,10 +355,10 @@ class FleetTiming:
         if self._records is None:
             return {}
         where = (workload.target, self._fingerprint, workload.policy, workload.start.hash)
-        found = self._records.known_all((p.hash for p in programs), *where)
+        records = self._records.known_all((p.hash for p in programs), *where)
         return {
             key: Measurement.recorded(record)
-            for key, record in found.items()
+            for key, record in records.items()
             if record.status in SETTLED
             or (Effort.rank_of(record.effort) >= effort.rank and self._believes(record))
         }

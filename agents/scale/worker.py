@@ -1,6 +1,6 @@
-"""A measuring station: one in each worker process. It measures what is asked and tells which machine it is.
+"""A measuring worker: one in each process of dask's workers. It measures what is asked and tells its machine.
 
-dask starts it as a preload module (``dask worker --preload agents.scale.station``). The worker then offers
+dask starts it as a preload module (``dask worker --preload agents.scale.worker``). The worker then offers
 two resources: one measuring slot, and one named for the machine's fingerprint, so that the scheduler itself
 keeps a tuning on machines whose times may be compared. And it tells its processor, for whose vectors and
 caches the tuning plays.
@@ -33,7 +33,7 @@ def resources(fingerprint: str) -> dict[str, float]:
     return {SLOT: 1.0, MACHINE + fingerprint: 1.0}
 
 
-class Station:
+class MeasuringWorker:
     """Answers requests. ``timing`` stands in for the clock, ``fingerprint`` and ``processor`` for this
     machine's.
 
@@ -57,23 +57,23 @@ class Station:
     def answer(self, request: Request) -> Answer:
         """Measure; blocks."""
         if self._timing is not None:
-            found = self._timing.measure(
+            measurements = self._timing.measure(
                 request.workload, request.programs, request.lines, request.effort, lambda: False
             )
-            return Answer(self.fingerprint, tuple(found))
+            return Answer(self.fingerprint, tuple(measurements))
         measurer, records = self._opened()
         if request.best is not None:
             measurer.heard(request.workload, request.best)
-        found = MachineTiming(measurer, request.player).measure(
+        measurements = MachineTiming(measurer, request.player).measure(
             request.workload, request.programs, request.lines, request.effort, lambda: False
         )
         new = records.measurements(self._sent)
         self._sent = new[-1][0] if new else self._sent
-        return Answer(self.fingerprint, tuple(found), tuple(to_line(record) for _, record in new))
+        return Answer(self.fingerprint, tuple(measurements), tuple(to_line(record) for _, record in new))
 
     def _opened(self) -> tuple[Measurer, Records]:
         if self._measurer is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="dojo-station-")
+            self._folder = tempfile.TemporaryDirectory(prefix="dojo-worker-")
             self._measurer = Measurer(Records(Path(self._folder.name) / "records.sqlite"))
         assert self._measurer.records is not None
         return self._measurer, self._measurer.records
@@ -90,32 +90,33 @@ class Station:
             self._folder = None
 
 
-_station: Station | None = None  # of this process: a dask worker's tasks have no other place to find it
+_worker: MeasuringWorker | None = None  # of this process, where the tasks of a dask worker find it
 
 
-def open_station(worker: Worker, station: Station) -> None:
-    """Let a worker answer with a station, and offer what it is."""
-    global _station
-    _station = station
-    for name, quantity in resources(station.fingerprint).items():
-        worker.state.total_resources[name] = worker.state.available_resources[name] = quantity
-    told = station.introduction.text()
-    worker.startup_information[INTRODUCTION] = lambda _: told
+def attach(dask_worker: Worker, worker: MeasuringWorker) -> None:
+    """Let a dask worker answer with a measuring one, and offer what that is."""
+    global _worker
+    _worker = worker
+    state = dask_worker.state
+    for name, quantity in resources(worker.fingerprint).items():
+        state.total_resources[name] = state.available_resources[name] = quantity
+    introduction = worker.introduction.text()
+    dask_worker.startup_information[INTRODUCTION] = lambda _: introduction
 
 
 def measure(request: str) -> str:
-    """The task that a tuning sends: answer a request with this process's station."""
-    if _station is None:
-        raise RuntimeError("This dask worker has no measuring station: start it with dojo worker.")
-    return _station.answer(Request.read(request)).text()
+    """The task that a tuning sends: answer a request with this process's measuring worker."""
+    if _worker is None:
+        raise RuntimeError("This dask worker measures nothing for the Dojo: start it with dojo worker.")
+    return _worker.answer(Request.read(request)).text()
 
 
-async def dask_setup(worker: Worker) -> None:
+async def dask_setup(dask_worker: Worker) -> None:
     """Called by dask before the worker registers."""
-    open_station(worker, Station())
+    attach(dask_worker, MeasuringWorker())
 
 
-async def dask_teardown(worker: Worker) -> None:
+async def dask_teardown(dask_worker: Worker) -> None:
     """Called by dask when the worker ends."""
-    if _station is not None:
-        _station.close()
+    if _worker is not None:
+        _worker.close()
