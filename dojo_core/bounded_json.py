@@ -50,7 +50,7 @@ def read_json(text: str | bytes, largest: int = LARGEST, nonfinite: bool = False
     except NotJson:
         raise
     except json.JSONDecodeError as error:
-        raise NotJson(f"it is no JSON ({_told(error)})") from None
+        raise NotJson(f"it is no JSON ({_cause(error)})") from None
     except (ValueError, RecursionError):
         raise NotJson("it is no JSON") from None
     if _HALF_PAIR.search(text) or not encodes(text):
@@ -66,7 +66,7 @@ def read_object(text: str | bytes, largest: int = LARGEST, nonfinite: bool = Fal
     return value
 
 
-def _told(error: json.JSONDecodeError) -> str:
+def _cause(error: json.JSONDecodeError) -> str:
     place = f"line {error.lineno}, column {error.colno}"
     return f"{error.msg[0].lower()}{error.msg[1:]}: {place}"
 

@@ -31,11 +31,11 @@ def program_fault(
     text = source or program.text
     rows = text.splitlines()
     numbers = dict(zip((leaf.path for leaf in program.leaves), operation_lines(text), strict=True))
-    told = [fault.sentence]
-    told += [f"  line {numbers[p]}: {rows[numbers[p] - 1].strip()}" for p in fault.nodes if p in numbers]
+    lines = [fault.sentence]
+    lines += [f"  line {numbers[p]}: {rows[numbers[p] - 1].strip()}" for p in fault.nodes if p in numbers]
     if fault.witness is not None:
-        told.append(str(fault.witness))
-    return "\n".join(told)
+        lines.append(str(fault.witness))
+    return "\n".join(lines)
 
 
 def program_doubt(program: Program) -> str | None:

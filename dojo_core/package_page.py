@@ -13,21 +13,21 @@ from dojo_core.targets.registry import UnknownTarget, backend
 def about(package: str) -> tuple[str, str]:
     """A package's version and what it says of itself; empty texts where it has no metadata."""
     try:
-        found = metadata(package)
+        described = metadata(package)
     except PackageNotFoundError:
         return "", ""
-    return found["Version"] or "", found["Summary"] or ""
+    return described["Version"] or "", described["Summary"] or ""
 
 
 def page(package: str) -> str:
     """The page. Raises KeyError for a package that brings nothing."""
-    own = plugins.brought()[package]
+    entries = plugins.brought()[package]
     version, summary = about(package)
     parts = [f"# {package} {version}".rstrip() + "\n", *([f"{summary}\n"] if summary else [])]
-    parts += [f"{told}\n" for told in plugins.faults() if f" {package} " in told]
-    targets = [_target(name) for name in own.get("dojo.targets", ())]
-    agents = [told for name in own.get("dojo.agents", ()) if (told := _agent(name))]
-    brought = [_kernel(name) for name in own.get("dojo.kernels", ()) if name in kernels.names()]
+    parts += [f"{text}\n" for text in plugins.faults() if f" {package} " in text]
+    targets = [_target(name) for name in entries.get("dojo.targets", ())]
+    agents = [text for name in entries.get("dojo.agents", ()) if (text := _agent(name))]
+    brought = [_kernel(name) for name in entries.get("dojo.kernels", ()) if name in kernels.names()]
     for title, sections in (("Targets", targets), ("Agents", agents), ("Kernels", brought)):
         if sections:
             parts += [f"## {title}\n", *sections]
@@ -36,33 +36,35 @@ def page(package: str) -> str:
 
 def _target(name: str) -> str:
     try:
-        found = backend(name)
+        target = backend(name)
     except UnknownTarget as fault:
         return f"### {name}\n\n{fault}\n"
-    limits, clock = found.limits, found.clock()
+    limits, clock = target.limits, target.clock()
     marks = ", ".join(f"`:{mark}`" for mark in sorted(limits.marks)) or "none"
     number = clock.missing if clock.origin is None else f"Its programs are {clock.kind}: {clock.unit}."
-    told = [
-        f"### {name}: {found.words.title}",
-        found.words.about,
-        inspect.cleandoc(found.__doc__ or ""),
+    paragraphs = [
+        f"### {name}: {target.words.title}",
+        target.words.about,
+        inspect.cleandoc(target.__doc__ or ""),
         f"Marks: {marks}. Locations: {', '.join(limits.locations)}. {number}",
-        found.words.play,
+        target.words.play,
     ]
-    return "\n\n".join(filter(None, told)).replace("``", "`") + "\n"
+    return "\n\n".join(filter(None, paragraphs)).replace("``", "`") + "\n"
 
 
 def _agent(name: str) -> str:
     try:
-        found = plugins.load("dojo.agents", name)
+        agent = plugins.load("dojo.agents", name)
     except plugins.Unusable as fault:
         return f"- `{name}`: {fault}\n"
-    return f"- `{name}`: {found.about}\n"
+    return f"- `{name}`: {agent.about}\n"
 
 
 def _kernel(name: str) -> str:
-    found = kernels.get(name)
-    sizes = "x".join(found.parameters)
-    shape = "x".join(map(str, found.shapes[0]))
-    text = found.text(found.shapes[0]).rstrip()
-    return f"### {name}: {found.title}\n\n`{found.formula}`, for {sizes}, say {shape}:\n\n```\n{text}\n```\n"
+    kernel = kernels.get(name)
+    sizes = "x".join(kernel.parameters)
+    shape = "x".join(map(str, kernel.shapes[0]))
+    text = kernel.text(kernel.shapes[0]).rstrip()
+    return (
+        f"### {name}: {kernel.title}\n\n`{kernel.formula}`, for {sizes}, say {shape}:\n\n```\n{text}\n```\n"
+    )

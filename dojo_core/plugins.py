@@ -55,8 +55,8 @@ class Extended(UserDict[str, T]):
             if "data" not in self.__dict__:
                 self.__dict__["data"] = dict(self.own)  # what a package finds that looks as it is loaded
                 self.__dict__["data"].update(self.more(self.own))
-            found: dict[str, T] = self.__dict__["data"]
-            return found
+            table: dict[str, T] = self.__dict__["data"]
+            return table
 
     def __setitem__(self, key: str, value: T) -> None:
         self.__dict__.get("data", self.own)[key] = value
@@ -84,10 +84,10 @@ def _installed() -> dict[str, list[EntryPoint]]:
 @cache
 def group(name: str) -> Group:
     """The Dojo's own entries in the order of its metadata, then others' by package."""
-    found = sorted(_installed()[name], key=lambda e: (_package(e) != OURS, _package(e)))
+    candidates = sorted(_installed()[name], key=lambda e: (_package(e) != OURS, _package(e)))
     entries: dict[str, EntryPoint] = {}
     faults = []
-    for entry in found:
+    for entry in candidates:
         first = entries.get(entry.name)
         if not _NAME.fullmatch(entry.name):
             faults.append(
@@ -118,52 +118,54 @@ def load(name: str, key: str, kind: type | tuple[type, ...] = object) -> Any:
     if key not in group(name).entries:
         raise KeyError(key)
     if (name, key) not in _loaded:
-        _loaded[name, key] = _found(name, key)
-    found = _loaded[name, key]
-    if isinstance(found, Unusable):
-        raise found
-    if not isinstance(found, kind):
+        _loaded[name, key] = _load_entry(name, key)
+    entry = _loaded[name, key]
+    if isinstance(entry, Unusable):
+        raise entry
+    if not isinstance(entry, kind):
         kinds = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
-        raise refused(name, key, f"is of the type {type(found).__name__}, not {kinds}")
-    return found
+        raise refused(name, key, f"is of the type {type(entry).__name__}, not {kinds}")
+    return entry
 
 
-def _found(name: str, key: str) -> Any:
+def _load_entry(name: str, key: str) -> Any:
     entry = group(name).entries[key]
     try:
         made_for = getattr(import_module(entry.module.partition(".")[0]), "DOJO_API", API)
         if made_for != API:
             why = f"was made for another version of the Dojo (interface {made_for!r:.20}, here it is {API})"
             return refused(name, key, why, "update one of them")
-        found = entry.load()
-        found = found() if isinstance(found, type) else found
-        called = getattr(found, "name", key)
+        loaded = entry.load()
+        loaded = loaded() if isinstance(loaded, type) else loaded
+        called = getattr(loaded, "name", key)
     except (Exception, SystemExit) as fault:  # a package of anybody's: whatever it raises
         log.exception("loading %s of %s", key, _package(entry))
-        return refused(name, key, f"cannot be loaded ({_told(fault)})", "tell its authors, or uninstall it")
-    return found if called == key else refused(name, key, f"calls itself {called!r:.40}")
+        return refused(
+            name, key, f"cannot be loaded ({_in_words(fault)})", "tell its authors, or uninstall it"
+        )
+    return loaded if called == key else refused(name, key, f"calls itself {called!r:.40}")
 
 
-def _told(fault: BaseException) -> str:
+def _in_words(fault: BaseException) -> str:
     return f"{type(fault).__name__}: {fault}".removesuffix(": ")[:_SHOWN]
 
 
 def refused(name: str, key: str, why: str, remedy: str = "tell its authors") -> Unusable:
     """Note that an entry is not used: the exception that says so. ``why`` goes on a sentence about it."""
-    told = f"The {GROUPS[name]} {key} of the package {package(name, key)} {why}: {remedy}."
-    _failures[name, key] = told
-    return Unusable(told)
+    sentence = f"The {GROUPS[name]} {key} of the package {package(name, key)} {why}: {remedy}."
+    _failures[name, key] = sentence
+    return Unusable(sentence)
 
 
 def failed(name: str, key: str, fault: BaseException) -> str:
     """Note that something of an entry raised what it never should as it was used; gives the sentence. The log
     has the traceback of the first one."""
     about = f"The {GROUPS[name]} {key} of the package {package(name, key)}"
-    told = f"{about} failed ({_told(fault)}): tell its authors."
+    sentence = f"{about} failed ({_in_words(fault)}): tell its authors."
     if (name, key) not in _failures:
-        _failures[name, key] = told
+        _failures[name, key] = sentence
         log.error("using %s of %s", key, package(name, key), exc_info=fault)
-    return told
+    return sentence
 
 
 def package(name: str, key: str) -> str:
@@ -174,11 +176,11 @@ def package(name: str, key: str) -> str:
 
 def brought() -> dict[str, dict[str, list[str]]]:
     """By package and group the names that it brings and that are not left out."""
-    found: dict[str, dict[str, list[str]]] = {}
+    by_package: dict[str, dict[str, list[str]]] = {}
     for name in GROUPS:
         for key in group(name).entries:
-            found.setdefault(package(name, key), {}).setdefault(name, []).append(key)
-    return found
+            by_package.setdefault(package(name, key), {}).setdefault(name, []).append(key)
+    return by_package
 
 
 def names(name: str) -> tuple[str, ...]:
@@ -188,22 +190,22 @@ def names(name: str) -> tuple[str, ...]:
 
 def usable(name: str, kind: type | tuple[type, ...]) -> dict[str, Any]:
     """All in a group by name; what cannot be used is left out (``faults`` tells)."""
-    found = {}
+    loaded = {}
     for key in names(name):
         try:
-            found[key] = load(name, key, kind)
+            loaded[key] = load(name, key, kind)
         except Unusable:
             continue
-    return found
+    return loaded
 
 
 def added(name: str, kind: type | tuple[type, ...], taken: Any) -> dict[str, Any]:
     """As ``usable``, without those whose name is among ``taken``: nothing replaces what there is."""
-    found = usable(name, kind)
-    for key in [key for key in found if key in taken]:
+    loaded = usable(name, kind)
+    for key in [key for key in loaded if key in taken]:
         refused(name, key, "has the name of one that there is", "it has to be renamed")
-        del found[key]
-    return found
+        del loaded[key]
+    return loaded
 
 
 def all_faults() -> tuple[str, ...]:
@@ -217,4 +219,4 @@ def faults() -> tuple[str, ...]:
     """A sentence for each entry that is not used, or failed, as far as was found out until now."""
     if not _installed.cache_info().currsize:
         return ()
-    return tuple(told for name in GROUPS for told in group(name).faults) + tuple(_failures.values())
+    return tuple(sentence for name in GROUPS for sentence in group(name).faults) + tuple(_failures.values())

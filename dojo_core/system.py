@@ -32,24 +32,24 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _said(*command: str) -> str:
+def _output_of(*command: str) -> str:
     """What a program of the system prints; empty where there is none, or where it fails."""
     path = shutil.which(command[0], path=os.environ.get("PATH", os.defpath) + os.pathsep + "/usr/sbin:/sbin")
     if path is None:
         return ""
     environment = {**os.environ, "LC_ALL": "C"}
     try:
-        told = subprocess.run(
+        ran = subprocess.run(
             [path, *command[1:]], capture_output=True, env=environment, timeout=_ASKING_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return told.stdout.decode(errors="replace").strip() if told.returncode == 0 else ""
+    return ran.stdout.decode(errors="replace").strip() if ran.returncode == 0 else ""
 
 
 @cache
 def _sysctl(name: str) -> str:
-    return _said("sysctl", "-n", name) if sys.platform == "darwin" else ""
+    return _output_of("sysctl", "-n", name) if sys.platform == "darwin" else ""
 
 
 def _number(text: str, base: int = 10) -> int:
@@ -82,10 +82,10 @@ def is_riscv() -> bool:
 @cache
 def _cpuinfo() -> dict[str, str]:
     """Of the first core that states it, by name."""
-    told: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for block in _blocks():
-        told = block | told
-    return told
+        fields = block | fields
+    return fields
 
 
 @cache
@@ -98,8 +98,8 @@ def _blocks() -> tuple[dict[str, str], ...]:
 
 def _own_blocks() -> tuple[dict[str, str], ...]:
     """Those of the cores that this process may run on."""
-    own = {str(number) for number in cores()}
-    return tuple(block for block in _blocks() if block.get("processor") in own)
+    numbers = {str(number) for number in cores()}
+    return tuple(block for block in _blocks() if block.get("processor") in numbers)
 
 
 def processor() -> str:
@@ -107,8 +107,8 @@ def processor() -> str:
 
     Arm's and RISC-V's have none: there it is the board and its cores, with all that tells them from others.
     """
-    if told := _cores_told():
-        return ", ".join(filter(None, [_board(), told]))
+    if kinds := _core_kinds():
+        return ", ".join(filter(None, [_board(), kinds]))
     named = _cpuinfo().get("model name") or _sysctl("machdep.cpu.brand_string") or platform.processor()
     return named or platform.machine()
 
@@ -130,7 +130,7 @@ _ARM_CORES = {
 }  # fmt: skip
 
 
-def _cores_told() -> str:
+def _core_kinds() -> str:
     """Arm's or RISC-V's cores of this process: how many of which kind; empty for others."""
     kinds = Counter(kind for kind in map(_kind_of_core, _own_blocks()) if kind)
     return " + ".join(f"{count} × {kind}" for kind, count in kinds.items())
@@ -164,12 +164,12 @@ def features() -> frozenset[str]:
     Of RISC-V: the extensions that all cores have.
     """
     info = _cpuinfo()
-    told = info.get("flags") or info.get("Features") or ""
+    words = info.get("flags") or info.get("Features") or ""
     for name in ("machdep.cpu.features", "machdep.cpu.leaf7_features"):  # Intel's, in capital letters
-        told += " " + _sysctl(name).lower()
+        words += " " + _sysctl(name).lower()
     isas = [block["isa"] for block in _own_blocks() if "isa" in block]
     extensions = frozenset.intersection(*map(riscv_extensions, isas)) if isas else frozenset()
-    return frozenset(told.split()) | extensions
+    return frozenset(words.split()) | extensions
 
 
 def riscv_extensions(isa: str) -> frozenset[str]:
@@ -196,9 +196,9 @@ def governor() -> str:
 def cache_bytes(level: int) -> int:
     """The size of a data cache, of the core that has the least among those of this process; 0 where the
     system does not state it."""
-    told = min(_caches(level).values(), default=0)
+    smallest = min(_caches(level).values(), default=0)
     name = {1: "l1dcachesize", 2: "l2cachesize", 3: "l3cachesize"}[level]
-    return told or _number(_sysctl(f"hw.perflevel0.{name}")) or _number(_sysctl(f"hw.{name}"))
+    return smallest or _number(_sysctl(f"hw.perflevel0.{name}")) or _number(_sysctl(f"hw.{name}"))
 
 
 def cache_bytes_together(level: int) -> int:
@@ -209,18 +209,18 @@ def cache_bytes_together(level: int) -> int:
 @cache
 def _caches(level: int) -> dict[str, int]:
     """Bytes of a level's data caches, by the cores that share each."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for core in sorted(cores()):
         for index in range(8):
             folder = SYS / f"devices/system/cpu/cpu{core}/cache/index{index}"
-            told = [_text(folder / name) for name in ("level", "type", "size")]
-            if told[0] == str(level) and told[1] in ("Data", "Unified"):
-                scale = {"K": 2**10, "M": 2**20, "G": 2**30}.get(told[2][-1:], 1)
+            texts = [_text(folder / name) for name in ("level", "type", "size")]
+            if texts[0] == str(level) and texts[1] in ("Data", "Unified"):
+                scale = {"K": 2**10, "M": 2**20, "G": 2**30}.get(texts[2][-1:], 1)
                 shared = _text(folder / "shared_cpu_list") or str(core)
-                if size := _number(told[2].rstrip("KMG")) * scale:
-                    found[shared] = size
+                if size := _number(texts[2].rstrip("KMG")) * scale:
+                    sizes[shared] = size
                 break
-    return found
+    return sizes
 
 
 # ---------------------------------------------------------------------- memory
@@ -240,8 +240,8 @@ def memory_bytes() -> int:
 
 def available_bytes() -> int:
     """What processes may take: free, or the cache of files; half of all where the system does not tell."""
-    told = re.search(r"^MemAvailable:\s+(\d+) kB", _text(PROC / "meminfo"), re.MULTILINE)
-    return 1024 * int(told[1]) if told else _pages("SC_AVPHYS_PAGES") or memory_bytes() // 2
+    line = re.search(r"^MemAvailable:\s+(\d+) kB", _text(PROC / "meminfo"), re.MULTILINE)
+    return 1024 * int(line[1]) if line else _pages("SC_AVPHYS_PAGES") or memory_bytes() // 2
 
 
 def in_huge_pages(memory: mmap.mmap) -> None:
@@ -277,19 +277,19 @@ def process(pid: int) -> Process | None:
 
 def children(pid: int) -> list[Process]:
     """The processes that a process started; where Linux keeps no lists of them, all are looked at."""
-    own = str(os.getpid())
+    myself = str(os.getpid())
     if not _has_proc():
         return [each for each in _listed("-ax") if each.parent == pid]
-    found: list[int] = []
+    pids: list[int] = []
     try:
         for task in os.listdir(PROC / str(pid) / "task"):
-            found += map(int, (PROC / str(pid) / "task" / task / "children").read_text().split())
+            pids += map(int, (PROC / str(pid) / "task" / task / "children").read_text().split())
     except OSError:
-        if (PROC / own / "task" / own / "children").exists():
+        if (PROC / myself / "task" / myself / "children").exists():
             return []  # it has just ended
-        found = [int(entry) for entry in os.listdir(PROC) if entry.isdecimal()]
-        return [each for each in map(process, found) if each is not None and each.parent == pid]
-    return [each for each in map(process, found) if each is not None]
+        pids = [int(entry) for entry in os.listdir(PROC) if entry.isdecimal()]
+        return [each for each in map(process, pids) if each is not None and each.parent == pid]
+    return [each for each in map(process, pids) if each is not None]
 
 
 def _has_proc() -> bool:
@@ -301,15 +301,15 @@ _ROW = re.compile(r"\s*(\d+)\s+(\d+)\s+(\S)\S*\s+(?:(\d+)-)?(?:(\d+):)?(\d+):(\d
 
 def _listed(*which: str) -> list[Process]:
     """Processes as ps(1) lists them, in hundredths of a second."""
-    told = _said("ps", *which, "-o", "pid=,ppid=,state=,time=,lstart=")
-    found = []
+    listing = _output_of("ps", *which, "-o", "pid=,ppid=,state=,time=,lstart=")
+    processes = []
     for pid, parent, state, *time, started in (
-        row.groups() for row in map(_ROW.match, told.splitlines()) if row
+        row.groups() for row in map(_ROW.match, listing.splitlines()) if row
     ):
         days, hours, minutes, seconds, hundredths = (int(each or 0) for each in time)
         ticks = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 100 + hundredths
-        found.append(Process(int(pid), state, int(parent), ticks, " ".join(started.split())))
-    return found
+        processes.append(Process(int(pid), state, int(parent), ticks, " ".join(started.split())))
+    return processes
 
 
 def process_namespace() -> str:

@@ -16,9 +16,9 @@ def version() -> str:
     of when it was installed, or of another checkout."""
     project = Path(str(files("dojo_core"))).parent / "pyproject.toml"
     try:
-        told = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
-        if told["name"] == "dojo":
-            return str(told["version"])
+        project_table = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+        if project_table["name"] == "dojo":
+            return str(project_table["version"])
     except (OSError, KeyError, tomllib.TOMLDecodeError):
         pass  # not a checkout
     try:

@@ -16,8 +16,8 @@ from dojo_core.ownership import of_browser, of_login, of_visitor
 from dojo_core.program.expressions import TextError
 from dojo_core.service import Player, Refused, Service
 from dojo_core.service.comparing import Comparisons
+from dojo_core.service.library import Library
 from dojo_core.service.memory import settle
-from dojo_core.service.shelf import Shelf
 from dojo_core.service.wiring import open_service
 from dojo_core.sharing import BadLink, is_link, open_link
 from pages.access import is_private, secret_in
@@ -40,9 +40,9 @@ def the_service() -> Service:
 
 
 @st.cache_resource(show_spinner=False)
-def the_shelf() -> Shelf:
+def the_library() -> Library:
     """The library, over a connection of its own: a long list does not hold up who measures."""
-    return Shelf(Catalogue(), the_service(), Comparisons(data_directory() / "comparisons"))
+    return Library(Catalogue(), the_service(), Comparisons(data_directory() / "comparisons"))
 
 
 def the_owner() -> str:

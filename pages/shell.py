@@ -25,12 +25,12 @@ from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.exclusive import waiting
 from dojo_core.measure.machine import this_machine
 from dojo_core.service import Player
-from dojo_core.service.shelf import file_name
+from dojo_core.service.library import file_name
 from dojo_core.sharing import link
 from dojo_core.version import version
 from pages.access import browser_mark, secret_in
 from pages.bar import bar
-from pages.shared import the_player, the_service, the_shelf
+from pages.shared import the_library, the_player, the_service
 from pages.theme import tokens
 
 log = logging.getLogger("dojo.pages")
@@ -130,7 +130,7 @@ def _tell_trouble(trouble: Exception) -> None:
 
 def _tell_what_was_mended() -> None:
     """Records that were damaged are told of on every page, until that is closed."""
-    mended = the_shelf().catalogue.notice
+    mended = the_library().catalogue.notice
     if mended and st.session_state.get("mended_closed") != mended:
         message, close = st.columns([11, 1], vertical_alignment="center")
         with message:
@@ -188,7 +188,7 @@ def _share(player: Player) -> dict[str, Any] | None:
     if table is None:
         return None
     with table.lock:
-        text, file = link(table.game), the_shelf().game_file(table.game)
+        text, file = link(table.game), the_library().game_file(table.game)
         return {
             "n": time.monotonic_ns(),
             "title": table.game.title,

@@ -18,6 +18,7 @@ import dojo_core.bench.baselines as baselines
 from dojo_core import kernels, parse
 from dojo_core.bench import limits, ours, rounds
 from dojo_core.bench.baselines import BASELINES, Baseline, Process, Silent
+from dojo_core.bench.contest import BenchFailed
 from dojo_core.bench.limits import Phase, pattern, stream_code
 from dojo_core.bench.page import page
 from dojo_core.bench.roofline import Question, known
@@ -369,7 +370,7 @@ def test_one_of_ours_that_cannot_be_measured_is_a_row_but_for_the_one_that_ratio
     start, line = report["entries"]
     assert (start["status"], start["verified"], line["status"]) == ("wrong_result", False, "ok")
     assert start["message"] and len(line["samples_ns"]) == 1
-    with pytest.raises(rounds.BenchFailed, match="Our start of softmax 8x16 is not measurable"):
+    with pytest.raises(BenchFailed, match="Our start of softmax 8x16 is not measurable"):
         rounds.run_bench(game, [wrong], [], 1)
 
 

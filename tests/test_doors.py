@@ -25,7 +25,7 @@ from dojo_core.program import definedness, unset
 from dojo_core.program.validity import definition_fault
 from dojo_core.service import Service
 from dojo_core.service.comparing import Comparisons
-from dojo_core.service.shelf import Shelf
+from dojo_core.service.library import Library
 from dojo_core.service.wiring import KernelLibrary, RecordStore
 from dojo_core.sharing import link, open_link, open_text
 from dojo_core.targets.cpu.codegen import generate
@@ -33,7 +33,7 @@ from dojo_core.targets.registry import target as target_named
 from dojo_core.targets.snitch.simulate import judge
 from tests.programs import random_plain
 from tests.stand_ins import Bench
-from tests.test_shelf import record
+from tests.test_library import record
 
 COPY = "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = x[{0}]\n"
 # What cuts and splits leave to be covered together by several writes comes of these most.
@@ -98,15 +98,15 @@ def test_every_position_is_sound_as_a_text():
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Iterator[Shelf]:
+def library(tmp_path: Path) -> Iterator[Library]:
     catalogue = Catalogue(tmp_path / "r.sqlite")
     service = Service(RecordStore(catalogue), KernelLibrary(), Bench)
-    yield Shelf(catalogue, service, Comparisons(tmp_path / "comparisons"))
+    yield Library(catalogue, service, Comparisons(tmp_path / "comparisons"))
     service.close()
     catalogue.close()
 
 
-def test_it_comes_through_every_door(shelf: Shelf, tmp_path: Path):
+def test_it_comes_through_every_door(library: Library, tmp_path: Path):
     for number, game in enumerate(games()):
         at = game.current.program
         assert Game.from_text(game.to_text()).current.program == at, "saved and loaded"
@@ -116,9 +116,9 @@ def test_it_comes_through_every_door(shelf: Shelf, tmp_path: Path):
             opened = open_link(shared)
             assert not opened.gone and opened.game.current.program == at, "a link"
         assert open_text(at.text).game.start == at, "a file of a program"
-        taken_in = shelf._service._games.from_text(at.text, game.policy)
+        taken_in = library._service._games.from_text(at.text, game.policy)
         assert taken_in.start == at, "a text of one's own in the app"
-        assert shelf._service._games.from_text(game.to_text(), "reassoc").current.program == at
+        assert library._service._games.from_text(game.to_text(), "reassoc").current.program == at
         text, saved = tmp_path / f"{number}.txt", tmp_path / f"{number}.dojo"
         text.write_text(at.text)
         saved.write_text(game.to_text())
@@ -140,9 +140,9 @@ def test_it_comes_through_every_door(shelf: Shelf, tmp_path: Path):
                 program_hash=at.hash, program_text=at.text, start_hash=game.start.hash, policy=game.policy,
                 kernel=kernel or game.start.name, shape=game.shape, line=line, time=float(number),
             )  # fmt: skip
-            shelf.catalogue.add_all([told])
-            newest = max(row.id for row in shelf.catalogue.rows(Wanted(), "time", 0, 1_000))
-            assert shelf.replayed(newest).game.current.program == at, "a record, with its moves and without"
+            library.catalogue.add_all([told])
+            newest = max(row.id for row in library.catalogue.rows(Wanted(), "time", 0, 1_000))
+            assert library.replayed(newest).game.current.program == at, "a record, with its moves and without"
 
 
 @pytest.mark.parametrize("target", ["snitch", "cuda"])
@@ -165,14 +165,14 @@ DOUBT = (
 )
 
 
-def test_what_is_open_is_let_in_and_said_at_every_door(shelf: Shelf, tmp_path: Path):
+def test_what_is_open_is_let_in_and_said_at_every_door(library: Library, tmp_path: Path):
     file, saved = tmp_path / "long.txt", tmp_path / "long.dojo"
     file.write_text(LONG)
     saved.write_text(Game.new(parse(LONG)).to_text())
     for command in (["check", file], ["show", file], ["moves", file]):
         told = CliRunner().invoke(app, list(map(str, command)))
         assert told.exit_code == 0 and DOUBT in told.output, told.output
-    service = shelf._service
+    service = library._service
     player = service.player("doors")
     for text, doubt in ((LONG, DOUBT), (saved.read_text(), DOUBT), (COPY, "")):
         service.seat(player, service.take_in(service._games.from_text(text, "reassoc")))

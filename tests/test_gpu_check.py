@@ -12,7 +12,7 @@ from dojo_core.game import Game
 from dojo_core.measure.measurement import Workload
 from dojo_core.measure.records import Records
 from dojo_core.service.analysis import Analysis
-from dojo_core.service.feed import now
+from dojo_core.service.feed import current
 from dojo_core.service.players import Player
 from dojo_core.service.queue import Outcome
 from dojo_core.service.wiring import KernelLibrary, MeasurerBench, RecordStore, assemble
@@ -137,7 +137,7 @@ def test_the_app_verifies_the_position_and_gives_no_move_a_time(tmp_path):
     here, there = told[game.current.program.hash], told[after.hash]
     assert here.status == "verified" and "Verified in the emulator" in here.message
     assert there.status == "untimed" and not here.ok and not there.ok
-    shown = now(Player("p"), "cuda", here, False, "")
+    shown = current(Player("p"), "cuda", here, False, "")
     assert shown == {"state": "verified, no time", "about": here.message}
 
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import sys
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from dojo_core import plugins
+from dojo_core.bench.contest import BenchFailed, Contest, contest
+from dojo_core.cli import app
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.game import Game
 from dojo_core.measure.clock import Clock
 from dojo_core.measure.database import DatabaseFault
-from dojo_core.measure.measurement import Workload
+from dojo_core.measure.measurement import Measurement, Workload
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.text import parse
+from dojo_core.targets import registry
 from dojo_core.targets.backend import Backend, Words
 from dojo_core.targets.guarded import Guarded, TargetFailed
 from dojo_core.targets.registry import backend
@@ -130,6 +138,66 @@ def test_a_measurer_is_guarded_as_well() -> None:
     assert str(failed.value) == TOLD
 
 
+def test_a_measurer_need_not_tell_of_each_as_it_comes() -> None:
+    """One with a ``measure`` of its own, which derives from nothing of ours."""
+
+    class Own(Measures):
+        def measure(self, workload, programs, *_, **__):
+            return [Measurement(program.hash, "", "verified", verified=True) for program in programs]
+
+    heard: list[Measurement] = []
+    with Guarded(Own(KeyError("odd"))).measurer() as measurer:
+        measured = measurer.measure(Workload(PROGRAM), [PROGRAM], on_result=heard.append)
+    assert heard == measured and measured[0].verified
+
+
+@pytest.fixture
+def rivals(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A module that the odd target says to have its contest."""
+    module = ModuleType("odd_rivals")
+    monkeypatch.setitem(sys.modules, "odd_rivals", module)
+    odd = Odd(KeyError("odd"))
+    odd.rivals = "odd_rivals:CONTEST"
+    monkeypatch.setitem(registry._usable, "odd", Guarded(odd))
+    return module
+
+
+def test_what_it_is_held_against_is_guarded_as_well(rivals: ModuleType) -> None:
+    def raises(*_: object) -> Any:
+        raise KeyError("odd")
+
+    rivals.CONTEST = Contest({}, "Its limit.", "Its panels.", limits=raises, run=raises, fault=raises)
+    held = contest("odd")
+    assert held is not None and held.limit == "Its limit."
+    assert held.fault() == held.limits({"limits": {}}) == TOLD
+    with pytest.raises(TargetFailed) as failed:
+        held.run()
+    assert str(failed.value) == TOLD
+    rivals.CONTEST = replace(rivals.CONTEST, run=lambda: None)
+    with pytest.raises(TargetFailed, match="what its rivals came to is no report"):
+        contest("odd").run()
+    for fault in (BenchFailed("It is slow."), OSError("disk")):
+        rivals.CONTEST = replace(rivals.CONTEST, run=partial(raising, fault))
+        with pytest.raises(type(fault)) as raised:
+            contest("odd").run()
+        assert raised.value is fault
+
+
+def raising(fault: Exception) -> None:
+    raise fault
+
+
+def test_dojo_bench_tells_in_a_sentence_what_rivals_raise(rivals: ModuleType) -> None:
+    def benched() -> str:
+        ran = CliRunner().invoke(app, ["bench", "softmax", "--target", "odd"])
+        assert ran.exit_code == 1 and isinstance(ran.exception, SystemExit)
+        return " ".join(ran.stderr.split())
+
+    assert "The target odd of the package dojo failed (AttributeError: module 'odd_rivals'" in benched()
+    rivals.CONTEST = "a contest"
+    assert "its rivals are of the type str): tell its authors." in benched()
+
+
 @pytest.mark.parametrize("fault", [ValueError("not here"), OSError("disk"), DatabaseFault("records")])
 def test_what_its_interface_lets_it_raise_goes_through(fault: Exception) -> None:
     target = Guarded(Odd(fault))
@@ -143,8 +211,8 @@ def test_what_its_interface_lets_it_raise_goes_through(fault: Exception) -> None
 def test_code_whose_nodes_are_not_its_lines_is_refused() -> None:
     class Short(Odd):
         def generate(self, program, policy):
-            found = backend("cpu").generate(program, policy)
-            return replace(found, nodes=found.nodes[:-1])
+            generated = backend("cpu").generate(program, policy)
+            return replace(generated, nodes=generated.nodes[:-1])
 
     with pytest.raises(NotGeneratable, match="not one node, or None, for each line"):
         Guarded(Short(KeyError("odd"))).generate(PROGRAM, "reassoc")
@@ -152,15 +220,19 @@ def test_code_whose_nodes_are_not_its_lines_is_refused() -> None:
 
 def test_a_clock_is_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Odd, "clock", lambda self: "noon")
-    found = Guarded(Odd(KeyError("odd"))).clock()
-    assert found.kind == "missing" and "its clock is of the type str" in found.missing
+    clock = Guarded(Odd(KeyError("odd"))).clock()
+    assert clock.kind == "missing" and "its clock is of the type str" in clock.missing
 
 
-def test_a_target_has_words_and_the_limits_of_its_name() -> None:
+def test_a_target_has_words_and_what_has_its_name() -> None:
     odd = Odd(KeyError("odd"))
     assert copy(Guarded(odd)).name == "odd"
     odd.words = "odd"
     with pytest.raises(TypeError, match="its words are no Words"):
+        Guarded(odd)
+    odd = Odd(KeyError("odd"))
+    odd.exported = replace(backend("arm").exported, word="elsewhere")
+    with pytest.raises(TypeError, match="for exports is no InstructionSet named odd"):
         Guarded(odd)
     odd = Odd(KeyError("odd"))
     odd.name = "other"

@@ -235,7 +235,8 @@ def test_what_reproduces_a_wrong_result_is_kept(home: Path) -> None:
         assert f"wrong/{file.name}" in told
         found = load(file)
         workload = Workload(parse(found.start), found.kernel, found.policy)
-        again = measurer.measure(workload, [parse(found.program)], seed=found.seed, fresh=True)[0]
+        measurer.use_inputs(found.seed)
+        again = measurer.measure(workload, [parse(found.program)], fresh=True)[0]
         assert again.status == found.status == "wrong_result" and found.message in again.message
         assert measurer.code_text(parse(found.program), found.policy) == found.code
         assert len(list((home / "wrong").iterdir())) == 1

@@ -25,7 +25,7 @@ from dojo_core.files import naming, trouble_text, write_text
 from dojo_core.measure import evidence
 from dojo_core.program.expressions import TextError
 from dojo_core.service.events import client_name, sound
-from dojo_core.service.shelf import _summary
+from dojo_core.service.library import _summary
 from dojo_core.story.times import read_times
 
 NESTED = "[" * 100_000

@@ -17,7 +17,7 @@ from dojo_core.ownership import may_claim, of_browser, of_login, of_visitor
 from dojo_core.program.text import parse
 from dojo_core.service import Refused, Service
 from dojo_core.service.comparing import Comparisons
-from dojo_core.service.shelf import Shelf
+from dojo_core.service.library import Library
 from dojo_core.service.wiring import RecordStore
 from tests.stand_ins import TEXT, Bench, Kernels, Page
 
@@ -139,16 +139,16 @@ def test_the_calls_behind_other_pages_refuse_too(tmp_path: Path, ann: Page) -> N
     before = service.game_text(game)
     with pytest.raises(Refused, match="another browser"):
         service.branch(game, 0, [SPLIT], BEN, go=True)
-    shelf = Shelf(Catalogue(tmp_path / "records.sqlite"), service, Comparisons(tmp_path / "comparisons"))
+    library = Library(Catalogue(tmp_path / "records.sqlite"), service, Comparisons(tmp_path / "comparisons"))
     with pytest.raises(Refused, match="Nothing was deleted"):
-        shelf.delete_games([game], BEN)
-    assert shelf.games(owner=BEN) == [] and [card.id for card in shelf.games(owner=ANN)] == [game]
+        library.delete_games([game], BEN)
+    assert library.games(owner=BEN) == [] and [card.id for card in library.games(owner=ANN)] == [game]
     assert service.game_text(game) == before
     assert service.may_play_in(game, ANN) and not service.may_play_in(game, BEN)
     assert service.may_play_in("gone", BEN)
     assert service.branch(game, 0, [SPLIT], ANN) == 3  # its owner's
     assert service.branch(game, 0, ["split_scope t@0 2"], owner=None) == 4  # a run's that began there
-    saved = shelf.catalogue.game(game)
+    saved = library.catalogue.game(game)
     assert saved is not None and saved.player == ANN
 
 

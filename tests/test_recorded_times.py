@@ -22,8 +22,8 @@ from dojo_core.measure.records import Limit, Record, Records, Sample
 from dojo_core.service import Service
 from dojo_core.service.comparing import Comparisons
 from dojo_core.service.feed import roofline_view
+from dojo_core.service.library import Library
 from dojo_core.service.queue import MeasuringQueue, Outcome, Task
-from dojo_core.service.shelf import Shelf
 from dojo_core.service.wiring import KernelLibrary, RecordStore
 from dojo_core.targets.registry import backend
 from pages.library.tables import record_cells
@@ -221,13 +221,13 @@ def test_a_comparison_that_is_kept_shows_the_limit_that_the_board_shows(tmp_path
     }  # fmt: skip
     with Catalogue(tmp_path / "r.sqlite") as catalogue:
         service = Service(RecordStore(catalogue), KernelLibrary(), Bench)
-        shelf = Shelf(catalogue, service, Comparisons(tmp_path / "comparisons"))
-        (report,) = shelf.settled(document)["reports"]
+        library = Library(catalogue, service, Comparisons(tmp_path / "comparisons"))
+        (report,) = library.settled(document)["reports"]
         assert report["limits"]["seconds"] == 1e-4 and report["entries"][0]["share"] == 0.5
         for name, seconds in ((kernel.stream, 5e-5), (PEAK, 1e-3)):
             catalogue.lower_limit(here, Limit(name, seconds, "measured"))
-        (report,) = shelf.settled(document)["reports"]
+        (report,) = library.settled(document)["reports"]
         assert report["limits"]["seconds"] == 5e-5 and report["entries"][0]["share"] == pytest.approx(0.25)
-        (report,) = shelf.settled({**document, "fingerprint": "another machine"})["reports"]
+        (report,) = library.settled({**document, "fingerprint": "another machine"})["reports"]
         assert report["limits"]["seconds"] == 1e-4
         service.close()

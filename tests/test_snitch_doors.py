@@ -11,7 +11,7 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.records import Records
 from dojo_core.service.analysis import Analysis
-from dojo_core.service.feed import now
+from dojo_core.service.feed import current
 from dojo_core.service.games import begun
 from dojo_core.service.players import Player
 from dojo_core.service.queue import Outcome
@@ -83,7 +83,7 @@ def test_the_app_times_programs_by_the_cycles_of_the_model(tmp_path):
         and (kept.seconds, kept.message) == (here.seconds, here.message)
     )
     assert told[after.hash].ok and round(told[after.hash].seconds * 1e9) == 275
-    assert now(Player("p"), "snitch", here, False, "")["seconds"] == here.seconds
+    assert current(Player("p"), "snitch", here, False, "")["seconds"] == here.seconds
     analysis = Analysis(program, "snitch", "reassoc")
     assert any("kernel_relu:" in text for text, _ in analysis.code_view["lines"])
     assert "assembly already" in assemble(analysis)["error"]

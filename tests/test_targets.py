@@ -16,13 +16,8 @@ SOURCES = sorted(p for top in ("dojo_core", "agents", "pages") for p in (ROOT / 
 # What may name a target: its own folder, and the passes that play for it.
 OF_A_TARGET = ("dojo_core/targets/", "agents/passes/gpu/", "agents/passes/snitch.py")
 SCRIPTS = "dojo_core/bench/others/"  # of other implementations, for Pythons of theirs
-# The name of a lock, which is a processor's; the name of the default; instruction sets that a library is for.
-OTHER_MEANINGS = (
-    "dojo_core/measure/exclusive.py",
-    "dojo_core/program/target.py",
-    "dojo_core/export/elsewhere.py",
-    "dojo_core/export/ported.py",
-)
+# The name of a lock, which is a processor's; the name of the default.
+OTHER_MEANINGS = ("dojo_core/measure/exclusive.py", "dojo_core/program/target.py")
 REPRESENTATION = "dojo_core.program.gpu"  # what a program with blocks and threads is
 FAMILIES = {"cuda", "hip", "snitch", "gpu"}
 
@@ -55,12 +50,12 @@ def named_targets(tree: ast.AST) -> Iterator[str]:
 
 
 def test_no_part_asks_which_target_it_is():
-    found = {
+    named = {
         place(path): sorted(set(named_targets(parsed(path))))
         for path in SOURCES
         if not place(path).startswith((*OF_A_TARGET, SCRIPTS)) and place(path) not in OTHER_MEANINGS
     }
-    assert {p: n for p, n in found.items() if n} == {}
+    assert {p: n for p, n in named.items() if n} == {}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "pages").rglob("*.js")), ids=lambda p: p.name)
@@ -92,7 +87,7 @@ def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     path: list[str] = []
-    found: list[list[str]] = []
+    components: list[list[str]] = []
 
     def visit(one: str) -> None:
         index[one] = low[one] = len(index)
@@ -107,12 +102,12 @@ def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
             part = path[path.index(one) :]
             del path[path.index(one) :]
             if len(part) > 1:
-                found.append(sorted(part))
+                components.append(sorted(part))
 
     for one in list(arrows):
         if one not in index:
             visit(one)
-    return found
+    return components
 
 
 @cache
@@ -133,23 +128,27 @@ def test_no_files_import_each_other_in_a_circle():
     assert circles(arrows_between_modules()) == []
 
 
-def test_measuring_knows_no_target():
+# Through what those that know no target ask for one by its name.
+INTERFACE = {"dojo_core.targets.registry", "dojo_core.targets.guarded"}
+
+
+def test_measuring_knows_no_target_but_by_name():
     arrows = arrows_between_modules()
-    lower = ("program", "codegen", "moves", "measure")
+    lower = ("program", "codegen", "moves", "measure", "bench")
     assert {
         (one, other)
         for one, others in arrows.items()
         for other in others
         if one.startswith(tuple(f"dojo_core.{part}." for part in lower))
         and other.startswith("dojo_core.targets.")
-        and other != "dojo_core.targets.registry"
+        and other not in INTERFACE
     } == set()
 
 
 @pytest.mark.parametrize("name", names())
 def test_each_target_says_what_it_is(name: str):
-    found = backend(name)
-    assert found.name == found.limits.name == name and found in backends()
-    assert found.words.title and found.words.about.endswith(".") and found.words.code
-    clock = found.clock()
+    target = backend(name)
+    assert target.name == target.limits.name == name and target in backends()
+    assert target.words.title and target.words.about.endswith(".") and target.words.code
+    clock = target.clock()
     assert clock.timed == (clock.missing == "") and (clock.origin is None or clock.origin.target == name)

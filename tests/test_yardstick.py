@@ -10,7 +10,7 @@ from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.records import Records
 from dojo_core.school.progress import Progress
 from dojo_core.school.school import open_school
-from dojo_core.school.tutoring import Desk, Seat
+from dojo_core.school.tutoring import Tutor, TutoringSession
 from dojo_core.service import Service, yardstick
 from dojo_core.service.games import watched
 from dojo_core.service.queue import Outcome
@@ -42,9 +42,9 @@ def page(service: Service) -> Page:
 def test_a_start_timed_again_changes_no_speed_up_until_the_player_says_so(page: Page) -> None:
     start_timed(page, QUIET)
     assert page.feed["start"] == 0.177
-    told = page.feed["yardstick"]
-    assert told["machine"] == "machine busy: other processes took 60% of the cores" and told["busy"]
-    assert told["again"] == {"seconds": 0.052, "taken": 2000.0, "busy": False, "machine": "machine idle"}
+    shown = page.feed["yardstick"]
+    assert shown["machine"] == "machine busy: other processes took 60% of the cores" and shown["busy"]
+    assert shown["again"] == {"seconds": 0.052, "taken": 2000.0, "busy": False, "machine": "machine idle"}
     page.send("yardstick")
     assert page.feed["start"] == 0.052 and page.feed["yardstick"]["again"] is None
     assert page.feed["notice"]["text"] == "Speed-ups now stand on the start's 52 ms; before, on 177 ms."
@@ -93,11 +93,11 @@ def test_a_copy_stands_on_the_same_time_and_so_does_who_watches(tmp_path: Path, 
     assert watching.feed["start"] == 0.177 and watching.feed["yardstick"]["again"] is None
     copies = [service.fork(number, "")]
     progress = Progress(tmp_path / "school.sqlite")
-    desk = Desk(service, open_school([]), progress)
-    here = Seat("me", service.player(None))
-    desk.review(here, number)
-    assert here.player.table is not None
-    copies.append(here.player.table.game.id)
+    tutor = Tutor(service, open_school([]), progress)
+    session = TutoringSession("me", service.player(None))
+    tutor.review(session, number)
+    assert session.player.table is not None
+    copies.append(session.player.table.game.id)
     watching.send("fork")
     assert watching.player.table is not None and not watching.board["game"]["watching"]
     copies.append(watching.player.table.game.id)
@@ -110,9 +110,9 @@ def test_a_copy_stands_on_the_same_time_and_so_does_who_watches(tmp_path: Path, 
 
 def test_a_note_is_read_back_and_nonsense_is_none() -> None:
     for outcome in (BUSY, QUIET, Outcome("ok", 1e-7, conditions=Conditions(None, False), taken=5.0)):
-        found = yardstick.read(f"dojo game 1\n{yardstick.noted(outcome)}\n")
-        assert found is not None
-        assert (found.seconds, found.conditions, found.taken) == (
+        stored = yardstick.read(f"dojo game 1\n{yardstick.noted(outcome)}\n")
+        assert stored is not None
+        assert (stored.seconds, stored.conditions, stored.taken) == (
             outcome.seconds, outcome.conditions, outcome.taken
         )  # fmt: skip
     for note in (

@@ -86,8 +86,10 @@ PACKAGES = {"tvm": "apache-tvm"}  # of a module that its package is not named af
 def interpreter() -> str:
     """The baselines' Python: ``$DOJO_BENCH_PYTHON``, else the checkout's ``.venv-bench``, else ours."""
     root = checkout()
-    own = root and root / ".venv-bench" / "bin" / "python"
-    return os.environ.get(PYTHON_VARIABLE) or (str(own) if own and own.exists() else sys.executable)
+    of_checkout = root and root / ".venv-bench" / "bin" / "python"
+    return os.environ.get(PYTHON_VARIABLE) or (
+        str(of_checkout) if of_checkout and of_checkout.exists() else sys.executable
+    )
 
 
 def how_to_get(module: str) -> str:
@@ -105,7 +107,7 @@ def how_to_get(module: str) -> str:
 def pinned_environment(reuse: bool = True) -> dict[str, str]:
     """Threads one a core, one OpenMP team; with ``reuse``, freed memory stays in the process."""
     threads = str(len(cores()))
-    kept = {
+    reusing = {
         "MALLOC_MMAP_MAX_": "0",
         "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
         "MALLOC_TOP_PAD_": str(64 << 20),
@@ -118,24 +120,24 @@ def pinned_environment(reuse: bool = True) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",  # NumPy's own BLAS starts no second team
         "MKL_NUM_THREADS": threads,
         "TVM_NUM_THREADS": threads,
-        **(kept if reuse else {}),
+        **(reusing if reuse else {}),
     }
 
 
 def write_job(folder: Path, kernel: str, shape: Shape, seed: int = 0) -> None:
     """One set of inputs as they are stored and the reference's outputs, for every baseline alike."""
-    found = kernels.get(kernel)
-    program = found.program(shape)
+    computed = kernels.get(kernel)
+    program = computed.program(shape)
     names = (*program.inputs, *program.outputs)
     dtypes = {a: program.buffer_of[a].dtype for a in names}
     shapes = {a: [d.size for d in program.buffer_of[a].dims] for a in names}
     rng = np.random.default_rng(seed)
     inputs = {a: _drawn(dtypes[a], shapes[a], rng) for a in program.inputs}
-    outputs = found.reference({a: to_double(array, dtypes[a]) for a, array in inputs.items()}, shape)
-    told = {
+    outputs = computed.reference({a: to_double(array, dtypes[a]) for a, array in inputs.items()}, shape)
+    job = {
         "inputs": list(program.inputs), "outputs": list(program.outputs), "shapes": shapes, "dtypes": dtypes,
     }  # fmt: skip
-    write_text(folder / "job.json", json.dumps(told))
+    write_text(folder / "job.json", json.dumps(job))
     for name, array in inputs.items():
         with naming(folder):
             np.save(folder / f"in.{name}.npy", array)
@@ -215,12 +217,12 @@ class Process:
             self._process.wait(5.0)
         code = self._process.poll()
         self._log.seek(0)
-        said = [line for line in self._log.read().decode(errors="replace").splitlines() if line.strip()]
+        lines = [line for line in self._log.read().decode(errors="replace").splitlines() if line.strip()]
         self.close()
         how = f"killed by {signal.Signals(-code).name}" if code and code < 0 else f"exit status {code}"
         # Of a stack the innermost C++ frame that has a name, of the rest the last line.
-        frame = next((m[1] for m in (re.search(r"\bin (\w+::[\w:~]+)", line) for line in said) if m), "")
-        plain = [line for line in said if not line.lstrip().startswith("File ")]
+        frame = next((m[1] for m in (re.search(r"\bin (\w+::[\w:~]+)", line) for line in lines) if m), "")
+        plain = [line for line in lines if not line.lstrip().startswith("File ")]
         last = f" {plain[-1].strip()[:300]}" if plain else ""
         return f"Its process ended ({how}).{last}{f' In {frame}.' if frame else ''}"
 

@@ -37,10 +37,10 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
 
 
-def _bar(x: float, y: float, width: float, height: float, kind: str, told: str) -> str:
+def _bar(x: float, y: float, width: float, height: float, kind: str, tooltip: str) -> str:
     return (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}" rx="1.5" '
-        f'class="{kind}"><title>{escape(told)}</title></rect>'
+        f'class="{kind}"><title>{escape(tooltip)}</title></rect>'
     )
 
 
@@ -66,9 +66,9 @@ def _columns(
             _text(left - 6, y + 4, _tick(tick, unit), "axis", "end"),
         ]
         tick += step
-    for place, (name, value, kind, told) in enumerate(bars):
+    for place, (name, value, kind, tooltip) in enumerate(bars):
         x, tall_bar = left + wide * place, tall * min(value, shown) / shown
-        body.append(_bar(x + wide * 0.18, top + tall - tall_bar, wide * 0.64, tall_bar, kind, told))
+        body.append(_bar(x + wide * 0.18, top + tall - tall_bar, wide * 0.64, tall_bar, kind, tooltip))
         body.append(_text(x + wide / 2, top + tall - tall_bar - 5, _value(value, unit), "value", "middle"))
         body.append(_text(x + wide / 2 - 4, top + tall + 14, name, "name", "start", 28))
     y = top + tall * (1 - reached / shown)
@@ -93,11 +93,11 @@ def against_best(reports: list[Report]) -> str:
             continue
         ratio = other["ratio"]["median"]
         values.append(ratio)
-        told = (
+        tooltip = (
             f"{title(report)}: {ratio:.2f} times as fast as {other['name']}, "
             f"{other['ratio']['min']:.2f} to {other['ratio']['max']:.2f} in the rounds"
         )
-        bars.append((title(report), ratio, "ours" if ratio >= 1 else "ours behind", told))
+        bars.append((title(report), ratio, "ours" if ratio >= 1 else "ours behind", tooltip))
     mean = geometric_mean(values)
     if mean is None:
         return ""
@@ -113,8 +113,8 @@ def share_of_limit(reports: list[Report]) -> str:
         if row is None or not row.get("share"):
             continue
         bound = "memory" if report["limits"]["bound"] == "memory" else "arithmetic"
-        told = f"{title(report)}: {100 * row['share']:.1f}% of its {bound} limit"
-        bars.append((title(report), row["share"], f"bound-{bound}", told))
+        tooltip = f"{title(report)}: {100 * row['share']:.1f}% of its {bound} limit"
+        bars.append((title(report), row["share"], f"bound-{bound}", tooltip))
     if not bars:
         return ""
     return _columns(bars, 1.0, "%", "Share of the machine's limit", max(1.1, *(b[1] for b in bars)))
@@ -135,9 +135,9 @@ def panel(report: Report) -> str:
     for number, (row, speed) in enumerate(speeds):
         y = 4 + tall * number
         kind = "ours" if row["kind"] == "ours" else "apart" if row["apart"] else "theirs"
-        told = f"{row['name']}: {seconds_text(row['min'])} best, {seconds_text(row['median'])} median"
+        tooltip = f"{row['name']}: {seconds_text(row['min'])} best, {seconds_text(row['median'])} median"
         body.append(_text(left - 8, y + 11, row["name"].replace("ours: ", "ours, "), "entry", "end"))
-        body.append(_bar(left, y, wide * speed / most, tall - 6, kind, told))
+        body.append(_bar(left, y, wide * speed / most, tall - 6, kind, tooltip))
         words = f"{speed:.2f}× · {seconds_text(row['min'])}"
         body.append(_text(left + wide + 108, y + 11, words, "value", "end"))
     height = 4 + tall * len(speeds)
@@ -203,10 +203,10 @@ def roofline(reports: list[Report]) -> str:
     taken: list[tuple[float, float]] = []
     for intensity, speed, report, row in sorted(points, key=lambda p: (p[0], -p[1])):
         x, y = at(intensity, speed)
-        told = f"{title(report)}: {speed:.1f} GFLOP/s at {intensity:.2g} operations a byte"
-        told += f", {100 * row['share']:.0f}% of its limit" if row.get("share") else ""
+        tooltip = f"{title(report)}: {speed:.1f} GFLOP/s at {intensity:.2g} operations a byte"
+        tooltip += f", {100 * row['share']:.0f}% of its limit" if row.get("share") else ""
         body.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" class="ours"><title>{escape(told)}</title></circle>'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" class="ours"><title>{escape(tooltip)}</title></circle>'
         )
         spot = _free(x + 9, y + (4 if intensity < peak / bandwidth else 24), taken)
         body.append(_text(*spot, title(report), "name"))

@@ -18,8 +18,9 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+from dojo_core.bench.contest import BenchFailed
 from dojo_core.bench.ours import Entry, heuristics
-from dojo_core.bench.rounds import BenchFailed, run_bench
+from dojo_core.bench.rounds import run_bench
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.measure.records import Records
@@ -43,7 +44,7 @@ class Resolved:
 def resolve(game: Game, wanted: dict[str, Any]) -> Resolved:
     """The program of an entry. Raises ValueError or TextError with a sentence where there is none."""
     kind, name = wanted["kind"], str(wanted["name"])
-    own = Game.new(game.start, game.kernel, game.shape, game.target, game.policy)
+    replay = Game.new(game.start, game.kernel, game.shape, game.target, game.policy)
     if kind == "start":
         return Resolved(Entry(name, game.start), 0, game.policy)
     if kind == "program":
@@ -51,55 +52,55 @@ def resolve(game: Game, wanted: dict[str, Any]) -> Resolved:
         made = game.start if made.hash == game.start.hash else made
         return Resolved(Entry(name, made, wanted.get("details", "")), wanted.get("moves"), wanted["policy"])
     if kind == "heuristic":
-        next(iter(heuristics().values()))(own)
+        next(iter(heuristics().values()))(replay)
     elif kind == "line":
         line = recorded_lines()[wanted["line"]]
-        own = Game.new(game.start, game.kernel, game.shape, game.target, line.policy)
-        stopped = [entry for entry in line.play(own).entries if not entry.applies]
+        replay = Game.new(game.start, game.kernel, game.shape, game.target, line.policy)
+        stopped = [entry for entry in line.play(replay).entries if not entry.applies]
         if stopped:
             raise ValueError(f"It does not apply to this shape: {stopped[0].move}: {stopped[0].reason}")
     elif kind == "game":
-        own = Game.from_text(wanted["text"])
-        if own.start.hash != game.start.hash:
+        replay = Game.from_text(wanted["text"])
+        if replay.start.hash != game.start.hash:
             raise ValueError("It begins at another start program.")
-        own.goto(own.main_line(0)[-1].id)
+        replay.goto(replay.main_line(0)[-1].id)
     else:
         raise ValueError(f"There is no kind of entry {kind!r}.")
-    moves = len(own.line()) - 1
-    return Resolved(Entry(name, own.current.program, f"{moves} moves"), moves, own.policy)
+    moves = len(replay.line()) - 1
+    return Resolved(Entry(name, replay.current.program, f"{moves} moves"), moves, replay.policy)
 
 
 def run(job: dict[str, Any], say: Any, stopped: threading.Event) -> None:
     """One comparison; ``say`` is told each event."""
     game = Game.new(parse(job["start"]), job["kernel"], job["shape"], DEFAULT_TARGET, job["policy"])
-    found: list[Resolved] = []
+    resolved: list[Resolved] = []
     failed: list[dict[str, Any]] = []
     for wanted in job["entries"]:
         say({"step": f"preparing {wanted['name']}"})
         try:
-            found.append(resolve(game, wanted))
+            resolved.append(resolve(game, wanted))
         except (ValueError, KeyError, TextError) as fault:
             failed.append(_failed(wanted["name"], str(fault)))
         except Exception:
             log.exception("entry %s", wanted["name"])
             failed.append(_failed(wanted["name"], "It could not be played: a fault of ours, logged."))
     # The loosest policy among them: the tolerance that all of their results are judged by.
-    policy = max((each.policy for each in found), key=_looseness, default=game.policy)
+    policy = max((each.policy for each in resolved), key=_looseness, default=game.policy)
     game = Game.new(game.start, game.kernel, game.shape, DEFAULT_TARGET, policy)
     with Records() as records:
         report = run_bench(
-            game, [each.entry for each in found], job["against"], job["rounds"],
+            game, [each.entry for each in resolved], job["against"], job["rounds"],
             lambda done, of: say({"round": done, "rounds": of}),
             lambda words: say({"step": words}), stopped.is_set, tolerant=True, records=records,
         )  # fmt: skip
-    report["entries"] = report["entries"][: len(found)] + failed + report["entries"][len(found) :]
+    report["entries"] = report["entries"][: len(resolved)] + failed + report["entries"][len(resolved) :]
     programs = {
         each.entry.name: {
             "text": each.entry.program.text,
             "moves": each.moves,
             "hash": each.entry.program.hash,
         }
-        for each in found
+        for each in resolved
     }
     say({"report": report, "programs": programs, "start_hash": game.start.hash})
 

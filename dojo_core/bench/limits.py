@@ -76,20 +76,20 @@ class Pattern:
         """What limits are kept by: arrays of the same sizes, read and written in the same phases, in as many
         sets, take the same time whichever kernel they are of."""
 
-        def told(phase: Phase) -> str:
+        def words(phase: Phase) -> str:
             sizes = (sorted(size for _, size in each) for each in (phase.reads, phase.writes))
             reads, writes = (" ".join(map(str, each)) for each in sizes)
             return f"read {reads or 0} write {writes or 0}"
 
-        return f"stream: {', then '.join(map(told, self.phases))}; {sets} sets"
+        return f"stream: {', then '.join(map(words, self.phases))}; {sets} sets"
 
     def __str__(self) -> str:
-        def told(phase: Phase) -> str:
+        def words(phase: Phase) -> str:
             parts = [f"{len(phase.reads)} read"] if phase.reads else []
             parts += [f"{len(phase.writes)} written"] if phase.writes else []
             return " and ".join(parts)
 
-        return ", then ".join(told(phase) for phase in self.phases)
+        return ", then ".join(words(phase) for phase in self.phases)
 
 
 def pattern(kernel: str, shape: Shape, inputs: list[int], outputs: list[int], last_level: int) -> Pattern:
@@ -279,23 +279,29 @@ def main() -> None:
     from dojo_core.measure.machine import this_machine
 
     kernel, shape, sets, folder = sys.argv[1], sys.argv[2], max(1, int(sys.argv[3])), Path(sys.argv[4])
-    told = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+    job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
 
     def sizes(names: list[str]) -> list[int]:
-        return [DTYPE_BYTES[told["dtypes"][name]] * math.prod(told["shapes"][name]) for name in names]
+        return [DTYPE_BYTES[job["dtypes"][name]] * math.prod(job["shapes"][name]) for name in names]
 
-    inputs, outputs = sizes(told["inputs"]), sizes(told["outputs"])
+    inputs, outputs = sizes(job["inputs"]), sizes(job["outputs"])
     machine = this_machine()
-    found = pattern(kernel, tuple(map(int, shape.split("x"))), inputs, outputs, machine.last_level_cache)
+    streamed = pattern(kernel, tuple(map(int, shape.split("x"))), inputs, outputs, machine.last_level_cache)
     threads = int(os.environ.get("OMP_NUM_THREADS", machine.cores)) if the_compiler().openmp else 1
     with tempfile.TemporaryDirectory(prefix="dojo-limits-") as place:
-        measured = Machine(stream_code(found), inputs + outputs, sets, Path(place))
+        measured = Machine(stream_code(streamed), inputs + outputs, sets, Path(place))
     measured.flops(1), measured.flops(threads)
     ahead, streaming = WAYS[measured.order[0]]
     way = (f"prefetch {ahead} vectors ahead" if ahead else "no prefetch") + (
         ", streaming stores" if streaming and outputs else ""
     )
-    ready = {"status": "ok", "pattern": str(found), "bytes": found.bytes, "threads": threads, "way": way}
+    ready = {
+        "status": "ok",
+        "pattern": str(streamed),
+        "bytes": streamed.bytes,
+        "threads": threads,
+        "way": way,
+    }
     print(json.dumps(ready), flush=True)
     gauge = Gauge()
     for line in sys.stdin:

@@ -36,28 +36,31 @@ def heuristic_games(game: Game) -> tuple[dict[str, Game], list[str]]:
     """What each heuristic plays from a game's start, by its name, and remarks on those that fail."""
     games, remarks = {}, []
     for name, play in heuristics().items():
-        own = Game.new(game.start, game.kernel, game.shape, game.target, game.policy, limits=game.limits)
+        copy = Game.new(game.start, game.kernel, game.shape, game.target, game.policy, limits=game.limits)
         try:
-            play(own)
+            play(copy)
         except Exception as fault:  # an agent's fault is a remark, not the end of who asks
             log.exception("%s on %s", name, game.title)
             remarks.append(f"{name} failed: {fault}")
         else:
-            games[name] = own
+            games[name] = copy
     return games, remarks
 
 
 def heuristic_entries(game: Game) -> tuple[list[Entry], list[str]]:
     """The ends of these games, and the remarks."""
     games, remarks = heuristic_games(game)
-    made = [Entry(name, own.current.program, f"{len(own.line()) - 1} moves") for name, own in games.items()]
+    made = [
+        Entry(name, played.current.program, f"{len(played.line()) - 1} moves")
+        for name, played in games.items()
+    ]
     return made, remarks
 
 
 def best_record(records: Records, game: Game) -> Entry | None:
     """The fastest verified program that the records know for this start on this machine."""
-    here = backend(game.target).clock().origin
-    record = records.best(game.start.hash, here.target, here.fingerprint, game.policy) if here else None
+    origin = backend(game.target).clock().origin
+    record = records.best(game.start.hash, origin.target, origin.fingerprint, game.policy) if origin else None
     if record is None:
         return None
     try:

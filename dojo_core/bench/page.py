@@ -68,8 +68,8 @@ dt { font-weight: 600; margin-top: 8px; } dd { margin: 0; overflow-wrap: anywher
 def page(document: dict[str, Any]) -> str:
     """The HTML of a bench as ``dojo bench --json`` writes it."""
     reports = document["reports"]
-    found = summary(reports)
-    parts = [_head(document, found)]
+    figures = summary(reports)
+    parts = [_head(document, figures)]
     if picture := charts.against_best(reports):
         parts.append(
             _figure(
@@ -98,7 +98,7 @@ def page(document: dict[str, Any]) -> str:
                 picture,
             )
         )
-    parts += [_means(document, found), _rows(reports), _settings(document)]
+    parts += [_means(document, figures), _rows(reports), _settings(document)]
     body = "\n".join(part for part in parts if part)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -111,29 +111,29 @@ def page(document: dict[str, Any]) -> str:
 def _contest(reports: list[dict[str, Any]]) -> Contest:
     """That of what the programs ran on: of one bench, all on the same. Raises KeyError for an unknown one."""
     target = str(reports[0].get("target", DEFAULT_TARGET)) if reports else DEFAULT_TARGET
-    found = contest(target)
-    if found is None:
+    held = contest(target)
+    if held is None:
         raise KeyError(target)
-    return found
+    return held
 
 
-def _head(document: dict[str, Any], found: dict[str, Any]) -> str:
+def _head(document: dict[str, Any], summarised: dict[str, Any]) -> str:
     reports = document["reports"]
-    told = []
-    best = found["against"]["reference"].get("best", {}) if reports else {}
+    numbers = []
+    best = summarised["against"]["reference"].get("best", {}) if reports else {}
     if best.get("geometric_mean"):
-        told.append((f"{best['geometric_mean']:.2f}×", "against the best baseline of each kernel"))
-        told.append((f"{best['worst']:.2f}×", f"the least, {best['worst_kernel']}"))
+        numbers.append((f"{best['geometric_mean']:.2f}×", "against the best baseline of each kernel"))
+        numbers.append((f"{best['worst']:.2f}×", f"the least, {best['worst_kernel']}"))
     for bound, words in (("memory", "memory-bound"), ("arithmetic", "compute-bound")):
-        share = found["share"][bound]
+        share = summarised["share"][bound]
         if share["geometric_mean"]:
-            told.append(
+            numbers.append(
                 (f"{100 * share['geometric_mean']:.0f}%", f"of the limit, {share['kernels']} {words}")
             )
-    figures = "".join(f"<div><b>{number}</b><span>{escape(words)}</span></div>" for number, words in told)
+    figures = "".join(f"<div><b>{number}</b><span>{escape(words)}</span></div>" for number, words in numbers)
     machine = escape(reports[0]["machine_summary"]) if reports else ""
     count = f"{len(reports)} kernel{'s' if len(reports) != 1 else ''}"
-    means = "Geometric means of the median ratio of the rounds." if told else ""
+    means = "Geometric means of the median ratio of the rounds." if numbers else ""
     return (
         f'<h1>Dojo bench</h1><p class="soft">{count}, {escape(document["time"])}. {machine}</p>'
         f'<div class="figures">{figures}</div><p class="soft">{means}</p>'
@@ -155,9 +155,9 @@ def _key(entries: list[tuple[str, str]]) -> str:
     )
 
 
-def _figure(heading: str, told: str, picture: str, key: list[tuple[str, str]] | None = None) -> str:
+def _figure(heading: str, about: str, picture: str, key: list[tuple[str, str]] | None = None) -> str:
     return (
-        f'<h2>{escape(heading)}</h2><p class="soft">{escape(told)}</p>{_key(key) if key else ""}'
+        f'<h2>{escape(heading)}</h2><p class="soft">{escape(about)}</p>{_key(key) if key else ""}'
         f"<figure>{picture}</figure>"
     )
 
@@ -180,11 +180,11 @@ def _panels(reports: list[dict[str, Any]]) -> str:
     )
 
 
-def _means(document: dict[str, Any], found: dict[str, Any]) -> str:
+def _means(document: dict[str, Any], summarised: dict[str, Any]) -> str:
     names = {e["entry"]: e["name"] for r in document["reports"] for e in r["entries"]}
     rows = []
-    for ours, others in found["against"].items():
-        if ours != "reference" and others == found["against"]["reference"]:
+    for ours, others in summarised["against"].items():
+        if ours != "reference" and others == summarised["against"]["reference"]:
             continue  # it is the reference of every kernel
         for other, each in others.items():
             if not each["geometric_mean"]:
@@ -236,13 +236,13 @@ def _rows(reports: list[dict[str, Any]]) -> str:
             spread = f"{ratio['min']:.2f}–{ratio['max']:.2f}" if known else ""
             middle = f"{ratio['median']:.2f}×" if known else ""
             share = f"{100 * entry['share']:.0f}%" if entry.get("share") else ""
-            said = entry["details"] + (f" {_variants(entry)}" if len(entry["variants"]) > 1 else "")
+            details = entry["details"] + (f" {_variants(entry)}" if len(entry["variants"]) > 1 else "")
             rows.append(
                 f'<tr><td>{escape(entry["name"])}</td><td class="n">{seconds_text(entry["min"])}</td>'
                 f'<td class="n">{seconds_text(entry["median"])}</td>'
                 f'<td class="n">{100 * entry["spread"]:.0f}%</td>'
                 f'<td class="n">{middle}</td><td class="n">{spread}</td>'
-                f'<td class="n">{share}</td><td class="said soft">{escape(said)}</td></tr>'
+                f'<td class="n">{share}</td><td class="said soft">{escape(details)}</td></tr>'
             )
     return (
         '<h2>All rows</h2><p class="soft">Spread: the median run over the best one. Ratio: over ours in '
@@ -255,11 +255,11 @@ def _rows(reports: list[dict[str, Any]]) -> str:
 
 
 def _variants(entry: dict[str, Any]) -> str:
-    told = [
+    variants = [
         f"{name} {seconds_text(came) if isinstance(came, float) else came}"
         for name, came in entry["variants"].items()
     ]
-    return f"(tried: {'; '.join(told)})"
+    return f"(tried: {'; '.join(variants)})"
 
 
 def _settings(document: dict[str, Any]) -> str:
@@ -274,5 +274,5 @@ def _settings(document: dict[str, Any]) -> str:
                 pairs.append((title(report), str(busy)))
         pairs.append(("rounds", f"{reports[0]['rounds']} of {reports[0]['samples']} runs"))
     pairs += [("not measured", f"{s['kernel']} {s['shape']}: {s['message']}") for s in document["skipped"]]
-    told = "".join(f"<dt>{escape(name)}</dt><dd>{escape(words)}</dd>" for name, words in pairs)
-    return f"<h2>Machine and settings</h2><dl>{told}</dl>"
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(words)}</dd>" for name, words in pairs)
+    return f"<h2>Machine and settings</h2><dl>{rows}</dl>"

@@ -87,13 +87,13 @@ class Roofline:
         )
 
 
-def limits_of(found: Roofline) -> dict[str, Any]:
+def limits_of(roofline: Roofline) -> dict[str, Any]:
     """As a bench's JSON has it."""
     names = (
         "bound", "seconds", "memory_seconds", "arithmetic_seconds", "bytes", "pattern", "gbytes_per_second",
         "gflops", "reached",
     )  # fmt: skip
-    return {name: getattr(found, name) for name in names}
+    return {name: getattr(roofline, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -139,11 +139,11 @@ class Question:
 
 def known(records: Records, kernel: Question) -> Roofline | None:
     """What the records know of a limit, lowered by every verified run that they have; None if nothing."""
-    here = this_machine().fingerprint
-    stream, peak = records.limit(here, kernel.stream), records.limit(here, PEAK)
+    fingerprint = this_machine().fingerprint
+    stream, peak = records.limit(fingerprint, kernel.stream), records.limit(fingerprint, PEAK)
     if stream is None or peak is None:
         return None
-    found = Roofline(
+    roofline = Roofline(
         memory_seconds=stream.seconds,
         arithmetic_seconds=kernel.operations / PEAK_OPERATIONS * peak.seconds,
         bytes=kernel.pattern.bytes,
@@ -152,37 +152,39 @@ def known(records: Records, kernel: Question) -> Roofline | None:
         peak=PEAK_OPERATIONS / peak.seconds,
         reached="" if stream.source == MEASURED else stream.source,
     )
-    own = records.limit(here, kernel.own)
-    if own is not None:
-        found = found.beaten(own.seconds, own.source)
+    lowered = records.limit(fingerprint, kernel.own)
+    if lowered is not None:
+        roofline = roofline.beaten(lowered.seconds, lowered.source)
     return _lowered(
         records,
         kernel,
-        found,
-        records.least_time(kernel.start.hash, DEFAULT_TARGET, here),
+        roofline,
+        records.least_time(kernel.start.hash, DEFAULT_TARGET, fingerprint),
         "a program of the Dojo",
     )
 
 
-def _lowered(records: Records, kernel: Question, found: Roofline, seconds: float | None, by: str) -> Roofline:
+def _lowered(
+    records: Records, kernel: Question, roofline: Roofline, seconds: float | None, by: str
+) -> Roofline:
     """The limit once a run took so long; where that is news, it is kept."""
     title = f"{kernel.kernel or kernel.start.name} {kernel.shape}".strip()
-    beaten = found.beaten(seconds, f"{by} ({title})")
-    if beaten is found or seconds is None:
-        return found
-    here, source = this_machine().fingerprint, beaten.reached
-    if seconds < found.memory_seconds:
-        records.lower_limit(here, Limit(kernel.stream, seconds, source))
-    if seconds < found.arithmetic_seconds:
-        records.lower_limit(here, Limit(kernel.own, seconds, source))
+    beaten = roofline.beaten(seconds, f"{by} ({title})")
+    if beaten is roofline or seconds is None:
+        return roofline
+    fingerprint, source = this_machine().fingerprint, beaten.reached
+    if seconds < roofline.memory_seconds:
+        records.lower_limit(fingerprint, Limit(kernel.stream, seconds, source))
+    if seconds < roofline.arithmetic_seconds:
+        records.lower_limit(fingerprint, Limit(kernel.own, seconds, source))
     return beaten
 
 
 def doubtful(records: Records, kernel: Question) -> bool:
     """Whether a limit is to be measured (again): nothing is known, or the machine was busy."""
-    here = this_machine().fingerprint
-    kept = [records.limit(here, name) for name in (kernel.stream, PEAK)]
-    return any(each is None or not stands(each.conditions, 0.0, load_is_told()) for each in kept)
+    fingerprint = this_machine().fingerprint
+    limits = [records.limit(fingerprint, name) for name in (kernel.stream, PEAK)]
+    return any(each is None or not stands(each.conditions, 0.0, load_is_told()) for each in limits)
 
 
 def roofline(records: Records, kernel: Question) -> Roofline | None:
@@ -198,7 +200,7 @@ def roofline(records: Records, kernel: Question) -> Roofline | None:
 
 def keep(records: Records, kernel: Question, answers: Sequence[Mapping[str, Any]]) -> None:
     """Keep what the measuring process answered (limits.py), where it is less than was ever seen."""
-    here = this_machine().fingerprint
+    fingerprint = this_machine().fingerprint
     for answer in answers:
         seen = {
             kernel.stream: min(answer["samples"]) / 1e9,
@@ -206,16 +208,16 @@ def keep(records: Records, kernel: Question, answers: Sequence[Mapping[str, Any]
             PEAK_OF_ONE: PEAK_OPERATIONS / max(answer["one"]) / 1e9,
         }
         for name, seconds in seen.items():
-            records.lower_limit(here, Limit(name, seconds, MEASURED, answer.get("load")))
+            records.lower_limit(fingerprint, Limit(name, seconds, MEASURED, answer.get("load")))
 
 
 def beaten_by(records: Records, kernel: Question, runs: Iterable[tuple[str, float]]) -> Roofline | None:
     """The limit after verified runs: what ran, and its least seconds."""
-    found = known(records, kernel)
+    roofline = known(records, kernel)
     for name, seconds in runs:
-        if found is not None:
-            found = _lowered(records, kernel, found, seconds, name)
-    return found
+        if roofline is not None:
+            roofline = _lowered(records, kernel, roofline, seconds, name)
+    return roofline
 
 
 def _measured(kernel: Question) -> dict[str, Any]:

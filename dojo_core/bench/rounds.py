@@ -30,6 +30,7 @@ from dojo_core.bench.baselines import (
     pinned_environment,
     write_job,
 )
+from dojo_core.bench.contest import BenchFailed
 from dojo_core.bench.ours import Entry
 from dojo_core.bench.roofline import (
     PEAK_OF_ONE,
@@ -41,13 +42,15 @@ from dojo_core.bench.roofline import (
     limits_of,
 )
 from dojo_core.game import Game
+from dojo_core.measure.clock import TargetMeasurer
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.load import Gauge, read_beside_family
 from dojo_core.measure.machine import this_machine
+from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.records import Records
 from dojo_core.program.dtypes import INTEGERS
 from dojo_core.system import available_bytes
-from dojo_core.targets.cpu.measurer import Effort, Measurer, Workload
+from dojo_core.targets.registry import backend
 
 SAMPLES = 10  # runs of an entry in a round
 START_ROUNDS = 3  # the start program is slow: it is timed in so many rounds, and gives up early
@@ -59,10 +62,6 @@ PROCESS_BYTES = 1 << 30
 
 # What a row says of a program of ours that gave no time.
 _STATUS = {"wrong_result": "wrong_result", "timeout": "timeout"}
-
-
-class BenchFailed(RuntimeError):
-    """Our own entry could not be measured; the message says why."""
 
 
 @dataclass
@@ -88,7 +87,7 @@ class Row:
             self.rounds.append([])
         self.rounds[number] += samples
 
-    def told(self, reference: Row | None, limit: float | None) -> dict[str, Any]:
+    def as_json(self, reference: Row | None, limit: float | None) -> dict[str, Any]:
         """As data; ``limit``: the machine's, in seconds."""
         flat = [ns for each in self.rounds for ns in each]
         if self.status == "ok" and not flat and not self.message:
@@ -155,18 +154,18 @@ class _Limits:
         self.memory[number] += [float(ns) for ns in answer["samples"]]
         self.answers.append(answer)
 
-    def told(self, records: Records, kernel: Question, rows: Sequence[Row]) -> dict[str, Any] | None:
+    def as_json(self, records: Records, kernel: Question, rows: Sequence[Row]) -> dict[str, Any] | None:
         """The best that the machine was ever seen to do, in these rounds too, by the kernel's own runs too;
         None where it was not measured."""
         if not self.answers:
             return None
         keep(records, kernel, self.answers)
         runs = [(row.name, row.least) for row in rows]
-        found = beaten_by(records, kernel, [(name, least) for name, least in runs if least is not None])
+        roofline = beaten_by(records, kernel, [(name, least) for name, least in runs if least is not None])
         one = records.limit(this_machine().fingerprint, PEAK_OF_ONE)
-        assert found is not None and one is not None
+        assert roofline is not None and one is not None
         return {
-            **limits_of(found),
+            **limits_of(roofline),
             "way": self.pattern["way"],
             "threads": self.pattern["threads"],
             "gflops_one_thread": PEAK_OPERATIONS / one.seconds / 1e9,
@@ -225,7 +224,10 @@ def run_bench(
     limits = _Limits(flops_of(game))
     kernel = Question(game.start, game.kernel, game.shape, limits.flops)
     loads = _Loads()
-    with Measurer() as measurer, tempfile.TemporaryDirectory(prefix="dojo-bench-") as place:
+    with (
+        backend(game.target).measurer() as measurer,
+        tempfile.TemporaryDirectory(prefix="dojo-bench-") as place,
+    ):
         for entry, row in zip(ours, rows, strict=True):
             on_step(f"verifying {row.name}")
             effort = Effort.NORMAL if entry.program is game.start else Effort.FINAL
@@ -258,9 +260,9 @@ def run_bench(
                 loads, range(begin, begin + rounds), lambda done: on_round(done, total), on_step, stopped,
                 needed, ready_within, disturbed,
             )  # fmt: skip
-    with kept_in(records) as known:
-        told_limits = limits.told(known, kernel, rows + others)
-    least = told_limits["seconds"] if told_limits else None
+    with records_or_own(records) as known:
+        limits_json = limits.as_json(known, kernel, rows + others)
+    least = limits_json["seconds"] if limits_json else None
     program = game.current.program
     return {
         "kernel": game.kernel or game.start.name,
@@ -276,18 +278,18 @@ def run_bench(
         "machine_summary": machine.summary,
         "reference": reference.entry if reference else None,
         "load": loads.mean,
-        "limits": told_limits,
-        "remarks": [*filter(None, (limits.message, told_beside(disturbed, total)))],
-        "entries": [row.told(reference, least) for row in rows + others],
+        "limits": limits_json,
+        "remarks": [*filter(None, (limits.message, remark_on_disturbed(disturbed, total)))],
+        "entries": [row.as_json(reference, least) for row in rows + others],
     }
 
 
-def kept_in(records: Records | None) -> AbstractContextManager[Records]:
+def records_or_own(records: Records | None) -> AbstractContextManager[Records]:
     """The records, or some for one bench alone."""
     return Records(":memory:") if records is None else nullcontext(records)
 
 
-def told_beside(disturbed: set[int], rounds: int) -> str:
+def remark_on_disturbed(disturbed: set[int], rounds: int) -> str:
     """A remark on rounds that ran beside other measurements, "" where none did."""
     if not disturbed:
         return ""
@@ -319,7 +321,7 @@ def _groups(rows: list[Row], game: Game) -> list[list[Row]]:
 def _run_group(
     game: Game,
     workload: Workload,
-    measurer: Measurer,
+    measurer: TargetMeasurer,
     ours: Sequence[Entry],
     rows: list[Row],
     group: list[Row],

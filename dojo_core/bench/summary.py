@@ -19,8 +19,8 @@ Row = dict[str, Any]
 
 def geometric_mean(values: Iterable[float]) -> float | None:
     """None of no values."""
-    found = [math.log(v) for v in values if v > 0]
-    return math.exp(sum(found) / len(found)) if found else None
+    logarithms = [math.log(v) for v in values if v > 0]
+    return math.exp(sum(logarithms) / len(logarithms)) if logarithms else None
 
 
 def title(report: Report) -> str:
@@ -38,13 +38,13 @@ def reference(report: Report) -> Row | None:
     return next((e for e in measured(report, "ours") if e["entry"] == report["reference"]), None)
 
 
-def settled(report: Report, now: Roofline | None = None) -> Report:
-    """A stored report by what is known of the machine's limit ``now``: what beats a limit becomes it, and no
-    share exceeds 1."""
+def settled(report: Report, limit: Roofline | None = None) -> Report:
+    """A stored report by what is known of the machine's ``limit`` by now: what beats a limit becomes it, and
+    no share exceeds 1."""
     limits = report["limits"]
     if not limits:
         return report
-    found = now or Roofline(
+    roofline = limit or Roofline(
         memory_seconds=limits["memory_seconds"],
         arithmetic_seconds=limits["arithmetic_seconds"],
         bytes=limits["bytes"],
@@ -57,11 +57,13 @@ def settled(report: Report, now: Roofline | None = None) -> Report:
     held = contest(report.get("target", DEFAULT_TARGET))
     for entry in timed:
         if entry["verified"] and (not entry["apart"] or held is None or held.apart_counts):
-            found = found.beaten(entry["min"], f"{entry['name']} ({title(report)})")
-    shares = {entry["name"]: found.seconds / entry["min"] for entry in timed if found.seconds <= entry["min"]}
+            roofline = roofline.beaten(entry["min"], f"{entry['name']} ({title(report)})")
+    shares = {
+        entry["name"]: roofline.seconds / entry["min"] for entry in timed if roofline.seconds <= entry["min"]
+    }
     return {
         **report,
-        "limits": {**limits, **limits_of(found)},
+        "limits": {**limits, **limits_of(roofline)},
         "entries": [
             {**entry, "share": shares.get(entry["name"])} if "min" in entry else entry
             for entry in report["entries"]
@@ -83,8 +85,8 @@ def _ratio(row: Row) -> float | None:
 def ratio_of(report: Report, baseline: Row, ours: Row) -> float | None:
     """A baseline's time over one of ours: above 1, ours is faster. From the ratios within rounds."""
     theirs = _ratio(baseline)
-    own = 1.0 if ours["entry"] == report["reference"] else _ratio(ours)
-    return theirs / own if theirs and own else None
+    mine = 1.0 if ours["entry"] == report["reference"] else _ratio(ours)
+    return theirs / mine if theirs and mine else None
 
 
 def summary(reports: list[Report]) -> dict[str, Any]:
@@ -101,7 +103,7 @@ def summary(reports: list[Report]) -> dict[str, Any]:
     for name in names:
         pairs = [(report, _ours(report, name)) for report in reports]
         mine: list[tuple[Report, Row]] = [(report, row) for report, row in pairs if row is not None]
-        told: dict[str, Any] = {}
+        by_baseline: dict[str, Any] = {}
         for baseline in [*baselines, "best"]:
             ratios = {}
             for report, row in mine:
@@ -109,20 +111,24 @@ def summary(reports: list[Report]) -> dict[str, Any]:
                 ratio = ratio_of(report, theirs, row) if theirs is not None else None
                 if ratio is not None:
                     ratios[title(report)] = ratio
-            told[baseline] = _told(ratios)
-        against[name] = told
+            by_baseline[baseline] = _statistics(ratios)
+        against[name] = by_baseline
     shares: dict[str, Any] = {}
     for bound in ("memory", "arithmetic"):
-        found = {}
+        of_bound = {}
         for report in reports:
-            own = reference(report)
-            if own is not None and own.get("share") and (report["limits"] or {}).get("bound") == bound:
-                found[title(report)] = own["share"]
-        shares[bound] = _told(found)
+            reference_row = reference(report)
+            if (
+                reference_row is not None
+                and reference_row.get("share")
+                and (report["limits"] or {}).get("bound") == bound
+            ):
+                of_bound[title(report)] = reference_row["share"]
+        shares[bound] = _statistics(of_bound)
     return {"against": against, "share": shares, "kernels": len(reports)}
 
 
-def _told(values: dict[str, float]) -> dict[str, Any]:
+def _statistics(values: dict[str, float]) -> dict[str, Any]:
     worst = min(values, key=lambda name: values[name], default=None)
     return {
         "geometric_mean": geometric_mean(values.values()),

@@ -40,21 +40,21 @@ def shown_name(entry: dict[str, Any]) -> str:
 def lines(report: dict[str, Any], reference: str) -> list[Line]:
     """The entries in their order; ``reference`` is the name of the one that speeds are against."""
     known = {shown_name(e): e["samples_ns"] for e in report["entries"] if e["status"] == "ok"}
-    found = []
+    lines = []
     for entry in report["entries"]:
         name = shown_name(entry)
-        told = (name, entry["kind"], entry["status"], entry["message"], entry["details"])
+        described = (name, entry["kind"], entry["status"], entry["message"], entry["details"])
         flat = [ns / 1e9 for each in entry["samples_ns"] for ns in each]
         if entry["status"] != "ok" or not flat:
-            found.append(Line(*told))
+            lines.append(Line(*described))
             continue
         against = known.get(reference)
         speed = ratio(entry["samples_ns"], against) if against is not None else None
         rounds = tuple(tuple(each) for each in entry["samples_ns"])
         # Samples of a round are not independent of each other: the rounds are what is repeated.
         middle = median([min(each) / 1e9 for each in rounds if each])
-        found.append(Line(*told, min(flat), middle, speed, entry.get("share"), rounds))
-    return found
+        lines.append(Line(*described, min(flat), middle, speed, entry.get("share"), rounds))
+    return lines
 
 
 def as_csv(document: dict[str, Any]) -> str:

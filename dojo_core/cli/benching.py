@@ -91,6 +91,7 @@ def bench(
     [bold]dojo bench bert-base --against torch --rounds 3 --html bert.html[/bold]
     """
     from dojo_core.bench.summary import settled, summary
+    from dojo_core.targets.guarded import TargetFailed
 
     for path in (json_file, html_file):
         if path is not None:
@@ -109,6 +110,8 @@ def bench(
                 _report_table(report)
             _summary_table(document)
             _write(document, json_file, html_file)
+        except TargetFailed:  # a package's fault, not the file's
+            raise
         except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as fault:
             raise Failure(
                 f"{stored} is damaged ({fault}): measure it again with dojo bench --json."
@@ -157,15 +160,15 @@ def bench(
 
 def _notes(file: Path) -> dict[tuple[str, str], list[str]]:
     """Remarks by kernel and shape; empty lines and those that begin with # are left out."""
-    found: dict[tuple[str, str], list[str]] = {}
+    remarks: dict[tuple[str, str], list[str]] = {}
     for number, raw in enumerate(read_file(file).splitlines(), 1):
         if not raw.strip() or raw.startswith("#"):
             continue
         match = re.fullmatch(r"\s*(\w+) (\d+(?:x\d+)*): (.+)", raw)
         if match is None:
             raise Failure(f"{file}, line {number}: a remark reads: softmax 24576x512: words")
-        found.setdefault((match[1], match[2]), []).append(match[3].strip())
-    return found
+        remarks.setdefault((match[1], match[2]), []).append(match[3].strip())
+    return remarks
 
 
 def _remark(report: dict[str, Any], notes: Mapping[tuple[str, str], list[str]]) -> None:
@@ -186,11 +189,11 @@ def _jobs(names: list[str], everything: bool, shape: str | None) -> list[tuple[s
 
 def _layers(names: list[str]) -> dict[tuple[str, str], str]:
     """The layer that a kernel and a shape stand for, where layers or networks were named: the first one."""
-    found: dict[tuple[str, str], str] = {}
+    named: dict[tuple[str, str], str] = {}
     for layer in kernels.named_layers().values():
         if layer.name in names or layer.network in names:
-            found.setdefault((layer.kernel, layer.shape), layer.name)
-    return found
+            named.setdefault((layer.kernel, layer.shape), layer.name)
+    return named
 
 
 def _contest(target: str | None) -> Contest:
@@ -199,14 +202,14 @@ def _contest(target: str | None) -> Contest:
     from dojo_core.targets.registry import backends
 
     backend(target or DEFAULT_TARGET)  # which says so where there is none
-    found = contest(target or DEFAULT_TARGET)
-    if found is None:
+    held = contest(target or DEFAULT_TARGET)
+    if held is None:
         known = " or ".join(each.name for each in backends() if each.rivals)
         raise Failure(f"Nothing here holds programs for {target} against others: take --target {known}.")
-    fault = found.fault()
+    fault = held.fault()
     if fault:
         raise Failure(fault)
-    return found
+    return held
 
 
 def _baselines(given: list[str], held: Contest) -> list[str]:
@@ -234,6 +237,7 @@ def _measured(
 ) -> dict[str, Any]:
     """One kernel's report; where no start program is timed, the heuristic's program stands in for a line."""
     from dojo_core.bench import BenchFailed
+    from dojo_core.targets.guarded import TargetFailed
 
     game, remark = _game(name, shape, line, settings, target)
     if game.kernel is None and held.needs_kernel:
@@ -245,7 +249,7 @@ def _measured(
     try:
         with opened() as records, _watched(f"{name} {game.shape}", rounds) as (advance, step):
             report = held.run(game, entries, against, rounds, advance, step, cold, ready_within, records)
-    except BenchFailed as error:
+    except (BenchFailed, TargetFailed) as error:
         raise Failure(str(error)) from None
     report["remarks"] = remarks + report["remarks"]
     return report
@@ -286,13 +290,13 @@ def _game(
         return played(name, shape, None, line, settings, target), ""
     lines = lines_for(name, shape, target or DEFAULT_TARGET)
     remarks = []
-    for found in lines:
+    for file in lines:
         try:
-            return played(name, shape, None, Path(found), settings, target), ""
+            return played(name, shape, None, Path(file), settings, target), ""
         except Failure as failure:
-            told = str(failure).replace("{", "{{").replace("}", "}}")
+            message = str(failure).replace("{", "{{").replace("}", "}}")
             remarks.append(
-                f"The line {found} does not apply to this shape: the {{stand_in}} stands in. {told}"
+                f"The line {file} does not apply to this shape: the {{stand_in}} stands in. {message}"
             )
     remark = next(iter(remarks), "There is no recorded line: the {stand_in} stands in.")
     return played(name, shape, None, None, settings if lines else None, target), remark
@@ -324,12 +328,12 @@ def _watched(
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        found = read_object(read_file(path, LARGEST_BENCH), LARGEST_BENCH, nonfinite=True)
+        document = read_object(read_file(path, LARGEST_BENCH), LARGEST_BENCH, nonfinite=True)
     except NotJson:
         raise Failure(f"{path} is no JSON. Give a file that dojo bench --json wrote.") from None
-    if found.get("format") != FORMAT:
+    if document.get("format") != FORMAT:
         raise Failure(f"{path} is no bench of this version: measure it again with dojo bench --json.")
-    return found
+    return document
 
 
 def _write(document: dict[str, Any], json_file: Path | None, html_file: Path | None) -> None:
@@ -353,9 +357,11 @@ def _report_table(report: dict[str, Any]) -> None:
     table.columns[0].no_wrap = True  # a long message wraps, not the name beside it
     for entry in report["entries"]:
         if entry["status"] != "ok":
-            told = f"{entry['status'].replace('_', ' ')}: {entry['message']}"
+            message = f"{entry['status'].replace('_', ' ')}: {entry['message']}"
             style = "dim" if entry["status"] in ("missing", "unsupported") else "red"
-            table.add_row(entry["name"], *["–", "–", *[""] * (len(numbers) - 2)], escape(told), style=style)
+            table.add_row(
+                entry["name"], *["–", "–", *[""] * (len(numbers) - 2)], escape(message), style=style
+            )
             continue
         ratio = entry.get("ratio")
         row = [seconds_text(entry["min"]), seconds_text(entry["median"])]
@@ -397,9 +403,9 @@ def _report_table(report: dict[str, Any]) -> None:
 def _summary_table(document: dict[str, Any]) -> None:
     if len(document["reports"]) < 2:
         return
-    found = document["summary"]
-    told = found["against"]["reference"]
-    rows = {name: each for name, each in told.items() if each["geometric_mean"]}
+    summarised = document["summary"]
+    baselines = summarised["against"]["reference"]
+    rows = {name: each for name, each in baselines.items() if each["geometric_mean"]}
     out.print()
     if rows:
         numbers = ("geometric mean", "worst", "kernels")
@@ -412,7 +418,7 @@ def _summary_table(document: dict[str, Any]) -> None:
             )  # fmt: skip
         print_table(table)
     for bound, words in (("memory", "memory-bound"), ("arithmetic", "compute-bound")):
-        share = found["share"][bound]
+        share = summarised["share"][bound]
         if share["geometric_mean"]:
             out.print(
                 f"Share of the limit, {counted(share['kernels'], f'{words} kernel')}: "

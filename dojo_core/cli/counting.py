@@ -54,5 +54,5 @@ def count_lines(
         if lines[name]:
             table.add_row(name, move.family, f"{lines[name]:,}")
     print_table(table)
-    told = f"{lines.total():,} line{'' if lines.total() == 1 else 's'} of {counted(depth, 'legal move')}"
-    err.print(f"{told} ({game.target}, {game.policy}).", style="dim")
+    count = f"{lines.total():,} line{'' if lines.total() == 1 else 's'} of {counted(depth, 'legal move')}"
+    err.print(f"{count} ({game.target}, {game.policy}).", style="dim")

@@ -141,11 +141,11 @@ def _measuring(measurer: Measurer) -> Measure:
         err.print(f"Measuring {escape(choice.title)}, {escape(choice.source)} …", style="dim")
         lines = {choice.program.hash: "\n".join(choice.moves or ())}
         workload = Workload(choice.start, choice.kernel, choice.policy)
-        (found,) = measurer.measure(workload, [choice.program], Effort.FINAL, lines=lines)
-        if found.status != "ok":
+        (measurement,) = measurer.measure(workload, [choice.program], Effort.FINAL, lines=lines)
+        if measurement.status != "ok":
             raise NotExported(
                 f"{choice.title} ({choice.source}) was not exported: on this machine it is "
-                f"{found.status.replace('_', ' ')}: {found.message}"
+                f"{measurement.status.replace('_', ' ')}: {measurement.message}"
             )
 
     return measure

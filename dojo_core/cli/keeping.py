@@ -42,23 +42,23 @@ def best(
     """
     game = played(kernel, shape, policy, target=target)
     clock = backend(game.target).clock()
-    here = clock.origin
-    if here is None:
+    origin = clock.origin
+    if origin is None:
         raise Failure(f"Nothing here times programs for {game.target}: no best one is known. {clock.missing}")
     with opened() as records:
-        found = records.ranking(game.start.hash, here.target, here.fingerprint, policy, limit=limit)
-    if not found:
+        ranking = records.ranking(game.start.hash, origin.target, origin.fingerprint, policy, limit=limit)
+    if not ranking:
         how = f"dojo tune {kernel}" + ("" if game.target == DEFAULT_TARGET else f" --target {game.target}")
         raise Failure(f"Nothing of {game.title} has been measured on this machine: try {how}.")
-    kept = next((r for r in found if r.line or r.program_hash == game.start.hash), None)
-    if (line or save is not None) and kept is None:
+    replayable = next((r for r in ranking if r.line or r.program_hash == game.start.hash), None)
+    if (line or save is not None) and replayable is None:
         raise Failure("These programs were measured without their lines: try a larger --limit.")
-    if line and kept is not None:
-        out.print(escape(kept.line), soft_wrap=True)
-    if save is not None and kept is not None:
-        again = played(kernel, shape, kept.policy, target=target)
+    if line and replayable is not None:
+        out.print(escape(replayable.line), soft_wrap=True)
+    if save is not None and replayable is not None:
+        again = played(kernel, shape, replayable.policy, target=target)
         try:
-            for move in kept.line.splitlines():
+            for move in replayable.line.splitlines():
                 again.play(move)
         except (IllegalMove, MoveSyntax) as error:
             raise Failure(f"The recorded line does not replay: {error}") from None
@@ -67,7 +67,7 @@ def best(
     if line or save is not None:
         return
     table = columns("time", "moves", "policy", "by", "when", "machine", right=("time", "moves"))
-    for record in found:
+    for record in ranking:
         when = datetime.fromtimestamp(record.time).strftime("%Y-%m-%d %H:%M")
         moves = str(len(record.line.splitlines()))
         table.add_row(
@@ -75,7 +75,7 @@ def best(
             record.conditions.mark,
         )  # fmt: skip
     print_table(table)
-    if any(record.conditions.busy for record in found):
+    if any(record.conditions.busy for record in ranking):
         out.print(f"{BUSY_MEANS} A program's time taken in quiet comes first.", style="dim", soft_wrap=True)
     tell_unit(game.target)
 
@@ -132,8 +132,8 @@ def restore_records(
         aside = restoring.restore(database, chosen)
     except ValueError as error:
         raise Failure(str(error)) from None
-    kept = f" What there was is kept as {aside.name}." if aside.exists() else ""
-    out.print(f"The records are those of {chosen.when} again.{kept}", soft_wrap=True)
+    note = f" What there was is kept as {aside.name}." if aside.exists() else ""
+    out.print(f"The records are those of {chosen.when} again.{note}", soft_wrap=True)
 
 
 def import_records(

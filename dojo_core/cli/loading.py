@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 def loaded(command: Command) -> Any:
     """What Typer runs for it."""
     module, name = command.place.split(":")
-    found = getattr(import_module(module), name)
-    if not isinstance(found, typer.Typer):
-        run = measures(found) if command.measures else found
-        found = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        found.command()(plain_errors(run))
-    return typer.main.get_command(found)
+    loaded_object = getattr(import_module(module), name)
+    if not isinstance(loaded_object, typer.Typer):
+        run = measures(loaded_object) if command.measures else loaded_object
+        loaded_object = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        loaded_object.command()(plain_errors(run))
+    return typer.main.get_command(loaded_object)
 
 
 def begin() -> None:

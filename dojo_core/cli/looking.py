@@ -76,21 +76,23 @@ def show_kernels(
         table.add_row(f"[bold]{k.name}[/bold]", escape(k.formula), shapes, k.group)
     print_table(table)
     known = ", ".join(kernels.networks())
-    told = f"Layers of networks: {known}. dojo kernels {kernels.networks()[0]} lists them."
-    err.print(told, style="dim", soft_wrap=True)
+    note = f"Layers of networks: {known}. dojo kernels {kernels.networks()[0]} lists them."
+    err.print(note, style="dim", soft_wrap=True)
 
 
 def _show_layers(asked: str, as_json: bool) -> None:
-    found = [layer for layer in kernels.named_layers().values() if asked in (layer.network, layer.kernel)]
-    if not found:
+    layers = [layer for layer in kernels.named_layers().values() if asked in (layer.network, layer.kernel)]
+    if not layers:
         known = ", ".join(kernels.networks())
-        told = f"{asked} computes no named layer." if asked in kernels.names() else f"There is no {asked!r}."
-        raise Failure(f"{told} The networks: {known}. Without a name all kernels are listed.")
+        message = (
+            f"{asked} computes no named layer." if asked in kernels.names() else f"There is no {asked!r}."
+        )
+        raise Failure(f"{message} The networks: {known}. Without a name all kernels are listed.")
     if as_json:
-        out.print_json(data=[{"name": x.name, "kernel": x.kernel, "shape": x.shape} for x in found])
+        out.print_json(data=[{"name": x.name, "kernel": x.kernel, "shape": x.shape} for x in layers])
         return
     table = columns("layer", "kernel", "shape", "sizes")
-    for layer in found:
+    for layer in layers:
         sizes = "x".join(kernels.get(layer.kernel).parameters)
         table.add_row(f"[bold]{layer.name}[/bold]", layer.kernel, layer.shape, sizes)
     print_table(table)
@@ -137,11 +139,11 @@ def moves(
     if blocked:
         known = blocked_moves(program, game.target, game.policy)
         refused = [(m, r) for m, r in known if only is None or only in str(m)]
-        here = context(program, game.target, game.policy)
+        position = context(program, game.target, game.policy)
         if as_json:
             out.print_json(
                 data=[
-                    {"move": str(m), **_told(Verdict(False, "", with_enablers(here, m, r)))}
+                    {"move": str(m), **_verdict_json(Verdict(False, "", with_enablers(position, m, r)))}
                     for m, r in refused
                 ]
             )
@@ -151,7 +153,7 @@ def moves(
         out.print(f"{len(refused)} refused. dojo why {escape(kernel)} 'MOVE' tells more.", style="dim")
         return
     legal = legal_moves(program, game.target, game.policy)
-    found = [m for m in legal if only is None or only in str(m)]
+    listed = [m for m in legal if only is None or only in str(m)]
     if as_json:
         out.print_json(
             data=[
@@ -161,13 +163,13 @@ def moves(
                     "family": REGISTRY[m.name].family,
                     "arguments": [str(a) for a in m.arguments],
                 }
-                for m in found
+                for m in listed
             ]
         )
         return
-    for move in found:
+    for move in listed:
         out.print(escape(str(move)), soft_wrap=True)
-    err.print(f"{counted(len(found), 'legal move')}.", style="dim")
+    err.print(f"{counted(len(listed), 'legal move')}.", style="dim")
 
 
 def explain(
@@ -189,14 +191,14 @@ def explain(
     move = " ".join(words)
     name = move.split()[0] if move.split() else ""
     if name in RECIPES and name not in REGISTRY:
-        told = f"dojo play {kernel} --do {move!r} plays them and says which is in the way."
-        told = f"{name} is a recipe, which plays several moves: {told}"
+        message = f"dojo play {kernel} --do {move!r} plays them and says which is in the way."
+        message = f"{name} is a recipe, which plays several moves: {message}"
         if called(name) is None:
-            raise Failure(told)
-        err.print(escape(told), style="dim", soft_wrap=True)  # what others call so is explained
+            raise Failure(message)
+        err.print(escape(message), style="dim", soft_wrap=True)  # what others call so is explained
     verdict = why(game.current.program, move, game.target, game.policy)
     if as_json:
-        out.print_json(data={"move": move, "legal": verdict.legal, **_told(verdict)})
+        out.print_json(data={"move": move, "legal": verdict.legal, **_verdict_json(verdict)})
         return
     _tell(game.current.program, str(parse_move(move)), verdict)
     if not enable or verdict.refusal is None:
@@ -206,12 +208,12 @@ def explain(
     way = verdict.refusal.ways[0]
     for first in way.moves if way.then else ():
         game.play(first)
-    then, program = way.then or way.moves[0], game.current.program
+    first_move, program = way.then or way.moves[0], game.current.program
     out.print(f"\nAfter [bold]{escape(', '.join(way.moves))}[/bold]:" if way.then else "\nInstead:")
-    _tell(program, then, why(program, then, game.target, game.policy))
+    _tell(program, first_move, why(program, first_move, game.target, game.policy))
 
 
-def _told(verdict: Verdict) -> dict[str, object]:
+def _verdict_json(verdict: Verdict) -> dict[str, object]:
     """What a verdict says, as data."""
     refusal = verdict.refusal
     if refusal is None:

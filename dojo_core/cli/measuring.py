@@ -82,13 +82,13 @@ def time_moves(
         raise Failure(f"Nothing here times programs for {game.target}. {clock.missing}")
     workload = Workload(game.start, game.kernel, game.policy, game.target)
     with opened() as records, on.measurer(records) as measurer:
-        own = measurer.measure(workload, [program], Effort.NORMAL, fresh=True)[0]
-        rows: list[tuple[str, Measurement]] = [("this position", own)]
+        position = measurer.measure(workload, [program], Effort.NORMAL, fresh=True)[0]
+        rows: list[tuple[str, Measurement]] = [("this position", position)]
         if all_moves:
-            found = legal_moves(program, game.target, game.policy)
-            programs = [apply(program, m, game.target, game.policy) for m in found]
+            legal = legal_moves(program, game.target, game.policy)
+            programs = [apply(program, m, game.target, game.policy) for m in legal]
             results = _in_turns(measurer, workload, program, programs, clock.steady)
-            rows += [(str(m), results[p.hash]) for m, p in zip(found, programs, strict=True)]
+            rows += [(str(m), results[p.hash]) for m, p in zip(legal, programs, strict=True)]
     _show(rows, as_json, clock)
 
 
@@ -105,11 +105,13 @@ def _in_turns(
     due = list(dict.fromkeys(programs))
     for look in range(LOOKS):
         ratios = {h: m.ratios for h, m in results.items()}
-        own = {p.hash for p in due}
-        with progress("again, not sure yet" if look else "measuring", len(own)) as advance:
+        hashes = {p.hash for p in due}
+        with progress("again, not sure yet" if look else "measuring", len(hashes)) as advance:
 
-            def heard(m: Measurement, own: set[str] = own, advance: Callable[[], None] = advance) -> None:
-                if m.program_hash in own:
+            def heard(
+                m: Measurement, hashes: set[str] = hashes, advance: Callable[[], None] = advance
+            ) -> None:
+                if m.program_hash in hashes:
                     advance()
 
             for m in measurer.measure(workload, due, Effort.QUICK, heard, fresh=look > 0, against=position):
@@ -126,30 +128,30 @@ def _in_turns(
 
 def _from_records(game: Game, all_moves: bool) -> list[tuple[str, Measurement]]:
     """What this machine's records know of the position, and of its moves. Raises Failure."""
-    here = backend(game.target).clock().origin
-    if here is None:
+    origin = backend(game.target).clock().origin
+    if origin is None:
         raise Failure(f"Nothing here times programs for {game.target}: there are no records of it.")
     program = game.current.program
-    found = legal_moves(program, game.target, game.policy) if all_moves else []
-    programs = [apply(program, m, game.target, game.policy) for m in found]
+    legal = legal_moves(program, game.target, game.policy) if all_moves else []
+    programs = [apply(program, m, game.target, game.policy) for m in legal]
     with opened() as records:
         known = records.known_all(
             [p.hash for p in (program, *programs)],
-            here.target, here.fingerprint, game.policy, game.start.hash,
+            origin.target, origin.fingerprint, game.policy, game.start.hash,
         )  # fmt: skip
     if program.hash not in known:
         raise Failure("The records know no time of this position on this machine: leave --recorded out.")
     rows = [("this position", Measurement.recorded(known[program.hash]))]
     return rows + [
         (str(m), Measurement.recorded(known[p.hash]))
-        for m, p in zip(found, programs, strict=True)
+        for m, p in zip(legal, programs, strict=True)
         if p.hash in known
     ]
 
 
 def _show(rows: list[tuple[str, Measurement]], as_json: bool, clock: Clock) -> None:
     """The position's row first; exits with 1 where it has no number of this clock's."""
-    own = rows[0][1]
+    position = rows[0][1]
 
     def number(m: Measurement) -> float | None:
         """In the clock's unit."""
@@ -158,8 +160,8 @@ def _show(rows: list[tuple[str, Measurement]], as_json: bool, clock: Clock) -> N
     def text(seconds: float) -> str:
         return seconds_text(seconds) if clock.unit == "seconds" else f"{1e9 * seconds:,.0f}"
 
-    found = [m.speed(own, clock.steady) for _, m in rows[1:]]
-    speeds = [speed and replace(speed, final=True) for speed in found]
+    first_speeds = [m.speed(position, clock.steady) for _, m in rows[1:]]
+    speeds = [speed and replace(speed, final=True) for speed in first_speeds]
     if as_json:
         out.print_json(
             data=[
@@ -184,13 +186,13 @@ def _show(rows: list[tuple[str, Measurement]], as_json: bool, clock: Clock) -> N
         return
     told_as = "time" if clock.unit == "seconds" else clock.unit
     table = columns("move", told_as, "speed against the position", "", right=(told_as,))
-    told = [(rows[0], None), *zip(rows[1:], speeds, strict=True)]
-    told.sort(key=lambda each: (each[0][1].seconds is None, -(each[1].value if each[1] else 1.0)))
-    for (name, m), speed in told:
+    lines = [(rows[0], None), *zip(rows[1:], speeds, strict=True)]
+    lines.sort(key=lambda each: (each[0][1].seconds is None, -(each[1].value if each[1] else 1.0)))
+    for (name, m), speed in lines:
         if m.seconds is not None:
             words = "" if speed is None else str(speed)
             about = ["verified"] if m.verified else []
-            if m.taken is not None and m is not own:
+            if m.taken is not None and m is not position:
                 about.append(age_text(time.time() - m.taken))
             about += ["machine busy"] if m.conditions.busy else []
             table.add_row(escape(name), text(m.seconds), words, ", ".join(about))
@@ -199,9 +201,9 @@ def _show(rows: list[tuple[str, Measurement]], as_json: bool, clock: Clock) -> N
                 escape(name), "–", "", escape(f"{m.status.replace('_', ' ')}: {m.message}"[:160]), style="red"
             )
     print_table(table)
-    if own.seconds is None:
+    if position.seconds is None:
         raise typer.Exit(1)
     if clock.label:
         out.print(f"These are {clock.label}.", style="dim", soft_wrap=True)
     else:
-        tell_provenance(own)
+        tell_provenance(position)

@@ -21,14 +21,14 @@ def show_packages(
 
     Example: [bold]dojo packages[/bold] or [bold]dojo packages dojo[/bold]
     """
-    found = plugins.brought()
+    brought = plugins.brought()
     if name is None:
         table = columns("package", "version", *(f"{kind}s" for kind in plugins.GROUPS.values()))
-        for package, groups in found.items():
+        for package, groups in brought.items():
             names = [", ".join(groups.get(group, ())) for group in plugins.GROUPS]
             table.add_row(f"[bold]{escape(package)}[/bold]", about(package)[0], *names)
         print_table(table)
         return
-    if name not in found:
-        raise Failure(f"No package {name!r} brings anything. Those that do: {', '.join(found)}.")
+    if name not in brought:
+        raise Failure(f"No package {name!r} brings anything. Those that do: {', '.join(brought)}.")
     print(page(name), end="")

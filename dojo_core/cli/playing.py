@@ -66,7 +66,10 @@ def play(
     if line is None and not calls:
         raise Failure("Nothing to play: give --line, or --do with a move or a recipe (see: dojo recipes).")
     game = played(kernel, shape, policy, line, settings, target, machine)
-    recipes = {**known_recipes(_told), **{r.name: r for r in (read_recipe(read_file(p)) for p in own or [])}}
+    recipes = {
+        **known_recipes(_tell_unread),
+        **{r.name: r for r in (read_recipe(read_file(p)) for p in own or [])},
+    }
     for call in calls or []:
         try:
             moves = play_call(game, call, recipes)
@@ -95,7 +98,7 @@ def play(
     err.print(f"{counted(len(game.line()) - 1, 'move')}.", style="dim")
 
 
-def _told(file: Path, fault: TextError) -> None:
+def _tell_unread(file: Path, fault: TextError) -> None:
     """Of a file in the data directory that is no recipe; the others are there."""
     err.print(escape(f"{file} is left out. {fault}"), style="yellow", soft_wrap=True)
 
@@ -106,7 +109,7 @@ def show_recipes() -> None:
     Example: [bold]dojo recipes[/bold]
     """
     table = columns("recipe", "what it does")
-    for each in known_recipes(_told).values():
+    for each in known_recipes(_tell_unread).values():
         about = re.sub(r"``(.+?)``", r"[bold]\1[/bold]", escape(each.about))
         table.add_row(f"[bold]{escape(form(each))}[/bold]", about)
     print_table(table)

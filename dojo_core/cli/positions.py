@@ -67,10 +67,10 @@ def start_of(kernel: str, shape: str | None) -> tuple[Program, str | None, str]:
     """(program, kernel's name or None for a text of one's own, shape)."""
     kernel, shape = kernel_and_shape(kernel, shape)
     if kernel in kernels.names():
-        found = kernels.get(kernel)
+        its_kernel = kernels.get(kernel)
         try:
-            sizes = found.shape(shape) if shape else found.shapes[0]
-            return found.program(sizes), kernel, "x".join(map(str, sizes))
+            sizes = its_kernel.shape(shape) if shape else its_kernel.shapes[0]
+            return its_kernel.program(sizes), kernel, "x".join(map(str, sizes))
         except ValueError as error:
             raise Failure(str(error)) from None
     path = Path(kernel)
@@ -98,7 +98,7 @@ def kernel_and_shape(wanted: str, shape: str | None) -> tuple[str, str | None]:
 def kernels_and_shapes(names: Sequence[str], shape: str | None = None) -> list[tuple[str, str | None]]:
     """Each kernel, or file, and its shape (None: the first one, or that of its line). ``table3`` stands for
     the paper's 16 kernels, a network's name for its layers."""
-    found: list[tuple[str, str | None]] = []
+    pairs: list[tuple[str, str | None]] = []
     for name in names:
         if name == "table3":
             several = [(k, "x".join(map(str, s))) for k in TABLE_3 for s in kernels.get(k).shapes]
@@ -107,12 +107,12 @@ def kernels_and_shapes(names: Sequence[str], shape: str | None = None) -> list[t
                 (each.kernel, each.shape) for each in kernels.named_layers().values() if each.network == name
             ]
         else:
-            found.append(kernel_and_shape(name, shape))
+            pairs.append(kernel_and_shape(name, shape))
             continue
         if shape:
             raise Failure(f"The kernels of {name} have shapes of their own: leave --shape out.")
-        found += several
-    return list(dict.fromkeys(found))
+        pairs += several
+    return list(dict.fromkeys(pairs))
 
 
 def _own_program(path: Path) -> Program:
@@ -229,10 +229,10 @@ def _policy(given: str | None, default: str) -> str:
 
 
 def parameters(given: list[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    values: dict[str, int] = {}
     for each in given:
         name, equals, value = each.partition("=")
         if not equals or not re.fullmatch("[0-9]{1,9}", value):
             raise Failure(f"A parameter is set as --set name=number, not {each!r}.")
-        found[name] = int(value)
-    return found
+        values[name] = int(value)
+    return values

@@ -24,17 +24,17 @@ def opened() -> Iterator[Records]:
     logging.getLogger("dojo_core.measure.database").addHandler(logging.NullHandler())
     with Records() as records:
         records.keep_backup()
-        told = ""
+        notice = ""
         try:
-            told = _tell(records, told)
+            notice = _tell(records, notice)
             yield records
         finally:
-            _tell(records, told)
+            _tell(records, notice)
 
 
-def _tell(records: Records, told: str) -> str:
+def _tell(records: Records, notice: str) -> str:
     """Say what had to be mended since."""
-    if records.notice != told:
+    if records.notice != notice:
         err.print(
             f"{escape(records.notice)} (dojo records-restore lists the back-ups.)",
             style="yellow",

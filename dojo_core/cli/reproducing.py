@@ -11,7 +11,7 @@ from rich.markup import escape
 from dojo_core.cli.terminal import Failure, out
 from dojo_core.measure.evidence import FAULTS, load
 from dojo_core.program.text import parse
-from dojo_core.targets.cpu.measurer import Measurer, Workload
+from dojo_core.targets.cpu.measurer import Effort, Measurer, Workload
 from dojo_core.targets.registry import backend
 
 
@@ -30,12 +30,16 @@ def reproduce(
         raise Failure(f"This is a program for {evidence.target}: dojo check judges it in the emulator.")
     workload = Workload(parse(evidence.start), evidence.kernel or None, evidence.policy)
     with Measurer() as measurer:
-        now = measurer.measure(workload, [parse(evidence.program)], seed=evidence.seed)[0]
+        measurer.use_inputs(evidence.seed)
+        measurement = measurer.measure(workload, [parse(evidence.program)], Effort.QUICK)[0]
         same = measurer.code_text(parse(evidence.program), evidence.policy) == evidence.code
         machine = measurer.machine.details == evidence.machine
     out.print(f"then: {escape(evidence.status)}. {escape(evidence.message)}", soft_wrap=True)
-    out.print(f"now:  {escape(now.status)}. {escape(now.message)}".rstrip(". ") + ".", soft_wrap=True)
+    out.print(
+        f"now:  {escape(measurement.status)}. {escape(measurement.message)}".rstrip(". ") + ".",
+        soft_wrap=True,
+    )
     words = {True: "the same", False: "another"}
     out.print(f"Generated code: {words[same]}. Machine and compiler: {words[machine]}.")
-    if now.status in FAULTS:
+    if measurement.status in FAULTS:
         raise typer.Exit(1)

@@ -62,18 +62,18 @@ def _lessons(files: list[Path] | None) -> tuple[list[Lesson], list[tuple[Path, s
             paths += inside
         else:
             paths.append(file)
-    found: list[Lesson] = []
+    lessons: list[Lesson] = []
     faults: list[tuple[Path, str]] = []
     for path in paths:
         text = read_file(path)
         try:
-            found.append(read_lesson(text, path, glossary_for(path.parent).terms))
+            lessons.append(read_lesson(text, path, glossary_for(path.parent).terms))
         except TextError as error:
             lines = text.splitlines()
             if not error.source and error.line <= len(lines):
                 error.source = lines[error.line - 1]
             faults.append((path, text_fault(error)))
-    return found, faults
+    return lessons, faults
 
 
 @lesson.command("list")
@@ -98,8 +98,8 @@ def check_lessons(files: Files = None) -> None:
     """
     lessons, unread = _lessons(files)
     bad = len(unread)
-    for path, told in unread:
-        out.print(f"{path}: {told}", style="red", soft_wrap=True, markup=False)
+    for path, message in unread:
+        out.print(f"{path}: {message}", style="red", soft_wrap=True, markup=False)
     for each in lessons:
         faults = faults_of(each)
         bad += bool(faults)
@@ -127,8 +127,8 @@ def measure_lessons(
     Example: [bold]dojo lesson measure my-lessons/puzzles.md[/bold]
     """
     lessons, unread = _lessons(files)
-    for path, told in unread:
-        raise Failure(f"{path}: {told}")
+    for path, message in unread:
+        raise Failure(f"{path}: {message}")
     bad = 0
     with opened() as records, Measurer(records) as measurer:
         for each in lessons:
@@ -171,37 +171,37 @@ def mine_puzzles(
     """
     if save is not None and save.exists():
         raise Failure(f"{save} is there already: name another file, or move it away.")
-    found: list[str] = []
+    puzzles: list[str] = []
 
-    def looking(told: str) -> None:
-        err.print(escape(told), style="dim", soft_wrap=True)
+    def looking(message: str) -> None:
+        err.print(escape(message), style="dim", soft_wrap=True)
 
     with opened() as records, Measurer(records) as measurer:
         for game in _games(files, shape, records):
             for find in mine(game, measurer, gain, longest, looking):
-                found.append(puzzle_text(find))
-                if len(found) == count:
+                puzzles.append(puzzle_text(find))
+                if len(puzzles) == count:
                     break
-            if len(found) == count:
+            if len(puzzles) == count:
                 break
-    if not found:
+    if not puzzles:
         raise Failure(f"No puzzle was found: try other games, or a smaller gain than --gain {gain:g}.")
-    text = HEAD + "\n".join(found)
+    text = HEAD + "\n".join(puzzles)
     if save is None:
         out.print(text, markup=False, soft_wrap=True, highlight=False)
         return
     save.parent.mkdir(parents=True, exist_ok=True)
     write_file(save, text)
-    told = f"Saved {counted(len(found), 'puzzle')} in {save}. Next: dojo lesson check {save}"
-    err.print(escape(told), style="dim", soft_wrap=True)
+    message = f"Saved {counted(len(puzzles), 'puzzle')} in {save}. Next: dojo lesson check {save}"
+    err.print(escape(message), style="dim", soft_wrap=True)
 
 
 def _games(files: list[Path] | None, shape: str | None, records: Records) -> Iterator[Game]:
     """The games of files, or of the records of this machine. Raises Failure."""
     if not files:
         mine_here = this_machine().fingerprint
-        kept = [r for _, r in records.measurements() if r.fingerprint == mine_here]
-        games = list(recorded_games(kept))
+        timed_here = [r for _, r in records.measurements() if r.fingerprint == mine_here]
+        games = list(recorded_games(timed_here))
         if not games:
             raise Failure("There are no recorded lines on this machine yet: run dojo tune, or name files.")
         yield from games

@@ -42,7 +42,9 @@ def run_app(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
     measure: Annotated[
         bool,
-        typer.Option("--measure/--no-measure", help="Time the moves of a new game at once, or once M is pressed."),
+        typer.Option(
+            "--measure/--no-measure", help="Time the moves of a new game at once, or once M is pressed."
+        ),
     ] = True,
 ) -> None:
     """Open the app in a browser.
@@ -107,8 +109,8 @@ def check_port(address: str, port: int, command: str = "app") -> None:
     if fault.errno != errno.EADDRINUSE:
         raise Failure(f"The app cannot listen at {address}:{port}: {fault.strerror}.")
     free = (p for p in range(port + 1, 1 << 16) if _port_fault(address, p) is None)
-    there = next(free, None)
-    offered = f" Another one: dojo {command} --port {there}" if there is not None else ""
+    other = next(free, None)
+    offered = f" Another one: dojo {command} --port {other}" if other is not None else ""
     raise Failure(f"Port {port} is occupied, perhaps by the Dojo itself: http://{address}:{port}.{offered}")
 
 
@@ -129,9 +131,9 @@ def _port_fault(address: str, port: int) -> OSError | None:
 
 def hosts(address: str, named: list[str]) -> list[str]:
     """The host names that the app answers to: this machine's own, or also those that others know it by."""
-    found = [*LOCAL, *named]
+    names = [*LOCAL, *named]
     if address not in LOCAL:
-        found += [address, socket.gethostname(), socket.getfqdn()]
+        names += [address, socket.gethostname(), socket.getfqdn()]
         with suppress(OSError):  # its own name need not resolve
-            found += [str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None)]
-    return list(dict.fromkeys(name.lower() for name in found if name not in ("0.0.0.0", "::")))
+            names += [str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None)]
+    return list(dict.fromkeys(name.lower() for name in names if name not in ("0.0.0.0", "::")))

@@ -33,22 +33,26 @@ def tell(
     from dojo_core.story import page, plot, read_times, story, take_times
     from dojo_core.story.times import NotTimed
 
-    told = story(read_line(line_text(line), line.stem))
-    picture, kept = to.with_suffix(".svg"), to.with_suffix(".json")
+    the_story = story(read_line(line_text(line), line.stem))
+    picture, times_file = to.with_suffix(".svg"), to.with_suffix(".json")
     if again:
-        times = read_times(read_file(kept))
-        if len(times.seconds) != len(told.programs):
-            raise Failure(f"{kept} has the times of another line: take them again, without --again.")
+        times = read_times(read_file(times_file))
+        if len(times.seconds) != len(the_story.programs):
+            raise Failure(f"{times_file} has the times of another line: take them again, without --again.")
     else:
         try:
-            with progress(f"{told.kernel} {told.shape}", rounds * len(set(told.programs))) as advance:
-                times = take_times(told, rounds, advance)
+            with progress(
+                f"{the_story.kernel} {the_story.shape}", rounds * len(set(the_story.programs))
+            ) as advance:
+                times = take_times(the_story, rounds, advance)
         except NotTimed as fault:
             raise Failure(str(fault)) from None
-        write_file(kept, times.text())
-    write_file(to, page(told, times, picture.name))
-    write_file(picture, plot(told, times))
+        write_file(times_file, times.text())
+    write_file(to, page(the_story, times, picture.name))
+    write_file(picture, plot(the_story, times))
     start, end = times.seconds[0], times.seconds[-1]
     if start is not None and end is not None:
         err.print(f"{seconds_text(start)} at the start, {seconds_text(end)} at the end.", style="dim")
-    out.print(f"Wrote {escape(str(to))}, {escape(picture.name)} and {escape(kept.name)}.", soft_wrap=True)
+    out.print(
+        f"Wrote {escape(str(to))}, {escape(picture.name)} and {escape(times_file.name)}.", soft_wrap=True
+    )

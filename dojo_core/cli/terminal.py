@@ -81,12 +81,12 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             err.print("Stopped. What was finished is kept.", style="yellow")
             raise typer.Exit(130) from None
         except Exception as error:
-            told = _sentence(error)
-            if told is None:
+            sentence = _sentence(error)
+            if sentence is None:
                 raise
             if isinstance(error, OSError) and error.filename == STANDARD_OUTPUT:
                 _throw_away_the_rest()
-            err.print(escape(told), style="red", soft_wrap=True)
+            err.print(escape(sentence), style="red", soft_wrap=True)
             raise typer.Exit(1) from None
         finally:
             tell_faults_of_packages()
@@ -96,8 +96,8 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def tell_faults_of_packages() -> None:
     """A line for each package that was asked for something and cannot be used."""
-    for told in faults():
-        err.print(escape(told), style="dim", soft_wrap=True)
+    for sentence in faults():
+        err.print(escape(sentence), style="dim", soft_wrap=True)
 
 
 def _sentence(error: Exception) -> str | None:
@@ -190,20 +190,20 @@ def print_table(table: Table) -> None:
     out.print(table)
 
 
-def tell_provenance(found: Measurement) -> None:
+def tell_provenance(measurement: Measurement) -> None:
     """Below a time: whether it was measured now, else its age, and what else the machine did."""
-    told = found.provenance()
-    more = [BUSY_MEANS] if found.conditions.busy else []
-    more += ["To take it again, leave --recorded out."] if found.taken is not None else []
-    out.print(" ".join([f"{told[0].upper()}{told[1:]}.", *more]), style="dim", soft_wrap=True)
+    sentence = measurement.provenance()
+    more = [BUSY_MEANS] if measurement.conditions.busy else []
+    more += ["To take it again, leave --recorded out."] if measurement.taken is not None else []
+    out.print(" ".join([f"{sentence[0].upper()}{sentence[1:]}.", *more]), style="dim", soft_wrap=True)
 
 
 def tell_machine() -> None:
     """What the machine does now, by others than this command."""
-    now = machine_now(wait=True)
-    if now.quiet or now.busy:
-        told = f"The machine is {now}." + (f" {BUSY_MEANS}" if now.busy else "")
-        err.print(told, style="dim" if now.quiet else "yellow", soft_wrap=True)
+    state = machine_now(wait=True)
+    if state.quiet or state.busy:
+        sentence = f"The machine is {state}." + (f" {BUSY_MEANS}" if state.busy else "")
+        err.print(sentence, style="dim" if state.quiet else "yellow", soft_wrap=True)
 
 
 @contextmanager

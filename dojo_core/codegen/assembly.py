@@ -32,7 +32,7 @@ def linked(text: str, nodes: Sequence[Path | None], before: int, comment: str) -
     ``nodes``: of each line of the generated text, before which the compiler was given ``before`` lines more.
     Labels that nothing mentions go, local ones.
     """
-    kept: list[tuple[str, int | None]] = []
+    rows: list[tuple[str, int | None]] = []
     in_text = True
     line: int | None = None
     for row in text.splitlines():
@@ -49,10 +49,10 @@ def linked(text: str, nodes: Sequence[Path | None], before: int, comment: str) -
         if shown.startswith("#"):  # where assembly of the C's own begins and ends
             continue
         if in_text and shown and (_LABEL.match(shown) or not shown.lstrip().startswith(".")):
-            kept.append((shown, line))
-    mentioned = {word for row, _ in kept if not _LABEL.match(row) for word in re.findall(r"[.\w$]+", row)}
+            rows.append((shown, line))
+    mentioned = {word for row, _ in rows if not _LABEL.match(row) for word in re.findall(r"[.\w$]+", row)}
     lines: list[tuple[str, int | None]] = []
-    for row, came_from in kept:
+    for row, came_from in rows:
         label = _LABEL.match(row)
         if label is None or label[1] in mentioned or not label[1].startswith("."):
             lines.append((row, came_from))

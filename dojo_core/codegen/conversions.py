@@ -51,7 +51,7 @@ def scalar_integer(element: str) -> dict[str, str]:
     """The functions of one integer type by name; ``negate`` comes before those that use it."""
     twin, least = unsigned(element), extremes(element)[0]
     head = f"INLINE {element} {element}"
-    found = {
+    functions = {
         "max": f"{head}_max({element} a, {element} b) {{ return a > b ? a : b; }}\n",
         "min": f"{head}_min({element} a, {element} b) {{ return a < b ? a : b; }}\n",
         "negate": f"{head}_negate({element} x) {{ return ({element})(0 - ({twin})x); }}\n",
@@ -59,16 +59,18 @@ def scalar_integer(element: str) -> dict[str, str]:
     # Unsigned integers shorter than int are multiplied as int, beyond which 16 bits would go.
     wide = "u32" if DTYPE_BYTES[element] < 4 else twin
     for function, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*")):
-        found[function] = (
+        functions[function] = (
             f"{head}_{function}({element} a, {element} b) "
             f"{{ return ({element})(({wide})a {sign} ({wide})b); }}\n"
         )
     magnitude = f"x < 0 ? {element}_negate(x) : x" if least else "x"
-    found["abs"] = f"{head}_abs({element} x) {{ return {magnitude}; }}\n"
+    functions["abs"] = f"{head}_abs({element} x) {{ return {magnitude}; }}\n"
     # By 0 it is 0; the least value by -1 wraps around.
     wrapped = f"b == -1 ? {element}_negate(a) : " if least else ""
-    found["divide"] = f"{head}_divide({element} a, {element} b) {{ return b == 0 ? 0 : {wrapped}a / b; }}\n"
-    return found
+    functions["divide"] = (
+        f"{head}_divide({element} a, {element} b) {{ return b == 0 ? 0 : {wrapped}a / b; }}\n"
+    )
+    return functions
 
 
 # ---------------------------------------------------------------------------- scalars

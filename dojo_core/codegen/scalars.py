@@ -88,8 +88,8 @@ class Scalars:
         wanted = [(o, compute) for o in op.operands]
         first = op.operands[0]
         if op.function in ("select", "bool"):
-            own = self.dtypes[first.array] if isinstance(first, Access) else "f64"
-            wanted[0] = (first, arithmetic(own))
+            dtype = self.dtypes[first.array] if isinstance(first, Access) else "f64"
+            wanted[0] = (first, arithmetic(dtype))
         return wanted
 
     def _expression(self, op: Op, dtype: str, values: list[str]) -> tuple[str, str]:

@@ -97,9 +97,9 @@ def _moves_again(start: Game, moves: tuple[str, ...], source: str) -> Again:
 
     def again(on: Target) -> tuple[Program, str] | None:
         game = _elsewhere(start, on)
-        there = ((number, move_there(move, on)) for number, move in enumerate(moves, 1))
+        numbered = ((number, move_there(move, on)) for number, move in enumerate(moves, 1))
         try:
-            steps = [Step(parse_move(move), number) for number, move in there if move is not None]
+            steps = [Step(parse_move(move), number) for number, move in numbered if move is not None]
         except MoveSyntax:  # of a record that another version wrote
             return None
         report = game.replay(0, steps, longest_way=0)
@@ -117,11 +117,11 @@ def move_there(move: str, on: Target) -> str | None:
     """A move as a target takes it: of an instruction, with the one that means the same there; None where
     there is none, for loops that are not marked compute the same."""
     *words, name = move.split()
-    there = {each for each, _ in on.instructions}
-    if words[:1] != ["use_instruction"] or name not in INSTRUCTIONS or name in there:
+    names = {each for each, _ in on.instructions}
+    if words[:1] != ["use_instruction"] or name not in INSTRUCTIONS or name in names:
         return move
     meant = INSTRUCTIONS[name].program_text(4)
-    same = [n for n in sorted(there) if INSTRUCTIONS[n].program_text(4).replace(n, name) == meant]
+    same = [n for n in sorted(names) if INSTRUCTIONS[n].program_text(4).replace(n, name) == meant]
     return " ".join([*words, same[0]]) if same else None
 
 
@@ -129,8 +129,8 @@ def line_there(line: RecordedLine, on: Target) -> RecordedLine:
     """A line with each move as a target takes it."""
     numbered = zip(line.numbers, line.moves, strict=True)
     played = [(n, at, move_there(words, on), provenances) for n, (at, words, provenances) in numbered]
-    kept = [(n, (at, words, provenances)) for n, at, words, provenances in played if words is not None]
-    return replace(line, moves=tuple(move for _, move in kept), numbers=tuple(n for n, _ in kept))
+    playable = [(n, (at, words, provenances)) for n, at, words, provenances in played if words is not None]
+    return replace(line, moves=tuple(move for _, move in playable), numbers=tuple(n for n, _ in playable))
 
 
 def _line_again(
@@ -140,8 +140,8 @@ def _line_again(
     of the line itself."""
     kernel, shape = start.kernel or "", start.shape
     first = not settings and line == line_for(kernel, shape)
-    there = line_for(kernel, shape, on=on) if first else None
-    ends = (line_end(each, start, on, settings) for each in (there, line) if each is not None)
+    other = line_for(kernel, shape, on=on) if first else None
+    ends = (line_end(each, start, on, settings) for each in (other, line) if each is not None)
     return next((end for end in ends if end is not None), None)
 
 
@@ -161,9 +161,9 @@ def line_end(
 
 def start_game(kernel: str, shape: str | None, policy: str) -> Game:
     """A game at a kernel's start. Raises ValueError for an unknown kernel or a shape that does not fit it."""
-    found = kernels.get(kernel)
-    sizes = found.shape(shape) if shape else found.shapes[0]
-    return Game.new(found.program(sizes), kernel, "x".join(map(str, sizes)), TARGET, policy)
+    its_kernel = kernels.get(kernel)
+    sizes = its_kernel.shape(shape) if shape else its_kernel.shapes[0]
+    return Game.new(its_kernel.program(sizes), kernel, "x".join(map(str, sizes)), TARGET, policy)
 
 
 def of_line(
@@ -276,17 +276,17 @@ def _moves_to(records: Records, start: Game, program: Program) -> tuple[str, ...
 
 def with_record(choice: Choice, records: Records) -> Choice:
     """The choice with what this machine's records know of exactly this program."""
-    found = records.known(
+    record = records.known(
         choice.program.hash, TARGET, this_machine().fingerprint, choice.policy, choice.start.hash
     )
-    verified = found is not None and found.verified and found.status == "ok"
-    return replace(choice, record=found if verified else None)
+    verified = record is not None and record.verified and record.status == "ok"
+    return replace(choice, record=record if verified else None)
 
 
 def _believed(choice: Choice) -> bool:
     """Has it a record that says what measuring it now would say?"""
-    here = backend(TARGET).clock().origin
-    return choice.record is not None and here is not None and here.believes(choice.record)
+    origin = backend(TARGET).clock().origin
+    return choice.record is not None and origin is not None and origin.believes(choice.record)
 
 
 Measure = Callable[[Choice], None]
@@ -341,8 +341,8 @@ def verified(choice: Choice, records: Records, measure: Measure | None = None) -
     or of a busy machine. What is made for another machine is not run here."""
     if choice.target != TARGET:
         return choice
-    found = with_record(choice, records)
-    if measure is not None and not _believed(found):
+    recorded = with_record(choice, records)
+    if measure is not None and not _believed(recorded):
         measure(choice)
-        found = with_record(choice, records)
-    return found
+        recorded = with_record(choice, records)
+    return recorded

@@ -12,65 +12,13 @@ from dojo_core.export.choice import TARGET, Choice, NotExported, heuristic_end, 
 from dojo_core.export.narrow import narrowed
 from dojo_core.game import Game
 from dojo_core.line import line_for
-from dojo_core.program.instructions import available
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.cpu.instruction_set import InstructionSet, Level
 from dojo_core.targets.cpu.limits import limits_of
-from dojo_core.targets.cpu.processor import Processor, known
+from dojo_core.targets.cpu.processor import Processor
+from dojo_core.targets.registry import backends
 
-
-@dataclass(frozen=True)
-class Level:
-    """Processors of an instruction set that have as much as ``processor``. ``flags`` make a compiler use it;
-    where it does, the C preprocessor's ``condition`` holds."""
-
-    name: str
-    processor: Processor
-    flags: tuple[str, ...] = ()
-    condition: str = ""
-
-    @property
-    def instructions(self) -> frozenset[tuple[str, int]]:
-        """Those that a program can ask for, with their lanes."""
-        return available(self.processor.features)
-
-
-@dataclass(frozen=True)
-class InstructionSet:
-    """``word`` in --for; ``macro`` is the compiler's. ``levels``: what a processor may have, least first."""
-
-    word: str
-    title: str
-    macro: str
-    levels: tuple[Level, ...]
-
-
-_DOT = ("-march=armv8.2-a+dotprod", "-march=armv8.2-a+dotprod+i8mm")
-SETS = {
-    each.word: each
-    for each in (
-        InstructionSet(
-            "arm",
-            "64-bit Arm",
-            "__aarch64__",
-            (
-                Level("neon", known("armv8-a")),
-                Level("dotprod", known("armv8.4-a"), _DOT[:1], "defined __ARM_FEATURE_DOTPROD"),
-                Level("i8mm", known("armv8.6-a"), _DOT[1:], "defined __ARM_FEATURE_MATMUL_INT8"),
-            ),
-        ),
-        InstructionSet(
-            "riscv",
-            "64-bit RISC-V",
-            "__riscv",
-            (
-                Level("scalar", known("rv64gc")),
-                Level("v128", known("rv64gcv-128"), ("-march=rv64gcv_zvl128b",), "__riscv_v_min_vlen >= 128"),
-                Level("v256", known("rv64gcv-256"), ("-march=rv64gcv_zvl256b",), "__riscv_v_min_vlen >= 256"),
-            ),
-        ),
-    )
-}
 OWN = "x86"
 """What a library is for without being asked: C that has x86's builtins behind macros, and builds anywhere."""
 
@@ -78,11 +26,13 @@ OWN = "x86"
 def sets_for(words: str) -> tuple[InstructionSet, ...]:
     """The instruction sets of ``x86,arm,riscv`` beside x86, which is always there. Raises NotExported for
     another word."""
+    offered = [each.exported for each in backends() if each.exported is not None]
     asked = [word.strip() for word in words.split(",")]
+    known = (OWN, *(each.word for each in offered))
     for word in asked:
-        if word not in (OWN, *SETS):
-            raise NotExported(f"--for takes {', '.join((OWN, *SETS))}, with commas between, not {word!r}.")
-    return tuple(SETS[word] for word in SETS if word in asked)
+        if word not in known:
+            raise NotExported(f"--for takes {', '.join(known)}, with commas between, not {word!r}.")
+    return tuple(each for each in offered if each.word in asked)
 
 
 @dataclass(frozen=True)

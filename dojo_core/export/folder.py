@@ -93,8 +93,8 @@ def _manifest(folder: Path) -> dict[str, list[str]] | None:
     """What an export wrote there, path to digests; None where none did. A damaged list counts as none."""
     try:
         files = read_object((folder / MANIFEST).read_bytes())["files"]
-        found = {str(path): [str(digest) for digest in known] for path, known in files.items()}
+        digests = {str(path): [str(digest) for digest in known] for path, known in files.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    inside = all(".." not in PurePosixPath(p).parts and not PurePosixPath(p).is_absolute() for p in found)
-    return found if inside else None
+    inside = all(".." not in PurePosixPath(p).parts and not PurePosixPath(p).is_absolute() for p in digests)
+    return digests if inside else None

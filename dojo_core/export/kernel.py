@@ -12,7 +12,7 @@ from typing import Any
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.codegen.code import Code, NotGeneratable
 from dojo_core.export.choice import Choice, NotExported, used_instruction
-from dojo_core.export.elsewhere import Elsewhere, InstructionSet, Level, elsewhere
+from dojo_core.export.elsewhere import Elsewhere, elsewhere
 from dojo_core.export.names import argument
 from dojo_core.export.narrow import narrowed, widest_vector
 from dojo_core.export.templates import filled
@@ -24,6 +24,7 @@ from dojo_core.targets.cpu.codegen import STRICT, WRITTEN_OUT, generate, preambl
 from dojo_core.targets.cpu.dialect import Dialect
 from dojo_core.targets.cpu.elsewhere import processor_of
 from dojo_core.targets.cpu.excerpt import needed
+from dojo_core.targets.cpu.instruction_set import InstructionSet, Level
 from dojo_core.targets.cpu.processor import Processor
 from dojo_core.version import version
 
@@ -90,9 +91,9 @@ class Instance:
 
     def file(self, register_bytes: int) -> str:
         """The C file for a processor whose registers have so many bytes, inside the library's folder."""
-        own = next(iter(self.codes))
+        widest = next(iter(self.codes))
         width = max((w for w in self.codes if w <= register_bytes), default=min(self.codes))
-        return f"kernels/{self.name}.c" if width == own else f"kernels/{self.name}_{8 * width}bit.c"
+        return f"kernels/{self.name}.c" if width == widest else f"kernels/{self.name}_{8 * width}bit.c"
 
     def file_for(self, level: Level, of: InstructionSet) -> str:
         """The C file for a level of another instruction set: its own, or the nearest lower one's."""
@@ -122,11 +123,11 @@ def instance(choice: Choice, sets: Sequence[InstructionSet] = ()) -> Instance:
             f"{choice.title} uses the machine instruction {used}, which not every processor has: "
             "export a game that ends before use_instruction, or --from start."
         )
-    own = max(widest_vector(choice.program), min(VECTOR_BYTES))
+    widest = max(widest_vector(choice.program), min(VECTOR_BYTES))
     processor = processor_of(choice.target).portable
-    codes = {own: generate(choice.program, choice.policy, processor)}
+    codes = {widest: generate(choice.program, choice.policy, processor)}
     for width in VECTOR_BYTES:
-        if width < own:
+        if width < widest:
             try:
                 program = choice.narrower.get(width) or narrowed(choice.program, width)
                 codes[width] = generate(program, choice.policy, processor)
@@ -134,7 +135,7 @@ def instance(choice: Choice, sets: Sequence[InstructionSet] = ()) -> Instance:
                 continue
     family = argument(choice.kernel or choice.start.name)
     name = f"{family}_{choice.shape}" if choice.shape else family
-    arrays = _arrays(choice, codes[own])
+    arrays = _arrays(choice, codes[widest])
 
     def fits(program: Program, code: Code) -> bool:
         """Does it take the same arrays as the choice's own program?"""
@@ -152,7 +153,7 @@ def instance(choice: Choice, sets: Sequence[InstructionSet] = ()) -> Instance:
 def _arrays(choice: Choice, code: Code) -> tuple[Array, ...]:
     """The parameters of the code in order, under the start program's names and shapes."""
     start, end = choice.start, choice.program
-    found: list[Array] = []
+    arrays: list[Array] = []
     for parameter in code.parameters:
         (name, *others) = [
             a for a in (*start.inputs, *start.outputs) if end.buffer_of[a].name == parameter.name
@@ -167,43 +168,43 @@ def _arrays(choice: Choice, code: Code) -> tuple[Array, ...]:
                 f"{name} of {choice.title} is {buffer.dtype}, which a library cannot take: use f32."
             )
         shape = tuple(d.size for d in buffer.dims if d.materialised)
-        array = Array(argument(name, [a.name for a in found]), buffer.dtype, shape, parameter.role == "out")
+        array = Array(argument(name, [a.name for a in arrays]), buffer.dtype, shape, parameter.role == "out")
         if array.bytes != end.buffer_of[name].bytes:
             raise NotExported(
                 f"The moves changed the size of {name} in {choice.title} from {array.bytes} bytes to "
                 f"{end.buffer_of[name].bytes}: a caller's array stays as it is, so export another position."
             )
-        found.append(array)
-    return tuple(found)
+        arrays.append(array)
+    return tuple(arrays)
 
 
 def kernel_files(made: Instance, library: str) -> dict[str, str]:
     """The kernel's C files: where it comes from, the vector functions it needs, and the generated code."""
-    own, *narrower = made.codes
-    files = {made.file(own): _file(made, made.codes[own], _told(made), library)}
+    widest, *narrower = made.codes
+    files = {made.file(widest): _file(made, made.codes[widest], _header(made), library)}
     for width in narrower:
-        told = [
+        lines = [
             f"{made.name} for registers of {8 * width} bits: the program of {made.name}.c,",
             "whose wider vector loops are unrolled loops of narrower ones here.",
         ]
         if width in made.choice.narrower:
-            told = [
+            lines = [
                 f"{made.name} for registers of {8 * width} bits: {made.choice.source},",
                 "with the parameters that it has for these.",
             ]
         if width in made.choice.others:
-            told = [f"{made.name} for registers of {8 * width} bits: {made.choice.others[width]}."]
-        told += ["It was not verified by itself on the machine that exported it."]
-        files[made.file(width)] = _file(made, made.codes[width], told, library)
+            lines = [f"{made.name} for registers of {8 * width} bits: {made.choice.others[width]}."]
+        lines += ["It was not verified by itself on the machine that exported it."]
+        files[made.file(width)] = _file(made, made.codes[width], lines, library)
     for other in made.others:
-        told = [
+        lines = [
             f"{made.name} for {other.of.title}, level {other.level.name} ({other.level.processor.name}):",
             f"{other.source}.",
             "It was not run on such a processor by the machine that exported it.",
             *_program("The program that this C was generated from:", other.program),
         ]
         files[made.file_for(other.level, other.of)] = _file(
-            made, other.code, told, library, other.level.processor, f"defined {other.of.macro}"
+            made, other.code, lines, library, other.level.processor, f"defined {other.of.macro}"
         )
     return files
 
@@ -211,7 +212,7 @@ def kernel_files(made: Instance, library: str) -> dict[str, str]:
 def _file(
     made: Instance,
     code: Code,
-    told: list[str],
+    lines: list[str],
     library: str,
     processor: Processor | None = None,
     condition: str = "",
@@ -233,7 +234,7 @@ def _file(
         functions = f"#if {condition}\n\n{functions}"
     filled_in = filled(
         "kernel.c.in",
-        comment=comment(told),
+        comment=comment(lines),
         functions=functions.rstrip(),
         kernel=f"static {''.join(f'{name} ' for name in attributes)}{text}".rstrip(),
         entry=f"{library}_{made.name}",
@@ -250,7 +251,7 @@ def comment(lines: Iterable[str]) -> str:
     return "/* " + "\n".join(f" * {row}".rstrip() for row in rows)[3:] + "\n */"
 
 
-def _told(made: Instance) -> list[str]:
+def _header(made: Instance) -> list[str]:
     """What the header comment says, line by line."""
     choice = made.choice
     formula = f": {choice.formula}" if choice.formula else ""
@@ -285,13 +286,13 @@ def provenance(record: Record | None) -> list[str]:
     when = datetime.fromtimestamp(record.time, UTC).strftime("%Y-%m-%d %H:%M UTC")
     by = f" by {record.player}" if record.player else ""
     busy = f" ({record.conditions.words}: it need not take so long)" if record.conditions.busy else ""
-    told = (
+    sentences = (
         f"Verified (every element against a float64 reference) and timed{by} on {when}: "
         f"{seconds_text(record.seconds)}, the least of {len(record.samples)} runs{busy}. "
         f"Machine: {machine.get('cpu', 'unknown')}, {machine.get('cores', '?')} cores; "
         f"{machine.get('compiler', 'compiler unknown')}; {machine.get('flags', 'flags unknown')}."
     )
-    return textwrap.wrap(told, WIDTH)
+    return textwrap.wrap(sentences, WIDTH)
 
 
 def _facts(machine: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from dojo_core.export import ported
 from dojo_core.export.choice import Choice, NotExported
-from dojo_core.export.elsewhere import InstructionSet
 from dojo_core.export.kernel import (
     C_TYPES,
     NUMPY_TYPES,
@@ -22,6 +21,7 @@ from dojo_core.export.names import library_name
 from dojo_core.export.templates import filled
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.program.target import VECTOR_BYTES
+from dojo_core.targets.cpu.instruction_set import InstructionSet
 
 DEFAULT_NAME = "dojo_kernels"
 
@@ -62,7 +62,7 @@ def library(
             "library.h.in",
             functions="\n\n".join(_declared(each, name) for each in instances),
             stack=f"{stack:,}",
-            other_levels=ported.levels_told(instances, sets),
+            other_levels=ported.header_lines(instances, sets),
             **common,
         ),
         "library.c": filled(
@@ -168,8 +168,8 @@ def _tuple(items: Sequence[object]) -> str:
 
 def _table(families: dict[str, list[Instance]], library: str) -> str:
     def rows(arrays: Sequence[Array]) -> str:
-        told = [f'("{a.name}", "{NUMPY_TYPES[a.dtype]}", {_tuple(a.shape)})' for a in arrays]
-        return f"[{', '.join(told)}]"
+        described = [f'("{a.name}", "{NUMPY_TYPES[a.dtype]}", {_tuple(a.shape)})' for a in arrays]
+        return f"[{', '.join(described)}]"
 
     lines = []
     for family, known in families.items():

@@ -49,5 +49,5 @@ def get(name: str) -> Kernel:
 def unknown(name: str) -> str:
     """Two sentences about a name that no kernel has."""
     near = get_close_matches(name.lower(), _KERNELS, 1)
-    told = f"Did you mean {near[0]}? " if near else ""
-    return f"There is no kernel {name!r}. {told}The kernels are: {', '.join(_KERNELS)}."
+    suggestion = f"Did you mean {near[0]}? " if near else ""
+    return f"There is no kernel {name!r}. {suggestion}The kernels are: {', '.join(_KERNELS)}."

@@ -13,21 +13,21 @@ from dojo_core.program.text import parse
 GROUP = "dojo.kernels"
 
 
-def brought(own: Mapping[str, Kernel]) -> dict[str, Kernel]:
+def brought(ours: Mapping[str, Kernel]) -> dict[str, Kernel]:
     """All that can be used, by name."""
-    found = {}
-    for name, kernel in plugins.added(GROUP, Kernel, own).items():
+    added = {}
+    for name, kernel in plugins.added(GROUP, Kernel, ours).items():
         try:
             program = parse(kernel.text(kernel.shapes[0]))
             if program.name != name:
                 raise ValueError(f"its text is of a kernel {program.name}")
-            found[name] = _guarded(kernel)
+            added[name] = _guarded(kernel)
         except Exception as fault:
             plugins.failed(GROUP, name, fault)
-    return found
+    return added
 
 
-def _guarded(own: Kernel) -> Kernel:
+def _guarded(kernel: Kernel) -> Kernel:
     """The kernel; what its functions raise is a ValueError with a sentence."""
 
     def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,14 +35,14 @@ def _guarded(own: Kernel) -> Kernel:
             try:
                 return function(*arguments)
             except Exception as fault:
-                raise ValueError(plugins.failed(GROUP, own.name, fault)) from fault
+                raise ValueError(plugins.failed(GROUP, kernel.name, fault)) from fault
 
         return asked
 
     return replace(
-        own,
-        text=guarded(own.text),
-        result=guarded(own.result),
-        flops=guarded(own.flops),
-        fits=guarded(own.fits),
+        kernel,
+        text=guarded(kernel.text),
+        result=guarded(kernel.result),
+        flops=guarded(kernel.flops),
+        fits=guarded(kernel.fits),
     )

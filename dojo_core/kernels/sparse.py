@@ -105,8 +105,8 @@ def _blocksparse(inputs: Mapping[str, Array], shape: Shape) -> dict[str, Array]:
     m, k, n, b, z = shape
     pattern = np.reshape(_blocks(shape).values, (n // b, z))
     x = inputs["x"].reshape(m, k // b, b)
-    kept = x[:, pattern]  # m, n/b, z, b
-    y = np.einsum("mjzr,jzrc->mjc", kept, inputs["w"], optimize=True)
+    gathered = x[:, pattern]  # m, n/b, z, b
+    y = np.einsum("mjzr,jzrc->mjc", gathered, inputs["w"], optimize=True)
     return {"y": y.reshape(m, n)}
 
 

@@ -49,12 +49,12 @@ class TooSlow(Exception):
 
 def of(database: Path) -> list[Backup]:
     """The back-ups of a database, oldest first."""
-    found = []
+    backups = []
     for path in (database.parent / FOLDER).glob(f"{database.stem}-*{database.suffix}"):
         with suppress(OSError):
             status = path.stat()
-            found.append(Backup(path, status.st_mtime, status.st_size))
-    return sorted(found, key=lambda backup: (backup.time, backup.path.name))
+            backups.append(Backup(path, status.st_mtime, status.st_size))
+    return sorted(backups, key=lambda backup: (backup.time, backup.path.name))
 
 
 def due(database: Path) -> bool:
@@ -118,11 +118,11 @@ def _copy(database: Path, into: Path, end: float) -> None:
         copy.execute("PRAGMA journal_mode = DELETE")
         copy.set_progress_handler(lambda: time.monotonic() > end, 100_000)
         try:
-            told = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
+            verdict = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
         except sqlite3.OperationalError as error:
             raise TooSlow from error
-    if told != "ok":
-        damage = str(told).splitlines()[-1]
+    if verdict != "ok":
+        damage = str(verdict).splitlines()[-1]
         raise sqlite3.DatabaseError(damage)
 
 

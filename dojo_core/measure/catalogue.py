@@ -111,9 +111,9 @@ class TakenOut:
 
 
 class Catalogue(Records):
-    """The records, with a library's questions. ``here`` are the fingerprints of this machine and its GPU."""
+    """The records, with a library's questions. ``own_fingerprints``: those of this machine and its GPU."""
 
-    here: frozenset[str] = frozenset()
+    own_fingerprints: frozenset[str] = frozenset()
 
     def count(self, wanted: Wanted) -> int:
         """How many rows there are."""
@@ -124,7 +124,7 @@ class Catalogue(Records):
     def rows(self, wanted: Wanted, order: str = "newest", offset: int = 0, limit: int = 100) -> list[Row]:
         """A page of rows. ``order`` is one of time, newest, kernel."""
         where, values = self._where(wanted)
-        found = self._all(
+        selected = self._all(
             f"SELECT a.*, {_MOVES} AS moves, a.first_player AS player FROM (SELECT a.*, "
             f"{first_named('line', _GROUP)}, {first_named('player', _GROUP)} FROM "
             "(SELECT id, kernel, shape, dtype, policy, target, fingerprint, machine, verified, "
@@ -133,17 +133,17 @@ class Catalogue(Records):
             f"ORDER BY {_ORDERS[order]}, id LIMIT :limit OFFSET :offset) a) a",
             {**values, "limit": limit, "offset": offset},
         )
-        return [Row(**{f.name: row[f.name] for f in fields(Row)}) for row in found]
+        return [Row(**{f.name: row[f.name] for f in fields(Row)}) for row in selected]
 
     def facets(self, wanted: Wanted) -> dict[str, list[str]]:
         """For each of ``FACETS``, the values there are under the other conditions."""
-        found = {}
+        facets = {}
         for name in FACETS:
             others = {f.name: getattr(wanted, f.name) for f in fields(Wanted) if f.name != name}
             where, values = self._where(Wanted(**others))
             rows = self._all(f"SELECT DISTINCT {name} FROM measurements WHERE {where} ORDER BY 1", values)
-            found[name] = [row[0] for row in rows]
-        return found
+            facets[name] = [row[0] for row in rows]
+        return facets
 
     def machines(self) -> dict[str, str]:
         """Fingerprints, and the machines as their records describe them (JSON)."""
@@ -166,12 +166,12 @@ class Catalogue(Records):
             f"GROUP BY {board}, program_hash, verified) GROUP BY {board}",
             {},
         )
-        found = [
+        boards = [
             Board(**{name: row[name] for name in row.keys()},  # noqa: SIM118 (a row's items are its values)
                   newest=newest[row["start_hash"], row["target"], row["fingerprint"]])
             for row in rows
         ]  # fmt: skip
-        return sorted(found, key=lambda each: -each.newest)
+        return sorted(boards, key=lambda each: -each.newest)
 
     def record(self, number: int) -> Record | None:
         """One measurement by its id."""
@@ -199,8 +199,8 @@ class Catalogue(Records):
             for number in ids:
                 same = " AND ".join(f"b.{c} = a.{c}" for c in _GROUP.split(", "))
                 inside = f"SELECT b.id FROM measurements a JOIN measurements b ON {same} WHERE a.id = ?"
-                found = connection.execute(f"SELECT * FROM measurements WHERE id IN ({inside})", (number,))
-                taken += [tuple(row) for row in found.fetchall()]
+                selected = connection.execute(f"SELECT * FROM measurements WHERE id IN ({inside})", (number,))
+                taken += [tuple(row) for row in selected.fetchall()]
                 connection.execute(f"DELETE FROM measurements WHERE id IN ({inside})", (number,))
         return TakenOut(tuple(taken))
 
@@ -225,4 +225,4 @@ class Catalogue(Records):
         return " AND ".join(conditions), values
 
     def _all(self, query: str, values: dict[str, Any]) -> list[Any]:
-        return self._ask(query, {"here": json.dumps(sorted(self.here)), **values})
+        return self._ask(query, {"here": json.dumps(sorted(self.own_fingerprints)), **values})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Self
 
+from dojo_core.measure.job import Job
 from dojo_core.measure.measurement import Effort, Measurement, Origin, Workload
 from dojo_core.program.tree import Program
 
@@ -52,20 +54,19 @@ class Clock:
         return self.kind != "measured"
 
 
-class TargetMeasurer(Protocol):
-    """Verifies a target's programs, and gives them a number where its clock has one.
+class TargetMeasurer(ABC):
+    """Verifies a target's programs, and gives them a number where its clock has one. Close it, or use it in
+    ``with``.
 
-    What is found is kept in the records that it was made with, and found there.
+    What is found is kept in the records that it was made with, and found there. One for a target defines
+    ``carry_out``, and ``warm`` and ``close`` where it starts something.
     """
-
-    def warm(self) -> None:
-        """Get ready before there is something to measure."""
 
     def measure(
         self,
         workload: Workload,
         programs: Sequence[Program],
-        effort: Effort = ...,
+        effort: Effort = Effort.NORMAL,
         on_result: Callable[[Measurement], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
         *,
@@ -74,17 +75,34 @@ class TargetMeasurer(Protocol):
         fresh: bool = False,
         against: Program | None = None,
     ) -> list[Measurement]:
-        """One measurement for each program, in order; ``on_result`` is told each as it comes.
+        """One measurement for each program, in order; ``on_result`` is told each as it comes; blocks.
 
         A program that is right and has no number is ``verified``; one that was not looked at with this
         effort ``untimed``. ``fresh``: what is known is measured again. After ``cancelled`` says so, the rest
         is ``cancelled``. ``player`` and ``lines`` (by program hash, the moves from the start) go to the
         records. ``against``: a program that each is timed in turns with, where the clock is not steady.
         """
+        job = Job(workload, programs, effort, on_result, cancelled, player, lines or {}, fresh, against)
+        self.carry_out(job)
+        return job.finish()
 
-    def close(self) -> None:
+    @abstractmethod
+    def carry_out(self, job: Job) -> None:
+        """Tell the job of each of its programs, until it is cancelled."""
+
+    @property
+    def input_sets(self) -> int:
+        """Among how many sets of inputs the runs of the last workload rotate."""
+        return 1
+
+    def warm(self) -> None:  # noqa: B027 (most start nothing)
+        """Get ready before there is something to measure."""
+
+    def close(self) -> None:  # noqa: B027
         """End what it started."""
 
-    def __enter__(self) -> Any: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -120,14 +120,14 @@ def _of_gcc(path: str) -> tuple[str, ...]:
 
 def _of_clang(path: str) -> tuple[str, ...]:
     """What it takes is tried, by a program that is built and run: versions and systems differ."""
-    said = ""
+    fault = ""
     for processor in _for_this_processor():
-        said = _fault_of(path, _flags(processor, (), clang=True))
-        if said:
+        fault = _fault_of(path, _flags(processor, (), clang=True))
+        if fault:
             continue
         openmp = next((o for o in _openmp_of_clang() if not _fault_of(path, _flags(processor, o, True))), ())
         return _flags(processor, openmp, clang=True)
-    raise NoCompiler(f"The C compiler {path} cannot build a program for this machine: {said[:500]}")
+    raise NoCompiler(f"The C compiler {path} cannot build a program for this machine: {fault[:500]}")
 
 
 def _for_this_processor() -> tuple[tuple[str, ...], ...]:
@@ -148,10 +148,10 @@ def _openmp_of_clang() -> list[tuple[str, ...]]:
         (Path("/usr/local/opt/libomp/include"), Path("/usr/local/opt/libomp/lib")),
         (Path("/opt/local/include/libomp"), Path("/opt/local/lib/libomp")),
     ]
-    there = [(i, lib) for i, lib in places if (i / "omp.h").exists()]
+    installed = [(i, lib) for i, lib in places if (i / "omp.h").exists()]
     return [
         ("-fopenmp",),
-        *((*hidden, f"-I{i}", f"-L{lib}", f"-Wl,-rpath,{lib}", "-lomp") for i, lib in there),
+        *((*hidden, f"-I{i}", f"-L{lib}", f"-Wl,-rpath,{lib}", "-lomp") for i, lib in installed),
     ]
 
 
@@ -161,10 +161,10 @@ def _fault_of(path: str, flags: tuple[str, ...]) -> str:
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="compiler-") as folder:
         source, program = Path(folder) / "trial.c", Path(folder) / "trial"
         source.write_text(_TRIAL, encoding="utf-8")
-        status, said = _run(path, "-std=gnu11", *flags, "-w", str(source), "-o", str(program))
+        status, output = _run(path, "-std=gnu11", *flags, "-w", str(source), "-o", str(program))
         if status == 0:
-            status, said = _run(str(program))
-        return "" if status == 0 else said or f"it ended with status {status}"
+            status, output = _run(str(program))
+        return "" if status == 0 else output or f"it ended with status {status}"
 
 
 def _run(*command: str) -> tuple[int, str]:

@@ -43,8 +43,8 @@ def median(samples: Sequence[float], level: float = LEVEL) -> Median:
 
 def ratio(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> Median | None:
     """Best run over best run within each round (lists of samples by round); None without a common round."""
-    found = [min(b) / min(a) for a, b in zip(ours, theirs, strict=False) if a and b]
-    return median(found) if found else None
+    ratios = [min(b) / min(a) for a, b in zip(ours, theirs, strict=False) if a and b]
+    return median(ratios) if ratios else None
 
 
 # Student's t at 99.68%, by degrees of freedom from 1 on: the bounds of a two-sided interval of 99.36%.

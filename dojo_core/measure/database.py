@@ -191,9 +191,9 @@ class Database:
         damage = rescue.damage_of(error, opening)
         if damage:
             return damage
-        told = rescue.sentence(error, self.what, self.path)
-        if told:
-            raise DatabaseFault(told) from error
+        sentence = rescue.sentence(error, self.what, self.path)
+        if sentence:
+            raise DatabaseFault(sentence) from error
         raise error
 
     def _mend(self, damage: str) -> None:
@@ -211,8 +211,8 @@ class Database:
                 f"{error.strerror or error}. They were left as they are."
             ) from error
         except rescue.UNREADABLE as error:
-            told = rescue.sentence(error, self.what, self.path) or str(error)
-            raise DatabaseFault(f"The {self.what} {self.path} are damaged ({damage}). {told}") from error
+            sentence = rescue.sentence(error, self.what, self.path) or str(error)
+            raise DatabaseFault(f"The {self.what} {self.path} are damaged ({damage}). {sentence}") from error
         notice = " ".join((
             f"The {self.what} {self.path} were damaged ({damage}): the file is kept as {aside.name}.", *counts
         ))  # fmt: skip
@@ -227,19 +227,19 @@ class Database:
         try:
             connection = new._connection
             read = rescue.rescue(damaged, connection, tuple(self._tables()), self._rescued)
-            told = [f"Rescued into a new one: {_counted(read)}."]
+            sentences = [f"Rescued into a new one: {_counted(read)}."]
             for backup in reversed(backups.of(self.path)):
                 try:
                     more = rescue.fill(backup.path, connection, tuple(self._tables()), self._rescued)
                 except rescue.UNREADABLE:
                     continue  # damaged too: the one before it
                 if any(more.values()):
-                    told.append(f"From the back-up of {backup.when}: {_counted(more)}.")
+                    sentences.append(f"From the back-up of {backup.when}: {_counted(more)}.")
                 break
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
             new.close()
-        return told
+        return sentences
 
 
 @contextmanager

@@ -64,11 +64,18 @@ def load(file: Path) -> Evidence:
     if file.stat().st_size > LONGEST:
         raise ValueError(f"{file} is larger than {LONGEST // 2**20} MiB: it is no evidence of the Dojo's.")
     try:
-        told = read_object(file.read_bytes(), LONGEST)
-        found = Evidence(**{field.name: told[field.name] for field in fields(Evidence)})
+        content = read_object(file.read_bytes(), LONGEST)
+        evidence = Evidence(**{field.name: content[field.name] for field in fields(Evidence)})
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{file} holds no wrong result that the Dojo kept.") from error
-    texts = (found.start, found.program, found.policy, found.target, found.code, found.kernel)
-    if not all(isinstance(text, str) for text in texts) or not isinstance(found.seed, int):
+    texts = (
+        evidence.start,
+        evidence.program,
+        evidence.policy,
+        evidence.target,
+        evidence.code,
+        evidence.kernel,
+    )
+    if not all(isinstance(text, str) for text in texts) or not isinstance(evidence.seed, int):
         raise ValueError(f"{file} holds no wrong result that the Dojo kept.")
-    return found
+    return evidence

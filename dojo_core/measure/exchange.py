@@ -62,28 +62,28 @@ class Taken:
 
 def to_line(record: Record) -> str:
     """A record as a line of JSON."""
-    told: dict[str, Any] = {"dojo record": VERSION}
-    told.update({name: getattr(record, name) for name in _FIELDS})
-    told["error"] = record.error if math.isfinite(record.error) else -1.0
-    told["samples"] = [[s.nanoseconds, s.switches, s.faults] for s in record.samples]
-    return json.dumps(told)
+    content: dict[str, Any] = {"dojo record": VERSION}
+    content.update({name: getattr(record, name) for name in _FIELDS})
+    content["error"] = record.error if math.isfinite(record.error) else -1.0
+    content["samples"] = [[s.nanoseconds, s.switches, s.faults] for s in record.samples]
+    return json.dumps(content)
 
 
 def from_line(text: str | bytes, number: int = 1) -> Record:
     """A record from its line. Raises NoRecord for what is none, or has values that no measurement has."""
     try:
-        told = read_object(text, LONGEST)
+        content = read_object(text, LONGEST)
     except NotJson as error:
         raise NoRecord(number, str(error)) from None
-    if type(told.get("dojo record")) is not int or told["dojo record"] != VERSION:
+    if type(content.get("dojo record")) is not int or content["dojo record"] != VERSION:
         raise NoRecord(number, f'it does not begin with "dojo record": {VERSION}')
     values: dict[str, Any] = {}
     for name, kinds in _FIELDS.items():
-        value = told.get(name, _LATER.get(name))
+        value = content.get(name, _LATER.get(name))
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise NoRecord(number, f"{name} is {value!r:.40}")
         values[name] = float(value) if kinds[0] is float and isinstance(value, int) else value
-    samples = told.get("samples")
+    samples = content.get("samples")
     if not isinstance(samples, list) or not all(map(_is_sample, samples)):
         raise NoRecord(number, "its samples are not lists of nanoseconds, switches and faults")
     values["samples"] = tuple(Sample(float(ns), switches, faults) for ns, switches, faults in samples)
@@ -139,25 +139,25 @@ def exported(records: Records, kernels: Collection[str] = (), best: int | None =
 
 def _measurements(records: Records) -> Iterator[Record]:
     since = 0
-    while found := records.measurements(since, BATCH):
-        for since, record in found:  # noqa: B007 (the last one is where the next batch begins)
+    while batch := records.measurements(since, BATCH):
+        for since, record in batch:  # noqa: B007 (the last one is where the next batch begins)
             yield record
 
 
 def _fastest(every: Iterable[Record], count: int) -> list[Record]:
     """A program counts once, with the time that is worth most."""
-    kept: dict[tuple[str, ...], dict[str, Record]] = {}
+    fastest: dict[tuple[str, ...], dict[str, Record]] = {}
     for record in every:
         if record.verified and record.seconds is not None:
             key = (record.start_hash, record.policy, record.target, record.fingerprint)
-            programs = kept.setdefault(key, {})
+            programs = fastest.setdefault(key, {})
             known = programs.get(record.program_hash)
             if known is None or _rank(record) < _rank(known):
                 programs[record.program_hash] = record
             if len(programs) > count:
                 del programs[max(programs, key=lambda hash: programs[hash].seconds or 0.0)]
-    found = [record for programs in kept.values() for record in programs.values()]
-    return sorted(found, key=lambda record: record.time)
+    selected = [record for programs in fastest.values() for record in programs.values()]
+    return sorted(selected, key=lambda record: record.time)
 
 
 def _rank(record: Record) -> tuple[int, float]:
@@ -170,10 +170,10 @@ def take_in(records: Records, lines: Iterable[str | bytes], claims: bool = False
     ``claims``: as times that nobody here has verified. Raises NoRecord at the first line that is none; then
     nothing is kept. They wait in a database of their own until all are read, not in memory.
     """
-    return _kept(records, _read(lines, claims))
+    return _store(records, _read(lines, claims))
 
 
-def _kept(records: Records, every: Iterable[Record]) -> Taken:
+def _store(records: Records, every: Iterable[Record]) -> Taken:
     count = 0
     with tempfile.TemporaryDirectory(prefix="import-", dir=records.path.parent) as folder:
         incoming = Path(folder) / "incoming.sqlite"
@@ -228,5 +228,5 @@ def merge(records: Records, other: Path) -> Taken:
                 yield record
 
     with Records(other, mends=False) as source:
-        taken = _kept(records, plausible())
+        taken = _store(records, plausible())
     return replace(taken, refused=refused)

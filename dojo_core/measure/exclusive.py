@@ -188,12 +188,12 @@ class Claim:
     def _is_file(self) -> bool:
         """Is what is locked the file that others find under that name?"""
         try:
-            found = os.stat(
+            status = os.stat(
                 self._lock_name(self._generation), dir_fd=self._folder.descriptor, follow_symlinks=False
             )
         except OSError:
             return False
-        return found.st_ino == os.fstat(self._descriptor).st_ino
+        return status.st_ino == os.fstat(self._descriptor).st_ino
 
     def _before_me(self, file: str) -> bool:
         """Is that the note of a waiter whose turn is first?"""
@@ -234,44 +234,44 @@ class Claim:
 
     def _others(self) -> list[Holder]:
         """Who else holds the lock; where nobody says so, who was stopped perhaps just before saying it."""
-        own = self._note.name.ticket
-        found = [h for h in holders(self._folder, self._clock, [HOLDS]) if h.name.ticket != own]
-        if found:
-            return found
+        ticket = self._note.name.ticket
+        holding = [h for h in holders(self._folder, self._clock, [HOLDS]) if h.name.ticket != ticket]
+        if holding:
+            return holding
         waiting = holders(self._folder, self._clock, [WAITS])
-        return [h for h in waiting if h.name.ticket != own and h.state == "stopped"]
+        return [h for h in waiting if h.name.ticket != ticket and h.state == "stopped"]
 
     def _settled(self, waited: float) -> bool:
         """See who holds the lock: pass over those at rest, or go on beside them where that is asked for."""
         shared = self._note.name.shared
-        found = [h for h in self._others() if not (h.name.shared and shared)]
-        if not found and self._busy and waited > _LAPSE_SECONDS:
-            found = [unknown_holder(self._clock)]
-        if not found:
+        others = [h for h in self._others() if not (h.name.shared and shared)]
+        if not others and self._busy and waited > _LAPSE_SECONDS:
+            others = [unknown_holder(self._clock)]
+        if not others:
             return False
-        if _anyway() or all(map(self._is_ignored, found)):
-            self._go_beside(found)
+        if _anyway() or all(map(self._is_ignored, others)):
+            self._go_beside(others)
             return True
-        resting = [holder.at_rest() for holder in found]
+        resting = [holder.at_rest() for holder in others]
         if all(resting):
-            self._pass_over(found)
-        elif waited >= TELL_SECONDS and not any(holder.pid == os.getpid() for holder in found):
-            announcer.tell("waiting", found, Wait(self._clock, tuple(found)).sentence)
+            self._pass_over(others)
+        elif waited >= TELL_SECONDS and not any(holder.pid == os.getpid() for holder in others):
+            announcer.tell("waiting", others, Wait(self._clock, tuple(others)).sentence)
         return False
 
-    def _pass_over(self, found: list[Holder]) -> None:
+    def _pass_over(self, others: list[Holder]) -> None:
         newest = self._newest(self._folder.names())
-        if any(h.name.generation == newest or h.name.role == WAITS for h in found):
+        if any(h.name.generation == newest or h.name.role == WAITS for h in others):
             os.close(self._folder.open(self._lock_name(newest + 1), create=True))
-        sentence = f"Going on without {_listed(found)}: its time will not count as taken alone."
-        announcer.tell("passed", found, sentence)
+        sentence = f"Going on without {_listed(others)}: its time will not count as taken alone."
+        announcer.tell("passed", others, sentence)
 
-    def _go_beside(self, found: list[Holder]) -> None:
+    def _go_beside(self, others: list[Holder]) -> None:
         self.beside = True
         self._note.becomes(BESIDE)
         self._disturb()
-        sentence = f"Measuring beside {_listed(found)}: the times are marked."
-        announcer.tell("beside", found, sentence)
+        sentence = f"Measuring beside {_listed(others)}: the times are marked."
+        announcer.tell("beside", others, sentence)
 
     def _disturb(self) -> None:
         descriptor = self._folder.open(f"{self._clock}.disturbed", create=True)
@@ -285,10 +285,10 @@ class Claim:
     def _is_ignored(self, holder: Holder) -> bool:
         """Has this user said that it is not to be waited for?"""
         try:
-            found = os.stat(_ignoring(holder), dir_fd=self._folder.descriptor, follow_symlinks=False)
+            status = os.stat(_ignoring(holder), dir_fd=self._folder.descriptor, follow_symlinks=False)
         except OSError:
             return False
-        return found.st_uid == os.getuid()
+        return status.st_uid == os.getuid()
 
 
 def _anyway() -> bool:
@@ -300,8 +300,8 @@ def _ignoring(holder: Holder) -> str:
     return f"{holder.name.clock}.ignored.{os.getuid()}.{holder.name.ticket}"
 
 
-def _listed(found: list[Holder] | tuple[Holder, ...]) -> str:
-    return " and ".join(map(str, found))
+def _listed(others: list[Holder] | tuple[Holder, ...]) -> str:
+    return " and ".join(map(str, others))
 
 
 @contextmanager
@@ -367,31 +367,31 @@ def waiting() -> Wait | None:
         with LockFolder() as folder:
             names = [name for name in map(NoteName.of, folder.names()) if name is not None]
             for clock in sorted({name.clock for name in names if name.role == WAITS}):
-                found = _waiting(folder, clock)
-                if found is not None:
-                    return found
+                wait = _waiting(folder, clock)
+                if wait is not None:
+                    return wait
     except OSError:
         log.exception("the measuring lock cannot be looked at")
     return None
 
 
 def _waiting(folder: LockFolder, clock: str) -> Wait | None:
-    own, now = os.getpid(), time.time()
+    pid, now = os.getpid(), time.time()
     waiters = [
         waiter
         for waiter in holders(folder, clock, [WAITS])
-        if now - waiter.since >= TELL_SECONDS and waiter.local and descends_from(waiter.pid, own)
+        if now - waiter.since >= TELL_SECONDS and waiter.local and descends_from(waiter.pid, pid)
     ]
     if not waiters:
         _nameless.pop(clock, None)
         return None
     everybody = holders(folder, clock, [HOLDS])
-    found = [h for h in everybody if not all(h.name.shared and w.name.shared for w in waiters)]
-    if not found:
-        found = [h for h in holders(folder, clock, [WAITS]) if h.state == "stopped"]
-    if found:
+    waited_for = [h for h in everybody if not all(h.name.shared and w.name.shared for w in waiters)]
+    if not waited_for:
+        waited_for = [h for h in holders(folder, clock, [WAITS]) if h.state == "stopped"]
+    if waited_for:
         _nameless.pop(clock, None)
-        return None if any(holder.pid == own for holder in found) else Wait(clock, tuple(found))
+        return None if any(holder.pid == pid for holder in waited_for) else Wait(clock, tuple(waited_for))
     # Between two holders, or before one has written its note, there is nobody for a moment.
     since = _nameless.setdefault(clock, time.monotonic())
     return Wait(clock, (unknown_holder(clock),)) if time.monotonic() - since > TELL_SECONDS else None

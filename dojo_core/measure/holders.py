@@ -81,11 +81,11 @@ class LockFolder:
     def is_here(self) -> bool:
         """Is this still the folder that other processes find?"""
         try:
-            found = os.stat(self.path, follow_symlinks=False)
+            status = os.stat(self.path, follow_symlinks=False)
         except OSError:
             return False
         mine = os.fstat(self.descriptor)
-        return (found.st_dev, found.st_ino) == (mine.st_dev, mine.st_ino)
+        return (status.st_dev, status.st_ino) == (mine.st_dev, mine.st_ino)
 
     def names(self) -> list[str]:
         return os.listdir(self.descriptor)
@@ -173,10 +173,10 @@ class Holder:
     @property
     def state(self) -> str:
         """``running``, ``stopped`` or ``state unknown``."""
-        found = activity(self.pid) if self.local else None
-        if found is None:
+        does = activity(self.pid) if self.local else None
+        if does is None:
             return "state unknown"
-        return "stopped" if found.stopped else "running"
+        return "stopped" if does.stopped else "running"
 
     def __str__(self) -> str:
         """```dojo bench softmax` (pid 123), since 14:02, stopped``."""
@@ -194,14 +194,14 @@ class Holder:
 
         Asked at least twice: what was seen is remembered.
         """
-        found = activity(self.pid) if self.local else None
+        does = activity(self.pid) if self.local else None
         ticket, now = self.name.ticket, time.monotonic()
-        if found is None or not found.stopped:
+        if does is None or not does.stopped:
             _resting.pop(ticket, None)
             return False
         before = _resting.get(ticket, _Rest(-1, now, False))
-        if before.ticks != found.ticks:
-            before = _Rest(found.ticks, now, before.ticks >= 0)
+        if before.ticks != does.ticks:
+            before = _Rest(does.ticks, now, before.ticks >= 0)
             _resting[ticket] = before
         return now - before.since >= REST_SECONDS
 
@@ -226,13 +226,13 @@ class Activity(NamedTuple):
 
 def activity(pid: int) -> Activity | None:
     """Whether a process is stopped, and what it and its descendants have used; None: not to be known."""
-    own = system.process(pid)
-    if own is None or own.state in "ZX":
+    process = system.process(pid)
+    if process is None or process.state in "ZX":
         return None
-    stopped = own.state in "Tt"
+    stopped = process.state in "Tt"
     if not stopped:
-        return Activity(False, own.ticks)
-    ticks, family = own.ticks, system.children(pid)
+        return Activity(False, process.ticks)
+    ticks, family = process.ticks, system.children(pid)
     while family:
         child = family.pop()
         ticks += child.ticks
@@ -308,9 +308,9 @@ def holders(folder: LockFolder, clock: str, roles: Sequence[str]) -> Iterator[Ho
         name = NoteName.of(file)
         if name is None or name.clock != clock or name.role not in roles:
             continue
-        found = _read(folder, name)
-        if found is not None:
-            yield found
+        holder = _read(folder, name)
+        if holder is not None:
+            yield holder
 
 
 def _read(folder: LockFolder, name: NoteName) -> Holder | None:
@@ -331,11 +331,11 @@ def _read(folder: LockFolder, name: NoteName) -> Holder | None:
     finally:
         os.close(descriptor)
     try:
-        told = json.loads(text)
-        pid, since = int(told["pid"]), float(told["since"])
-        shown = "".join(c if c.isprintable() else " " for c in str(told["command"]))
-        process = system.process(pid) if told["namespace"] == system.process_namespace() else None
-        local = process is not None and process.started == told["started"]
+        note = json.loads(text)
+        pid, since = int(note["pid"]), float(note["since"])
+        shown = "".join(c if c.isprintable() else " " for c in str(note["command"]))
+        process = system.process(pid) if note["namespace"] == system.process_namespace() else None
+        local = process is not None and process.started == note["started"]
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return Holder(name, 0, "", 0.0, status.st_uid, False)
     since = since if name.role == WAITS else status.st_mtime
@@ -372,8 +372,8 @@ def _user(uid: int) -> str:
 def _clock_time(seconds: float) -> str:
     """``14:02``, with the day where that is not today."""
     try:
-        then = time.localtime(seconds)
+        local = time.localtime(seconds)
     except (OverflowError, ValueError, OSError):
         return "an unknown time"
-    today = time.localtime()[:3] == then[:3]
-    return time.strftime("%H:%M" if today else "%Y-%m-%d %H:%M", then)
+    today = time.localtime()[:3] == local[:3]
+    return time.strftime("%H:%M" if today else "%Y-%m-%d %H:%M", local)

@@ -30,7 +30,7 @@ class InputSet:
         return bool(self.patterns)
 
     @staticmethod
-    def read(told: Mapping[str, Any]) -> InputSet:
+    def read(content: Mapping[str, Any]) -> InputSet:
         """From its fields as JSON has them."""
-        leads = tuple((name, tuple(kept)) for name, kept in told["leads"])
-        return InputSet(tuple(told["patterns"]), leads, told["tame"])
+        leads = tuple((name, tuple(dims)) for name, dims in content["leads"])
+        return InputSet(tuple(content["patterns"]), leads, content["tame"])

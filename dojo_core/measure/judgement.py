@@ -29,14 +29,14 @@ class Judgement:
     worst: bool = False
     tolerance: dict[str, tuple[Doubles, Doubles]] = field(default_factory=dict)
 
-    def allow(self, p: Parameter, own: Doubles, scale: Doubles, policy: str) -> None:
+    def allow(self, p: Parameter, own_error: Doubles, scale: Doubles, policy: str) -> None:
         """Set an output's tolerances by what the start program is off by; raises as ``tolerance`` does."""
         if self.worst:
             pool = self.pool
             moves, order = pool.sensitivity[p.name], pool.order.get(p.name)
-            allowed = worst_tolerance(p, own, scale, moves, p.name in pool.inexact, order)
+            allowed = worst_tolerance(p, own_error, scale, moves, p.name in pool.inexact, order)
         else:
-            allowed = self.pool.tolerance(p, own, scale, policy)
+            allowed = self.pool.tolerance(p, own_error, scale, policy)
         self.tolerance[p.name] = (allowed, scale)
 
     def compared(self, p: Parameter, stored: Array, bound: float) -> tuple[dict[str, Any] | None, float]:
@@ -59,13 +59,13 @@ class Judgement:
         first = int(np.flatnonzero(unwritten if unwritten.any() else ~right)[0])
         place = f"{p.name}[{','.join(map(str, np.unravel_index(first, p.shape or (1,))))}]"
         if unwritten.any():
-            told = f"{int(unwritten.sum())} of {got.size} elements of {p.name} are never written, "
-            return {"status": "unwritten", "message": f"{told}among them {place}."}, error
-        told = f"{int((~right).sum())} of {got.size} elements of {p.name} are wrong: {place} "
-        told += instead(p.dtype, got.reshape(-1)[first], want.reshape(-1)[first])
-        return {"status": "wrong_result", "message": told}, error
+            message = f"{int(unwritten.sum())} of {got.size} elements of {p.name} are never written, "
+            return {"status": "unwritten", "message": f"{message}among them {place}."}, error
+        message = f"{int((~right).sum())} of {got.size} elements of {p.name} are wrong: {place} "
+        message += instead(p.dtype, got.reshape(-1)[first], want.reshape(-1)[first])
+        return {"status": "wrong_result", "message": message}, error
 
-    def told(self, fault: dict[str, Any]) -> dict[str, Any]:
+    def with_inputs(self, fault: dict[str, Any]) -> dict[str, Any]:
         """The fault, with a word on the inputs where they are not the usual ones."""
         if not self.worst:
             return fault

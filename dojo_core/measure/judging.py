@@ -27,25 +27,29 @@ def hastened(start: Program) -> Program:
     executed = sum(math.prod(scope.size for scope in leaf.scopes) for leaf in start.leaves)
     if executed < LONG:
         return start
-    here = context(start, DEFAULT_TARGET, "strict")  # strict: nothing is summed in another order
+    position = context(start, DEFAULT_TARGET, "strict")  # strict: nothing is summed in another order
     for provenance in [leaf.op.provenance for leaf in start.leaves if leaf.op.accumulate]:
-        here = _rows_innermost(here, provenance)
-    for number, node in enumerate(here.program.body):
+        position = _rows_innermost(position, provenance)
+    for number, node in enumerate(position.program.body):
         path: Path = (number,)
         while isinstance(node, Scope) and node.size == 1:
             node, path = node.body[0], (*path, 0)
         if isinstance(node, Scope):
-            here = _played(here, "parallelize", path) or here
-    return here.program
+            position = _played(position, "parallelize", path) or position
+    return position.program
 
 
-def _rows_innermost(here: Context, provenance: Provenance) -> Context:
+def _rows_innermost(position: Context, provenance: Provenance) -> Context:
     """Exchange the two innermost scopes of a sum that would then go along rows, not columns."""
-    leaf = _leaf(here.program, provenance)
+    leaf = _leaf(position.program, provenance)
     inner, outer = len(leaf.scopes) - 1, len(leaf.scopes) - 2
-    if outer < 0 or _along_rows(here.program, leaf, inner) or not _along_rows(here.program, leaf, outer):
-        return here
-    return _played(here, "interchange", leaf.path[:inner]) or here
+    if (
+        outer < 0
+        or _along_rows(position.program, leaf, inner)
+        or not _along_rows(position.program, leaf, outer)
+    ):
+        return position
+    return _played(position, "interchange", leaf.path[:inner]) or position
 
 
 def _leaf(program: Program, provenance: Provenance) -> Leaf:
@@ -57,6 +61,6 @@ def _along_rows(program: Program, leaf: Leaf, depth: int) -> bool:
     return all(stride in (0, 1) for stride in strides)
 
 
-def _played(here: Context, move: str, path: Path) -> Context | None:
-    result = outcome(here, Move(move, (place_of(here.program, path),)))
-    return None if isinstance(result, Refusal) else context(result, here.target, here.policy)
+def _played(position: Context, move: str, path: Path) -> Context | None:
+    result = outcome(position, Move(move, (place_of(position.program, path),)))
+    return None if isinstance(result, Refusal) else context(result, position.target, position.policy)

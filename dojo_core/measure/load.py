@@ -68,13 +68,13 @@ def share_of_others(before: Reading, after: Reading) -> float:
     return min(1.0, max(0.0, others / room)) if room > 0 else 0.0
 
 
-def _reading(own: Callable[[], float]) -> Reading | None:
+def _reading(own_seconds: Callable[[], float]) -> Reading | None:
     try:
         text = (system.PROC / "stat").read_text()
         used = used_seconds(text, system.cores(), os.sysconf("SC_CLK_TCK"))
     except (OSError, ValueError):  # another system than Linux
         return None
-    return None if used is None else Reading(time.perf_counter(), used[0], own(), used[1])
+    return None if used is None else Reading(time.perf_counter(), used[0], own_seconds(), used[1])
 
 
 def read_beside_process() -> Reading | None:
@@ -95,12 +95,13 @@ def family_seconds(pid: int, processes: Path | None = None) -> float:
     for file in (processes or system.PROC).glob("[0-9]*/stat"):
         try:
             # "pid (name) state ppid …": the name may have spaces and brackets. Fields 4 and 14 to 17.
-            fields = file.read_text().rpartition(")")[2].split()
+            fields = file.read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        if len(fields) >= 15:  # as an ended one has not
             number = int(file.parent.name)
             parent[number] = int(fields[1])
             seconds[number] = sum(map(int, fields[11:15])) / ticks
-        except (OSError, ValueError, IndexError):
-            continue  # it has just ended
     return sum(each for number, each in seconds.items() if _descends(number, pid, parent))
 
 
@@ -133,29 +134,29 @@ class Gauge:
 
     def begin(self) -> None:
         """A measurement begins."""
-        now = self._read()
-        if now is None:
+        reading = self._read()
+        if reading is None:
             return
-        if self._marks and now.wall - self._marks[-1].wall > LONGEST_GAP:
+        if self._marks and reading.wall - self._marks[-1].wall > LONGEST_GAP:
             self._marks.clear()
-        self._marks.append(now)
+        self._marks.append(reading)
 
     def share(self) -> float | None:
         """The measurement that began last has ended: the share of the cores that others took, 0 to 1; None
         where the system does not tell."""
-        now = self._read()
-        if now is None or not self._marks:
+        reading = self._read()
+        if reading is None or not self._marks:
             return None
         since = next(
-            (mark for mark in reversed(self._marks) if now.wall - mark.wall >= SHORTEST_SECONDS),
+            (mark for mark in reversed(self._marks) if reading.wall - mark.wall >= SHORTEST_SECONDS),
             self._marks[0],
         )
-        lacking = SHORTEST_SECONDS - (now.wall - since.wall)
+        lacking = SHORTEST_SECONDS - (reading.wall - since.wall)
         if lacking > 0:
             self._sleep(lacking)
-            now = self._read() or now
-        self._marks.append(now)
-        return share_of_others(since, now)
+            reading = self._read() or reading
+        self._marks.append(reading)
+        return share_of_others(since, reading)
 
 
 class Watch:

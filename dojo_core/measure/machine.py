@@ -44,7 +44,7 @@ class Machine:
         cpu = re.sub(r"\((?:R|TM)\)", "", self.cpu)
         cores = f"{self.cores} core{'s' if self.cores > 1 else ''}"
         known = self.features.split()
-        cores += next((f" with {told}" for name, told in VECTORS.items() if name in known), "")
+        cores += next((f" with {words}" for name, words in VECTORS.items() if name in known), "")
         flags = self.flags.split()
         some = " ".join(flags[:2]) + (" …" if len(flags) > 2 else "")
         threads = "" if "-fopenmp" in flags else ", no OpenMP: one thread"

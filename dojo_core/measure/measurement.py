@@ -155,8 +155,8 @@ class Measurement:
         """Where the time comes from: ``measured now, machine idle`` or ``from the records, 3 days ago,
         machine busy: other processes took 60% of the cores``. ``now``: seconds since the epoch."""
         if self.taken is None:
-            told = self.conditions.quiet or self.conditions.busy
-            return f"measured now, {self.conditions.words}" if told else "measured now"
+            loaded = self.conditions.quiet or self.conditions.busy
+            return f"measured now, {self.conditions.words}" if loaded else "measured now"
         age = age_text((time.time() if now is None else now) - self.taken)
         return f"from the records, {age}, {self.conditions.words}"
 
@@ -180,7 +180,13 @@ class Origin:
         return record.status == "ok" and stands(record.conditions, time.time() - record.time, self.gauged)
 
     def record(
-        self, found: Measurement, program: Program, workload: Workload, effort: Effort, line: str, player: str
+        self,
+        measurement: Measurement,
+        program: Program,
+        workload: Workload,
+        effort: Effort,
+        line: str,
+        player: str,
     ) -> Record:
         """A measurement of a program as it is kept."""
         output = workload.start.buffer_of[workload.start.outputs[0]]
@@ -196,19 +202,19 @@ class Origin:
             target=self.target,
             fingerprint=self.fingerprint,
             machine=self.details,
-            code_hash=found.code_hash,
-            status=found.status,
-            verified=found.verified,
-            seconds=found.seconds,
-            samples=found.raw,
-            error=found.error,
-            calibration=found.calibration,
-            message=found.message,
+            code_hash=measurement.code_hash,
+            status=measurement.status,
+            verified=measurement.verified,
+            seconds=measurement.seconds,
+            samples=measurement.raw,
+            error=measurement.error,
+            calibration=measurement.calibration,
+            message=measurement.message,
             effort=effort.label,
             player=player,
             time=time.time(),
-            load=found.conditions.load,
-            exclusive=found.conditions.exclusive,
+            load=measurement.conditions.load,
+            exclusive=measurement.conditions.exclusive,
         )
 
 

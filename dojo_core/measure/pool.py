@@ -81,12 +81,14 @@ class Pool:
     order: dict[str, Doubles] = field(default_factory=dict)
     reach: dict[str, Doubles] = field(default_factory=dict)
 
-    def tolerance(self, p: Parameter, own: Doubles, scale: Doubles, policy: str) -> Doubles:
+    def tolerance(self, p: Parameter, own_error: Doubles, scale: Doubles, policy: str) -> Doubles:
         """``tolerance`` of an output. Raises ValueError as it does."""
         order = self.order.get(p.name) if policy != "strict" else None
         reach = self.reach.get(p.name)
         known = float(reach) if reach is not None else None
-        return tolerance(p, own, scale, self.sensitivity.get(p.name), p.name in self.inexact, order, known)
+        return tolerance(
+            p, own_error, scale, self.sensitivity.get(p.name), p.name in self.inexact, order, known
+        )
 
 
 def columns(shape: tuple[int, ...]) -> int:
@@ -308,7 +310,7 @@ def reach(program: Program, dtype: str) -> float:
 
 def tolerance(
     parameter: Parameter,
-    own: Doubles,
+    own_error: Doubles,
     scale: Doubles,
     sensitivity: Doubles | None,
     inexact: bool = False,
@@ -317,46 +319,47 @@ def tolerance(
 ) -> Doubles:
     """Allowed absolute errors per row, before the code's error bound; infinity: the row is not judged.
 
-    ``own``: the start program's errors (infinity where finite and non-finite values disagree), ``scale``:
-    max |reference|; ``order``: how far another order of narrow terms may move it. Integers are exact, or
-    where they are ``inexact`` off by one, or as the numbers that they are made of. Raises ValueError where
-    the start program is further off than ``reach``, relative (half of the digits, where none is given).
+    ``own_error``: the start program's errors (infinity where finite and non-finite values disagree),
+    ``scale``: max |reference|; ``order``: how far another order of narrow terms may move it. Integers are
+    exact, or where they are ``inexact`` off by one, or as the numbers that they are made of. Raises
+    ValueError where the start program is further off than ``reach``, relative (half of the digits, where none
+    is given).
     """
     if parameter.dtype not in EPSILON:
-        most = np.full(own.shape, 1.0 if inexact else 0.0)
+        most = np.full(own_error.shape, 1.0 if inexact else 0.0)
         if inexact and reach is not None:
             most = np.maximum(most, reach * scale)
-        worst = int((own - most).argmax())
-        if own[worst] > most[worst]:
-            told = f"is off by {own[worst]:.3g}, and may be off by {most[worst]:.3g}"
-            raise ValueError(f"the start program's {parameter.name} {told}")
-        own = own if order is None else np.maximum(own, order)
-        if not inexact or own.max() <= 1:
-            return np.full(own.shape, 1.0 if inexact else 0.0)
-        usual = float(np.quantile(own / np.maximum(scale, 1), 0.75))
-        return np.maximum(1.0, OWN_ERROR_FACTOR * np.maximum(own, usual * scale))
+        worst = int((own_error - most).argmax())
+        if own_error[worst] > most[worst]:
+            how_far = f"is off by {own_error[worst]:.3g}, and may be off by {most[worst]:.3g}"
+            raise ValueError(f"the start program's {parameter.name} {how_far}")
+        own_error = own_error if order is None else np.maximum(own_error, order)
+        if not inexact or own_error.max() <= 1:
+            return np.full(own_error.shape, 1.0 if inexact else 0.0)
+        usual = float(np.quantile(own_error / np.maximum(scale, 1), 0.75))
+        return np.maximum(1.0, OWN_ERROR_FACTOR * np.maximum(own_error, usual * scale))
     epsilon = EPSILON[parameter.dtype]
-    judged = np.isfinite(own)
+    judged = np.isfinite(own_error)
     if not judged.all() and judged.mean() < 0.5:
         raise ValueError(f"the start program's {parameter.name} is infinite or NaN where it should not be")
-    typical, size = float(np.median(own[judged])), float(np.median(scale[judged]))
+    typical, size = float(np.median(own_error[judged])), float(np.median(scale[judged]))
     if typical > (math.sqrt(epsilon) if reach is None else reach) * size:
         raise ValueError(
             f"the start program's {parameter.name} is off by {typical:.3g} at a magnitude of {size:.3g}"
         )
     if order is not None:
-        own = np.maximum(own, order)
-        judged = np.isfinite(own)
+        own_error = np.maximum(own_error, order)
+        judged = np.isfinite(own_error)
         if not judged.any():
-            return np.full(own.shape, np.inf)
+            return np.full(own_error.shape, np.inf)
     # A row's own error may be next to nothing by luck, as where one sum scales all of it: what most
     # rows are off by, for their size, is allowed in each (adversarial rows are less than a quarter).
     sized = judged & (scale > 0)
-    usual = float(np.quantile(own[sized] / scale[sized], 0.75)) if sized.any() else 0.0
-    allowed = np.maximum(own, max(epsilon, usual) * scale)
+    usual = float(np.quantile(own_error[sized] / scale[sized], 0.75)) if sized.any() else 0.0
+    allowed = np.maximum(own_error, max(epsilon, usual) * scale)
     if sensitivity is not None:  # one element a row: after cancellation its size says little
         moved = judged & (sensitivity >= epsilon * scale) & (sensitivity > 0)  # not those that saturate
-        ratio = float(np.quantile(own[moved] / sensitivity[moved], 0.75)) if moved.any() else 0.0
+        ratio = float(np.quantile(own_error[moved] / sensitivity[moved], 0.75)) if moved.any() else 0.0
         allowed = np.maximum(allowed, max(2.0, ratio) * sensitivity)
-        allowed = np.maximum(allowed, float(np.quantile(own[judged], 0.9)))
+        allowed = np.maximum(allowed, float(np.quantile(own_error[judged], 0.9)))
     return np.where(judged, OWN_ERROR_FACTOR * allowed, np.inf)

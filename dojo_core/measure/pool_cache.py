@@ -54,10 +54,10 @@ def cached_pool(
     if seed != USUAL_SEED or cache is None:
         return _made(program, parameters, seed, chosen)
     folder = cache / "pools" / pool_key(program, parameters, seed, chosen)
-    kept = _load(folder)
-    if kept is not None:
+    stored = _load(folder)
+    if stored is not None:
         os.utime(folder)
-        return kept
+        return stored
     began = time.perf_counter()
     pool = _made(program, parameters, seed, chosen)
     if chosen.worst and time.perf_counter() - began < WORTH_KEEPING:

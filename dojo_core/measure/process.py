@@ -121,8 +121,8 @@ class WorkerProcess:
             )
         name = signal.Signals(-status).name if status < 0 else f"status {status}"
         self._log.seek(0)
-        told = self._log.read()[-500:].decode(errors="replace").strip()
-        return WorkerDied("crash", f"The measuring process ended with {name}. {told}".strip())
+        last_words = self._log.read()[-500:].decode(errors="replace").strip()
+        return WorkerDied("crash", f"The measuring process ended with {name}. {last_words}".strip())
 
     def _faulted(self, answer: dict[str, Any]) -> WorkerDied:
         self._wait()

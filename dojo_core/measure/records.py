@@ -240,8 +240,8 @@ class Records(Database):
     def add_all(self, records: Iterable[Record]) -> int:
         """Keep several, all or none. What is there already, time and samples alike, is not kept twice; gives
         how many were new."""
-        kept = [record if record.time else replace(record, time=time.time()) for record in records]
-        return self._insert([(*_row(record), key_of(record)) for record in kept])
+        dated = [record if record.time else replace(record, time=time.time()) for record in records]
+        return self._insert([(*_row(record), key_of(record)) for record in dated])
 
     @twice
     def _insert(self, rows: list[tuple[object, ...]]) -> int:
@@ -315,8 +315,8 @@ class Records(Database):
     ) -> dict[str, Record]:
         """``known`` for many programs; those of which nothing is known are left out."""
         where = (target, fingerprint, policy, start_hash)
-        found = ((h, self.known(h, *where)) for h in dict.fromkeys(program_hashes))
-        return {h: record for h, record in found if record is not None}
+        known = ((h, self.known(h, *where)) for h in dict.fromkeys(program_hashes))
+        return {h: record for h, record in known if record is not None}
 
     def best(
         self, start_hash: str, target: str, fingerprint: str, policy: str | None = None
@@ -353,11 +353,11 @@ class Records(Database):
         rows = self._rows("SELECT DISTINCT fingerprint FROM measurements WHERE target = ?", target)
         left = {row[0] for row in rows}.difference(but)
         last = "WHERE fingerprint = ? AND target = ? AND verified ORDER BY id DESC LIMIT 1"
-        found = (
+        machines = (
             (each, self._rows(f"SELECT machine FROM measurements {last}", each, target))
             for each in sorted(left)[:most]
         )
-        return [(each, rows[0][0]) for each, rows in found if rows]
+        return [(each, rows[0][0]) for each, rows in machines if rows]
 
     def counts(self, target: str) -> dict[str, int]:
         """How many measurements of programs for a target there are, by the machine's fingerprint."""
@@ -509,12 +509,12 @@ def contents(path: Path) -> tuple[str, str]:
 
 def key_of(record: Record) -> str:
     """The same for the same measurement, wherever it is kept; differs from all others'."""
-    told = (
+    identity = (
         record.program_hash, record.start_hash, record.policy, record.target, record.fingerprint,
         record.code_hash, record.status, record.effort, record.player, record.time,
         [[s.nanoseconds, s.switches, s.faults] for s in record.samples],
     )  # fmt: skip
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
 
 
 def _with_keys(connection: sqlite3.Connection) -> None:

@@ -95,10 +95,10 @@ def copied(path: Path, folder: Path) -> Path:
 
 
 def rescue(
-    damaged: Path, into: sqlite3.Connection, tables: Sequence[str], kept: Callable[[str, Row], Row | None]
+    damaged: Path, into: sqlite3.Connection, tables: Sequence[str], convert: Callable[[str, Row], Row | None]
 ) -> dict[str, int]:
-    """Put the rows of a damaged file into the tables of a new one; how many of each. ``kept`` says what a row
-    of a table becomes."""
+    """Put the rows of a damaged file into the tables of a new one; how many of each. ``convert`` says what a
+    row of a table becomes."""
     known = {table: _Table.of(into, table) for table in tables}
     counts = dict.fromkeys(tables, 0)
     with suppress(*UNREADABLE), closing(sqlite3.connect(damaged)) as connection:
@@ -106,25 +106,25 @@ def rescue(
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     whole = True
     for name, table in known.items():
-        found = _Asked(damaged, table)
-        counts[name] += _keep(into, table, found, kept)
-        whole = whole and found.whole
+        readable = _Asked(damaged, table)
+        counts[name] += _keep(into, table, readable, convert)
+        whole = whole and readable.whole
     if not whole:
         for name, rows in _loose_rows(damaged, known).items():
-            counts[name] += _keep(into, known[name], rows, kept)
+            counts[name] += _keep(into, known[name], rows, convert)
     return counts
 
 
 def fill(
-    backup: Path, into: sqlite3.Connection, tables: Sequence[str], kept: Callable[[str, Row], Row | None]
+    backup: Path, into: sqlite3.Connection, tables: Sequence[str], convert: Callable[[str, Row], Row | None]
 ) -> dict[str, int]:
     """Put in the rows of a back-up that are not there; how many of each. Raises sqlite3.DatabaseError."""
     counts = {}
     for name in tables:
         table = _Table.of(into, name)
-        found = _Asked(backup, table)
-        counts[name] = _keep(into, table, found, kept)
-        if not found.whole:
+        readable = _Asked(backup, table)
+        counts[name] = _keep(into, table, readable, convert)
+        if not readable.whole:
             raise sqlite3.DatabaseError("the back-up is damaged")
     return counts
 
@@ -142,12 +142,16 @@ class _Table:
 
     @staticmethod
     def of(connection: sqlite3.Connection, name: str) -> _Table:
-        told = connection.execute(f"PRAGMA table_info({name})").fetchall()
-        keys = [column[1] for column in told if column[5]]
-        number = next((c[1] for c in told if [c[1]] == keys and c[2].upper() == "INTEGER"), "")
-        needed = [place for place, c in enumerate(told, 1) if c[3] and c[4] is None]
+        described = connection.execute(f"PRAGMA table_info({name})").fetchall()
+        keys = [column[1] for column in described if column[5]]
+        number = next((c[1] for c in described if [c[1]] == keys and c[2].upper() == "INTEGER"), "")
+        needed = [place for place, c in enumerate(described, 1) if c[3] and c[4] is None]
         return _Table(
-            name, tuple(c[1] for c in told), tuple(c[2].upper() for c in told), number, max(needed, default=1)
+            name,
+            tuple(c[1] for c in described),
+            tuple(c[2].upper() for c in described),
+            number,
+            max(needed, default=1),
         )
 
     def row(self, values: Sequence[object]) -> Row | None:
@@ -178,14 +182,14 @@ def _keep(
     into: sqlite3.Connection,
     table: _Table,
     rows: Iterable[Row],
-    kept: Callable[[str, Row], Row | None],
+    convert: Callable[[str, Row], Row | None],
 ) -> int:
     """How many were not there yet, and could be kept."""
     before = into.total_changes
     into.execute("BEGIN")
     try:
-        for found in rows:
-            row = kept(table.name, found)
+        for raw in rows:
+            row = convert(table.name, raw)
             if row is not None:
                 columns, marks = ",".join(row), ",".join("?" * len(row))
                 into.execute(
@@ -212,8 +216,8 @@ class _Asked:
 
     def _rows(self, connection: sqlite3.Connection) -> Iterator[Row]:
         name = self.table.name
-        there = {str(c[1], "utf-8", "replace") for c in connection.execute(f"PRAGMA table_info({name})")}
-        columns = [c for c in self.table.columns if c in there and c != self.table.number]
+        present = {str(c[1], "utf-8", "replace") for c in connection.execute(f"PRAGMA table_info({name})")}
+        columns = [c for c in self.table.columns if c in present and c != self.table.number]
         if not columns:
             self.whole = False
             return
@@ -226,7 +230,7 @@ class _Asked:
         last, chunk = -_FARTHEST, _CHUNK
         while True:
             try:
-                found = connection.execute(query, (last, chunk)).fetchall()
+                block = connection.execute(query, (last, chunk)).fetchall()
             except UNREADABLE:
                 self.whole = False
                 if chunk > 1:
@@ -238,7 +242,7 @@ class _Asked:
                 last, chunk = after, _CHUNK
                 continue
             before = last
-            for number, *values in found:
+            for number, *values in block:
                 if number <= last:  # pages that lead back to where it was
                     self.whole = False
                     continue
@@ -285,7 +289,7 @@ def _loose_rows(path: Path, tables: dict[str, _Table]) -> dict[str, list[Row]]:
     first.
     """
     pages = _Pages(path.read_bytes())
-    found: dict[str, list[Row]] = {name: [] for name in tables}
+    by_table: dict[str, list[Row]] = {name: [] for name in tables}
     for number in range(1, pages.count + 1):
         if number in pages.free:
             continue
@@ -293,11 +297,11 @@ def _loose_rows(path: Path, tables: dict[str, _Table]) -> dict[str, list[Row]]:
             for name, table in tables.items():
                 row = table.row(values)
                 if row is not None:
-                    found[name].append(row)
+                    by_table[name].append(row)
                     break
-    for rows in found.values():
+    for rows in by_table.values():
         rows.sort(key=lambda row: -cast(float, row.get("updated") or row.get("time") or 0.0))
-    return found
+    return by_table
 
 
 class _Pages:
@@ -317,15 +321,15 @@ class _Pages:
         return self.data[(number - 1) * self.size : number * self.size] if number > 0 else b""
 
     def _free(self) -> set[int]:
-        found: set[int] = set()
+        free: set[int] = set()
         trunk = int.from_bytes(self.data[32:36], "big")
-        while 0 < trunk <= self.count and trunk not in found:
+        while 0 < trunk <= self.count and trunk not in free:
             page = self.page(trunk)
-            found.add(trunk)
+            free.add(trunk)
             leaves = min(int.from_bytes(page[4:8], "big"), self.usable // 4 - 2)
-            found.update(int.from_bytes(page[8 + 4 * n : 12 + 4 * n], "big") for n in range(leaves))
+            free.update(int.from_bytes(page[8 + 4 * n : 12 + 4 * n], "big") for n in range(leaves))
             trunk = int.from_bytes(page[:4], "big")
-        return found
+        return free
 
     def rows(self, number: int) -> Iterator[list[object]]:
         """The rows of a page that is a leaf of a table; of another none."""

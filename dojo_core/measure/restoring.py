@@ -23,10 +23,10 @@ def restore(database: Path, backup: Backup) -> Path:
         shutil.copyfile(backup.path, copy)
         try:
             with closing(sqlite3.connect(copy)) as connection:
-                told = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+                verdict = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            told = str(error)
-        if told != "ok":
-            raise ValueError(f"The back-up {backup.path.name} is damaged ({told}): take another.")
+            verdict = str(error)
+        if verdict != "ok":
+            raise ValueError(f"The back-up {backup.path.name} is damaged ({verdict}): take another.")
         with exclusively(database):
             return set_aside(database, "before-restore", copy)

@@ -24,11 +24,11 @@ def kept_dimensions(program: Program) -> dict[str, tuple[Kept, ...]]:
     but the last. A dimension that a sum goes over in part, as a tile's or a window's, is not kept.
     """
     origins: dict[str, dict[str, _Origin]] = {}
-    found: dict[str, set[Kept]] = {}
+    alternatives: dict[str, set[Kept]] = {}
     for name in program.inputs:
         rank = len(program.buffer_of[name].dims)
         origins[name] = {name: tuple(frozenset([d]) for d in range(rank))}
-        found[name] = set()
+        alternatives[name] = set()
     for leaf in program.leaves:
         target = leaf.op.target
         outside = {d for form in target.index for d in form.depths}
@@ -38,7 +38,7 @@ def kept_dimensions(program: Program) -> dict[str, tuple[Kept, ...]]:
                 summed = {dim for depth, dims in along.items() if depth not in outside for dim in dims}
                 if leaf.op.accumulate and summed:
                     everything = frozenset().union(*along.values())
-                    found[name].add(tuple(sorted(everything - summed)))
+                    alternatives[name].add(tuple(sorted(everything - summed)))
                 if target.array != read.array:
                     made = tuple(
                         frozenset(dim for d in form.depths for dim in along.get(d, ()))
@@ -47,13 +47,13 @@ def kept_dimensions(program: Program) -> dict[str, tuple[Kept, ...]]:
                     before = origins.setdefault(target.array, {}).get(name, made)
                     origins[target.array][name] = tuple(a | b for a, b in zip(before, made, strict=True))
     return {
-        name: _fewest(kept) or (tuple(range(len(program.buffer_of[name].dims) - 1)),)
-        for name, kept in found.items()
+        name: _fewest(choices) or (tuple(range(len(program.buffer_of[name].dims) - 1)),)
+        for name, choices in alternatives.items()
     }
 
 
-def _fewest(kept: Iterable[Kept]) -> tuple[Kept, ...]:
-    ordered = sorted(kept, key=lambda dims: (len(dims), dims))
+def _fewest(choices: Iterable[Kept]) -> tuple[Kept, ...]:
+    ordered = sorted(choices, key=lambda dims: (len(dims), dims))
     return tuple(dims for k, dims in enumerate(ordered) if not any(set(o) <= set(dims) for o in ordered[:k]))
 
 
@@ -92,30 +92,30 @@ def _range(form: Index, leaf: Leaf, size: int) -> tuple[int, int]:
 
 def sources(program: Program) -> dict[str, frozenset[str]]:
     """For each array, the inputs that go into it."""
-    found = {name: frozenset([name]) for name in program.inputs}
+    sources_of = {name: frozenset([name]) for name in program.inputs}
     while True:
-        before = dict(found)
+        before = dict(sources_of)
         for leaf in program.leaves:
-            read = (found.get(access.array, frozenset()) for access in leaf.op.reads)
-            found[leaf.op.target.array] = found.get(leaf.op.target.array, frozenset()).union(*read)
-        if found == before:
-            return found
+            read = (sources_of.get(access.array, frozenset()) for access in leaf.op.reads)
+            sources_of[leaf.op.target.array] = sources_of.get(leaf.op.target.array, frozenset()).union(*read)
+        if sources_of == before:
+            return sources_of
 
 
 def summed(program: Program) -> frozenset[str]:
     """The arrays that are a floating-point sum, or go into one."""
-    found: frozenset[str] = frozenset()
+    arrays: frozenset[str] = frozenset()
     while True:
-        before = found
+        before = arrays
         for leaf in program.leaves:
             target = leaf.op.target.array
             sums = leaf.op.accumulate == "+" and program.buffer_of[target].dtype in FLOATS
             if sums:
-                found |= {target}
-            if target in found:
-                found |= {access.array for access in leaf.op.reads}
-        if found == before:
-            return found
+                arrays |= {target}
+            if target in arrays:
+                arrays |= {access.array for access in leaf.op.reads}
+        if arrays == before:
+            return arrays
 
 
 def behind(op: Op, inputs: Mapping[str, frozenset[str]], sums: frozenset[str]) -> frozenset[str]:

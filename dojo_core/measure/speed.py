@@ -94,8 +94,8 @@ def drift(one: Conditions, other: Conditions) -> float:
     return DRIFT_QUIET if one.quiet and other.quiet else DRIFT_BUSY
 
 
-def apart(seconds: float, own: float, factor: float, final: bool = False) -> Speed:
+def apart(seconds: float, reference: float, factor: float, final: bool = False) -> Speed:
     """From two times of different moments: the other program's and one's own, each off by up to ``factor``
     against the other (``drift``)."""
-    value = seconds / own
+    value = seconds / reference
     return Speed(value, value / factor, value * factor, 0, final)

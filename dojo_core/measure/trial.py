@@ -107,7 +107,7 @@ class Trials:
         seconds = EMULATE_SECONDS * start.sets
         request = {"do": "verify", **candidate.request, "cpu_seconds": self._cpu_seconds(seconds)}
 
-        def told(status: str, message: str, error: float = 0.0) -> Measurement:
+        def outcome(status: str, message: str, error: float = 0.0) -> Measurement:
             return Measurement(
                 candidate.program.hash,
                 candidate.built.code_hash,
@@ -120,15 +120,15 @@ class Trials:
         try:
             answer = self._prepared(start).ask(request, seconds)
         except Unmeasurable as reason:
-            return told("refused", f"The start program cannot be judged. {reason}")
+            return outcome("refused", f"The start program cannot be judged. {reason}")
         except WorkerDied as death:
             self._worker = None
-            return told(death.status, str(death))
+            return outcome(death.status, str(death))
         except WorkerFault as fault:
-            return told("refused", f"It could not be verified: {fault}")
+            return outcome("refused", f"It could not be verified: {fault}")
         if answer.get("spoilt"):
             self.close()
-        return told(answer["status"], answer.get("message", ""), answer.get("error", 0.0))
+        return outcome(answer["status"], answer.get("message", ""), answer.get("error", 0.0))
 
     def run(
         self, candidate: Compiled, start: Compiled, effort: Effort, best: float | None, once: bool = False
@@ -182,9 +182,9 @@ class Trials:
     def round(self, programs: Sequence[tuple[Compiled, int]], start: Compiled) -> list[Sample] | None:
         """One sample of each program, of so many runs, in the order given; all have been verified here. The
         machine is held. None where that failed, which the log tells: no one of them can be blamed for it."""
-        told = [{**program.request, "repeats": repeats} for program, repeats in programs]
+        requests = [{**program.request, "repeats": repeats} for program, repeats in programs]
         seconds = self._run_seconds * len(programs)
-        request = {"do": "round", "programs": told, "cpu_seconds": self._cpu_seconds(seconds)}
+        request = {"do": "round", "programs": requests, "cpu_seconds": self._cpu_seconds(seconds)}
         try:
             answer = self._prepared(start).ask(request, seconds)
         except WorkerDied as death:

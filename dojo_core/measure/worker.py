@@ -118,8 +118,10 @@ class Prepared:
             try:
                 self.workspace = dojo_native.Buffer("workspace", size)
             except MemoryError:
-                told = f"Its temporaries take {size / 2**30:.3g} GiB, more than there is beside the inputs."
-                raise NoRoom(told) from None
+                message = (
+                    f"Its temporaries take {size / 2**30:.3g} GiB, more than there is beside the inputs."
+                )
+                raise NoRoom(message) from None
         self.workspace.poison("f32")
         return self.workspace
 
@@ -166,7 +168,7 @@ class Prepared:
             fault, error = self.fault(bound)
             largest = max(largest, error)
             if fault is not None:
-                return judgement.told(fault), largest, sample
+                return judgement.with_inputs(fault), largest, sample
         return None, largest, sample
 
     def fault(self, bound: float) -> tuple[Answer | None, float]:
@@ -180,22 +182,20 @@ class Prepared:
                 continue
             base, scale = self._loaded.tolerance[p.name]
             allowed = base if bound == 0.0 else base + bound * scale
-            found = dojo_native.compare(
+            diff = dojo_native.compare(
                 buffer, p.dtype, self._loaded.pool.references[p.name], allowed, columns(p.shape)
             )
-            largest = max(largest, found["error"])
-            status = "unwritten" if found["unwritten"] else "wrong_result" if found["wrong"] else None
+            largest = max(largest, diff["error"])
+            status = "unwritten" if diff["unwritten"] else "wrong_result" if diff["wrong"] else None
             if status is not None:
-                place = ",".join(map(str, np.unravel_index(int(found["first"]), p.shape or (1,))))
+                place = ",".join(map(str, np.unravel_index(int(diff["first"]), p.shape or (1,))))
                 total = math.prod(p.shape)
                 if status == "unwritten":
-                    message = f"{found['unwritten']} of {total} elements of {p.name} are never written"
+                    message = f"{diff['unwritten']} of {total} elements of {p.name} are never written"
                     message += f", among them {p.name}[{place}]."
                 else:
-                    message = (
-                        f"{found['wrong']} of {total} elements of {p.name} are wrong: {p.name}[{place}] "
-                    )
-                    message += instead(p.dtype, found["got"], found["wanted"])
+                    message = f"{diff['wrong']} of {total} elements of {p.name} are wrong: {p.name}[{place}] "
+                    message += instead(p.dtype, diff["got"], diff["wanted"])
                 return {"status": status, "message": message}, largest
         return None, largest
 
@@ -252,9 +252,9 @@ class Worker:
             for p, buffer in zip(workload.parameters, workload.judged, strict=True):
                 if p.role == "out":
                     reference = judgement.pool.references[p.name]
-                    own, scale = dojo_native.row_errors(buffer, p.dtype, reference, columns(p.shape))
+                    own_error, scale = dojo_native.row_errors(buffer, p.dtype, reference, columns(p.shape))
                     try:
-                        judgement.allow(p, own, scale, request["policy"])
+                        judgement.allow(p, own_error, scale, request["policy"])
                     except ValueError as error:
                         return {"status": "wrong_result", "message": f"It is wrong itself: {error}."}
             fault, _ = workload.fault(request["bound"])
@@ -324,9 +324,9 @@ class Worker:
         workload = self._ready()
         with sealed.loadable(Path(request["library"])) as library:
             kernel = dojo_native.Kernel(library, request["symbol"])
-            told = ctypes.CDLL(library)
+            loaded = ctypes.CDLL(library)
         fault, error, _ = workload.verdict(kernel, request["workspace"], request["bound"])
-        threads = (ctypes.c_char * 256).in_dll(told, "dojo_fault").value.decode()
+        threads = (ctypes.c_char * 256).in_dll(loaded, "dojo_fault").value.decode()
         if threads:
             return {"status": "wrong_result", "message": threads}
         return fault or workload.damage() or {"status": "ok", "error": error}

@@ -90,10 +90,10 @@ def _leads(program: Program, rewritten: frozenset[str]) -> list[_Lead]:
     buffers = program.buffer_of
     wanted = rewritten or {name for name in program.inputs if buffers[name].dtype in FLOATS}
     names = sorted((name for name in program.inputs if name in wanted), key=lambda name: -buffers[name].cells)
-    kept = kept_dimensions(program)
+    dimensions = kept_dimensions(program)
     leads = []
     for name in names if rewritten else names[:1]:
-        for dims in kept[name]:
+        for dims in dimensions[name]:
             slabs = math.prod(buffers[name].dims[d].size for d in dims)
             leads.append(_Lead(name, dims, slabs, slabs > 1 and takes_patterns(program, name)))
     return leads

@@ -58,7 +58,7 @@ WHOLE = 2**53  # integers up to here are numbers that a pattern may have
 def make_worst_pool(program: Program, parameters: tuple[Parameter, ...], seed: int, chosen: InputSet) -> Pool:
     """Draw such inputs and compute their references. ``sensitivity`` is told for every output."""
     rng = np.random.default_rng([seed, 1])
-    kept, leads = kept_dimensions(program), dict(chosen.leads)
+    dimensions, leads = kept_dimensions(program), dict(chosen.leads)
     inputs: dict[str, Array] = {}
     given: dict[str, Array] = {}
     moved: dict[str, Array] = {}
@@ -66,7 +66,7 @@ def make_worst_pool(program: Program, parameters: tuple[Parameter, ...], seed: i
         name = array_in(program, p.name)
         domain = program.domain_of(name)
         inputs[p.name] = draw(p.dtype, p.shape, rng, domain)
-        slabs = _Slabs(leads.get(name, kept[name][0]), read_box(program, name))
+        slabs = _Slabs(leads.get(name, dimensions[name][0]), read_box(program, name))
         values = _numbers(inputs[p.name], p.dtype)
         rows = slabs.of(values)
         if name in leads:
@@ -171,7 +171,7 @@ def _growth(rows: Doubles) -> Doubles:
 
 def worst_tolerance(
     p: Parameter,
-    own: Doubles,
+    own_error: Doubles,
     scale: Doubles,
     sensitivity: Doubles,
     inexact: bool,
@@ -179,15 +179,15 @@ def worst_tolerance(
 ) -> Doubles:
     """Allowed absolute errors per row, before the code's error bound; infinity: the row is not judged.
 
-    ``own``: the start program's errors (infinity where finite and non-finite values disagree), ``scale``:
-    max |reference|, ``order``: how far another order of narrow terms may move it.
+    ``own_error``: the start program's errors (infinity where finite and non-finite values disagree),
+    ``scale``: max |reference|, ``order``: how far another order of narrow terms may move it.
     """
-    sized = np.isfinite(own) & (scale > 0)
-    usual = float(np.median(own[sized] / scale[sized])) if sized.any() else 0.0
-    own = own if order is None else np.maximum(own, order)
-    allowed = np.maximum(own, 2.0 * sensitivity)
+    sized = np.isfinite(own_error) & (scale > 0)
+    usual = float(np.median(own_error[sized] / scale[sized])) if sized.any() else 0.0
+    own_error = own_error if order is None else np.maximum(own_error, order)
+    allowed = np.maximum(own_error, 2.0 * sensitivity)
     if p.dtype in EPSILON:
         allowed = OWN_ERROR_FACTOR * np.maximum(allowed, max(EPSILON[p.dtype], usual) * scale)
     else:
-        allowed = np.maximum(OWN_ERROR_FACTOR * allowed, 1.0) if inexact else own
-    return np.where(np.isfinite(own), allowed, np.inf)
+        allowed = np.maximum(OWN_ERROR_FACTOR * allowed, 1.0) if inexact else own_error
+    return np.where(np.isfinite(own_error), allowed, np.inf)

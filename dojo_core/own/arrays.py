@@ -54,8 +54,8 @@ class Step:
         depth = {letter: d for d, (letter, _) in enumerate(self.nest)}
         sizes = [str(size) for _, size in self.nest]
         target = f"{names[self.target]}[{','.join(f'{{{depth[a]}}}' for a in self.at)}]"
-        told = [o.text(depth, names) if isinstance(o, Array) else number_text(o) for o in self.operands]
-        value = _call(self.function, told)
+        operands = [o.text(depth, names) if isinstance(o, Array) else number_text(o) for o in self.operands]
+        value = _call(self.function, operands)
         if not self.accumulate:
             return [" ".join([*sizes, f"{target} = {value}"])]
         outer, inner = sizes[: len(self.at)], sizes[len(self.at) :]
@@ -111,10 +111,10 @@ _TRACE: ContextVar[Trace] = ContextVar("trace")
 
 def trace() -> Trace:
     """The kernel being written down. Raises KernelError outside of one."""
-    found = _TRACE.get(None)
-    if found is None:
+    current = _TRACE.get(None)
+    if current is None:
         raise KernelError("Arrays exist only while a kernel's function runs: put @kernel(...) above it.")
-    return found
+    return current
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +133,11 @@ class Array:
 
     def text(self, depth: Mapping[str, int], names: Mapping[str, str]) -> str:
         """As an operand where each axis stands at a depth."""
-        told = []
+        indices = []
         for terms in self.index:
-            found = [f"{{{depth[a]}}}" + (f"*{c}" if c != 1 else "") for a, c in terms]
-            told.append("+".join(found) or "0")
-        return f"{names[self.name]}[{','.join(told)}]" if self.name else told[0]
+            summands = [f"{{{depth[a]}}}" + (f"*{c}" if c != 1 else "") for a, c in terms]
+            indices.append("+".join(summands) or "0")
+        return f"{names[self.name]}[{','.join(indices)}]" if self.name else indices[0]
 
     @property
     def letters(self) -> str:
@@ -212,11 +212,11 @@ class Array:
 
     def named(self, name: str) -> Array:
         """The same, under this name in the program's text."""
-        own = self.owner
+        owner = self.owner
         checked_name(name, "an array")
-        if not any(step.target == self.name for step in own.steps):
+        if not any(step.target == self.name for step in owner.steps):
             raise KernelError(f"{self} is an input and keeps its name.")
-        own.named[self.name] = name
+        owner.named[self.name] = name
         return self
 
     # ------------------------------------------------------------------ reductions
@@ -249,9 +249,9 @@ class Array:
                 raise KernelError(f"{self} has no axis {letter!r} to reduce over.")
         if not gone:
             raise KernelError(f"{self} has no axis to reduce over: name at least one.")
-        kept = tuple(a for a in self.axes if a[0] not in gone)
+        remaining = tuple(a for a in self.axes if a[0] not in gone)
         inner = tuple(a for a in self.axes if a[0] in gone)
-        return self.owner.step("", (self,), kept, inner, accumulate, self.dtype)
+        return self.owner.step("", (self,), remaining, inner, accumulate, self.dtype)
 
     # ------------------------------------------------------------------ views
 
@@ -286,10 +286,10 @@ class Array:
 
 
 def _windowed(terms: Terms, axis: str, place: str, tap: str, stride: int) -> Terms:
-    found: list[tuple[str, int]] = []
+    windowed: list[tuple[str, int]] = []
     for letter, c in terms:
-        found += [(place, c * stride), (tap, c)] if letter == axis else [(letter, c)]
-    return tuple(found)
+        windowed += [(place, c * stride), (tap, c)] if letter == axis else [(letter, c)]
+    return tuple(windowed)
 
 
 def _letter(text: str) -> bool:
@@ -340,8 +340,8 @@ def joined(*operands: Array | Number) -> Axes:
 def apply(function: str, *given: object) -> Array:
     """One function of the text form, element by element."""
     operands = tuple(_plain(value, function) for value in given)
-    own = next((o.owner for o in operands if isinstance(o, Array)), None) or trace()
-    return own.step(function, operands, joined(*operands))
+    owner = next((o.owner for o in operands if isinstance(o, Array)), None) or trace()
+    return owner.step(function, operands, joined(*operands))
 
 
 def exp(x: Array) -> Array:
@@ -452,11 +452,11 @@ def einsum(spec: str, *arrays: Array) -> Array:
             )
     axes = tuple((letter, sizes[letter]) for letter in wanted)
     over = tuple((letter, extent) for letter, extent in sizes.items() if letter not in wanted)
-    own = views[0].owner
+    owner = views[0].owner
     if len(views) == 1 and not over:
-        return Array(views[0].name, axes, views[0].dtype, views[0].index, own)
+        return Array(views[0].name, axes, views[0].dtype, views[0].index, owner)
     function = "*" if len(views) == 2 else ""
-    return own.step(function, tuple(views), axes, over, "+" if over else "")
+    return owner.step(function, tuple(views), axes, over, "+" if over else "")
 
 
 def _relabelled(array: Array, letters: str) -> Array:

@@ -105,7 +105,7 @@ def kernel(
     """
 
     def build(function: Callable[..., Result]) -> OwnKernel:
-        own = name or function.__name__
+        kernel_name = name or function.__name__
         parameters = list(inspect.signature(function).parameters)
         if parameters != list(inputs):
             raise KernelError(
@@ -116,7 +116,7 @@ def kernel(
             if array not in inputs:
                 raise KernelError(f"domains names {array!r}, which is no input.")
         declared = tuple(_input(array, form, (domains or {}).get(array)) for array, form in inputs.items())
-        return _built(own, dict(sizes), declared, function)
+        return _built(kernel_name, dict(sizes), declared, function)
 
     return build
 
@@ -188,17 +188,19 @@ def _outputs(name: str, result: object, trace: Trace) -> dict[str, Array]:
         raise KernelError(
             f"{name} returns {type(result).__name__}: return one array, or several by name in a dict."
         )
-    found: dict[str, Array] = {}
+    outputs: dict[str, Array] = {}
     written = {step.target for step in trace.steps}
     for output, array in result.items():
         if not isinstance(array, Array):
             raise KernelError(f"The output {output!r} of {name} is {array!r} and no array of the kernel.")
         plain = array.index == tuple(((letter, 1),) for letter, _ in array.axes)
         stored = trace.arrays.get(array.name, ((), ""))[0] == array.axes
-        if not (plain and stored and array.name in written) or array.name in {a.name for a in found.values()}:
+        if not (plain and stored and array.name in written) or array.name in {
+            a.name for a in outputs.values()
+        }:
             array = trace.step("", (array,), array.axes, dtype=array.dtype)
-        found[checked_name(output, "an output")] = array
-    return found
+        outputs[checked_name(output, "an output")] = array
+    return outputs
 
 
 def _text(name: str, trace: Trace, inputs: tuple[Input, ...], outputs: Mapping[str, Array]) -> str:
@@ -229,12 +231,12 @@ def _text(name: str, trace: Trace, inputs: tuple[Input, ...], outputs: Mapping[s
 
 
 def _needed(steps: list[Step], wanted: set[str]) -> list[Step]:
-    found: list[Step] = []
+    needed: list[Step] = []
     for step in reversed(steps):
         if step.target in wanted:
-            found.append(step)
+            needed.append(step)
             wanted |= {o.name for o in step.operands if isinstance(o, Array)}
-    return found[::-1]
+    return needed[::-1]
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -52,8 +52,8 @@ def played(step: Step, moves: tuple[str, ...]) -> tuple[Game, frozenset[str]]:
         try:
             play(game, move, RECIPES)
         except (IllegalMove, MoveSyntax, GameFull) as fault:
-            told = str(fault)  # a refusal names its move, a recipe's is another one
-            raise Unplayable(told if told.startswith(f"{move}: ") else f"{move}: {told}") from fault
+            message = str(fault)  # a refusal names its move, a recipe's is another one
+            raise Unplayable(message if message.startswith(f"{move}: ") else f"{move}: {message}") from fault
     return game, frozenset(tried)
 
 
@@ -96,8 +96,10 @@ def _check_step(step: Step, puzzle: bool) -> Iterator[Fault]:
     except Unplayable as stopped:
         yield fault(f"the solution stops: {stopped}", "Correct the solution or the position.")
         return
-    for goal, now in unreached(step, game, tried):
-        yield fault(f"the solution does not reach {goal.text!r} ({now})", "Correct the solution or the goal.")
+    for goal, state in unreached(step, game, tried):
+        yield fault(
+            f"the solution does not reach {goal.text!r} ({state})", "Correct the solution or the goal."
+        )
     if puzzle:
         yield from _check_puzzle(step, fault)
 
@@ -109,9 +111,9 @@ def _holds_from_the_start(goal: Goal) -> bool:
 
 def unreached(step: Step, game: Game, tried: frozenset[str] = frozenset()) -> list[tuple[Goal, str]]:
     """The goals that a position does not reach, with what stands there; what needs times is left out."""
-    here = step.situation(game, tried)
-    found = [(goal, goal.look(here)) for goal in step.goals]
-    return [(goal, seen.now or "not reached") for goal, seen in found if seen.reached is False]
+    situation = step.situation(game, tried)
+    looks = [(goal, goal.look(situation)) for goal in step.goals]
+    return [(goal, seen.now or "not reached") for goal, seen in looks if seen.reached is False]
 
 
 def solves(step: Step, game: Game) -> bool:
@@ -136,8 +138,8 @@ def _check_puzzle(step: Step, fault: Callable[[str, str], Fault]) -> Iterator[Fa
         return
     for move, program in single_moves(step):
         game = step.game()
-        here = Game.new(program, target=game.target, policy=game.policy)
-        situation = step.situation(here)
+        replay = Game.new(program, target=game.target, policy=game.policy)
+        situation = step.situation(replay)
         if all(goal.look(situation).reached is not False for goal in step.goals if not goal.measured):
             yield fault(f"one move solves it: {move}", "Ask for something that needs a plan.")
             return
@@ -145,10 +147,10 @@ def _check_puzzle(step: Step, fault: Callable[[str, str], Fault]) -> Iterator[Fa
 
 def single_moves(step: Step) -> Iterator[tuple[str, Program]]:
     """Every legal move of the start and what it leads to."""
-    here = step.begin.current.program
+    program = step.begin.current.program
     target, policy = step.begin.target, step.begin.policy
-    for move in legal_moves(here, target, policy):
-        yield str(move), apply(here, move, target=target, policy=policy)
+    for move in legal_moves(program, target, policy):
+        yield str(move), apply(program, move, target=target, policy=policy)
 
 
 # ---------------------------------------------------------------------------- times
@@ -191,33 +193,33 @@ def measure(step: Step, measurer: Measurer, greedy: bool = False) -> Timed:
         ideas |= dict(single_moves(step))
     programs = {p.hash: p for p in (begin, end, *ideas.values())}
     workload = Workload(begin, None, step.begin.policy, step.begin.target)
-    found: dict[str, Measurement] = {}
+    measurements: dict[str, Measurement] = {}
     for _ in range(2):  # a slow minute of the machine must not decide: the shorter time counts
         for each in measurer.measure(workload, list(programs.values()), Effort.QUICK, fresh=True):
-            old = found.get(each.program_hash)
+            old = measurements.get(each.program_hash)
             if old is None or (each.seconds or 1e9) < (old.seconds or 1e9):
-                found[each.program_hash] = each
-    first, last = found[begin.hash], found[end.hash]
+                measurements[each.program_hash] = each
+    first, last = measurements[begin.hash], measurements[end.hash]
     if first.seconds is None or last.seconds is None:
         bad = first if first.seconds is None else last
         return Timed(step, "", f"It was not measured: {bad.message or bad.status}")
     gain = first.seconds / last.seconds
-    told = (
+    words = (
         f"{seconds_text(first.seconds)} → {seconds_text(last.seconds)}, {gain:.2f} times; promised {wanted:g}"
     )
     if gain < wanted * (1 - TOLERANCE):
-        return Timed(step, told, f"The solution is {gain:.2f} times as fast, {wanted:g} are promised.")
+        return Timed(step, words, f"The solution is {gain:.2f} times as fast, {wanted:g} are promised.")
     for idea, program in ideas.items():
-        seconds = found[program.hash].seconds
+        seconds = measurements[program.hash].seconds
         if (
             seconds is not None
             and first.seconds / seconds >= wanted * (1 - TOLERANCE)
             and solves_measured(step, program)
         ):
             return Timed(
-                step, told, f"One idea is enough: {idea} is {first.seconds / seconds:.2f} times as fast."
+                step, words, f"One idea is enough: {idea} is {first.seconds / seconds:.2f} times as fast."
             )
-    return Timed(step, told)
+    return Timed(step, words)
 
 
 def solves_measured(step: Step, program: Program) -> bool:

@@ -123,7 +123,7 @@ def form(
 def read_goal(line: str, number: int = 1) -> Goal:
     """A goal from its line. Raises TextError with what can stand there."""
     text = " ".join(line.split())
-    kept = text.startswith("still ")
+    still = text.startswith("still ")
     words = text.removeprefix("still ")
     negated = words.startswith("not ")
     words = words.removeprefix("not ")
@@ -136,7 +136,7 @@ def read_goal(line: str, number: int = 1) -> Goal:
                     parse_move(arguments[0])
                 except MoveSyntax as fault:
                     raise TextError(str(fault), "Correct the move.", number, 1, line) from fault
-            return Goal(text, each, arguments, negated, kept)
+            return Goal(text, each, arguments, negated, still)
     near = get_close_matches(words, [each.words for each in FORMS], 3, 0.3) or [FORMS[0].words]
     remedy = f"Did you mean: {'; '.join(near)}? All goals: dojo lesson goals."
     raise TextError(f"this is no goal: {text[:80]!r}", remedy, number, 1, line)
@@ -203,29 +203,29 @@ def _outer_size(at: Situation, op: str, size: str) -> Seen:
 
 @form("the scopes of OP are SIZES", "sizes and marks around an operation, outermost first: 32 8:v")
 def _sizes(at: Situation, op: str, sizes: str) -> Seen:
-    here = " ".join(f"{s.size}{':' + s.mark if s.mark else ''}" for s in _leaf(at.program, op).scopes)
-    return Seen(here == " ".join(sizes.split()), f"they are {here or 'none'}")
+    actual = " ".join(f"{s.size}{':' + s.mark if s.mark else ''}" for s in _leaf(at.program, op).scopes)
+    return Seen(actual == " ".join(sizes.split()), f"they are {actual or 'none'}")
 
 
 @form("the outermost scope of OP is MARK", "the first scope around an operation has a mark, such as :p")
 def _outer_mark(at: Situation, op: str, mark: str) -> Seen:
     scopes = _leaf(at.program, op).scopes
-    here = scopes[0].mark if scopes else ""
-    return Seen(here == mark[1:], f"it is marked :{here}" if here else "it has no mark")
+    actual = scopes[0].mark if scopes else ""
+    return Seen(actual == mark[1:], f"it is marked :{actual}" if actual else "it has no mark")
 
 
 @form("the innermost scope of OP is MARK", "the scope directly around an operation has a mark, such as :v")
 def _inner_mark(at: Situation, op: str, mark: str) -> Seen:
     scopes = _leaf(at.program, op).scopes
-    here = scopes[-1].mark if scopes else ""
-    return Seen(here == mark[1:], f"it is marked :{here}" if here else "it has no mark")
+    actual = scopes[-1].mark if scopes else ""
+    return Seen(actual == mark[1:], f"it is marked :{actual}" if actual else "it has no mark")
 
 
 @form("a scope of OP is MARK", "one of the scopes around an operation has a mark, such as :p")
 def _any_mark(at: Situation, op: str, mark: str) -> Seen:
     scopes = _leaf(at.program, op).scopes
-    found = [f"{s.size}:{s.mark}" for s in scopes if s.mark]
-    return Seen(any(s.mark == mark[1:] for s in scopes), f"its marks: {' '.join(found) or 'none'}")
+    marks = [f"{s.size}:{s.mark}" for s in scopes if s.mark]
+    return Seen(any(s.mark == mark[1:] for s in scopes), f"its marks: {' '.join(marks) or 'none'}")
 
 
 @form("every innermost scope is MARK", "the scope directly around each operation has a mark")
@@ -237,8 +237,8 @@ def _every_mark(at: Situation, mark: str) -> Seen:
 
 @form("at most N operations", "the program has at most N lines of work")
 def _operations(at: Situation, most: str) -> Seen:
-    here = len(at.program.leaves)
-    return Seen(here <= int(most), f"there are {here}")
+    count = len(at.program.leaves)
+    return Seen(count <= int(most), f"there are {count}")
 
 
 # ---------------------------------------------------------------------------- what it does to memory
@@ -251,14 +251,16 @@ def _buffer(program: Program, array: str) -> str | None:
 
 @form("ARRAY is on the LOCATION", "where a buffer lives: heap, stack or register")
 def _location(at: Situation, array: str, location: str) -> Seen:
-    here = _buffer(at.program, array)
-    return Seen(here == location, f"{array} is no more" if here is None else f"{array} is on the {here}")
+    actual = _buffer(at.program, array)
+    return Seen(
+        actual == location, f"{array} is no more" if actual is None else f"{array} is on the {actual}"
+    )
 
 
 @form("ARRAY is gone", "no buffer holds that array any more")
 def _gone(at: Situation, array: str) -> Seen:
-    there = array in at.program.buffer_of
-    return Seen(not there, f"{array} is still there" if there else "")
+    present = array in at.program.buffer_of
+    return Seen(not present, f"{array} is still there" if present else "")
 
 
 @form("ARRAY takes at most N bytes", "the memory that a buffer occupies; dimensions marked :N take none")
@@ -273,8 +275,8 @@ def _bytes(at: Situation, array: str, most: str) -> Seen:
 def _temporaries(at: Situation, most: str) -> Seen:
     program = at.program
     inner = [b for b in program.buffers if not program.interface.intersection(b.arrays)]
-    here = sum(b.bytes for b in inner)
-    return Seen(here <= int(most), f"now {_count(here, 'byte')}")
+    size = sum(b.bytes for b in inner)
+    return Seen(size <= int(most), f"now {_count(size, 'byte')}")
 
 
 def _runs(leaf: Leaf) -> int:
@@ -283,31 +285,31 @@ def _runs(leaf: Leaf) -> int:
 
 @form("ARRAY is read at most N times", "how often operations read elements of an array in one run")
 def _reads(at: Situation, array: str, most: str) -> Seen:
-    here = 0
+    reads = 0
     for leaf in at.program.leaves:
         count = sum(access.array == array for access in leaf.op.reads)
         count += bool(leaf.op.accumulate) and leaf.op.target.array == array
-        here += count * _runs(leaf)
-    return Seen(here <= int(most), f"it is read {_count(here, 'time')}")
+        reads += count * _runs(leaf)
+    return Seen(reads <= int(most), f"it is read {_count(reads, 'time')}")
 
 
 @form("FUNCTION runs at most N times", "how often a function or sign, such as exp or /, is computed")
 def _computed(at: Situation, function: str, most: str) -> Seen:
-    here = sum(
+    runs = sum(
         _runs(leaf)
         for leaf in at.program.leaves
         if function in (leaf.op.function, leaf.op.accumulate or None)
     )
-    return Seen(here <= int(most), f"it runs {_count(here, 'time')}")
+    return Seen(runs <= int(most), f"it runs {_count(runs, 'time')}")
 
 
 @form("the innermost scope of OP walks ARRAY with stride N", "neighbouring iterations touch elements N apart")
 def _stride(at: Situation, op: str, array: str, stride: str) -> Seen:
     leaf = _leaf(at.program, op)
-    found = [a for a in (leaf.op.target, *leaf.op.reads) if isinstance(a, Access) and a.array == array]
-    if not leaf.scopes or not found:
+    accesses = [a for a in (leaf.op.target, *leaf.op.reads) if isinstance(a, Access) and a.array == array]
+    if not leaf.scopes or not accesses:
         return Seen(False, f"{op} does not touch {array} in a scope")
-    strides = {lane_stride(a, at.program.buffer_of[array], len(leaf.scopes) - 1) for a in found}
+    strides = {lane_stride(a, at.program.buffer_of[array], len(leaf.scopes) - 1) for a in accesses}
     return Seen(strides == {int(stride)}, f"the stride is {', '.join(map(str, sorted(strides)))}")
 
 
@@ -317,18 +319,18 @@ def _stride(at: Situation, op: str, array: str, stride: str) -> Seen:
 )
 def _in_order(at: Situation, op: str, array: str) -> Seen:
     leaf = _leaf(at.program, op)
-    found = [a for a in (leaf.op.target, *leaf.op.reads) if isinstance(a, Access) and a.array == array]
-    if not found:
+    accesses = [a for a in (leaf.op.target, *leaf.op.reads) if isinstance(a, Access) and a.array == array]
+    if not accesses:
         return Seen(False, f"{op} does not touch {array}")
     buffer = at.program.buffer_of[array]
-    jumps = [[lane_stride(access, buffer, depth) for depth in range(len(leaf.scopes))] for access in found]
+    jumps = [[lane_stride(access, buffer, depth) for depth in range(len(leaf.scopes))] for access in accesses]
     step, expected = 1, []
     for scope in reversed(leaf.scopes):
         expected.append(step)
         step *= scope.size
     fine = all(strides == expected[::-1] for strides in jumps)
-    told = " ".join(map(str, jumps[0]))
-    return Seen(fine, f"its loops move {told} cells at a time")
+    steps = " ".join(map(str, jumps[0]))
+    return Seen(fine, f"its loops move {steps} cells at a time")
 
 
 @form("ARRAY has dimensions SIZES", "the sizes of a buffer's dimensions, in their order: 8 4 8")
@@ -336,8 +338,8 @@ def _dims(at: Situation, array: str, sizes: str) -> Seen:
     buffer = at.program.buffer_of.get(array)
     if buffer is None:
         return Seen(False, f"{array} is no more")
-    here = " ".join(str(dim.size) for dim in buffer.dims)
-    return Seen(here == " ".join(sizes.split()), f"they are {here}")
+    actual = " ".join(str(dim.size) for dim in buffer.dims)
+    return Seen(actual == " ".join(sizes.split()), f"they are {actual}")
 
 
 # ---------------------------------------------------------------------------- play

@@ -91,9 +91,9 @@ class Step:
 
     def game(self) -> Game:
         """A game of one's own at the step's start."""
-        here = self.begin.current.program
+        program = self.begin.current.program
         return Game.new(
-            here, self.begin.kernel, self.begin.shape, self.begin.target, self.begin.policy, self.title
+            program, self.begin.kernel, self.begin.shape, self.begin.target, self.begin.policy, self.title
         )
 
     def situation(
@@ -204,8 +204,8 @@ def _sections(text: str) -> Iterator[_Raw]:
             may_have_facts = True
         elif opening is not None:
             if opening[1] not in BLOCKS:
-                told = f"there is no block {opening[1]!r}"
-                raise TextError(told, f"The blocks: {', '.join(BLOCKS)}.", number, 1, line)
+                fault = f"there is no block {opening[1]!r}"
+                raise TextError(fault, f"The blocks: {', '.join(BLOCKS)}.", number, 1, line)
             fence, body, may_have_facts = (number, opening[1], opening[2]), [], False
         elif raw is not None:
             fact = re.match(r"([a-z-]+): (.+)", line)
@@ -291,15 +291,15 @@ class _Steps:
     def _words(self, body: list[str], number: int, seen: set[str]) -> list[Span]:
         return spans(" ".join(line.strip() for line in body).strip(), self.terms, seen, number)
 
-    def _drawn(self, found: list[Block]) -> list[Block]:
-        for block in found:
+    def _drawn(self, drawn: list[Block]) -> list[Block]:
+        for block in drawn:
             if block["kind"] == "picture":
                 place = (self.path.parent / block["file"]).resolve()
                 if not place.is_relative_to(self.path.parent.resolve()) or place.suffix != ".svg":
-                    told = "a picture is an SVG file beside the lesson, or below it"
-                    raise TextError(told, "Move it there.", block["line"])
+                    fault = "a picture is an SVG file beside the lesson, or below it"
+                    raise TextError(fault, "Move it there.", block["line"])
                 block["drawing"] = read_picture(place, block["line"])
-        return found
+        return drawn
 
     def _begin(self, raw: _Raw, single: dict[str, tuple[int, list[str]]]) -> Game:
         policy = _fact(raw, "policy", self.end.policy if self.end and not self.puzzles else "reassoc")
@@ -321,9 +321,9 @@ class _Steps:
             end = self.end
             game = Game.new(end.current.program, end.kernel, end.shape, end.target, policy)
         else:
-            told = "the step has no position"
+            message = "the step has no position"
             raise TextError(
-                told, "Add a block ```program, or ```line with kernel and shape.", raw.line, 1, raw.title
+                message, "Add a block ```program, or ```line with kernel and shape.", raw.line, 1, raw.title
             )
         number, moves = single.get("moves", (0, []))
         for offset, move in enumerate(moves, 1):
@@ -358,9 +358,13 @@ class _Steps:
             match = _ANSWER.match(line.strip())
             if match is None:
                 if answers and line.strip():
-                    told = "after the first answer stand answers only"
+                    fault = "after the first answer stand answers only"
                     raise TextError(
-                        told, "An answer reads: + 512 :: why (- where it is wrong).", number + offset, 1, line
+                        fault,
+                        "An answer reads: + 512 :: why (- where it is wrong).",
+                        number + offset,
+                        1,
+                        line,
                     )
                 asked.append(line.strip())
                 continue
@@ -368,8 +372,8 @@ class _Steps:
             why = spans(match[3] or "", self.terms, seen, number + offset)
             answers.append(Answer(words, match[1] == "+", why))
         if len(answers) < 2 or sum(answer.right for answer in answers) != 1:
-            told = "a question has two answers or more, one of them right"
-            raise TextError(told, "Mark the right one with +, the others with -.", number)
+            fault = "a question has two answers or more, one of them right"
+            raise TextError(fault, "Mark the right one with +, the others with -.", number)
         return Question(spans(" ".join(asked).strip(), self.terms, seen, number), tuple(answers))
 
 
@@ -427,15 +431,15 @@ def _tree(body: list[str], number: int) -> list[Any]:
     program = _at(number, lambda: parse("\n".join(body)))
     lines = program.text.splitlines()[-len(program.leaves) :]
     words = [line.split(" ", len(leaf.scopes))[-1] for line, leaf in zip(lines, program.leaves, strict=True)]
-    told = iter(words)
+    labels = iter(words)
 
     def boxes(nodes: Any) -> list[Any]:
-        found: list[Any] = []
+        drawn: list[Any] = []
         for node in nodes:
             if hasattr(node, "body"):
-                found.append([f"{node.size}{':' + node.mark if node.mark else ''}", boxes(node.body)])
+                drawn.append([f"{node.size}{':' + node.mark if node.mark else ''}", boxes(node.body)])
             else:
-                found.append(next(told))
-        return found
+                drawn.append(next(labels))
+        return drawn
 
     return boxes(program.body)

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Protocol
 
 from dojo_core.game import Game, GameFull
-from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.clock import TargetMeasurer
+from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.records import Record
 from dojo_core.moves import IllegalMove, MoveSyntax, apply, legal_moves
 from dojo_core.program.expressions import TextError
@@ -37,14 +37,6 @@ PLATEAU = 1.2  # a move that gains less than this opens the way for others at mo
 KEPT_BACK, MOST_PROMISED = 0.5, 4.0
 CLEAR = 1.4
 MOST_SINGLE = 600  # legal moves of a position that are timed; one with more is passed over
-
-
-class Times(Protocol):
-    """What times programs: the part of a Measurer that mining uses."""
-
-    def measure(
-        self, workload: Workload, programs: Sequence[Program], effort: Effort = ..., *, fresh: bool = ...
-    ) -> list[Measurement]: ...
 
 
 @dataclass(frozen=True)
@@ -80,7 +72,7 @@ class Find:
 
 def mine(
     game: Game,
-    times: Times,
+    measurer: TargetMeasurer,
     gain: float = GAIN,
     longest: int = LONGEST,
     looked: Callable[[str], None] = log.info,
@@ -92,7 +84,7 @@ def mine(
     line = game.main_line(0)
     workload = Workload(game.start, game.kernel, game.policy, game.target)
     looked(f"{game.title}: {len(line)} positions are timed")
-    known = _times(workload, [position.program for position in line], times)
+    known = _times(workload, [position.program for position in line], measurer)
     at = [known.get(position.program.hash) for position in line]
     taken: set[int] = set()
     for first, last in _windows(at, gain):
@@ -101,24 +93,24 @@ def mine(
         begin = line[first].program
         moves = tuple(str(position.move) for position in line[first + 1 : last + 1])
         looked(f"{game.title}, after {first} moves: {' · '.join(moves)}")
-        found = _puzzle(game, begin, first, moves, times, gain, longest)
-        if found is not None:
+        find = _puzzle(game, begin, first, moves, measurer, gain, longest)
+        if find is not None:
             taken.add(last)
-            yield found
+            yield find
 
 
-def _times(workload: Workload, programs: Sequence[Program], times: Times) -> dict[str, float]:
+def _times(workload: Workload, programs: Sequence[Program], measurer: TargetMeasurer) -> dict[str, float]:
     """Seconds by program hash, of those that ran and were right."""
     different = list({program.hash: program for program in programs}.values())
-    found = times.measure(workload, different, Effort.QUICK, fresh=True)
-    return {each.program_hash: each.seconds for each in found if each.seconds and each.verified}
+    measurements = measurer.measure(workload, different, Effort.QUICK, fresh=True)
+    return {each.program_hash: each.seconds for each in measurements if each.seconds and each.verified}
 
 
 def _windows(at: Sequence[float | None], gain: float) -> Iterator[tuple[int, int]]:
     """(first, last) positions with a plateau between them and a large gain at the end; largest gain first,
     of the same end the shortest."""
     gains: dict[int, float] = {}
-    found: list[tuple[int, int]] = []
+    windows: list[tuple[int, int]] = []
     for last in range(2, len(at)):
         for count in range(2, min(STRETCH, last) + 1):
             first = last - count
@@ -126,13 +118,19 @@ def _windows(at: Sequence[float | None], gain: float) -> Iterator[tuple[int, int
             if begin is None or end is None or begin < gain * end:
                 continue
             if all(each is not None and begin < PLATEAU * each for each in between):
-                found.append((first, last))
+                windows.append((first, last))
                 gains[last] = max(gains.get(last, 0.0), begin / end)
-    yield from sorted(found, key=lambda each: (-gains[each[1]], each[1] - each[0]))
+    yield from sorted(windows, key=lambda each: (-gains[each[1]], each[1] - each[0]))
 
 
 def _puzzle(
-    game: Game, begin: Program, ply: int, moves: tuple[str, ...], times: Times, gain: float, longest: int
+    game: Game,
+    begin: Program,
+    ply: int,
+    moves: tuple[str, ...],
+    measurer: TargetMeasurer,
+    gain: float,
+    longest: int,
 ) -> Find | None:
     """The window as a puzzle, if every move of it is needed and none brings the gain by itself."""
     workload = Workload(begin, None, game.policy, game.target)
@@ -146,7 +144,7 @@ def _puzzle(
     whole = _end(game, begin, moves)
     if whole is None:  # names of places that only this game's history knows
         return None
-    known = _times(workload, [begin, whole, *shorter.values(), *single.values()], times)
+    known = _times(workload, [begin, whole, *shorter.values(), *single.values()], measurer)
     start, end = known.get(begin.hash), known.get(whole.hash)
     if start is None or end is None or start < gain * end:
         return None
@@ -162,8 +160,8 @@ def _puzzle(
     if not timed:
         return None
     idea = min(timed, key=lambda move: timed[move])
-    found = Find(game.title, ply, begin, game.policy, solution, start / end, idea, start / timed[idea])
-    return found if found.promised >= CLEAR * found.idea_gain else None
+    find = Find(game.title, ply, begin, game.policy, solution, start / end, idea, start / timed[idea])
+    return find if find.promised >= CLEAR * find.idea_gain else None
 
 
 def _threaded(moves: Iterable[str]) -> bool:
@@ -180,13 +178,13 @@ def _parts(moves: tuple[str, ...], longest: int) -> Iterator[tuple[str, ...]]:
 
 def _end(game: Game, begin: Program, moves: Iterable[str]) -> Program | None:
     """Where moves lead from a program, None where one does not apply as it is written."""
-    here = Game.new(begin, target=game.target, policy=game.policy)
+    replay = Game.new(begin, target=game.target, policy=game.policy)
     try:
         for move in moves:
-            here.play(move)
+            replay.play(move)
     except (IllegalMove, MoveSyntax, GameFull):
         return None
-    return here.current.program
+    return replay.current.program
 
 
 # ---------------------------------------------------------------------------- where games come from
@@ -238,9 +236,9 @@ def puzzle_text(find: Find, title: str = "") -> str:
     first, last = find.solution[0].split()[0], find.solution[-1].split()[0]
     count = len(find.solution)
     goals = [f"{find.promised:g} times faster"]
-    told = structure(find)
-    if told and not _reached(told, begin) and _reached(told, end):
-        goals.insert(0, told)
+    structural = structure(find)
+    if structural and not _reached(structural, begin) and _reached(structural, end):
+        goals.insert(0, structural)
     without = ""
     if not find.threads:
         reader = _reader(begin)

@@ -4,42 +4,42 @@ from __future__ import annotations
 
 from dojo_core.school.lesson import Lesson, Step
 from dojo_core.school.review import Finding
-from dojo_core.school.tutoring import Desk, Seat
+from dojo_core.school.tutoring import Tutor, TutoringSession
 from dojo_core.service.analysis import words_for
 from dojo_core.service.view import Json
 
 STATES = {True: "reached", False: "open", None: "unknown"}
 
 
-def panel(desk: Desk, seat: Seat) -> Json:
+def panel(tutor: Tutor, session: TutoringSession) -> Json:
     """All that the panel shows."""
     common = {
-        "view": seat.view, "fault": seat.fault, "learner": seat.learner, "glossary": glossary(desk),
-        "acknowledged": dict(seat.acknowledged),
+        "view": session.view, "fault": session.fault, "learner": session.learner, "glossary": glossary(tutor),
+        "acknowledged": dict(session.acknowledged),
     }  # fmt: skip
-    if seat.view == "step":
-        place = desk.place(seat)
+    if session.view == "step":
+        place = tutor.place(session)
         if place is not None:
-            return {**common, "step": step_words(desk, seat, *place)}
-    if seat.view == "review":
-        return {**common, "review": review_words(seat)}
-    if seat.view == "games":
-        return {**common, "games": desk.games(seat)}
-    return {**common, "view": "list", "list": lessons(desk, seat)}
+            return {**common, "step": step_words(tutor, session, *place)}
+    if session.view == "review":
+        return {**common, "review": review_words(session)}
+    if session.view == "games":
+        return {**common, "games": tutor.games(session)}
+    return {**common, "view": "list", "list": lessons(tutor, session)}
 
 
-def glossary(desk: Desk) -> list[Json]:
+def glossary(tutor: Tutor) -> list[Json]:
     return [
         {"slug": entry.slug, "title": entry.title, "also": list(entry.also), "words": entry.words}
-        for entry in desk.school.glossary.entries
+        for entry in tutor.school.glossary.entries
     ]
 
 
-def lessons(desk: Desk, seat: Seat) -> Json:
-    done = desk.progress.done(seat.learner)
-    place = desk.progress.place(seat.learner)
+def lessons(tutor: Tutor, session: TutoringSession) -> Json:
+    done = tutor.progress.done(session.learner)
+    place = tutor.progress.place(session.learner)
 
-    def told(lesson: Lesson) -> Json:
+    def lesson_json(lesson: Lesson) -> Json:
         steps = [
             {
                 "id": step.id,
@@ -60,45 +60,45 @@ def lessons(desk: Desk, seat: Seat) -> Json:
 
     resume = None
     if place is not None:
-        lesson = desk.school.lesson(place[0])
+        lesson = tutor.school.lesson(place[0])
         step = lesson.step(place[1]) if lesson is not None else None
         if lesson is not None and step is not None:
             resume = {"lesson": lesson.id, "step": step.id, "title": f"{lesson.title}: {step.title}"}
     return {
-        "lessons": [told(lesson) for lesson in desk.school.lessons],
+        "lessons": [lesson_json(lesson) for lesson in tutor.school.lessons],
         "resume": resume,
-        "faults": [{"file": name, "told": told_} for name, told_ in desk.school.faults],
+        "faults": [{"file": name, "told": told_} for name, told_ in tutor.school.faults],
     }
 
 
-def _neighbour(desk: Desk, lesson: Lesson, step: Step, by: int) -> Json | None:
+def _neighbour(tutor: Tutor, lesson: Lesson, step: Step, by: int) -> Json | None:
     """The step before or after, over the end of a lesson to the next one."""
-    all_steps = [(each, s) for each in desk.school.lessons for s in each.steps]
+    all_steps = [(each, s) for each in tutor.school.lessons for s in each.steps]
     at = next(i for i, (each, s) in enumerate(all_steps) if each.id == lesson.id and s.id == step.id) + by
     if not 0 <= at < len(all_steps):
         return None
-    there, other = all_steps[at]
-    title = other.title if there.id == lesson.id else f"{there.title}: {other.title}"
-    return {"lesson": there.id, "step": other.id, "title": title, "same": there.id == lesson.id}
+    of_lesson, other = all_steps[at]
+    title = other.title if of_lesson.id == lesson.id else f"{of_lesson.title}: {other.title}"
+    return {"lesson": of_lesson.id, "step": other.id, "title": title, "same": of_lesson.id == lesson.id}
 
 
-def step_words(desk: Desk, seat: Seat, lesson: Lesson, step: Step) -> Json:
-    seen, reached = desk.look(seat)
-    game = desk.game(seat)
-    done = desk.progress.done(seat.learner)
+def step_words(tutor: Tutor, session: TutoringSession, lesson: Lesson, step: Step) -> Json:
+    seen, reached = tutor.look(session)
+    game = tutor.game(session)
+    done = tutor.progress.done(session.learner)
     moves = len(game.line()) - 1 if game is not None else 0
     question = None
     if step.question is not None:
         right = next(i for i, answer in enumerate(step.question.answers) if answer.right)
-        why = step.question.answers[seat.chosen].why if seat.chosen is not None else []
+        why = step.question.answers[session.chosen].why if session.chosen is not None else []
         question = {
             "words": step.question.words,
             "answers": [answer.words for answer in step.question.answers],
-            "chosen": seat.chosen,
-            "right": right if seat.answered or seat.solution else None,
+            "chosen": session.chosen,
+            "right": right if session.answered or session.solution else None,
             "why": why,
         }
-    note = [] if reached else desk.note(seat, step)
+    note = [] if reached else tutor.note(session, step)
     return {
         "lesson": lesson.id,
         "lesson_title": lesson.title,
@@ -118,44 +118,46 @@ def step_words(desk: Desk, seat: Seat, lesson: Lesson, step: Step) -> Json:
             for goal, each in zip(step.goals, seen, strict=False)
         ],
         "question": question,
-        "hints": list(step.hints[: seat.hints]),
-        "more_hints": len(step.hints) - seat.hints,
-        "solution": desk.solution_words(step) if seat.solution else None,
+        "hints": list(step.hints[: session.hints]),
+        "more_hints": len(step.hints) - session.hints,
+        "solution": tutor.solution_words(step) if session.solution else None,
         "can_show": bool(step.solution),
-        "refusal": {"move": seat.refusal[0], "why": seat.refusal[1]} if seat.refusal is not None else None,
+        "refusal": {"move": session.refusal[0], "why": session.refusal[1]}
+        if session.refusal is not None
+        else None,
         "note": note,
         "reached": reached,
         "done": (lesson.id, step.id) in done,
         "after": step.done if reached or (lesson.id, step.id) in done else [],
         "moves": moves,
-        "previous": _neighbour(desk, lesson, step, -1),
-        "next": _neighbour(desk, lesson, step, 1),
+        "previous": _neighbour(tutor, lesson, step, -1),
+        "next": _neighbour(tutor, lesson, step, 1),
     }
 
 
-def review_words(seat: Seat) -> Json:
-    review = seat.review
+def review_words(session: TutoringSession) -> Json:
+    review = session.review
     assert review is not None
 
-    def told(number: int, found: Finding) -> Json:
-        here = seat.finding == number
-        level = seat.revealed if here and found.better else 0
-        name, _, where = found.better.partition(" ")
+    def finding_json(number: int, finding: Finding) -> Json:
+        opened = session.finding == number
+        level = session.revealed if opened and finding.better else 0
+        name, _, where = finding.better.partition(" ")
         return {
-            "ply": found.ply,
-            "played": found.played,
-            "seconds": found.seconds,
-            "ratio": found.ratio,
-            "words": found.words,
-            "busy": found.busy,
-            "instead": bool(found.better),
-            "open": here,
+            "ply": finding.ply,
+            "played": finding.played,
+            "seconds": finding.seconds,
+            "ratio": finding.ratio,
+            "words": finding.words,
+            "busy": finding.busy,
+            "instead": bool(finding.better),
+            "open": opened,
             "level": level,
             "kind": [name, words_for(name)] if level >= 1 and name else None,
             "place": where.split(" ")[0] if level >= 2 else None,
-            "better": found.better if level >= 3 else None,
-            "better_seconds": found.better_seconds if level >= 3 else None,
-            "why": found.why if level >= 3 else None,
+            "better": finding.better if level >= 3 else None,
+            "better_seconds": finding.better_seconds if level >= 3 else None,
+            "why": finding.why if level >= 3 else None,
         }
 
     verdicts = [
@@ -172,5 +174,5 @@ def review_words(seat: Seat) -> Json:
         "unplayed": review.unplayed,
         "done": review.done,
         "fault": review.fault,
-        "findings": [told(number, found) for number, found in enumerate(list(review.findings))],
+        "findings": [finding_json(number, found) for number, found in enumerate(list(review.findings))],
     }

@@ -30,8 +30,8 @@ _NAMESPACE = "{http://www.w3.org/2000/svg}"
 def read_picture(path: Path, number: int = 1) -> list[Any]:
     """A drawing as ``[element, attributes, words, children]``. Raises TextError with what it may not have."""
 
-    def fault(told: str, remedy: str) -> TextError:
-        return TextError(f"{path.name}: {told}", remedy, number)
+    def fault(message: str, remedy: str) -> TextError:
+        return TextError(f"{path.name}: {message}", remedy, number)
 
     try:
         source = path.read_bytes()
@@ -50,8 +50,10 @@ def read_picture(path: Path, number: int = 1) -> list[Any]:
             raise fault(f"it has an element {name!r}", f"These may stand in it: {', '.join(_ELEMENTS)}.")
         for key, value in node.attrib.items():
             if key not in _ATTRIBUTES or not _VALUE.match(value):
-                told = f"<{name}> has an attribute {key}={value[:40]!r}"
-                raise fault(told, f"These may stand in it, in numbers and words: {', '.join(_ATTRIBUTES)}.")
+                message = f"<{name}> has an attribute {key}={value[:40]!r}"
+                raise fault(
+                    message, f"These may stand in it, in numbers and words: {', '.join(_ATTRIBUTES)}."
+                )
         unknown = [c for c in node.get("class", "").split() if c not in CLASSES]
         if unknown:
             raise fault(f"it has a class {unknown[0]!r}", f"The classes: {', '.join(CLASSES)}.")

@@ -69,28 +69,28 @@ class Terms:
 
 def spans(text: str, terms: Terms, seen: set[str], number: int = 1) -> list[Span]:
     """One paragraph. Raises TextError for a link that leads nowhere."""
-    found: list[Span] = []
+    parts: list[Span] = []
     at = 0
     for match in _INLINE.finditer(text):
-        found += terms.link(text[at : match.start()], seen) if match.start() > at else []
+        parts += terms.link(text[at : match.start()], seen) if match.start() > at else []
         at = match.end()
         kind = match.lastgroup
         if kind == "address":
-            found.append(_linked(match["words"], match["address"], terms, seen, number, text))
+            parts.append(_linked(match["words"], match["address"], terms, seen, number, text))
         else:
             assert kind is not None
-            found.append([kind, match[kind]])
+            parts.append([kind, match[kind]])
     if at < len(text):
-        found += terms.link(text[at:], seen)
-    return found
+        parts += terms.link(text[at:], seen)
+    return parts
 
 
 def _linked(words: str, address: str, terms: Terms, seen: set[str], number: int, line: str) -> Span:
     term = _TERM.match(address)
     if term is not None:
         if term.group(1) not in terms.slugs:
-            told = f"the glossary has no entry {term.group(1)!r}"
-            raise TextError(told, "Add a heading to glossary.md, or correct the link.", number, 1, line)
+            fault = f"the glossary has no entry {term.group(1)!r}"
+            raise TextError(fault, "Add a heading to glossary.md, or correct the link.", number, 1, line)
         seen.add(term.group(1))
         return ["term", words, term.group(1)]
     if not re.match(r"https?://[\w.-]+(/\S*)?\Z", address):
@@ -109,13 +109,13 @@ def blocks(lines: list[tuple[int, str]], terms: Terms, seen: set[str]) -> list[B
 
     A picture's block names its file; whoever has the folder puts the drawing in. Raises TextError.
     """
-    found: list[Block] = []
+    parsed: list[Block] = []
     paragraph: list[tuple[int, str]] = []
 
     def close() -> None:
         if paragraph:
             text = " ".join(line.strip() for _, line in paragraph)
-            found.append({"kind": "paragraph", "spans": spans(text, terms, seen, paragraph[0][0])})
+            parsed.append({"kind": "paragraph", "spans": spans(text, terms, seen, paragraph[0][0])})
             paragraph.clear()
 
     for number, line in lines:
@@ -125,16 +125,16 @@ def blocks(lines: list[tuple[int, str]], terms: Terms, seen: set[str]) -> list[B
             close()
         elif picture is not None:
             close()
-            found.append({"kind": "picture", "file": picture["file"], "alt": picture["alt"], "line": number})
+            parsed.append({"kind": "picture", "file": picture["file"], "alt": picture["alt"], "line": number})
         elif stripped.startswith("- "):
             close()
             item = spans(stripped[2:], terms, seen, number)
-            if found and found[-1]["kind"] == "list" and found[-1]["open"]:
-                found[-1]["items"].append(item)
+            if parsed and parsed[-1]["kind"] == "list" and parsed[-1]["open"]:
+                parsed[-1]["items"].append(item)
             else:
-                found.append({"kind": "list", "items": [item], "open": True})
-        elif line.startswith("  ") and found and found[-1]["kind"] == "list" and not paragraph:
-            found[-1]["items"][-1] += [["text", " "], *spans(stripped, terms, seen, number)]
+                parsed.append({"kind": "list", "items": [item], "open": True})
+        elif line.startswith("  ") and parsed and parsed[-1]["kind"] == "list" and not paragraph:
+            parsed[-1]["items"][-1] += [["text", " "], *spans(stripped, terms, seen, number)]
         elif stripped.startswith("#"):
             raise TextError(
                 "a heading of this depth has no meaning here", "Use # for the title and ## for a step.",
@@ -142,12 +142,12 @@ def blocks(lines: list[tuple[int, str]], terms: Terms, seen: set[str]) -> list[B
             )  # fmt: skip
         else:
             paragraph.append((number, line))
-        if found and found[-1]["kind"] == "list" and not stripped:
-            found[-1]["open"] = False
+        if parsed and parsed[-1]["kind"] == "list" and not stripped:
+            parsed[-1]["open"] = False
     close()
-    for block in found:
+    for block in parsed:
         block.pop("open", None)
-    return found
+    return parsed
 
 
 def plain(text: list[Span]) -> str:

@@ -107,9 +107,9 @@ def teachers_folder() -> Path:
 def glossary_for(folder: Path) -> Glossary:
     """The Dojo's words and those of a folder's own glossary. Raises TextError."""
     entries = list(read_glossary((LESSONS_FOLDER / GLOSSARY).read_text(encoding="utf-8")).entries)
-    own = folder / GLOSSARY
-    if own.exists() and folder.resolve() != LESSONS_FOLDER:
-        added = read_glossary(own.read_text(encoding="utf-8")).entries
+    file = folder / GLOSSARY
+    if file.exists() and folder.resolve() != LESSONS_FOLDER:
+        added = read_glossary(file.read_text(encoding="utf-8")).entries
         replaced = {entry.slug for entry in added}
         entries = [entry for entry in entries if entry.slug not in replaced] + list(added)
     return Glossary(tuple(sorted(entries, key=lambda entry: entry.title.lower())))

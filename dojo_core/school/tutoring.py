@@ -1,4 +1,4 @@
-"""The desk: what the page Learn talks to. It seats a learner at a step's game, checks goals, gives help.
+"""The tutor: what the page Learn talks to. It seats a learner at a step's game, checks goals, gives help.
 
 Play itself is the service's: a step's game is a game like any other, with a name of its own in the store.
 """
@@ -18,7 +18,7 @@ from dojo_core.school.lesson import TRY, Lesson, Step
 from dojo_core.school.progress import Progress
 from dojo_core.school.review import Review
 from dojo_core.school.school import School
-from dojo_core.service import library
+from dojo_core.service import saved_games
 from dojo_core.service.events import client_name, sound
 from dojo_core.service.players import Player, Refused
 from dojo_core.service.queue import Outcome
@@ -28,12 +28,12 @@ from dojo_core.service.view import Json
 
 log = logging.getLogger(__name__)
 
-KEPT_CLIENTS = 8  # pages of one seat, whose event numbers are remembered
+KEPT_CLIENTS = 8  # pages of one session, whose event numbers are remembered
 LISTED = 30  # games that can be reviewed
 
 
 @dataclass
-class Seat:
+class TutoringSession:
     """One tab on the page: who learns, where, and what help was given there."""
 
     learner: str
@@ -68,8 +68,8 @@ class Seat:
         self.tried, self.refusal, self.fault = set(), None, ""
 
 
-class Desk:
-    """One for the process. A seat is used by one tab at a time."""
+class Tutor:
+    """One for the process, which has the sessions of all tabs go on; each session is one tab's."""
 
     def __init__(self, service: Service, school: School, progress: Progress) -> None:
         self.service, self.school, self.progress = service, school, progress
@@ -77,233 +77,235 @@ class Desk:
 
     # ------------------------------------------------------------------ where one is
 
-    def place(self, seat: Seat) -> tuple[Lesson, Step] | None:
-        lesson = self.school.lesson(seat.lesson)
-        step = lesson.step(seat.step) if lesson is not None else None
+    def place(self, session: TutoringSession) -> tuple[Lesson, Step] | None:
+        lesson = self.school.lesson(session.lesson)
+        step = lesson.step(session.step) if lesson is not None else None
         return (lesson, step) if lesson is not None and step is not None else None
 
-    def open(self, seat: Seat, lesson: str, step: str = "") -> None:
+    def open(self, session: TutoringSession, lesson: str, step: str = "") -> None:
         """Go to a step: the named one, else the first of the lesson that is not done."""
-        found = self.school.lesson(lesson)
-        if found is None:
-            self.leave(seat)
-            seat.fault = "There is no such lesson here."
+        opened = self.school.lesson(lesson)
+        if opened is None:
+            self.leave(session)
+            session.fault = "There is no such lesson here."
             return
-        done = self.progress.done(seat.learner)
-        to_do = next((each for each in found.steps if (found.id, each.id) not in done), found.steps[0])
-        chosen = found.step(step) or to_do
-        self._end_review(seat)
-        seat.view, seat.lesson, seat.step = "step", found.id, chosen.id
-        seat.forget_help()
-        self.progress.keep_place(seat.learner, found.id, chosen.id)
-        self._sit(seat, found, chosen)
+        done = self.progress.done(session.learner)
+        to_do = next((each for each in opened.steps if (opened.id, each.id) not in done), opened.steps[0])
+        chosen = opened.step(step) or to_do
+        self._end_review(session)
+        session.view, session.lesson, session.step = "step", opened.id, chosen.id
+        session.forget_help()
+        self.progress.keep_place(session.learner, opened.id, chosen.id)
+        self._open_game(session, opened, chosen)
 
-    def leave(self, seat: Seat) -> None:
+    def leave(self, session: TutoringSession) -> None:
         """Back to the list."""
-        self._end_review(seat)
-        seat.view, seat.lesson, seat.step, seat.fault = "list", "", "", ""
-        self.service.leave(seat.player)
+        self._end_review(session)
+        session.view, session.lesson, session.step, session.fault = "list", "", "", ""
+        self.service.leave(session.player)
 
-    def _end_review(self, seat: Seat) -> None:
-        if seat.review is not None:
-            seat.review.stop()
-        seat.review = seat.finding = None
+    def _end_review(self, session: TutoringSession) -> None:
+        if session.review is not None:
+            session.review.stop()
+        session.review = session.finding = None
 
-    def _sit(self, seat: Seat, lesson: Lesson, step: Step) -> None:
-        """At the learner's own game of a step; a new one where the lesson has changed since."""
-        kept = self.progress.game(seat.learner, lesson.id, step.id)
-        if kept is not None:
+    def _open_game(self, session: TutoringSession, lesson: Lesson, step: Step) -> None:
+        """The learner's own game of a step; a new one where the lesson has changed since."""
+        game_id = self.progress.game(session.learner, lesson.id, step.id)
+        if game_id is not None:
             try:
-                self.service.seat(seat.player, kept, step.measured)
-                table = seat.player.table
-                ours = table is not None and not seat.player.watching
+                self.service.seat(session.player, game_id, step.measured)
+                table = session.player.table
+                ours = table is not None and not session.player.watching
                 if table is not None and ours and table.game.start == step.begin.current.program:
                     return
             except Refused:
-                log.info("the game %s of %s is gone", kept, step.id)
+                log.info("the game %s of %s is gone", game_id, step.id)
         game = step.game()
         game.id = f"{SCHOOL_GAMES}{secrets.token_hex(6)}"
-        self.service.take_in(game, seat.player.owner)
-        self.progress.keep_game(seat.learner, lesson.id, step.id, game.id)
-        self.service.seat(seat.player, game.id, step.measured)
+        self.service.take_in(game, session.player.owner)
+        self.progress.keep_game(session.learner, lesson.id, step.id, game.id)
+        self.service.seat(session.player, game.id, step.measured)
 
-    def game(self, seat: Seat) -> Game | None:
-        return seat.player.table.game if seat.player.table is not None else None
+    def game(self, session: TutoringSession) -> Game | None:
+        return session.player.table.game if session.player.table is not None else None
 
     # ------------------------------------------------------------------ what the page sends
 
-    def hear(self, seat: Seat, client: object, events: object) -> str | None:
+    def hear(self, session: TutoringSession, client: object, events: object) -> str | None:
         """A page's events in order, each number once: what is not acknowledged comes again.
 
         Gives the id of a game where one is to be opened on Play. Both may be anything: see service/events.py.
         """
         name, game = client_name(client), None
         for event in sound(events):
-            if event["seq"] > seat.acknowledged.get(name, 0):
-                seat.acknowledged[name] = event["seq"]
-                game = self.handle(seat, event) or game
-        while len(seat.acknowledged) > KEPT_CLIENTS:
-            seat.acknowledged.pop(next(iter(seat.acknowledged)))
+            if event["seq"] > session.acknowledged.get(name, 0):
+                session.acknowledged[name] = event["seq"]
+                game = self.handle(session, event) or game
+        while len(session.acknowledged) > KEPT_CLIENTS:
+            session.acknowledged.pop(next(iter(session.acknowledged)))
         return game
 
-    def handle(self, seat: Seat, event: object) -> str | None:
+    def handle(self, session: TutoringSession, event: object) -> str | None:
         """One event of the panel. Gives the id of a game where it is to be opened on Play."""
         if not isinstance(event, dict):
             return None
 
-        def said(name: str) -> str:
+        def text_of(name: str) -> str:
             value = event.get(name, "")
             return value[:200] if isinstance(value, str) else ""
 
         number = event.get("number")
         at = number if isinstance(number, int) and not isinstance(number, bool) else -1
         try:
-            match said("kind"):
+            match text_of("kind"):
                 case "open":
-                    self.open(seat, said("lesson"), said("step"))
+                    self.open(session, text_of("lesson"), text_of("step"))
                 case "list":
-                    self.leave(seat)
+                    self.leave(session)
                 case "games":
-                    self.leave(seat)
-                    seat.view = "games"
+                    self.leave(session)
+                    session.view = "games"
                 case "review":
-                    self.review(seat, said("game"))
+                    self.review(session, text_of("game"))
                 case "finding":
-                    self._show_finding(seat, at)
+                    self._show_finding(session, at)
                 case "verdict":
-                    self._show_verdict(seat, at)
+                    self._show_verdict(session, at)
                 case "reveal":
-                    seat.revealed = min(3, seat.revealed + 1)
+                    session.revealed = min(3, session.revealed + 1)
                 case "to_play":
-                    return self.for_play(seat)
-                case kind if seat.view == "step":
-                    self._at_step(seat, kind, at)
+                    return self.for_play(session)
+                case kind if session.view == "step":
+                    self._at_step(session, kind, at)
         except (Refused, DatabaseFault) as refusal:
-            seat.fault = str(refusal)
+            session.fault = str(refusal)
         return None
 
-    def _at_step(self, seat: Seat, kind: str, number: int) -> None:
-        place = self.place(seat)
+    def _at_step(self, session: TutoringSession, kind: str, number: int) -> None:
+        place = self.place(session)
         if place is None:
             return
         _, step = place
         match kind:
             case "hint":
-                seat.hints = min(len(step.hints), seat.hints + 1)
+                session.hints = min(len(step.hints), session.hints + 1)
             case "solution":
-                seat.solution = True
+                session.solution = True
             case "show_me":
-                seat.solution = True
-                self._play_solution(seat, step)
+                session.solution = True
+                self._play_solution(session, step)
             case "reset":
-                seat.tried, seat.refusal, seat.chosen = set(), None, None
-                self._go_back(seat)
+                session.tried, session.refusal, session.chosen = set(), None, None
+                self._go_back(session)
             case "answer" if step.question is not None and 0 <= number < len(step.question.answers):
-                seat.chosen = number
-                seat.answered = seat.answered or step.question.answers[number].right
+                session.chosen = number
+                session.answered = session.answered or step.question.answers[number].right
 
-    def _go_back(self, seat: Seat) -> None:
-        game = self.game(seat)
+    def _go_back(self, session: TutoringSession) -> None:
+        game = self.game(session)
         if game is not None:
-            self.service.branch(game.id, 0, [], seat.player.owner, go=True)
+            self.service.branch(game.id, 0, [], session.player.owner, go=True)
 
-    def _play_solution(self, seat: Seat, step: Step) -> None:
-        game = self.game(seat)
+    def _play_solution(self, session: TutoringSession, step: Step) -> None:
+        game = self.game(session)
         if game is None:
             return
         try:
             end, tried = played(step, step.solution)
         except Unplayable as stopped:
             raise Refused(f"This lesson's solution stops: {stopped}") from stopped
-        seat.tried |= tried
+        session.tried |= tried
         moves = [str(position.move) for position in end.line()[1:]]
-        self.service.branch(game.id, 0, moves, seat.player.owner, go=True)
+        self.service.branch(game.id, 0, moves, session.player.owner, go=True)
 
-    def for_play(self, seat: Seat) -> str | None:
+    def for_play(self, session: TutoringSession) -> str | None:
         """A game of one's own, as it stands on the board, for the page Play."""
-        game = self.game(seat)
+        game = self.game(session)
         if game is None:
             return None
         copy, original = self.service.copied(game.id)
-        return self.service.take_in(copy, seat.player.owner, once=True, of=original)
+        return self.service.take_in(copy, session.player.owner, once=True, of=original)
 
     # ------------------------------------------------------------------ what happened on the board
 
-    def look(self, seat: Seat) -> tuple[list[Seen], bool]:
+    def look(self, session: TutoringSession) -> tuple[list[Seen], bool]:
         """(each goal as it stands, is the step reached); what is reached is kept as progress."""
-        place = self.place(seat)
-        game = self.game(seat)
+        place = self.place(session)
+        game = self.game(session)
         if place is None or game is None:
             return [], False
         lesson, step = place
-        refused = seat.player.refused
+        refused = session.player.refused
         if refused is not None:
-            seat.tried.add(refused[0])
-            seat.refusal, seat.refused_at = refused, game.cursor
-            seat.player.refused = None
-        if seat.refusal is not None and seat.refused_at != game.cursor:
-            seat.refusal = None
-        situation = step.situation(game, frozenset(seat.tried), self._speed_up(seat, step))
+            session.tried.add(refused[0])
+            session.refusal, session.refused_at = refused, game.cursor
+            session.player.refused = None
+        if session.refusal is not None and session.refused_at != game.cursor:
+            session.refusal = None
+        situation = step.situation(game, frozenset(session.tried), self._speed_up(session, step))
         seen = [goal.look(situation) for goal in step.goals]
-        reached = all(each.reached for each in seen) and (step.question is None or seat.answered)
+        reached = all(each.reached for each in seen) and (step.question is None or session.answered)
         if reached:
-            self.progress.finish(seat.learner, lesson.id, step.id, seat.solution)
+            self.progress.finish(session.learner, lesson.id, step.id, session.solution)
         return seen, reached
 
-    def _speed_up(self, seat: Seat, step: Step) -> float | None:
-        table = seat.player.table
+    def _speed_up(self, session: TutoringSession, step: Step) -> float | None:
+        table = session.player.table
         if table is None or not any(goal.measured for goal in step.goals):
             return None
-        first, now = self.service.known(table, [table.game.start.hash, table.game.current.program.hash])
-        if first is None or now is None or not (first.ok and now.ok and now.seconds > 0):
+        first, current = self.service.known(table, [table.game.start.hash, table.game.current.program.hash])
+        if first is None or current is None or not (first.ok and current.ok and current.seconds > 0):
             return None
-        return first.seconds / now.seconds
+        return first.seconds / current.seconds
 
     # ------------------------------------------------------------------ review
 
-    def review(self, seat: Seat, game_id: str) -> None:
+    def review(self, session: TutoringSession, game_id: str) -> None:
         """Go through a saved game. Raises Refused."""
-        self.leave(seat)
+        self.leave(session)
         game, original = self.service.copied(game_id)
         game.id = f"{SCHOOL_GAMES}{secrets.token_hex(6)}"
         game.goto(0)
-        self.service.take_in(game, seat.player.owner, of=original)
-        self.service.seat(seat.player, game.id, False)
-        table = seat.player.table
+        self.service.take_in(game, session.player.owner, of=original)
+        self.service.seat(session.player, game.id, False)
+        table = session.player.table
         assert table is not None
 
         def known(hashes: Sequence[str]) -> Sequence[Outcome | None]:
             return self.service.known(table, hashes)
 
-        seat.view, seat.reviewed, seat.finding, seat.revealed = "review", game_id, None, 0
-        seat.review = Review(Game.from_text(game.to_text()), known).begin()
+        session.view, session.reviewed, session.finding, session.revealed = "review", game_id, None, 0
+        session.review = Review(Game.from_text(game.to_text()), known).begin()
 
-    def _show_finding(self, seat: Seat, number: int) -> None:
-        game, review = self.game(seat), seat.review
+    def _show_finding(self, session: TutoringSession, number: int) -> None:
+        game, review = self.game(session), session.review
         if review is None or game is None or not 0 <= number < len(review.findings):
             return
-        if seat.finding != number:
-            seat.finding, seat.revealed = number, 0
-        self.service.branch(game.id, review.findings[number].position, [], seat.player.owner, go=True)
+        if session.finding != number:
+            session.finding, session.revealed = number, 0
+        self.service.branch(game.id, review.findings[number].position, [], session.player.owner, go=True)
 
-    def _show_verdict(self, seat: Seat, ply: int) -> None:
+    def _show_verdict(self, session: TutoringSession, ply: int) -> None:
         """The position before a move of the line."""
-        game, review = self.game(seat), seat.review
+        game, review = self.game(session), session.review
         if review is not None and game is not None and 1 <= ply <= review.moves:
-            seat.finding, seat.revealed = None, 0
-            self.service.branch(game.id, review.line[ply - 1].id, [], seat.player.owner, go=True)
+            session.finding, session.revealed = None, 0
+            self.service.branch(game.id, review.line[ply - 1].id, [], session.player.owner, go=True)
 
-    def games(self, seat: Seat) -> list[Json]:
+    def games(self, session: TutoringSession) -> list[Json]:
         """Saved games that can be reviewed."""
-        return library.cards(self.service.recent_games(LISTED, seat.player.owner))
+        return saved_games.cards(self.service.recent_games(LISTED, session.player.owner))
 
     # ------------------------------------------------------------------ for the page
 
-    def note(self, seat: Seat, step: Step) -> list[list[str]]:
+    def note(self, session: TutoringSession, step: Step) -> list[list[str]]:
         """What the lesson says to the last try, where it says something."""
-        game = self.game(seat)
+        game = self.game(session)
         last = game.current.move if game is not None else None
-        for text in ([seat.refusal[0]] if seat.refusal else []) + ([str(last)] if last is not None else []):
+        for text in ([session.refusal[0]] if session.refusal else []) + (
+            [str(last)] if last is not None else []
+        ):
             for note in step.notes:
                 if note.fits(text):
                     return note.words

@@ -104,10 +104,10 @@ class Judge:
         self._replays_until: float | None = None
         for number in self._upwards():
             children = game.positions[number].children
-            own = self._own(number)
+            itself = self._own(number)
             below = [self._best[child] for child in children]
-            self._best[number] = shortest([own, *below, *self._measured(number)])
-            self._played[number] = shortest([own, *(self._played[child] for child in children)])
+            self._best[number] = shortest([itself, *below, *self._measured(number)])
+            self._played[number] = shortest([itself, *(self._played[child] for child in children)])
 
     def _upwards(self) -> list[int]:
         """All positions, those below a position before it."""
@@ -144,7 +144,7 @@ class Judge:
     def verdict(self, at: Position, after: Position) -> Verdict:
         """Of the move that led from one position to the next."""
         without, reached = self._without(at, after), self._best[after.id]
-        before, here = self._times.get(at.id), self._times.get(after.id)
+        before, outcome = self._times.get(at.id), self._times.get(after.id)
         ply, played = len(self._game.line(at.id)), str(after.move)
 
         def judged(kind: Kind, words: str, *more: Outcome) -> Verdict:
@@ -156,18 +156,20 @@ class Judge:
             return judged("unknown", "Neither it nor what stood beside it has been measured.")
         if faster(without.outcome, reached.outcome):
             return judged("loss", self._loss(at, without, reached))
-        if before is not None and here is not None and faster(here, before):
-            return judged("gain", f"{ratio(before.seconds / here.seconds)} as fast.", before, here)
+        if before is not None and outcome is not None and faster(outcome, before):
+            return judged("gain", f"{ratio(before.seconds / outcome.seconds)} as fast.", before, outcome)
         end = shortest([self._played[child] for child in after.children])
         if end is not None and faster(end.outcome, without.outcome):
             kind, words = self._built_on(at, after, end, without)
-            return judged(kind, f"{effect(before, here)} {words}", *filter(None, (before, here)))
-        if before is None or here is None:
+            return judged(kind, f"{effect(before, outcome)} {words}", *filter(None, (before, outcome)))
+        if before is None or outcome is None:
             return judged("unknown", "Its own time is not known. Nothing was lost by it.")
-        if faster(before, here):
-            words = f"{effect(before, here)} Nothing was lost by it: as much could still be had afterwards."
-            return judged("idle", words, before, here)
-        return judged("noise", "The two times differ by no more than times do.", before, here)
+        if faster(before, outcome):
+            words = (
+                f"{effect(before, outcome)} Nothing was lost by it: as much could still be had afterwards."
+            )
+            return judged("idle", words, before, outcome)
+        return judged("noise", "The two times differ by no more than times do.", before, outcome)
 
     def _loss(self, at: Position, without: Reached, reached: Reached) -> str:
         lost = ratio(reached.seconds / without.seconds)
@@ -224,17 +226,17 @@ def without_move(game: Game, move: int, end: int) -> tuple[tuple[int, Entry] | N
     return None, copy.current.program
 
 
-def shortest(found: Sequence[Reached | None]) -> Reached | None:
+def shortest(candidates: Sequence[Reached | None]) -> Reached | None:
     """The least of some times; of equal ones the first."""
-    return min((each for each in found if each is not None), key=lambda each: each.seconds, default=None)
+    return min((each for each in candidates if each is not None), key=lambda each: each.seconds, default=None)
 
 
-def effect(before: Outcome | None, here: Outcome | None) -> str:
+def effect(before: Outcome | None, after: Outcome | None) -> str:
     """What the move itself did to the time."""
-    if before is None or here is None:
+    if before is None or after is None:
         return "Its own time is not known."
-    if faster(before, here):
-        longer = here.seconds / before.seconds
+    if faster(before, after):
+        longer = after.seconds / before.seconds
         return f"{longer - 1:.0%} slower here." if longer < 2 else f"{ratio(longer)} as long here."
     return "About equal here."
 

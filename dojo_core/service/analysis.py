@@ -108,13 +108,13 @@ class Analysis:
     def moves(self) -> tuple[Move, ...]:
         with self._lock:
             if self._moves is None:
-                found: tuple[Move, ...] = ()
+                legal: tuple[Move, ...] = ()
                 try:
-                    found = legal_moves(self.program, self.target, self.policy)
+                    legal = legal_moves(self.program, self.target, self.policy)
                 except Exception:  # one faulty move must not lock a game up
                     log.exception("no moves for\n%s", self.program.text)
                     self.fault = NO_MOVES
-                self._moves = tuple(sorted(found, key=lambda move: likelihood(move.name)))
+                self._moves = tuple(sorted(legal, key=lambda move: likelihood(move.name)))
             return self._moves
 
     @property
@@ -147,11 +147,11 @@ class Analysis:
     def find_successors(self) -> list[Successor]:
         """Apply every move; in the order of ``moves``."""
         if self._successors is None:
-            found = []
+            successors = []
             for move in self.moves:
                 after = apply(self.program, move, target=self.target, policy=self.policy)
-                found.append(Successor(move, after.lean()))
-            self._successors = found
+                successors.append(Successor(move, after.lean()))
+            self._successors = successors
         return self._successors
 
     @property
@@ -163,8 +163,8 @@ class Analysis:
         if self._blocked is None:
             blocked: list[Json] = []
             opens: dict[str, list[str]] = {}
-            for move, found in blocked_moves(self.program, self.target, self.policy):
-                refusal = why(self.program, move, self.target, self.policy).refusal or found
+            for move, known in blocked_moves(self.program, self.target, self.policy):
+                refusal = why(self.program, move, self.target, self.policy).refusal or known
                 for way in refusal.ways:
                     if way.then and len(way.moves) == 1:
                         opens.setdefault(way.moves[0], []).append(str(move))
@@ -230,11 +230,11 @@ class Analyses:
     def of(self, program: Program, target: str, policy: str) -> Analysis:
         key = (program.hash, target, policy)
         with self._lock:
-            found = self._kept.setdefault(key, Analysis(program, target, policy))
+            analysis = self._kept.setdefault(key, Analysis(program, target, policy))
             self._kept.move_to_end(key)
             while len(self._kept) > KEPT or (len(self._kept) > 1 and self._successors() > KEPT_SUCCESSORS):
                 self._kept.popitem(last=False)
-            return found
+            return analysis
 
     def _successors(self) -> int:
-        return sum(len(kept.known_successors or ()) for kept in self._kept.values())
+        return sum(len(analysis.known_successors or ()) for analysis in self._kept.values())

@@ -192,32 +192,32 @@ class Attention:
             if player.hint is not None and player.hint.at == at and player.hint.source != "none":
                 player.hint = player.hint.further if player.hint.source != "waiting" else player.hint
                 return
-            here = table.game.current.program.hash
+            at_hash = table.game.current.program.hash
             successors = analysis.known_successors or []
             hashes = [s.program.hash for s in successors]
             queue, steady = self._queue.of(table.key), backend(table.game.target).clock().steady
-            speeds = queue.speeds(table.key, here, hashes, steady)
+            speeds = queue.speeds(table.key, at_hash, hashes, steady)
             moves = [str(s.move) for s in successors]
-            found = measured_hint(at, analysis, dict(zip(moves, speeds, strict=True)))
-            if found is None and self._advise is not None:
+            hint = measured_hint(at, analysis, dict(zip(moves, speeds, strict=True)))
+            if hint is None and self._advise is not None:
                 player.hint = Hint(at, "waiting")
                 player.expect()
                 copy, advise = copied(table.game), self._advise
                 self._scout.add(lambda: self._ask(player, at, copy, advise))
                 return
-            player.hint = found or Hint(at, "none")
+            player.hint = hint or Hint(at, "none")
 
     def _ask(self, player: Player, at: tuple[str, int], game: Game, advise: Advise) -> None:
         """What a pass would play, unless the player has gone on meanwhile."""
-        found = Hint(at, "none")
+        hint = Hint(at, "none")
         try:
-            found = advised_hint(at, game, advise)
+            hint = advised_hint(at, game, advise)
         except Exception:
             log.exception("no advice for\n%s", game.current.program.text)
         finally:
             with player.lock:
                 if player.hint is not None and player.hint.at == at:
-                    player.hint = found
+                    player.hint = hint
             player.arrived(changed=False)
 
     def _submit(self, player: Player, table: Table, analysis: Analysis) -> None:
@@ -247,7 +247,10 @@ class Attention:
         seen: dict[str, int] = {}
         ranked: list[tuple[tuple[int, int, int], Task]] = []
         chosen = player.selection
-        here, steady = _moves_to(table.game, table.game.current), backend(table.game.target).clock().steady
+        moves_here, steady = (
+            _moves_to(table.game, table.game.current),
+            backend(table.game.target).clock().steady,
+        )
         for row, successor in zip(analysis.rows, successors, strict=True):
             name = successor.move.name
             rank = OTHER
@@ -257,7 +260,7 @@ class Attention:
                 rank = SELECTED
             turn = seen.get(name, 0)
             seen[name] = turn + 1
-            line = f"{here}\n{row['text']}" if here else row["text"]
+            line = f"{moves_here}\n{row['text']}" if moves_here else row["text"]
             program = successor.program
             task = Task(table.key, table.workload, program, program.hash, line, steady)
             ranked.append(((rank, turn // 2, likelihood(name)), task))

@@ -6,7 +6,7 @@ from dojo_core import plugins
 from dojo_core.faults import program_doubt
 from dojo_core.game import Game
 from dojo_core.ownership import watching
-from dojo_core.service import library
+from dojo_core.service import saved_games
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.changes import usable_recipes
 from dojo_core.service.games import POLICIES, Games, targets
@@ -50,8 +50,8 @@ def start_screen(games: Games, player: Player) -> Json:
         ],
         "games": [
             {**card, "yours": games.may_change(game.player, player.owner)}
-            for game in games.recent(library.LISTED, player.owner)
-            for card in library.cards([game])
+            for game in games.recent(saved_games.LISTED, player.owner)
+            for card in saved_games.cards([game])
         ],
         "lines": lines,
         "faults": plugins.all_faults(),
@@ -69,13 +69,15 @@ def _rules(game: Game) -> list[list[str]]:
 def position(player: Player, table: Table, analysis: Analysis) -> Json:
     """The position at the cursor. The table is locked."""
     game = table.game
-    here = game.current
+    current = game.current
     clock, words = backend(game.target).clock(), backend(game.target).words
-    program = program_lines(here.program, table.hues)
+    program = program_lines(current.program, table.hues)
     program["diff"], program["added"] = [], []
-    program["since_start"] = difference(game.start.text, here.program.text) if here.parent is not None else []
-    if here.parent is not None:
-        program["diff"] = difference(game.positions[here.parent].program.text, here.program.text)
+    program["since_start"] = (
+        difference(game.start.text, current.program.text) if current.parent is not None else []
+    )
+    if current.parent is not None:
+        program["diff"] = difference(game.positions[current.parent].program.text, current.program.text)
         program["added"] = [line for mark, line in program["diff"] if mark == "+"]
     return {
         "game": {
@@ -87,7 +89,7 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
             "doubt": "" if game.kernel else program_doubt(game.start) or "",
             "watching": "" if table.source is None else watching(table.owner),
         },
-        "position": {"id": here.id, "parent": here.parent, "hash": here.program.hash},
+        "position": {"id": current.id, "parent": current.parent, "hash": current.program.hash},
         "program": program,
         "code": analysis.code_view,
         "assembly": analysis.assembly if player.assembly else None,

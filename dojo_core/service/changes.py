@@ -46,8 +46,8 @@ def usable_recipes() -> dict[str, recipes.Recipe]:
 
 def step(game: Game, to: str) -> None:
     """Move the cursor: ``first``, ``back``, ``forward``, ``last``, or to the next ``branch``."""
-    here = game.current
-    children = here.children
+    current = game.current
+    children = current.children
     match to:
         case "first":
             game.goto(0)
@@ -58,9 +58,9 @@ def step(game: Game, to: str) -> None:
         case "last":
             game.goto(game.main_line()[-1].id)
         case "branch":
-            siblings = [] if here.parent is None else game.positions[here.parent].children
+            siblings = [] if current.parent is None else game.positions[current.parent].children
             if len(siblings) > 1:
-                game.goto(siblings[(siblings.index(here.id) + 1) % len(siblings)])
+                game.goto(siblings[(siblings.index(current.id) + 1) % len(siblings)])
             elif len(children) > 1:
                 game.goto(children[1])
 
@@ -84,16 +84,16 @@ class Deleted:
 
 def delete(game: Game) -> Deleted:
     """Delete the current move and all that was played after it. Raises Refused at the start."""
-    here = game.current
-    if here.parent is None:
+    current = game.current
+    if current.parent is None:
         raise Refused("The start is no move: there is nothing to delete.")
-    inside = [here.id]
+    inside = [current.id]
     for each in inside:
         inside.extend(game.positions[each].children)
-    kept = {number: game.positions[number] for number in inside}
-    place = game.positions[here.parent].children.index(here.id)
-    game.delete(here.id)
-    return Deleted(here.parent, place, kept, here.id)
+    removed = {number: game.positions[number] for number in inside}
+    place = game.positions[current.parent].children.index(current.id)
+    game.delete(current.id)
+    return Deleted(current.parent, place, removed, current.id)
 
 
 def restore(game: Game, deleted: Deleted) -> None:
@@ -107,14 +107,14 @@ def restore(game: Game, deleted: Deleted) -> None:
 
 def removal(game: Game) -> Json:
     """What removing the current move would do, tried on a copy of the game."""
-    here = game.current
-    if here.parent is None:
+    current = game.current
+    if current.parent is None:
         raise Refused("The start is no move: there is nothing to remove.")
-    replay = copied(game).drop(here.id, skip_invalid=True)
+    replay = copied(game).drop(current.id, skip_invalid=True)
     entries = [
         {"move": e.move, "outcome": e.outcome, "new": e.new, "reason": e.reason} for e in replay.entries
     ]
-    return {"move": str(here.move), "entries": entries}
+    return {"move": str(current.move), "entries": entries}
 
 
 def copied(game: Game) -> Game:

@@ -117,32 +117,32 @@ class Comparisons:
     def get(self, identifier: str) -> Comparison | None:
         """A comparison of this process, or one that is kept."""
         with self._lock:
-            found = self._known.get(identifier)
-        if found is not None or not _plain(identifier):
-            return found
+            comparison = self._known.get(identifier)
+        if comparison is not None or not _plain(identifier):
+            return comparison
         document = self._read(self.folder / f"{identifier}.json")
         if document is None:
             return None
         try:
-            told = dict(document["spec"])
-            contenders = tuple(Contender(**each) for each in told.pop("contenders"))
-            spec = Spec(**told, contenders=contenders)
+            fields = dict(document["spec"])
+            contenders = tuple(Contender(**each) for each in fields.pop("contenders"))
+            spec = Spec(**fields, contenders=contenders)
         except (KeyError, TypeError):
             return None
-        found = Comparison(identifier, spec, "done", rounds=spec.rounds, document=document)
+        comparison = Comparison(identifier, spec, "done", rounds=spec.rounds, document=document)
         with self._lock:
-            return self._known.setdefault(identifier, found)
+            return self._known.setdefault(identifier, comparison)
 
     def stop(self, identifier: str) -> None:
         """End after the round under way, with what was measured; asked twice, at once."""
         with self._lock:
-            found = self._known.get(identifier)
-            if found is None or not found.open:
+            comparison = self._known.get(identifier)
+            if comparison is None or not comparison.open:
                 return
-            again, found.stopping = bool(found.stopping), time.time()
-            if found.process is not None and found.process.poll() is None:
+            again, comparison.stopping = bool(comparison.stopping), time.time()
+            if comparison.process is not None and comparison.process.poll() is None:
                 sent = signal.SIGKILL if again else signal.SIGTERM
-                end_group(found.process.pid, sent)
+                end_group(comparison.process.pid, sent)
 
     def close(self) -> None:
         """End what runs."""
@@ -152,13 +152,13 @@ class Comparisons:
             self.stop(each.id)
             self.stop(each.id)
 
-    def kept(self) -> list[Path]:
+    def files(self) -> list[Path]:
         """The files that are kept, newest first."""
         return sorted(self.folder.glob("*.json"), reverse=True)
 
     def seconds(self, start_hash: str, fingerprint: str, baseline: str) -> float | None:
         """A baseline's best time for a start program in the newest comparison that has it."""
-        for path in self.kept():
+        for path in self.files():
             document = self._read(path)
             if document is None or document.get("start_hash") != start_hash:
                 continue
@@ -176,8 +176,8 @@ class Comparisons:
             known = self._latest.get(path.name)
             if known is not None and known[0] == changed:
                 return known[1]
-            told = read_object(path.read_bytes(), nonfinite=True)
-            document = told if told.get("reports") else None
+            content = read_object(path.read_bytes(), nonfinite=True)
+            document = content if content.get("reports") else None
         except (OSError, ValueError):
             return None
         self._latest[path.name] = (changed, document)
@@ -242,7 +242,7 @@ class Comparisons:
         path = self.folder / f"{made.id}.json"
         write_text(path.with_suffix(".new"), json.dumps(made.document, indent=1) + "\n")
         os.replace(path.with_suffix(".new"), path)
-        for old in self.kept()[KEPT:]:
+        for old in self.files()[KEPT:]:
             old.unlink(missing_ok=True)
 
 

@@ -25,38 +25,39 @@ def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueu
     game = table.game
     hashes = {p.id: p.program.hash for p in game.positions.values()}
     outcomes = zip(hashes, queue.results(table.key, list(hashes.values())), strict=True)
-    found = {number: outcome for number, outcome in outcomes if outcome is not None}
-    start, best = yardstick_of(table, found.get(0)), fastest(found)
+    known = {number: outcome for number, outcome in outcomes if outcome is not None}
+    start, best = yardstick_of(table, known.get(0)), fastest(known)
     running = queue.running(table.key)
     results = move_results(player, table, analysis, queue, running)
-    again = yardstick.better(start, found.get(0)) if table.source is None else None
+    measured_now = hashes[game.cursor] in running
+    again = yardstick.better(start, known.get(0)) if table.source is None else None
     return {
         "game": game.id,
         "position": game.cursor,
-        "now": now(player, game.target, found.get(game.cursor), hashes[game.cursor] in running, queue.down),
+        "now": current(player, game.target, known.get(game.cursor), measured_now, queue.down),
         "start": None if start is None else start.seconds,
         "yardstick": None if start is None else {
-            **yardstick.provenance(start), "again": yardstick.told(again)
+            **yardstick.provenance(start), "again": yardstick.as_json(again)
         },
         "last": last_move(table, queue),
         "best": None if best is None else {
             "id": best[1], "seconds": best[0], "ply": len(game.line(best[1])) - 1
         },
-        "times": {str(number): o.seconds if o.ok else o.status for number, o in found.items()},
-        "provenance": {str(number): yardstick.provenance(o) for number, o in found.items() if o.ok},
+        "times": {str(number): o.seconds if o.ok else o.status for number, o in known.items()},
+        "provenance": {str(number): yardstick.provenance(o) for number, o in known.items() if o.ok},
         "results": results,
         "explored": player.explored,  # what is known of the moves is in the results
         "look": {"move": player.looked_at, "diff": player.preview[:60], "why": player.reason},
-        "hint": None if player.hint is None else player.hint.told(),
+        "hint": None if player.hint is None else player.hint.as_json(),
         "work": {"flops": table.work[0], "bytes": table.work[1]},
-        "roofline": roofline_view(table.roofline, list(found.values())),
+        "roofline": roofline_view(table.roofline, list(known.values())),
         "queue": queue_state(player, game.target, results, queue),
     }  # fmt: skip
 
 
-def fastest(found: dict[int, Outcome]) -> tuple[float, int] | None:
+def fastest(outcomes: dict[int, Outcome]) -> tuple[float, int] | None:
     """(seconds, position) of the fastest position of a game."""
-    return min(((o.seconds, number) for number, o in found.items() if o.ok), default=None)
+    return min(((o.seconds, number) for number, o in outcomes.items() if o.ok), default=None)
 
 
 def speed_up(table: Table, queue: MeasuringQueue) -> float | None:
@@ -64,20 +65,20 @@ def speed_up(table: Table, queue: MeasuringQueue) -> float | None:
     numbers = list(table.game.positions)
     hashes = [table.game.positions[number].program.hash for number in numbers]
     known = zip(numbers, queue.results(table.key, hashes), strict=True)
-    found = {number: outcome for number, outcome in known if outcome is not None}
-    start, best = yardstick_of(table, found.get(0)), fastest(found)
+    outcomes = {number: outcome for number, outcome in known if outcome is not None}
+    start, best = yardstick_of(table, outcomes.get(0)), fastest(outcomes)
     return start.seconds / best[0] if best and start is not None and best[0] > 0 else None
 
 
-def yardstick_of(table: Table, now: Outcome | None) -> Outcome | None:
-    """The start's time that a game's speed-ups stand on; ``now``: as it is known now. The table is locked.
+def yardstick_of(table: Table, outcome: Outcome | None) -> Outcome | None:
+    """The start's time that a game's speed-ups stand on; ``outcome``: as it is known now.
 
-    Where a game is watched, it is the owner's.
+    The table is locked. Where a game is watched, it is the owner's.
     """
     if table.source is not None and table.source.yardstick is not None:
         return table.source.yardstick
-    if now is not None and now.ok and (table.yardstick is None or len(table.game.positions) == 1):
-        table.yardstick = now
+    if outcome is not None and outcome.ok and (table.yardstick is None or len(table.game.positions) == 1):
+        table.yardstick = outcome
     return table.yardstick
 
 
@@ -88,12 +89,12 @@ def start_again(table: Table, queue: MeasuringQueue) -> Outcome | None:
 
 def last_move(table: Table, queue: MeasuringQueue) -> list[Any] | None:
     """How fast the position on the board is against the one before it."""
-    here = table.game.current
-    if here.parent is None:
+    current = table.game.current
+    if current.parent is None:
         return None
-    before = table.game.positions[here.parent].program.hash
+    before = table.game.positions[current.parent].program.hash
     steady = backend(table.game.target).clock().steady
-    speed = queue.speeds(table.key, before, [here.program.hash], steady)[0]
+    speed = queue.speeds(table.key, before, [current.program.hash], steady)[0]
     return None if speed is None else speed_view(speed)
 
 
@@ -121,9 +122,9 @@ def move_results(
     hashes = [s.program.hash for s in successors]
     wanted = queue.wanted(player.id) if player.explored else set(hashes)
     results: list[Any] = []
-    here, steady = table.game.current.program.hash, backend(table.game.target).clock().steady
+    at_hash, steady = table.game.current.program.hash, backend(table.game.target).clock().steady
     outcomes = queue.results(table.key, hashes)
-    speeds = queue.speeds(table.key, here, hashes, steady)
+    speeds = queue.speeds(table.key, at_hash, hashes, steady)
     for program_hash, outcome, speed in zip(hashes, outcomes, speeds, strict=True):
         if outcome is None:
             waiting = RUNNING if program_hash in running else WAITING
@@ -136,7 +137,7 @@ def move_results(
     return results
 
 
-def now(player: Player, target: str, outcome: Outcome | None, running: bool, down: str) -> Json:
+def current(player: Player, target: str, outcome: Outcome | None, running: bool, down: str) -> Json:
     """The time of the position on the board, or what became of it."""
     if outcome is None or outcome.status == "untimed":
         clock = backend(target).clock()
@@ -180,18 +181,18 @@ def queue_state(player: Player, target: str, results: Sequence[Any], queue: Meas
     return {"state": state, "done": done, "total": len(results), "message": message, "left": left}
 
 
-def roofline_view(found: Roofline | None, outcomes: Sequence[Outcome]) -> Json | None:
+def roofline_view(roofline: Roofline | None, outcomes: Sequence[Outcome]) -> Json | None:
     """The machine's limit, which none of the times that are shown beats."""
-    if found is None:
+    if roofline is None:
         return None
     for outcome in outcomes:
         if outcome.ok:
-            found = found.beaten(outcome.seconds, "a program on this board")
+            roofline = roofline.beaten(outcome.seconds, "a program on this board")
     return {
-        "seconds": found.seconds,
-        "bound": found.bound,
-        "gbytes_per_second": found.gbytes_per_second,
-        "gflops": found.gflops,
-        "pattern": found.pattern,
-        "reached": found.reached,
+        "seconds": roofline.seconds,
+        "bound": roofline.bound,
+        "gbytes_per_second": roofline.gbytes_per_second,
+        "gflops": roofline.gflops,
+        "pattern": roofline.pattern,
+        "reached": roofline.reached,
     }

@@ -21,7 +21,7 @@ from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.service import library, yardstick
+from dojo_core.service import saved_games, yardstick
 from dojo_core.service.changes import copied
 from dojo_core.service.merging import merge
 from dojo_core.service.players import Refused, Table
@@ -50,14 +50,14 @@ POLICIES = (
 
 def targets() -> list[tuple[str, str, str]]:
     """Of each target its name, its words and a sentence; behind it, of each other machine that is known."""
-    found = []
+    choices = []
     for each in backends():
-        found.append((each.name, each.words.title, each.words.about))
+        choices.append((each.name, each.words.title, each.words.about))
         for machine in each.machines():
             with suppress(UnknownTarget):  # forgotten meanwhile
                 on = backend(f"{each.name}{AT}{machine}")
-                found.append((on.name, on.words.title, on.words.about))
-    return found
+                choices.append((on.name, on.words.title, on.words.about))
+    return choices
 
 
 class Games:
@@ -81,21 +81,21 @@ class Games:
 
     def recent(self, limit: int, owner: str) -> Sequence[SavedText]:
         """The games changed last of an owner, and nobody's; newest first, those of lessons left out."""
-        found = self._store.recent_games(2 * limit, owner)
-        return [game for game in found if not game.id.startswith(SCHOOL_GAMES)][:limit]
+        games = self._store.recent_games(2 * limit, owner)
+        return [game for game in games if not game.id.startswith(SCHOOL_GAMES)][:limit]
 
     def line_files(self) -> list[Path]:
         return sorted(self._lines.glob("*.line")) if self._lines is not None else []
 
     def recorded(self) -> list[tuple[str, RecordedLine]]:
         """The recorded lines that can be read, by their files' names."""
-        found = []
+        recorded = []
         for file in self.line_files():
             try:
-                found.append((file.name, read_line(file.read_text(encoding="utf-8"), file.stem)))
+                recorded.append((file.name, read_line(file.read_text(encoding="utf-8"), file.stem)))
             except (TextError, OSError):
                 log.exception("line %s cannot be read", file)
-        return found
+        return recorded
 
     # ------------------------------------------------------------------ tables
 
@@ -131,7 +131,7 @@ class Games:
             table = self.saved(game_id)
         return table
 
-    def kept(self, game_id: str) -> SavedText | None:
+    def stored(self, game_id: str) -> SavedText | None:
         """A game as it is saved; None where it is not."""
         return self._store.load_game(game_id)
 
@@ -151,9 +151,9 @@ class Games:
             raise Refused("This saved game cannot be read; the log says why.") from fault
         game.id = game_id
         table = self.table(game, saved.player)
-        table.measuring = library.measured(saved.text)
+        table.measuring = saved_games.measured(saved.text)
         table.yardstick = yardstick.read(saved.text)
-        table.noted = library.notes_in(saved.text)
+        table.noted = saved_games.notes_in(saved.text)
         table.stored = saved.text
         return table
 
@@ -223,7 +223,7 @@ class Games:
             table.game.title = title
             saved = self._store.load_game(game_id)
             assert saved is not None
-            self.save(table, library.notes_in(saved.text))
+            self.save(table, saved_games.notes_in(saved.text))
 
     def kept_already(self, game: Game, owner: str) -> bool:
         """Has an owner this very game, not changed since it came?
@@ -232,8 +232,8 @@ class Games:
         """
         played = _played(game.to_text())
         for copy in itertools.count():
-            told = "\n".join([owner, str(copy), *played])
-            game.id = hashlib.sha256(told.encode()).hexdigest()[:12]
+            identity = "\n".join([owner, str(copy), *played])
+            game.id = hashlib.sha256(identity.encode()).hexdigest()[:12]
             saved = self._store.load_game(game.id)
             if saved is None:
                 return False
@@ -243,12 +243,12 @@ class Games:
 
     # ------------------------------------------------------------------ beginnings
 
-    def check_quota(self, owner: str, own: bool) -> None:
-        """Raises Refused where an owner has as many games as one may keep; ``own``: on an own kernel."""
+    def check_quota(self, owner: str, of_own_text: bool) -> None:
+        """Raises Refused where an owner has all games that one may keep; ``of_own_text``: on one's own."""
         games, own_games = self._store.count_games(owner)
         if games >= KEPT_GAMES:
             raise Refused(f"You have {games} games, as many as one player may keep: delete some first.")
-        if own and own_games >= KEPT_OWN:
+        if of_own_text and own_games >= KEPT_OWN:
             raise Refused(
                 f"You have {own_games} games on kernels of your own, as many as one player may keep: "
                 "delete some first."
@@ -344,14 +344,14 @@ def follow(view: Table) -> None:
     if source is None:
         return
     with view.lock, source.lock:
-        now = (source.changes, source.game.cursor)
-        if now == view.followed:
+        state = (source.changes, source.game.cursor)
+        if state == view.followed:
             return
         along = view.followed is None or view.game.cursor == view.followed[1]
         cursor = source.game.cursor if along else view.game.cursor
         view.game = copied(source.game)
         view.game.cursor = cursor if cursor in view.game.positions else source.game.cursor
-        view.changes, view.followed = source.changes, now
+        view.changes, view.followed = source.changes, state
 
 
 def _take_in(table: Table, text: str) -> bool:

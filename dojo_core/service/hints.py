@@ -41,7 +41,7 @@ class Hint:
         """One level more."""
         return replace(self, level=min(MOVE, self.level + 1))
 
-    def told(self) -> Json:
+    def as_json(self) -> Json:
         shown: Json = {"source": self.source, "level": self.level}
         if self.source in ("measured", "pass"):
             shown |= {"kind": self.name, "words": words_for(self.name)}

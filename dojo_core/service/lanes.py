@@ -91,5 +91,5 @@ class Lanes:
 def waited_for(target: str) -> Wait | None:
     """Who has the clock that a game on this target waits for, where that has taken long."""
     lock = backend(target).clock().lock
-    found = None if lock is None else waiting()
-    return found if found is not None and found.clock == lock else None
+    wait = None if lock is None else waiting()
+    return wait if wait is not None and wait.clock == lock else None

@@ -16,15 +16,15 @@ Line = tuple[str, ...]  # the moves from the start
 
 def lines(game: Game) -> dict[Line, Position]:
     """The positions of a game by what was played, parents before children."""
-    found: dict[Line, Position] = {(): game.positions[0]}
+    positions: dict[Line, Position] = {(): game.positions[0]}
     waiting: list[Line] = [()]
     for line in waiting:
-        for child in game.children(found[line].id):
+        for child in game.children(positions[line].id):
             key = (*line, str(child.move))
-            if key not in found:
-                found[key] = child
+            if key not in positions:
+                positions[key] = child
                 waiting.append(key)
-    return found
+    return positions
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ def merge(mine: Game, base: Game, theirs: Game) -> Merged:
     that is still there. Raises Refused where both together are more moves than a game may have; then ``mine``
     is as it was.
     """
-    before, other, own = lines(base), lines(theirs), lines(mine)
-    new = [line for line in other if line not in before and line not in own]
-    gone = [line for line in own if line in before and line not in other]
-    kept = {line[:n] for line in own if line not in before for n in range(len(line))}
-    gone = [line for line in gone if line not in kept]
+    before, other, ours = lines(base), lines(theirs), lines(mine)
+    new = [line for line in other if line not in before and line not in ours]
+    gone = [line for line in ours if line in before and line not in other]
+    prefixes = {line[:n] for line in ours if line not in before for n in range(len(line))}
+    gone = [line for line in gone if line not in prefixes]
     parents = {line[:-1] for line in new}
     if len(mine.positions) - len(gone) + len(new) > MAX_MOVES:
         raise Refused(
@@ -55,19 +55,19 @@ def merge(mine: Game, base: Game, theirs: Game) -> Merged:
         )
     cursor, came = mine.cursor, 0
     for line in new:
-        above = own.get(line[:-1])
+        above = ours.get(line[:-1])
         if above is None:  # deleted here: theirs goes on from it, so it comes back with its parents
             if line[:-1] not in other:
                 continue
-            above = _with_parents(mine, own, other, line[:-1])
-        own[line] = _take_in(mine, above, other[line])
+            above = _with_parents(mine, ours, other, line[:-1])
+        ours[line] = _take_in(mine, above, other[line])
         came += 1
     went = 0
     for line in gone:
-        if own[line].id in mine.positions and line not in parents:
+        if ours[line].id in mine.positions and line not in parents:
             mine.cursor = cursor
             went += len(mine.positions)
-            mine.delete(own[line].id)
+            mine.delete(ours[line].id)
             went -= len(mine.positions)
             cursor = mine.cursor
     mine.cursor = cursor
@@ -76,11 +76,13 @@ def merge(mine: Game, base: Game, theirs: Game) -> Merged:
     return Merged(came, went)
 
 
-def _with_parents(mine: Game, own: dict[Line, Position], other: dict[Line, Position], line: Line) -> Position:
+def _with_parents(
+    mine: Game, ours: dict[Line, Position], other: dict[Line, Position], line: Line
+) -> Position:
     for n in range(1, len(line) + 1):
-        if line[:n] not in own:
-            own[line[:n]] = _take_in(mine, own[line[: n - 1]], other[line[:n]])
-    return own[line]
+        if line[:n] not in ours:
+            ours[line[:n]] = _take_in(mine, ours[line[: n - 1]], other[line[:n]])
+    return ours[line]
 
 
 def _take_in(mine: Game, above: Position, theirs: Position) -> Position:

@@ -314,8 +314,8 @@ class MeasuringQueue:
         with self._lock:
             self._faults += 1
             if self._faults >= 2:
-                said = str(fault).strip().splitlines()
-                self._down = said[0] if said else type(fault).__name__
+                lines = str(fault).strip().splitlines()
+                self._down = lines[0] if lines else type(fault).__name__
 
     def _next(
         self,
@@ -395,8 +395,8 @@ class MeasuringQueue:
         programs = [task.program for task in batch.tasks]
         with self._lock:  # a move may lead back to what was there before: that came by its own line
             state = self._players.get(batch.player, _Player())
-            own = [*batch.tasks, *reversed(state.line), *reversed(state.references)]
-        lines = {task.hash: task.line for task in own}
+            tasks = [*batch.tasks, *reversed(state.line), *reversed(state.references)]
+        lines = {task.hash: task.line for task in tasks}
         bench.measure(
             batch.tasks[0].workload, programs, batch.careful, on_result, cancelled, batch.again, lines,
             None if against is None else against.program,

@@ -22,7 +22,7 @@ from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
 from dojo_core.ownership import watching
 from dojo_core.program.expressions import TextError
-from dojo_core.service import board, feed, library
+from dojo_core.service import board, feed, saved_games
 from dojo_core.service.attention import Attention, Limits
 from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.events import client_name, sound
@@ -100,19 +100,19 @@ class Service:
         if player is None or not _plain(player):
             player = secrets.token_hex(5)
         with self._lock:
-            found = self._players.setdefault(player, Player(player, owner))
+            known = self._players.setdefault(player, Player(player, owner))
             self._players.move_to_end(player)
             while len(self._players) > KEPT_PLAYERS:
                 self.queue.drop(self._players.popitem(last=False)[0])
-        with found.lock:
-            if game and found.table is None and _plain(game):
+        with known.lock:
+            if game and known.table is None and _plain(game):
                 try:
-                    table = self._games.seat(game, found.owner)
-                    found.measuring = table.measuring
-                    self._sit(found, table)
+                    table = self._games.seat(game, known.owner)
+                    known.measuring = table.measuring
+                    self._sit(known, table)
                 except Refused as refusal:
-                    self._tell(found, str(refusal))
-        return found
+                    self._tell(known, str(refusal))
+        return known
 
     def _sit(self, player: Player, table: Table) -> None:
         self.queue.drop(player.id)
@@ -185,7 +185,7 @@ class Service:
 
     def _fork(self, copy: Game, table: Table, owner: str) -> str:
         copy.title = f"{copy.title.removesuffix(FORK)[: 80 - len(FORK)]}{FORK}"
-        self._games.check_quota(owner, own=copy.kernel is None)
+        self._games.check_quota(owner, of_own_text=copy.kernel is None)
         return self.take_in(copy, owner, of=table)
 
     def seat(self, player: Player, game: str, measuring: bool | None = None) -> None:
@@ -215,7 +215,7 @@ class Service:
 
     def may_play_in(self, game: str, owner: str) -> bool:
         """The same of a saved game by its id; of one that is gone, everybody."""
-        saved = self._games.kept(game)
+        saved = self._games.stored(game)
         return saved is None or self._games.may_change(saved.player, owner)
 
     def known(self, table: Table, hashes: Sequence[str]) -> list[Outcome | None]:
@@ -294,33 +294,35 @@ class Service:
                 player.acknowledged.pop(next(iter(player.acknowledged)))
 
     def _apply(self, player: Player, client: str, event: Json) -> None:
-        def said(name: str) -> str:
+        def text_of(name: str) -> str:
             return str(event.get(name, "")).strip()
 
-        match said("kind"):
+        match text_of("kind"):
             case "start":
                 player.errors = {}
                 try:
                     game = self._games.from_kernel(
-                        said("kernel"), said("shape"), said("policy"), said("target")
+                        text_of("kernel"), text_of("shape"), text_of("policy"), text_of("target")
                     )
                 except Refused as refusal:  # told at the kernel's card
-                    player.errors = {said("kernel"): str(refusal)}
+                    player.errors = {text_of("kernel"): str(refusal)}
                     return
                 self._begin(player, game)
             case "text":
-                self._begin_with_text(player, str(event.get("text", "")), said("policy"), said("target"))
+                self._begin_with_text(
+                    player, str(event.get("text", "")), text_of("policy"), text_of("target")
+                )
             case "line":
-                game = self._games.from_line(said("file"))
+                game = self._games.from_line(text_of("file"))
                 self._begin(player, game, measuring=False)
             case "open":
-                self.seat(player, said("game"))
+                self.seat(player, text_of("game"))
             case "leave":
                 self._leave(player)
             case "forget":
-                player.forgotten = self._games.forget(said("game"), player.owner)
-                told = f"Deleted {player.forgotten.title}."
-                self._tell(player, told, client, "info", {"kind": "remember"})
+                player.forgotten = self._games.forget(text_of("game"), player.owner)
+                message = f"Deleted {player.forgotten.title}."
+                self._tell(player, message, client, "info", {"kind": "remember"})
             case "remember":
                 if player.forgotten is not None:
                     self._games.remember(player.forgotten)
@@ -328,7 +330,7 @@ class Service:
             case "fork":
                 self.play_on(player)
             case "rename":
-                self._games.rename(said("game"), said("title"), player.owner)
+                self._games.rename(text_of("game"), text_of("title"), player.owner)
             case "look_again":
                 pass  # a page that was out of sight: it is drawn anew
             case "restart":
@@ -342,7 +344,7 @@ class Service:
                     self._apply_at(player, player.table, client, kind, event)
 
     def _begin(self, player: Player, game: Game, measuring: bool | None = None) -> None:
-        self._games.check_quota(player.owner, own=game.kernel is None)
+        self._games.check_quota(player.owner, of_own_text=game.kernel is None)
         table = self._games.table(game, player.owner)
         player.measuring = table.measuring = table.measuring if measuring is None else measuring
         self._sit(player, table)
@@ -365,7 +367,7 @@ class Service:
 
     def _notes(self, table: Table) -> str:
         speed_up = feed.speed_up(table, self.queue.of(table.key))
-        return library.notes(speed_up, table.measuring, table.yardstick)
+        return saved_games.notes(speed_up, table.measuring, table.yardstick)
 
     def _save(self, player: Player, table: Table) -> None:
         if table.source is None and self._games.save(table, self._notes(table)):
@@ -429,13 +431,13 @@ class Service:
 
     def _restate(self, player: Player, table: Table, client: str) -> None:
         """Let speed-ups stand on the start's time as it is known now."""
-        before, now = table.yardstick, feed.start_again(table, self.queue.of(table.key))
-        if before is not None and now is not None:
-            table.yardstick = now
+        before, again = table.yardstick, feed.start_again(table, self.queue.of(table.key))
+        if before is not None and again is not None:
+            table.yardstick = again
             self._save(player, table)
-            then, since = seconds_text(before.seconds), seconds_text(now.seconds)
+            earlier, since = seconds_text(before.seconds), seconds_text(again.seconds)
             self._tell(
-                player, f"Speed-ups now stand on the start's {since}; before, on {then}.", client, "info"
+                player, f"Speed-ups now stand on the start's {since}; before, on {earlier}.", client, "info"
             )
 
     def _look(self, player: Player, table: Table, kind: str, event: Json) -> None:
@@ -540,8 +542,8 @@ class Service:
             with table.lock:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)
-                told = feed.times(player, table, analysis, self.queue.of(table.key))
-                return {"view": "play", **common, **told, "machine": feed.machine(self._machine())}
+                times = feed.times(player, table, analysis, self.queue.of(table.key))
+                return {"view": "play", **common, **times, "machine": feed.machine(self._machine())}
 
 
 def _plain(identifier: str) -> bool:

@@ -14,7 +14,7 @@ SCHOOL_GAMES = "learn-"  # how the ids of games begin that belong to a lesson: n
 @dataclass(frozen=True)
 class SavedText:
     """A game as the store keeps it; ``player`` is whose it is (dojo_core/ownership.py), ``text`` the game's
-    own, with notes (library.py) at its end."""
+    own, with notes (saved_games.py) at its end."""
 
     id: str
     player: str

@@ -133,12 +133,12 @@ class Standings:
             self._turns.popitem(last=False)
         return turns
 
-    def speed(self, key: str, against: str, own: str, steady: float | None) -> Speed | None:
+    def speed(self, key: str, against: str, program: str, steady: float | None) -> Speed | None:
         """How many times as fast a program is as the one of hash ``against``; None while one has no time."""
-        one, other = self._outcomes.get((key, own)), self._outcomes.get((key, against))
+        one, other = self._outcomes.get((key, program)), self._outcomes.get((key, against))
         if one is None or other is None or not (one.ok and other.ok and one.seconds > 0):
             return None
-        turns = self._turns.get((key, against, own), _Turns())
+        turns = self._turns.get((key, against, program), _Turns())
         final = turns.looks >= self._most_looks(turns)
         if len(turns.ratios) > 1:
             return in_turns(turns.ratios, final)
@@ -175,15 +175,15 @@ class Standings:
 
     def doubted(self, tasks: Iterable[Task]) -> list[Task]:
         """Those whose time was not taken in quiet and may be taken again."""
-        found = []
+        doubted = []
         for task in dict.fromkeys(tasks):
             outcome = self._outcomes.get(task.id)
             busy = outcome is not None and outcome.ok and not outcome.conditions.quiet
             if busy and task.steady is None and self._retaken.get(task.id, 0) < RETAKEN:
-                found.append(task)
-        return found
+                doubted.append(task)
+        return doubted
 
     def doubtful(self, tasks: Iterable[Task]) -> list[Task]:
         """These, once the machine does nothing else."""
-        found = self.doubted(tasks)
-        return found if found and self._idle() else []
+        doubted = self.doubted(tasks)
+        return doubted if doubted and self._idle() else []

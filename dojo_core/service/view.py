@@ -65,14 +65,14 @@ def program_lines(program: Program, hues: dict[Provenance, int]) -> Json:
 
 
 @cache
-def _moves_told() -> Json:
+def _forms_of_moves() -> Json:
     return {name: [form(move), summary(name), " ".join(move.also)] for name, move in REGISTRY.items()}
 
 
 def commands(recipes: Mapping[str, Recipe]) -> Json:
     """Every move and recipe that can be typed: how it is written, what it does in a sentence, and what others
     call a move."""
-    return _moves_told() | {name: [form(recipe), recipe.about] for name, recipe in recipes.items()}
+    return _forms_of_moves() | {name: [form(recipe), recipe.about] for name, recipe in recipes.items()}
 
 
 def difference(before: str, after: str, context: bool = True) -> list[tuple[str, str]]:

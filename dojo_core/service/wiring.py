@@ -60,15 +60,15 @@ class RecordStore:
 
     def save_game(self, game: SavedText, before: str | None = None) -> SavedText | None:
         saved = SavedGame(game.id, game.player, game.kernel, game.title, game.text)
-        kept = self._records.save_game(saved, before)
-        return None if kept.text == game.text else _saved(kept)
+        stored = self._records.save_game(saved, before)
+        return None if stored.text == game.text else _saved(stored)
 
     def count_games(self, player: str) -> tuple[int, int]:
         return self._records.count_games(player)
 
     def load_game(self, game: str) -> SavedText | None:
-        found = self._records.game(game)
-        return None if found is None else _saved(found)
+        stored = self._records.game(game)
+        return None if stored is None else _saved(stored)
 
     def delete_game(self, game: str) -> None:
         self._records.delete_game(game)
@@ -80,14 +80,14 @@ class RecordStore:
         return [_saved(game) for game in self._records.games(owner, limit, nobodys=True)]
 
     def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]:
-        here = backend(workload.target).clock().origin
-        if here is None:
+        origin = backend(workload.target).clock().origin
+        if origin is None:
             return {}
         start = workload.start.hash
-        records = self._records.known_all(hashes, here.target, here.fingerprint, workload.policy, start)
+        records = self._records.known_all(hashes, origin.target, origin.fingerprint, workload.policy, start)
         # A crash or a timeout may have been the machine's mood: those are tried again.
         return {
-            h: replace(outcome(Measurement.recorded(r)), stands=here.believes(r))
+            h: replace(outcome(Measurement.recorded(r)), stands=origin.believes(r))
             for h, r in records.items()
             if r.status not in ("crash", "timeout", "refused", "cancelled")
         }
@@ -101,7 +101,7 @@ class KernelLibrary:
     """The kernels that come with the Dojo."""
 
     def cards(self) -> list[KernelCard]:
-        found = [kernels.get(name) for name in kernels.names()]
+        all_kernels = [kernels.get(name) for name in kernels.names()]
         return [
             KernelCard(
                 k.name,
@@ -111,19 +111,19 @@ class KernelLibrary:
                 "x".join(k.parameters),
                 tuple((layer.name, layer.shape) for layer in kernels.layers_of(k.name)),
             )
-            for k in found
+            for k in all_kernels
         ]
 
     def start(self, kernel: str, shape: str) -> Program:
-        found = kernels.get(kernel)
-        return found.program(found.shape(shape))
+        known = kernels.get(kernel)
+        return known.program(known.shape(shape))
 
     def work(self, kernel: str | None, shape: str, start: Program) -> tuple[float, float]:
         if kernel is None:
             return executed_flops(start), minimal_bytes(start)
-        found = kernels.get(kernel)
-        sizes = found.shape(shape)
-        return found.flops(sizes), found.bytes(sizes)
+        known = kernels.get(kernel)
+        sizes = known.shape(shape)
+        return known.flops(sizes), known.bytes(sizes)
 
     def workload(self, start: Program, kernel: str | None, policy: str, target: str) -> Workload:
         return Workload(start, kernel, policy, target)

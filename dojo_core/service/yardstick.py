@@ -24,37 +24,37 @@ _NOTE = re.compile(
 def noted(yardstick: Outcome) -> str:
     """As a line beside a game's text."""
     load = yardstick.conditions.load
-    told = "unknown" if load is None else f"{load:.3f}"
+    shown = "unknown" if load is None else f"{load:.3f}"
     beside = "" if yardstick.conditions.exclusive else ", beside another"
-    return f"# start timed {yardstick.seconds:.6g} s, taken {yardstick.taken or 0:.0f}, load {told}{beside}"
+    return f"# start timed {yardstick.seconds:.6g} s, taken {yardstick.taken or 0:.0f}, load {shown}{beside}"
 
 
 def read(text: str) -> Outcome | None:
     """From a stored game's text; None where it has none that can be read."""
-    found = _NOTE.search(text)
-    if found is None:
+    note = _NOTE.search(text)
+    if note is None:
         return None
     try:
-        seconds, taken = float(found["seconds"]), float(found["taken"])
-        load = None if found["load"] == "unknown" else float(found["load"])
+        seconds, taken = float(note["seconds"]), float(note["taken"])
+        load = None if note["load"] == "unknown" else float(note["load"])
     except ValueError:
         return None
     if not 0 < seconds < float("inf"):
         return None
-    conditions = Conditions(load, found["beside"] is None)
+    conditions = Conditions(load, note["beside"] is None)
     return Outcome("ok", seconds, seconds, 1, conditions=conditions, taken=taken or None)
 
 
-def better(yardstick: Outcome | None, now: Outcome | None) -> Outcome | None:
+def better(yardstick: Outcome | None, again: Outcome | None) -> Outcome | None:
     """The start's time as it is known now, where a player should hear of it."""
-    if yardstick is None or now is None or not now.ok:
+    if yardstick is None or again is None or not again.ok:
         return None
-    alike = 1 / ALIKE <= now.seconds / yardstick.seconds <= ALIKE
-    worse = yardstick.conditions.quiet and not now.conditions.quiet
-    return None if alike or worse else now
+    alike = 1 / ALIKE <= again.seconds / yardstick.seconds <= ALIKE
+    worse = yardstick.conditions.quiet and not again.conditions.quiet
+    return None if alike or worse else again
 
 
-def told(outcome: Outcome | None) -> Json | None:
+def as_json(outcome: Outcome | None) -> Json | None:
     """A time, when it was taken (seconds since the epoch) and what else the machine did."""
     if outcome is None or not outcome.ok:
         return None

@@ -22,6 +22,7 @@ from dojo_core.program.tree import Program
 if TYPE_CHECKING:
     from dojo_core.game import Game
     from dojo_core.measure.records import Records
+    from dojo_core.targets.cpu.instruction_set import InstructionSet
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Backend(ABC):
     native = False  # is its code C for this computer? Then it is exported, and timed in lessons
     told = ""  # of another machine: what a game for it keeps, so that it is played where none knows that one
     rivals: str = ""  # "module:object", a bench.contest.Contest that holds its programs against others'
+    exported: InstructionSet | None = None  # for which C libraries can have kernels, beside those for x86
 
     @property
     @abstractmethod

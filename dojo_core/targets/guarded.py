@@ -5,7 +5,7 @@ The log has the traceback. What its interface lets it raise goes through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,36 +14,58 @@ from dojo_core.codegen.assembly import Assembly
 from dojo_core.codegen.code import Generated, NotGeneratable
 from dojo_core.measure.clock import Clock, TargetMeasurer
 from dojo_core.measure.database import DatabaseFault
-from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.job import Job
 from dojo_core.plugins import failed
 from dojo_core.program.target import Target
 from dojo_core.program.tree import Program
 from dojo_core.targets.backend import Backend, Report, Words
+from dojo_core.targets.cpu.instruction_set import InstructionSet
 
 if TYPE_CHECKING:
     from dojo_core.game import Game
     from dojo_core.measure.records import Records
 
 GROUP = "dojo.targets"
-_TROUBLE = (OSError, DatabaseFault)  # a disk's, the records': not the target's fault
-_SENTENCES = (ValueError, *_TROUBLE)
+TROUBLE = (OSError, DatabaseFault)  # a disk's, the records': not the target's fault
+_SENTENCES = (ValueError, *TROUBLE)
 
 
 class TargetFailed(ValueError):
     """Something of a target raised what it never should; ``str()`` is a sentence that names its package."""
 
 
+@contextmanager
+def guarded(target: str, *expected: type[Exception]) -> Iterator[None]:
+    """Whatever something of a target raises but for what is expected becomes a TargetFailed."""
+    try:
+        yield
+    except expected:
+        raise
+    except Exception as fault:
+        raise TargetFailed(failed(GROUP, target, fault)) from fault
+
+
 class Guarded(Backend):
     """A target by another, whose name, words and limits are looked at now. Raises whatever they do."""
 
-    def __init__(self, own: Backend) -> None:
-        self._own = own
-        self.name, self.words, self.native, self.rivals = own.name, own.words, own.native, own.rivals
-        if not isinstance(own.words, Words):
+    def __init__(self, target: Backend) -> None:
+        self._own = target
+        self.name, self.words, self.native, self.rivals = (
+            target.name,
+            target.words,
+            target.native,
+            target.rivals,
+        )
+        if not isinstance(target.words, Words):
             raise TypeError("its words are no Words")
-        if not isinstance(own.limits, Target) or own.limits.name != own.name:
-            raise TypeError(f"its limits are no Target named {own.name}")
-        self.__doc__ = own.__doc__
+        if not isinstance(target.limits, Target) or target.limits.name != target.name:
+            raise TypeError(f"its limits are no Target named {target.name}")
+        self.exported = target.exported
+        if self.exported is not None and (
+            not isinstance(self.exported, InstructionSet) or self.exported.word != target.name
+        ):
+            raise TypeError(f"what it has for exports is no InstructionSet named {target.name}")
+        self.__doc__ = target.__doc__
 
     def __getattr__(self, name: str) -> Any:
         """What a target has beside the interface, for its own folder."""
@@ -51,14 +73,8 @@ class Guarded(Backend):
             raise AttributeError(name)
         return getattr(self._own, name)
 
-    @contextmanager
-    def _guard(self, *expected: type[Exception]) -> Iterator[None]:
-        try:
-            yield
-        except expected:
-            raise
-        except Exception as fault:
-            raise TargetFailed(failed(GROUP, self.name, fault)) from fault
+    def _guard(self, *expected: type[Exception]) -> AbstractContextManager[None]:
+        return guarded(self.name, *expected)
 
     @property
     def limits(self) -> Target:
@@ -67,10 +83,10 @@ class Guarded(Backend):
 
     def generate(self, program: Program, policy: str) -> Generated:
         try:
-            found = self._own.generate(program, policy)
-            if len(found.text.splitlines()) != len(found.nodes):
+            generated = self._own.generate(program, policy)
+            if len(generated.text.splitlines()) != len(generated.nodes):
                 raise TypeError("its code has not one node, or None, for each line")
-            return found
+            return generated
         except NotGeneratable:
             raise
         except Exception as fault:
@@ -78,10 +94,10 @@ class Guarded(Backend):
 
     def clock(self) -> Clock:
         try:
-            found = self._own.clock()
-            if not isinstance(found, Clock):
-                raise TypeError(f"its clock is of the type {type(found).__name__}")
-            return found
+            clock = self._own.clock()
+            if not isinstance(clock, Clock):
+                raise TypeError(f"its clock is of the type {type(clock).__name__}")
+            return clock
         except Exception as fault:
             return Clock("missing", missing=failed(GROUP, self.name, fault))
 
@@ -100,8 +116,8 @@ class Guarded(Backend):
 
     def on(self, machine: str) -> Backend:
         with self._guard(ValueError):
-            found = self._own.on(machine)
-        return self if found is self._own else Guarded(found)
+            other = self._own.on(machine)
+        return self if other is self._own else Guarded(other)
 
     def bring(self, machine: str, told: str) -> None:
         with self._guard(ValueError):
@@ -118,7 +134,7 @@ class Guarded(Backend):
     def learn(self, records: Records) -> Mapping[str, str]:
         try:
             return self._own.learn(records)
-        except _TROUBLE:
+        except TROUBLE:
             raise
         except Exception as fault:  # the app starts all the same
             failed(GROUP, self.name, fault)
@@ -145,11 +161,11 @@ class Guarded(Backend):
             return self._own.passes
 
 
-class _Measurer:
+class _Measurer(TargetMeasurer):
     """A target's measurer, guarded alike."""
 
-    def __init__(self, own: TargetMeasurer, guard: Callable[..., AbstractContextManager[None]]) -> None:
-        self._own, self._guard = own, guard
+    def __init__(self, measurer: TargetMeasurer, guard: Callable[..., AbstractContextManager[None]]) -> None:
+        self._own, self._guard = measurer, guard
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -157,34 +173,23 @@ class _Measurer:
         return getattr(self._own, name)
 
     def warm(self) -> None:
-        with self._guard(*_TROUBLE):
+        with self._guard(*TROUBLE):
             self._own.warm()
 
-    def measure(
-        self,
-        workload: Workload,
-        programs: Sequence[Program],
-        effort: Effort = Effort.NORMAL,
-        on_result: Callable[[Measurement], None] | None = None,
-        cancelled: Callable[[], bool] | None = None,
-        *,
-        player: str = "",
-        lines: Mapping[str, str] | None = None,
-        fresh: bool = False,
-        against: Program | None = None,
-    ) -> list[Measurement]:
-        """As ``TargetMeasurer`` has it."""
-        with self._guard(*_TROUBLE):
-            return self._own.measure(
-                workload, programs, effort, on_result, cancelled,
-                player=player, lines=lines, fresh=fresh, against=against,
+    def carry_out(self, job: Job) -> None:
+        with self._guard(*TROUBLE):
+            measurements = self._own.measure(
+                job.workload, job.programs, job.effort, job.tell, job.cancelled,
+                player=job.player, lines=job.lines, fresh=job.fresh, against=job.against,
             )  # fmt: skip
+            for measurement in measurements:
+                if measurement.program_hash not in job.results:  # it told nobody as it came
+                    job.tell(measurement)
+
+    @property
+    def input_sets(self) -> int:
+        with self._guard():
+            return self._own.input_sets
 
     def close(self) -> None:
         self._own.close()
-
-    def __enter__(self) -> _Measurer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

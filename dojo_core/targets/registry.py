@@ -35,14 +35,14 @@ def backend(name: str) -> Backend:
     name, _, machine = name.partition(AT)
     if name not in _usable:
         try:
-            found = plugins.load(GROUP, name, Backend)
+            loaded = plugins.load(GROUP, name, Backend)
         except KeyError:
-            told = f"There is no target {name!r}. The targets are: {', '.join(names())}."
-            raise UnknownTarget(told) from None
+            message = f"There is no target {name!r}. The targets are: {', '.join(names())}."
+            raise UnknownTarget(message) from None
         except plugins.Unusable as fault:
             raise UnknownTarget(str(fault)) from None
         try:
-            _usable[name] = Guarded(found)
+            _usable[name] = Guarded(loaded)
         except Exception as fault:
             raise UnknownTarget(plugins.failed(GROUP, name, fault)) from fault
     try:
@@ -65,13 +65,13 @@ def bring(name: str, told: str) -> None:
 
 def backends() -> tuple[Backend, ...]:
     """All that can be used."""
-    found = []
+    usable = []
     for name in names():
         try:
-            found.append(backend(name))
+            usable.append(backend(name))
         except UnknownTarget:
             continue
-    return tuple(found)
+    return tuple(usable)
 
 
 def target(name: str) -> Target:
@@ -81,5 +81,5 @@ def target(name: str) -> Target:
 
 def origins() -> list[Origin]:
     """What gives programs a number here (the first answer may take as long as a device's worker's start)."""
-    found = (each.clock().origin for each in backends())
-    return [origin for origin in found if origin is not None]
+    numbering = (each.clock().origin for each in backends())
+    return [origin for origin in numbering if origin is not None]

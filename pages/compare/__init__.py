@@ -11,7 +11,7 @@ from dojo_core.service.comparing import MOST, Comparison, Spec
 from dojo_core.targets.registry import backend
 from pages import shell
 from pages.compare.results import results
-from pages.shared import the_player, the_shelf
+from pages.shared import the_library, the_player
 
 POLL = 0.5  # seconds, while a comparison runs
 BOARD = "the game on the board"
@@ -22,7 +22,7 @@ def page() -> None:
         shell.head(
             "Compare", "Programs and other implementations side by side, measured in turns on this machine."
         )
-        comparisons = the_shelf().comparisons
+        comparisons = the_library().comparisons
         current = comparisons.get(st.session_state.get("comparison", ""))
         if current is not None and current.open:
             _progress(current)
@@ -78,8 +78,8 @@ def line_for_shape(name: str, shape: str) -> bool:
 
 
 def _choose(game: Game) -> None:
-    shelf = the_shelf()
-    offered = {each.name: each for each in shelf.contenders(game, the_player().owner)}
+    library = the_library()
+    offered = {each.name: each for each in library.contenders(game, the_player().owner)}
     lines = [each.line for each in offered.values() if each.line and line_for_shape(each.line, game.shape)]
     first = [name for name in offered if name.startswith(("the board", "record 1"))]
     first = [*first, *(f"line {name}" for name in lines)][:2]
@@ -97,7 +97,7 @@ def _choose(game: Game) -> None:
         contenders = tuple(offered[name] for name in names)
         spec = Spec(game.kernel, game.shape, game.start.text, game.policy, contenders, int(rounds))
         try:
-            st.session_state["comparison"] = shelf.comparisons.start(spec).id
+            st.session_state["comparison"] = library.comparisons.start(spec).id
         except ValueError as fault:
             shell.notice(str(fault), "error")
         else:
@@ -106,8 +106,8 @@ def _choose(game: Game) -> None:
 
 def _earlier(current: Comparison | None) -> None:
     """Those that are kept, to look at again."""
-    comparisons = the_shelf().comparisons
-    identifiers = [path.stem for path in comparisons.kept()]
+    comparisons = the_library().comparisons
+    identifiers = [path.stem for path in comparisons.files()]
     if not identifiers:
         return
     shown = current.id if current is not None and current.id in identifiers else None
@@ -128,7 +128,7 @@ def _earlier(current: Comparison | None) -> None:
 
 
 def _progress(current: Comparison) -> None:
-    comparisons = the_shelf().comparisons
+    comparisons = the_library().comparisons
 
     def draw() -> None:
         if not current.open:

@@ -11,15 +11,15 @@ import streamlit as st
 from dojo_core.bench.table import Line, as_csv, lines, shown_name
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.measurement import seconds_text
-from dojo_core.service.shelf import file_name
+from dojo_core.service.library import file_name
 from pages import shell
 from pages.compare import plots
 from pages.compare.texts import texts
-from pages.shared import the_shelf
+from pages.shared import the_library
 
 
 def results(document: dict[str, Any]) -> None:
-    document = the_shelf().settled(document)
+    document = the_library().settled(document)
     report = document["reports"][0]
     timed = [shown_name(e) for e in report["entries"] if e["status"] == "ok"]
     title = f"{report['kernel']} {report['shape']}"

@@ -12,7 +12,7 @@ import streamlit as st
 from dojo_core.school.panel import panel
 from dojo_core.school.progress import Progress
 from dojo_core.school.school import open_school, stamp
-from dojo_core.school.tutoring import Desk, Seat
+from dojo_core.school.tutoring import Tutor, TutoringSession
 from dojo_core.service.feed import NOT_ASKED
 from pages.board import board, feed
 from pages.learn.component import lesson_panel
@@ -41,14 +41,14 @@ body:has([data-test-connection-state]:not([data-test-connection-state="CONNECTED
 
 
 @st.cache_resource(show_spinner=False)
-def the_desk() -> Desk:
+def the_tutor() -> Tutor:
     """Made at the first visit: it reads every lesson."""
     progress = Progress()
     progress.keep_backup()
     atexit.register(progress.close)
-    desk = Desk(the_service(), open_school(), progress)
-    desk.stamp = stamp()
-    return desk
+    tutor = Tutor(the_service(), open_school(), progress)
+    tutor.stamp = stamp()
+    return tutor
 
 
 def _learner() -> str:
@@ -57,32 +57,32 @@ def _learner() -> str:
     return named if named.isalnum() and named.isascii() and 8 <= len(named) <= 40 else secrets.token_hex(8)
 
 
-def the_seat() -> Seat:
-    """This tab's seat. The address says which step it was at, after a reload."""
+def the_session() -> TutoringSession:
+    """This tab's session. The address says which step it was at, after a reload."""
     state = st.session_state
-    if "seat" not in state:
+    if "tutoring" not in state:
         # A player of its own: the game that is open on Play stays there.
         player = the_service().player(f"{the_player().id[:30]}-learn", owner=the_owner())
-        state.seat = Seat(_learner(), player)
-        _follow_address(state.seat)
-    seat: Seat = state.seat
-    return seat
+        state.tutoring = TutoringSession(_learner(), player)
+        _follow_address(state.tutoring)
+    session: TutoringSession = state.tutoring
+    return session
 
 
-def _follow_address(seat: Seat) -> None:
+def _follow_address(session: TutoringSession) -> None:
     asked = st.query_params
     if "review" in asked:
-        the_desk().handle(seat, {"kind": "review", "game": asked["review"]})
-        if seat.review is None:
-            seat.view = "games"
+        the_tutor().handle(session, {"kind": "review", "game": asked["review"]})
+        if session.review is None:
+            session.view = "games"
     elif "lesson" in asked:
-        the_desk().open(seat, asked["lesson"], asked.get("step", ""))
+        the_tutor().open(session, asked["lesson"], asked.get("step", ""))
 
 
-def _keep_address(seat: Seat) -> None:
-    wanted = {"lesson": seat.lesson, "step": seat.step} if seat.view == "step" else {}
-    if seat.view == "review":
-        wanted = {"review": seat.reviewed}
+def _keep_address(session: TutoringSession) -> None:
+    wanted = {"lesson": session.lesson, "step": session.step} if session.view == "step" else {}
+    if session.view == "review":
+        wanted = {"review": session.reviewed}
     for name in ("lesson", "step", "review"):
         if name in wanted and st.query_params.get(name) != wanted[name]:
             st.query_params[name] = wanted[name]
@@ -90,43 +90,43 @@ def _keep_address(seat: Seat) -> None:
             del st.query_params[name]
 
 
-def _draw_panel(desk: Desk, seat: Seat) -> dict[str, Any]:
+def _draw_panel(tutor: Tutor, session: TutoringSession) -> dict[str, Any]:
     """The panel with its data as they are; gives what it was drawn from, to tell later changes."""
 
     def events_came() -> None:
         sent = (st.session_state.get("panel") or {}).get("events")
         if not isinstance(sent, dict):  # anybody can write to a WebSocket
             return
-        game = desk.hear(seat, sent.get("client"), sent.get("events"))
+        game = tutor.hear(session, sent.get("client"), sent.get("events"))
         if game is not None:
             st.session_state["for_play"] = game
 
-    data = panel(desk, seat)
+    data = panel(tutor, session)
     lesson_panel(key="panel", data=data, on_events_change=events_came)
     return data
 
 
-def _as_it_is_now(desk: Desk) -> None:
+def _as_it_is_now(tutor: Tutor) -> None:
     """Lessons whose files have changed are read again, seen from the list."""
     latest = stamp()
-    if desk.stamp != latest:
-        desk.school, desk.stamp = open_school(), latest
+    if tutor.stamp != latest:
+        tutor.school, tutor.stamp = open_school(), latest
 
 
 def page() -> None:
-    desk, seat, service = the_desk(), the_seat(), the_service()
-    if seat.view == "list":
-        _as_it_is_now(desk)
+    tutor, session, service = the_tutor(), the_session(), the_service()
+    if session.view == "list":
+        _as_it_is_now(tutor)
     if "for_play" in st.session_state:
         service.seat(the_player(), st.session_state.pop("for_play"))
         go("play")
-    _keep_address(seat)
+    _keep_address(session)
     st.html(_STYLE)
-    if seat.player.table is None:
+    if session.player.table is None:
         with st.container(key="content"):
-            _draw_panel(desk, seat)
+            _draw_panel(tutor, session)
         return
-    player = seat.player
+    player = session.player
 
     def events_came() -> None:
         sent = (st.session_state.get("learn_board") or {}).get("events")
@@ -140,21 +140,25 @@ def page() -> None:
             data = {**service.board(player), "embedded": True}
             board(key="learn_board", data=data, on_events_change=events_came)
         with left:
-            shown = _draw_panel(desk, seat)
-    polling = service.polling(player) or _looking(seat)
+            shown = _draw_panel(tutor, session)
+    polling = service.polling(player) or _looking(session)
 
     def times() -> None:
-        going_on = service.polling(player) or _looking(seat)
+        going_on = service.polling(player) or _looking(session)
         times_now = service.feed(player)
-        if seat.secret and "results" in times_now:
+        if session.secret and "results" in times_now:
             times_now = {**times_now, "results": [NOT_ASKED] * len(times_now["results"])}
         feed(key="learn_feed", data=times_now)
-        if service.board_version(player) != drawn or (polling and not going_on) or panel(desk, seat) != shown:
+        if (
+            service.board_version(player) != drawn
+            or (polling and not going_on)
+            or panel(tutor, session) != shown
+        ):
             st.rerun()
 
     st.fragment(run_every=POLL if polling else None)(times)()
 
 
-def _looking(seat: Seat) -> bool:
+def _looking(session: TutoringSession) -> bool:
     """Is a review under way?"""
-    return seat.review is not None and not seat.review.done
+    return session.review is not None and not session.review.done

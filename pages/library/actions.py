@@ -9,10 +9,10 @@ import streamlit as st
 
 from dojo_core.measure.catalogue import Row
 from dojo_core.service import Refused
-from dojo_core.service.shelf import Deleted
+from dojo_core.service.library import Deleted
 from dojo_core.sharing import Opened
 from pages import shell
-from pages.shared import the_player, the_service, the_shelf
+from pages.shared import the_library, the_player, the_service
 
 POLL = 1.0  # seconds, while claims are measured
 
@@ -41,7 +41,9 @@ def importing() -> None:
             messages, kind = [], "info"
             for file in files[:20]:
                 try:
-                    messages.append(the_shelf().take_in(file.name, file.getvalue(), the_player().owner).words)
+                    messages.append(
+                        the_library().take_in(file.name, file.getvalue(), the_player().owner).words
+                    )
                 except Refused as refusal:
                     messages.append(str(refusal))
                     kind = "error"
@@ -60,7 +62,7 @@ def deleted() -> None:
         shell.notice(last.words)
 
     def bring_back() -> None:
-        the_shelf().undo(last)
+        the_library().undo(last)
         _changed()
         st.session_state.pop("library_deleted", None)
 
@@ -87,7 +89,7 @@ def to_board(game: str) -> None:
 
 def open_record(row: Row) -> None:
     """A record as a game of the player's, on the board."""
-    opened = the_shelf().replayed(row.id)
+    opened = the_library().replayed(row.id)
     service, player = the_service(), the_player()
     service.sit_down(player, service.take_in(opened.game, player.owner, once=True))
     service.say(player, opened.words, "error" if opened.gone else "info")
@@ -96,7 +98,7 @@ def open_record(row: Row) -> None:
 
 def row_actions(rows: Sequence[Row], key: str) -> None:
     """The buttons for chosen records; there from the start, so that nothing jumps when one is chosen."""
-    shelf, player = the_shelf(), the_player()
+    library, player = the_library(), the_player()
     one = rows[0] if len(rows) == 1 else None
     claims = [row.id for row in rows if row.state == "claim"]
     with st.container(horizontal=True, vertical_alignment="center", key=f"{key}-actions"):
@@ -106,25 +108,25 @@ def row_actions(rows: Sequence[Row], key: str) -> None:
             "Measure here", disabled=not claims, key=f"{key}-verify",
             help="Claims are replayed through the legality checks, then verified and timed on this machine.",
         ):  # fmt: skip
-            say(shelf.verify(claims[:50], player.id))
+            say(library.verify(claims[:50], player.id))
             st.rerun()
-        c_file(lambda: shelf.replayed(rows[0].id), one is None, key)
-        archive(lambda: [shelf.replayed(row.id) for row in rows], not rows, key)
+        c_file(lambda: library.replayed(rows[0].id), one is None, key)
+        archive(lambda: [library.replayed(row.id) for row in rows], not rows, key)
         st.download_button(
-            "Records", lambda: shelf.record_lines(rows), "records.jsonl", "application/jsonl",
+            "Records", lambda: library.record_lines(rows), "records.jsonl", "application/jsonl",
             disabled=not rows, key=f"{key}-lines", on_click="ignore", help="As JSON lines, to take along.",
         )  # fmt: skip
         if st.button("Delete", disabled=not rows, key=f"{key}-delete"):
-            delete(lambda: shelf.delete_records([row.id for row in rows]))
+            delete(lambda: library.delete_records([row.id for row in rows]))
             st.rerun()
         chosen = f"{len(rows)} chosen" if rows else "Choose rows in the table."
         st.html(f"<span style='color:var(--dojo-quiet)'>{chosen}</span>", width="content")
-    if shelf.verifying(player.id):
+    if library.verifying(player.id):
         st.fragment(run_every=POLL)(_progress)()
 
 
 def _progress() -> None:
-    left = the_shelf().verifying(the_player().id)
+    left = the_library().verifying(the_player().id)
     if not left:
         st.rerun()
     shell.notice(f"Measuring claims: {left} to go. They are verified records when they are done.")
@@ -133,14 +135,14 @@ def _progress() -> None:
 
 def c_file(opened: Callable[[], Opened], disabled: bool, key: str) -> None:
     st.download_button(
-        "C file", lambda: _file_or_reason(lambda: the_shelf().c_file(opened())[1]), "kernel.c", "text/x-c",
+        "C file", lambda: _file_or_reason(lambda: the_library().c_file(opened())[1]), "kernel.c", "text/x-c",
         disabled=disabled, key=f"{key}-c", on_click="ignore", help="The generated function.",
     )  # fmt: skip
 
 
 def archive(opened: Callable[[], Sequence[Opened]], disabled: bool, key: str) -> None:
     st.download_button(
-        "C library", lambda: _file_or_reason(lambda: the_shelf().archive(opened())[1]), "dojo_kernels.zip",
+        "C library", lambda: _file_or_reason(lambda: the_library().archive(opened())[1]), "dojo_kernels.zip",
         "application/zip", disabled=disabled, key=f"{key}-zip", on_click="ignore",
         help="C files, a header, CMake and a Python package, as a zip.",
     )  # fmt: skip

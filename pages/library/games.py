@@ -8,16 +8,16 @@ import streamlit as st
 
 from dojo_core.game import Game
 from dojo_core.ownership import name as owner_name
-from dojo_core.service.shelf import GameCard, when_words
+from dojo_core.service.library import GameCard, when_words
 from dojo_core.sharing import Opened
 from pages import shell
 from pages.library import actions
 from pages.library.tables import chosen
-from pages.shared import the_player, the_service, the_shelf
+from pages.shared import the_library, the_player, the_service
 
 
 def games() -> None:
-    shelf = the_shelf()
+    library = the_library()
     the_service().note(the_player())
     words = st.text_input(
         "Search", key="games_words", placeholder="Title, kernel or player", label_visibility="collapsed"
@@ -25,7 +25,7 @@ def games() -> None:
     everybodys = st.toggle(
         "Everybody's games", key="games_all", help="Also those of other browsers: to watch and fork."
     )
-    cards = shelf.games(words.strip(), None if everybodys else the_player().owner)
+    cards = library.games(words.strip(), None if everybodys else the_player().owner)
     if not cards:
         message = "No game fits." if words else "No game with moves is saved yet: what you play is kept here."
         shell.notice(message)
@@ -61,20 +61,20 @@ def _opened(card: GameCard) -> Opened:
 
 
 def _actions(cards: list[GameCard]) -> None:
-    shelf, one = the_shelf(), cards[0] if len(cards) == 1 else None
+    library, one = the_library(), cards[0] if len(cards) == 1 else None
     with st.container(horizontal=True, vertical_alignment="center", key="games-actions"):
         if st.button("Open on the board", disabled=one is None, type="primary", key="games-open") and one:
             actions.to_board(one.id)
         if st.button("Fork", disabled=one is None, key="games-fork", help="Play on in a copy.") and one:
             actions.to_board(the_service().fork(one.id, the_player().owner))
         st.download_button(
-            ".dojo file", lambda: shelf.saved_file(cards[0].id)[1], "game.dojo", "text/plain",
+            ".dojo file", lambda: library.saved_file(cards[0].id)[1], "game.dojo", "text/plain",
             disabled=one is None, key="games-dojo", on_click="ignore", help="The whole game as a text.",
         )  # fmt: skip
         actions.c_file(lambda: _opened(cards[0]), one is None, "games")
         actions.archive(lambda: [_opened(card) for card in cards], not cards, "games")
         if st.button("Delete", disabled=not cards, key="games-delete"):
-            actions.delete(lambda: shelf.delete_games([card.id for card in cards], the_player().owner))
+            actions.delete(lambda: library.delete_games([card.id for card in cards], the_player().owner))
             st.rerun()
         status = f"{len(cards)} chosen" if cards else "Choose rows in the table."
         st.html(f"<span style='color:var(--dojo-quiet)'>{status}</span>", width="content")

@@ -5,23 +5,23 @@ from __future__ import annotations
 import streamlit as st
 
 from dojo_core.measure.catalogue import Board
-from dojo_core.service.shelf import time_words
+from dojo_core.service.library import time_words
 from pages import shell
 from pages.library.actions import row_actions
 from pages.library.tables import chosen, record_cells
-from pages.shared import the_shelf
+from pages.shared import the_library
 
 
 def leaderboards() -> None:
-    shelf = the_shelf()
-    this_machine = shelf.catalogue.here
-    boards = sorted(shelf.catalogue.boards(), key=lambda b: (b.fingerprint not in this_machine, -b.newest))
+    library = the_library()
+    this_machine = library.catalogue.own_fingerprints
+    boards = sorted(library.catalogue.boards(), key=lambda b: (b.fingerprint not in this_machine, -b.newest))
     if not boards:
         shell.notice("Nothing has been measured yet: play a kernel, and its times gather here.")
         return
 
     def words(board: Board) -> str:
-        shape = shelf.shape_of(board.kernel, board.start_hash, board.shape)
+        shape = library.shape_of(board.kernel, board.start_hash, board.shape)
         where = "this machine" if board.fingerprint in this_machine else "another machine"
         count = f"{board.programs} program{'' if board.programs == 1 else 's'}"
         return f"{board.kernel} {shape} · {board.dtype} · {board.target} · {where} · {count}"
@@ -35,16 +35,16 @@ def leaderboards() -> None:
         "Leaderboard", list(names), format_func=lambda each: words(names[each]), key=f"board-{kernel}"
     )
     board = names[name or next(iter(names))]
-    against = shelf.baseline_seconds(board, "torch")
-    ranking = shelf.leaderboard(board, against)
-    where = shelf.machine_words(board.fingerprint, board.machine)
+    against = library.baseline_seconds(board, "torch")
+    ranking = library.leaderboard(board, against)
+    where = library.machine_words(board.fingerprint, board.machine)
     starts = [line.row for line in ranking.lines if line.row.program_hash == board.start_hash]
     busy = " (machine busy: speed-ups are less)" if any(row.conditions.busy for row in starts) else ""
     facts = [where, f"start {time_words(board.start)}{busy}"]
     if against is not None:
         facts.append(f"PyTorch {time_words(against)} (last comparison)")
     shell.facts(" · ".join(facts))
-    if not ranking.here:
+    if not ranking.of_this_machine:
         shell.notice("Times of another machine: claims, until they are measured here.")
     cells = [
         {

@@ -8,7 +8,7 @@ from dojo_core.measure.catalogue import Wanted
 from pages import shell
 from pages.library.actions import row_actions
 from pages.library.tables import chosen, record_cells
-from pages.shared import the_shelf
+from pages.shared import the_library
 
 PAGE = 100  # rows
 ANY = "any"
@@ -17,9 +17,9 @@ ORDERS = {"newest": "newest first", "time": "fastest first", "kernel": "by kerne
 
 
 def records() -> None:
-    shelf = the_shelf()
+    library = the_library()
     wanted = _filter()
-    count = shelf.catalogue.count(wanted)
+    count = library.catalogue.count(wanted)
     if not count:
         shell.notice("No record fits this filter." if wanted != Wanted() else "There are no records yet.")
         return
@@ -28,15 +28,15 @@ def records() -> None:
     pages = -(-count // PAGE)
     number = int(middle.number_input("Page", 1, pages, 1, key=f"records_page-{hash(wanted)}-{order}"))
     right.text(f"{count:,} records; page {number} of {pages}")
-    rows = shelf.catalogue.rows(wanted, order or "newest", (number - 1) * PAGE, PAGE)
+    rows = library.catalogue.rows(wanted, order or "newest", (number - 1) * PAGE, PAGE)
     cells = [
         {
             "Kernel": row.kernel[:60],
-            "Shape": shelf.shape_of(row.kernel, row.start_hash, row.shape),
+            "Shape": library.shape_of(row.kernel, row.start_hash, row.shape),
             "dtype": row.dtype,
             "Target": row.target,
-            **record_cells(row, shelf.catalogue.here),
-            "Machine": shelf.machine_words(row.fingerprint, row.machine),
+            **record_cells(row, library.catalogue.own_fingerprints),
+            "Machine": library.machine_words(row.fingerprint, row.machine),
         }
         for row in rows
     ]
@@ -48,13 +48,13 @@ def records() -> None:
 
 def _filter() -> Wanted:
     """The filter's fields; each offers what there is under the others."""
-    shelf, state = the_shelf(), st.session_state
+    library, state = the_library(), st.session_state
     names = ("kernel", "shape", "dtype", "target", "fingerprint", "player")
     selected = {name: state.get(f"want_{name}", ANY) for name in names}
     filters = {name: value for name, value in selected.items() if value != ANY}
     status = state.get("want_state", ANY)
-    facets = shelf.catalogue.facets(Wanted(**filters, state="" if status == ANY else status))
-    machines = shelf.catalogue.machines()
+    facets = library.catalogue.facets(Wanted(**filters, state="" if status == ANY else status))
+    machines = library.catalogue.machines()
     labels = {
         "kernel": "Kernel", "shape": "Output", "dtype": "dtype", "target": "Target",
         "fingerprint": "Machine", "player": "Player or agent",
@@ -64,7 +64,7 @@ def _filter() -> Wanted:
         if value == ANY:
             return ANY
         if name == "fingerprint":
-            return shelf.machine_words(value, machines.get(value, ""))
+            return library.machine_words(value, machines.get(value, ""))
         return value[:60] or "not named"
 
     columns = st.columns([3, 2, 2, 2, 4, 3, 3])

@@ -11,7 +11,7 @@ import streamlit as st
 
 from dojo_core.measure.catalogue import Row
 from dojo_core.measure.conditions import BUSY_MEANS
-from dojo_core.service.shelf import time_words, when_words
+from dojo_core.service.library import time_words, when_words
 
 STATE_WORDS = {"verified": "✓ verified here", "claim": "? claim", "failed": "✕ "}
 HEIGHT = 460

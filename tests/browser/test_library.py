@@ -13,7 +13,7 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.measure.exchange import to_line
 from dojo_core.measure.records import Records
-from tests.test_shelf import record
+from tests.test_library import record
 
 OWN_SERVER = True  # records are put into its data
 

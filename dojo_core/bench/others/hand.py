@@ -86,8 +86,8 @@ def build(folder: Path, base: str) -> ctypes.CDLL:
 
 
 def version() -> str:
-    told = subprocess.run([COMPILER, "-dumpfullversion"], capture_output=True, text=True, check=True)
-    return f"gcc {told.stdout.strip()}"
+    ran = subprocess.run([COMPILER, "-dumpfullversion"], capture_output=True, text=True, check=True)
+    return f"gcc {ran.stdout.strip()}"
 
 
 def prepared(job: Job, library: ctypes.CDLL, base: str, end: str) -> Variant:

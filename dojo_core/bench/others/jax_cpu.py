@@ -91,10 +91,10 @@ def functions(name: str, shape: tuple[int, ...]) -> dict[str, object]:
     }
     if name not in known:
         raise Unsupported(f"JAX has no counterpart for {name} here.")
-    found = {"jit": known[name]}
+    variants = {"jit": known[name]}
     if name == "conv":
-        found["jit, channels last inside"] = _conv_channels_last
-    return found
+        variants["jit, channels last inside"] = _conv_channels_last
+    return variants
 
 
 def jitted(job: Job, function: object) -> Variant:
@@ -104,8 +104,8 @@ def jitted(job: Job, function: object) -> Variant:
 
 
 def prepare(job: Job) -> tuple[Variants, str]:
-    found = functions(job.kernel, job.shape)
-    return {name: lambda f=f: jitted(job, f) for name, f in found.items()}, jax.__version__
+    variants = functions(job.kernel, job.shape)
+    return {name: lambda f=f: jitted(job, f) for name, f in variants.items()}, jax.__version__
 
 
 if __name__ == "__main__":

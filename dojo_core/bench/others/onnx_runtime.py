@@ -153,13 +153,13 @@ def ways(job: Job) -> dict[str, object]:
     }
     if job.kernel not in known:
         raise Unsupported(f"ONNX has no operators for {job.kernel} here.")
-    found = {"standard operators": known[job.kernel]}
+    variants = {"standard operators": known[job.kernel]}
     if job.kernel == "batchnorm":
-        found["one scale and shift"] = _batchnorm_affine
-        found["by instance normalisation"] = _batchnorm_by_instances
+        variants["one scale and shift"] = _batchnorm_affine
+        variants["by instance normalisation"] = _batchnorm_by_instances
     if job.kernel == "relu_ffn":
-        found["by batch normalisation"] = _relu_ffn_by_norm
-    return found
+        variants["by batch normalisation"] = _relu_ffn_by_norm
+    return variants
 
 
 def model(job: Job, way: object, constants: tuple[str, ...]) -> bytes:

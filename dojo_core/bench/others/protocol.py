@@ -90,22 +90,22 @@ def paged(shape: tuple[int, ...], dtype: np.typing.DTypeLike = np.float32) -> np
 
 def read_job(arguments: list[str]) -> Job:
     kernel, shape, sets, folder = arguments[0], arguments[1], int(arguments[2]), Path(arguments[3])
-    told = json.loads((folder / "job.json").read_text(encoding="utf-8"))
-    drawn = {name: np.load(folder / f"in.{name}.npy") for name in told["inputs"]}
+    job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+    drawn = {name: np.load(folder / f"in.{name}.npy") for name in job["inputs"]}
     made = []
     for number in range(max(1, sets)):
         arrays = {}
         for name, array in drawn.items():
             arrays[name] = paged(array.shape, array.dtype)
             arrays[name][...] = np.roll(array, 7 * number, axis=0) if array.ndim else array
-        for name in told["outputs"]:
-            arrays[name] = paged(tuple(told["shapes"][name]), STORED[told["dtypes"][name]])
+        for name in job["outputs"]:
+            arrays[name] = paged(tuple(job["shapes"][name]), STORED[job["dtypes"][name]])
         made.append(arrays)
     # Mapped, not read: the check alone needs them.
-    expected = {name: np.load(folder / f"out.{name}.npy", mmap_mode="r") for name in told["outputs"]}
+    expected = {name: np.load(folder / f"out.{name}.npy", mmap_mode="r") for name in job["outputs"]}
     sizes = tuple(int(size) for size in shape.split("x"))
-    names = tuple(told["inputs"]), tuple(told["outputs"])
-    return Job(kernel, sizes, *names, tuple(made), expected, told["dtypes"])
+    names = tuple(job["inputs"]), tuple(job["outputs"])
+    return Job(kernel, sizes, *names, tuple(made), expected, job["dtypes"])
 
 
 def fault(result: object, expected: np.ndarray, dtype: str = "f32") -> str:
@@ -113,11 +113,11 @@ def fault(result: object, expected: np.ndarray, dtype: str = "f32") -> str:
 
     Integers may be off by one, as a library rounds otherwise.
     """
-    found = np.asarray(result)
-    if found.size != expected.size:
-        return f"Its result has the shape {found.shape}, not {expected.shape}."
+    array = np.asarray(result)
+    if array.size != expected.size:
+        return f"Its result has the shape {array.shape}, not {expected.shape}."
     columns = expected.shape[-1] if expected.ndim >= 2 else expected.size
-    rows, wanted = found.reshape(-1, columns), expected.reshape(-1, columns)
+    rows, wanted = array.reshape(-1, columns), expected.reshape(-1, columns)
     largest = max(abs(float(wanted.max())), abs(float(wanted.min())))
     least = TOLERANCE * largest if dtype in ("f32", "f64", "f16", "bf16") else 1.0
     of_row = ROUNDING.get(dtype, ROW_TOLERANCE)
@@ -130,7 +130,7 @@ def fault(result: object, expected: np.ndarray, dtype: str = "f32") -> str:
             row, column = np.argwhere(wrong)[0]
             place = int((first + row) * columns + column)
             return (
-                f"Its result is wrong: element {place} is {found.reshape(-1)[place]:.7g} "
+                f"Its result is wrong: element {place} is {array.reshape(-1)[place]:.7g} "
                 f"and should be {expected.reshape(-1)[place]:.7g}."
             )
     return ""
@@ -176,7 +176,7 @@ def openmp_runtimes() -> list[str]:
 
 def choose(job: Job, variants: Variants) -> tuple[_Timed | None, dict[str, object], str]:
     """The fastest variant that is right; what came of each; its name."""
-    told: dict[str, object] = {}
+    outcomes: dict[str, object] = {}
     best: tuple[float, _Timed, str] | None = None
     for name, make in variants.items():
         try:
@@ -189,24 +189,24 @@ def choose(job: Job, variants: Variants) -> tuple[_Timed | None, dict[str, objec
             sentence = next((each for each in faults if each), "")
             del result, results
             if sentence:
-                told[name] = sentence
+                outcomes[name] = sentence
                 continue
             timed = _Timed(variant)
             seconds = min(timed.trial()) / 1e9
         except Exception as error:  # whatever a library throws is this row's failure, not the bench's
-            told[name] = brief(error)
+            outcomes[name] = brief(error)
             continue
-        told[name] = seconds
+        outcomes[name] = seconds
         if best is None or seconds < best[0]:
             best = (seconds, timed, name)
-    return (best[1], told, best[2]) if best else (None, told, "")
+    return (best[1], outcomes, best[2]) if best else (None, outcomes, "")
 
 
 def brief(error: BaseException) -> str:
     """An exception in one line, its name first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    kept = lines[-1] if len(lines) > 8 else " ".join(lines)
-    return f"{type(error).__name__}: {kept[:300]}" if kept else type(error).__name__
+    text = lines[-1] if len(lines) > 8 else " ".join(lines)
+    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
 
 
 class Unsupported(LookupError):
@@ -249,15 +249,15 @@ def serve(prepare: Callable[[Job], tuple[Variants, str]], every_dtype: bool = Fa
     except Exception as error:
         tell({"status": "failed", "message": brief(error)})
         return
-    timed, told, name = choose(job, variants)
+    timed, outcomes, name = choose(job, variants)
     if timed is None:
-        wrong = next(iter(told.values()), "It offered no variant.")
+        wrong = next(iter(outcomes.values()), "It offered no variant.")
         status = "wrong_result" if str(wrong).startswith("Its result") else "failed"
-        tell({"status": status, "message": str(wrong), "version": version, "variants": told})
+        tell({"status": status, "message": str(wrong), "version": version, "variants": outcomes})
         return
     tell(
         {
-            "status": "ok", "verified": True, "version": version, "variant": name, "variants": told,
+            "status": "ok", "verified": True, "version": version, "variant": name, "variants": outcomes,
             "openmp": openmp_runtimes(),
         }
     )  # fmt: skip

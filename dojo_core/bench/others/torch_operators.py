@@ -73,8 +73,8 @@ def tensors(job: Job, number: int) -> list[Tensor]:
 
 def tensor(job: Job, number: int, name: str) -> Tensor:
     """An array of a set, sharing its memory."""
-    found = torch.from_numpy(job.sets[number][name])
-    return found.view(torch.bfloat16) if job.dtypes[name] == "bf16" else found
+    stored = torch.from_numpy(job.sets[number][name])
+    return stored.view(torch.bfloat16) if job.dtypes[name] == "bf16" else stored
 
 
 def numbers(result: object) -> object:

@@ -9,7 +9,8 @@ _FOLDER = Path(__file__).parent
 _FIELD = re.compile(r"@([a-z0-9_]+)@")
 
 
-def filled(template: str, **values: str) -> str:
-    """A template's text with its fields filled in. Raises KeyError for a field without a value."""
+def filled(template: str | Path, **values: str) -> str:
+    """The text of a template (one of these, or a target's by its path) with its fields filled in. Raises
+    KeyError for a field without a value."""
     text = (_FOLDER / template).read_text(encoding="utf-8")
     return _FIELD.sub(lambda match: values[match[1]], text)

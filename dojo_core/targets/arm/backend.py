@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dojo_core.targets.arm.library import INSTRUCTION_SET
 from dojo_core.targets.backend import Words
 from dojo_core.targets.cpu.other import OtherProcessor
 
@@ -9,6 +10,7 @@ from dojo_core.targets.cpu.other import OtherProcessor
 class Arm(OtherProcessor):
     name = "arm"
     processor = "armv8.6-a"
+    exported = INSTRUCTION_SET
     words = Words(
         "Arm (NEON)",
         "Compiled here, verified under an emulator, its cycles estimated by a model: small shapes.",

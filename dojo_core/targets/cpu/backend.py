@@ -78,8 +78,8 @@ class Cpu(Backend):
     def machines(self) -> tuple[str, ...]:
         from dojo_core.targets.cpu.machines import all_remembered
 
-        own = this_machine().fingerprint
-        return tuple(fingerprint for fingerprint in all_remembered() if fingerprint != own)
+        this_one = this_machine().fingerprint
+        return tuple(fingerprint for fingerprint in all_remembered() if fingerprint != this_one)
 
     def learn(self, records: Records) -> Mapping[str, str]:
         from dojo_core.targets.cpu.machines import learn

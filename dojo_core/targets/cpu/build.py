@@ -248,17 +248,19 @@ def assembly(
     an inline function of the preamble counts for the line that called it. Raises ValueError with a sentence
     that holds the compiler's message, or says what is missing.
     """
-    there = processor or host()
-    chain = there.toolchain
-    if chain is None and there is not host():
-        raise ValueError(f"There is no compiler for {there.name} ({there.instruction_set}) here.")
+    compiled_for = processor or host()
+    chain = compiled_for.toolchain
+    if chain is None and compiled_for is not host():
+        raise ValueError(
+            f"There is no compiler for {compiled_for.name} ({compiled_for.instruction_set}) here."
+        )
     if chain is not None and chain.missing:
         raise ValueError(chain.missing)
     if preamble is None:
         preamble = _preamble() if processor is None else preamble_of(processor)
     source = source_of(preamble, [code.text], the_compiler().clang if chain is None else chain.clang)
     first = source[: source.index(code.text)].count("\n")  # lines before the kernel's own
-    syntax = ["-masm=intel"] if there.is_x86 else []
+    syntax = ["-masm=intel"] if compiled_for.is_x86 else []
     options = ["-S", "-g1", *syntax, "-fno-asynchronous-unwind-tables", "-w"]
     command = None if chain is None else chain.command
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="assembly-") as folder, compiling():
@@ -268,6 +270,10 @@ def assembly(
         listing = (Path(folder) / "out.s").read_text(encoding="utf-8")
     apple = chain is None and sys.platform == "darwin"
     comment = (
-        "//" if there.instruction_set == ARM and not apple else ";" if apple and not there.is_x86 else "#"
+        "//"
+        if compiled_for.instruction_set == ARM and not apple
+        else ";"
+        if apple and not compiled_for.is_x86
+        else "#"
     )
     return linked(listing, code.nodes, first, comment)

@@ -134,8 +134,8 @@ class _Generator:
         """The constant tables that the code reads: where all is unrolled, none is left."""
         code = "\n".join(text for text, _ in self.lines if not text.lstrip().startswith("//"))
         names = ((table, self.names[table.name]) for table in self.program.tables.values())
-        found = [(table, name) for table, name in names if re.search(rf"\b{re.escape(name)}\[", code)]
-        return [("    " + text, None) for table, name in found for text in _table(table, name)]
+        used = [(table, name) for table, name in names if re.search(rf"\b{re.escape(name)}\[", code)]
+        return [("    " + text, None) for table, name in used for text in _table(table, name)]
 
     def _interface(self) -> tuple[Parameter, ...]:
         program = self.program
@@ -229,11 +229,11 @@ class _Generator:
 
     def _instruction(self, scope: Scope, path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
         """A scope that is one machine instruction; where the processor lacks it, as plain loops."""
-        found = unify(self.program, scope, len(scopes), scope.mark)
-        if isinstance(found, Mismatch):
-            raise NotGeneratable(found.sentence)
+        match = unify(self.program, scope, len(scopes), scope.mark)
+        if isinstance(match, Mismatch):
+            raise NotGeneratable(match.sentence)
         if not _has(scope, self.limits):
-            written_to = self.program.buffer_of[found.operation.target.array]
+            written_to = self.program.buffer_of[match.operation.target.array]
             if written_to.location == "register":  # which has no address: each lane is named
                 self._written_out(scope, path, scopes, indent)
             else:
@@ -244,29 +244,29 @@ class _Generator:
             nest.append(nest[-1].body[0])
         above = (*scopes, *nest)
         inside = {len(scopes) + k: Affine() for k in range(1, len(nest))}  # every operand begins at its first
-        here = (*path, *(0 for _ in nest))
-        written = found.operation.substitute(inside | self.images)
-        self._explain(found.operation, here, indent)
-        lane, word = len(scopes), found.instruction.word
+        leaf_path = (*path, *(0 for _ in nest))
+        written = match.operation.substitute(inside | self.images)
+        self._explain(match.operation, leaf_path, indent)
+        lane, word = len(scopes), match.instruction.word
         for access in written.prefetches:
-            self._prefetch(access.substitute({lane: Affine()}), scopes, here, indent)
-        whole = vector_type(word, found.lanes)
+            self._prefetch(access.substitute({lane: Affine()}), scopes, leaf_path, indent)
+        whole = vector_type(word, match.lanes)
         operands = []
-        for access, shared in found.operands:
+        for access, shared in match.operands:
             begin = access.substitute(inside | self.images | {lane: Affine()})
             place = f"&{self._place(begin, above)}"
             operands.append(
                 f"{whole}_splat({word}_word({place}))" if shared else f"{whole}_load((const {word} *){place})"
             )
         target = self._place(written.target, above, lane)
-        name = f"{scope.mark}_{found.lanes}"
+        name = f"{scope.mark}_{match.lanes}"
         dtype = self.dtypes[written.target.array]
         if self.program.buffer_of[written.target.array].location == "register":
-            self._line(f"{target} = {name}({target}, {', '.join(operands)});", here, indent)
+            self._line(f"{target} = {name}({target}, {', '.join(operands)});", leaf_path, indent)
         else:
-            held = vector_type(dtype, found.lanes)
+            held = vector_type(dtype, match.lanes)
             value = f"{name}({held}_load(&{target}), {', '.join(operands)})"
-            self._line(f"{held}_store(&{target}, {value});", here, indent)
+            self._line(f"{held}_store(&{target}, {value});", leaf_path, indent)
 
     # ------------------------------------------------------------------ storage
 

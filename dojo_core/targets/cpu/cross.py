@@ -111,9 +111,9 @@ def program_source(codes: Sequence[Code], processor: Processor, more: str = "") 
 
 def _named(code: Code, number: int) -> str:
     """The code under a name of the program's; alone, a compiler would make it a part of the driver."""
-    own = f"kernel_{number}"
-    text = re.sub(rf"\b{re.escape(code.symbol)}\b", own, code.text)
-    return text.replace(f"void {own}(", f"{_ALONE}void {own}(", 1)
+    symbol = f"kernel_{number}"
+    text = re.sub(rf"\b{re.escape(code.symbol)}\b", symbol, code.text)
+    return text.replace(f"void {symbol}(", f"{_ALONE}void {symbol}(", 1)
 
 
 def _bytes(parameter: Parameter) -> int:
@@ -168,20 +168,20 @@ def execute(
                     file.write(_stored(parameter, call.inputs).tobytes())
     emulator = [str(shutil.which(word)) for word in chain.emulator[:1]] + list(chain.emulator[1:])
     program = [*emulator, *options, str(folder / "program"), "in", "out"]
-    status, said = run_watched(program, folder, seconds)
+    status, output = run_watched(program, folder, seconds)
     if status:
-        raise NotRun(f"The program for {processor.name} ended with status {status}: {said}")
+        raise NotRun(f"The program for {processor.name} ended with status {status}: {output}")
     data = memoryview((folder / "out").read_bytes())
     results, place = [], 0
     for call in calls:
-        found = {}
+        arrays = {}
         for parameter in codes[call.kernel].parameters:
             if parameter.role == "out":
                 size = _bytes(parameter)
                 stored = np.frombuffer(data[place : place + size], STORED[parameter.dtype])
-                found[parameter.name] = stored.reshape(parameter.shape)
+                arrays[parameter.name] = stored.reshape(parameter.shape)
                 place += size
-        results.append(found)
+        results.append(arrays)
     return results
 
 

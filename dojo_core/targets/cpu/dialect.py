@@ -118,11 +118,11 @@ def _macro(name: str, parameters: str, body: str) -> str:
         return f"#if{choice['test']}\n{then}#else\n{other}#endif\n"
     # A name of its own for each parameter: what is handed in may have the name that it has here.
     declared = re.findall(r"\s*([^,]*?)(\w+)(?:,|$)", parameters)
-    own = {parameter: f"{name}_{parameter}" for _, parameter in declared}
-    lines = [f"{kind}{own[p]} = (arg{k});" for k, (kind, p) in enumerate(declared)]
+    renamed = {parameter: f"{name}_{parameter}" for _, parameter in declared}
+    lines = [f"{kind}{renamed[p]} = (arg{k});" for k, (kind, p) in enumerate(declared)]
     for line in body.strip("\n").splitlines():
         line = re.sub(r"/\*.*?\*/", "", line).strip()
-        for parameter, instead in own.items():
+        for parameter, instead in renamed.items():
             line = re.sub(rf"\b{parameter}\b", instead, line)
         lines.append(re.sub(r"^return\b", "", line).strip())
     arguments = ", ".join(f"arg{k}" for k in range(len(declared)))

@@ -29,8 +29,8 @@ from dojo_core.targets.registry import backend
 class CpuElsewhere(Backend):
     """C for a processor that this computer need not have."""
 
-    def __init__(self, machine: str, processor: Processor, here: Backend) -> None:
-        self._here = here
+    def __init__(self, machine: str, processor: Processor, local: Backend) -> None:
+        self._here = local
         self.name = f"{DEFAULT_TARGET}@{machine}"
         self.machine_name, self.processor = machine, processor
         self.measured = machine not in KNOWN  # by its workers
@@ -58,14 +58,14 @@ class CpuElsewhere(Backend):
 
     def clock(self) -> Clock:
         if not self.measured:
-            told = f"{self.processor.name} is a kind of processor, and no machine that times programs."
-            return Clock("elsewhere", missing=told)
+            message = f"{self.processor.name} is a kind of processor, and no machine that times programs."
+            return Clock("elsewhere", missing=message)
         origin = Origin(DEFAULT_TARGET, self.machine_name, "")
-        told = (
+        message = (
             f"Times come from its worker: dojo tune KERNEL --scheduler ADDRESS --machine {self.machine_name} "
             f"({document('scale.md')})."
         )
-        return Clock("elsewhere", origin, missing=told)
+        return Clock("elsewhere", origin, missing=message)
 
     def machine(self, details: str) -> str:
         return self._here.machine(details)
@@ -77,41 +77,41 @@ class CpuElsewhere(Backend):
 
 def processor_of(target: str) -> Processor:
     """For which C is generated for a target that is this machine's processor, or another machine's."""
-    found = getattr(backend(target), "processor", None)
-    return found if isinstance(found, Processor) else host()
+    processor = getattr(backend(target), "processor", None)
+    return processor if isinstance(processor, Processor) else host()
 
 
 def in_words(processor: Processor) -> str:
     """In a list of machines: ``AMD EPYC, 8 threads, AVX-512``."""
-    vectors = next((told for name, told in VECTORS.items() if name in processor.features), "")
+    vectors = next((words for name, words in VECTORS.items() if name in processor.features), "")
     threads = f"{processor.threads} thread{'' if processor.threads == 1 else 's'}"
     return ", ".join(filter(None, (processor.name.replace("(R)", "").replace("(TM)", ""), threads, vectors)))
 
 
 @lru_cache(maxsize=64)
-def _target(machine: str, processor: Processor, here: Backend) -> CpuElsewhere:
-    return CpuElsewhere(machine, processor, here)
+def _target(machine: str, processor: Processor, local: Backend) -> CpuElsewhere:
+    return CpuElsewhere(machine, processor, local)
 
 
-def elsewhere(machine: str, here: Backend) -> Backend:
+def elsewhere(machine: str, local: Backend) -> Backend:
     """The target of a machine: by its fingerprint or its beginning, or by a part of its processor's name that
-    no other's has; or of a processor by its name (``KNOWN``). Of this machine, ``here``.
+    no other's has; or of a processor by its name (``KNOWN``). Of this machine, ``local``.
 
     Raises ValueError with a sentence.
     """
     if machine in KNOWN:
-        return _target(machine, known(machine), here)
-    own = this_machine().fingerprint
-    if machine == own:
-        return here
-    found = machines.find(machine)
-    if found is not None:
-        return _target(machine, found, here)
-    names = {own: host().name, **{f: p.name for f, p in machines.all_remembered().items()}}
+        return _target(machine, known(machine), local)
+    this_one = this_machine().fingerprint
+    if machine == this_one:
+        return local
+    processor = machines.find(machine)
+    if processor is not None:
+        return _target(machine, processor, local)
+    names = {this_one: host().name, **{f: p.name for f, p in machines.all_remembered().items()}}
     meant = [f for f in names if f.startswith(machine)]
     meant = meant or [f for f, name in names.items() if is_part(machine, name)]
     if len(meant) == 1:
-        return elsewhere(meant[0], here)
+        return elsewhere(meant[0], local)
     if meant:
         raise ValueError(f"{machine!r:.60} may be {', '.join(meant[:8])}: give one of these.")
     raise ValueError(

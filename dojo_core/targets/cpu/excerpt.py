@@ -24,7 +24,7 @@ class Declaration:
 
 def declarations(preamble: str) -> list[Declaration]:
     """The preamble in order, cut so that the texts joined are the preamble again."""
-    found: list[Declaration] = []
+    declared: list[Declaration] = []
     lines: list[str] = []
     body = False  # of a function
     conditions = 0  # of #if around whole declarations
@@ -42,10 +42,10 @@ def declarations(preamble: str) -> list[Declaration]:
         if not (body or conditions or bare.startswith("/*")):
             text = "".join(lines)
             names = tuple(n for m in _NAMED.findall(text) for n in m if n)
-            found.append(Declaration(names, text, frozenset(_WORD.findall(text))))
+            declared.append(Declaration(names, text, frozenset(_WORD.findall(text))))
             lines = []
     assert not lines, "the preamble ends within a declaration"
-    return found
+    return declared
 
 
 @lru_cache(maxsize=4)
@@ -74,9 +74,9 @@ def needed(code: str, preamble: str) -> str:
     text, before = "", ""
     for number in sorted(wanted):
         # A function of several lines stands by itself; types and one-line functions stand in blocks.
-        now = known[number].text
-        if before and (before.count("\n") > 1 or now.count("\n") > 1):
+        declaration = known[number].text
+        if before and (before.count("\n") > 1 or declaration.count("\n") > 1):
             text += "\n"
-        before = now.rstrip() + "\n"
+        before = declaration.rstrip() + "\n"
         text += before
     return text

@@ -59,7 +59,13 @@ target = cpu
 
 def narrower(vector_bytes: int) -> Target:
     """This machine with vector registers of at most so many bytes, and 16 of them, as before AVX-512."""
-    here = cpu()
-    few = min(16, here.vector_registers) if vector_bytes < VECTOR_BYTES[0] else here.vector_registers
+    host_limits = cpu()
+    few = (
+        min(16, host_limits.vector_registers)
+        if vector_bytes < VECTOR_BYTES[0]
+        else host_limits.vector_registers
+    )
     sizes = host().narrower(vector_bytes).vector_bytes
-    return replace(here, vector_widths=vector_widths(sizes), vector_registers=few, instructions=frozenset())
+    return replace(
+        host_limits, vector_widths=vector_widths(sizes), vector_registers=few, instructions=frozenset()
+    )

@@ -79,8 +79,10 @@ def _read(file: Path, changed: int) -> Processor | None:
 def all_remembered() -> dict[str, Processor]:
     """Every machine that is remembered, by fingerprint."""
     files = sorted((data_home() / FOLDER).glob("*.json"))
-    found = {f.stem: remembered(f.stem) for f in files if FINGERPRINT.fullmatch(f.stem)}
-    return {fingerprint: processor for fingerprint, processor in found.items() if processor is not None}
+    by_fingerprint = {f.stem: remembered(f.stem) for f in files if FINGERPRINT.fullmatch(f.stem)}
+    return {
+        fingerprint: processor for fingerprint, processor in by_fingerprint.items() if processor is not None
+    }
 
 
 def bring(fingerprint: str, told: str) -> None:
@@ -116,14 +118,14 @@ def of_details(details: str) -> Processor:
     Raises NotAProcessor.
     """
     try:
-        told = read_object(details, _LARGEST)
-        features = frozenset(str(told["features"]).split())
-        cores = int(told["cores"])
-        name = str(told["cpu"])
-        architecture = str(told.get("architecture") or "")
+        facts = read_object(details, _LARGEST)
+        features = frozenset(str(facts["features"]).split())
+        cores = int(facts["cores"])
+        name = str(facts["cpu"])
+        architecture = str(facts.get("architecture") or "")
         named = NAMES.get(architecture, architecture) or _guessed(features)
-        shared, last = int(told["second_level_cache"]), int(told["last_level_cache"])
-        caches = list(told.get("caches") or (0, shared // max(cores, 1), last))
+        shared, last = int(facts["second_level_cache"]), int(facts["last_level_cache"])
+        caches = list(facts.get("caches") or (0, shared // max(cores, 1), last))
     except (NotJson, KeyError, TypeError, ValueError):
         raise NotAProcessor("Its records describe it in a form that is not read here.") from None
     if not named:

@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -15,9 +15,11 @@ from dojo_core.codegen.built import Built, CompileError
 from dojo_core.codegen.code import Code, NotGeneratable
 from dojo_core.measure import evidence
 from dojo_core.measure.alone import measured_alone
+from dojo_core.measure.clock import TargetMeasurer
 from dojo_core.measure.compiler import the_compiler
 from dojo_core.measure.conditions import AGAIN_SECONDS, UNKNOWN, stands, worth
 from dojo_core.measure.exclusive import announcer, compiling, measuring
+from dojo_core.measure.job import Job
 from dojo_core.measure.judging import hastened
 from dojo_core.measure.limits import (
     BATCH_KERNELS,
@@ -46,8 +48,8 @@ log = logging.getLogger(__name__)
 LONG_SECONDS = 0.05  # a run that takes as long keeps others waiting
 
 
-class Measurer:
-    """One per process is enough; calls from several threads take turns. Close it, or use it in ``with``.
+class Measurer(TargetMeasurer):
+    """One per process is enough; calls from several threads take turns.
 
     ``run_seconds`` and ``compile_seconds`` are the watchdogs. ``generate`` and ``preamble`` stand in for
     the target's code generator. With ``records``, results are kept there and found there.
@@ -88,7 +90,6 @@ class Measurer:
 
     @property
     def input_sets(self) -> int:
-        """How many sets of inputs the runs of the current workload rotate among."""
         return self._trials.input_sets
 
     def warm(self) -> None:
@@ -101,42 +102,23 @@ class Measurer:
         with self._turn:
             self._trials.close()
 
-    def __enter__(self) -> Measurer:
-        return self
+    def use_inputs(self, seed: int) -> None:
+        """Verify what is measured next on the inputs of a seed."""
+        with self._turn:
+            self._trials.seed = seed
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def carry_out(self, job: Job) -> None:
+        """Verify and time programs, while others who ask wait.
 
-    def measure(
-        self,
-        workload: Workload,
-        programs: Sequence[Program],
-        effort: Effort = Effort.QUICK,
-        on_result: Callable[[Measurement], None] | None = None,
-        cancelled: Callable[[], bool] | None = None,
-        *,
-        player: str = "",
-        lines: Mapping[str, str] | None = None,
-        fresh: bool = False,
-        seed: int | None = None,
-        against: Program | None = None,
-    ) -> list[Measurement]:
-        """Verify and time programs; blocks; results in the order of ``programs``.
-
-        ``on_result`` hears of each as it comes; ``cancelled`` is asked between candidates, and what is
-        open then comes back as ``cancelled``. Identical code is measured once, and not at all where it is
-        known with as much effort, unless ``fresh`` asks for it anyhow. ``player`` and ``lines`` (by program
-        hash, the moves from the start) go to the records; ``seed`` is of the inputs. With ``against``, which
-        has been verified before, each program is timed in turns with it, known or not: ``ratios`` of its
-        result. ``on_result`` hears of ``against`` too, by the runs that it had.
+        Identical code is measured once, and not at all where it is known with as much effort, unless a fresh
+        measurement is asked for anyhow. What is to be timed ``against`` a program, which has been verified
+        before, takes turns with it, known or not: ``ratios`` of its result. The job hears of that program
+        too, by the runs that it had.
         """
         with self._turn:
-            job = _Job(workload, effort, on_result, cancelled, player, lines or {}, fresh, against)
-            waiting = self._candidates(job, programs)
-            if waiting and effort is Effort.FINAL:
+            waiting = self._candidates(job)
+            if waiting and job.effort is Effort.FINAL:
                 self._trials.renew_inputs()
-            if seed is not None:
-                self._trials.seed = seed
             size = FIRST_BATCH
             try:
                 while waiting and not job.cancelled():
@@ -145,18 +127,13 @@ class Measurer:
                     size = min(2 * size, 2 * BATCH_KERNELS)
             finally:
                 self._trials.usual_inputs()
-            for program in programs:
-                if program.hash not in job.results:
-                    message = "Not measured: the request was cancelled."
-                    job.tell(Measurement(program.hash, "", "cancelled", message))
-            return [job.results[program.hash] for program in programs]
 
     # ------------------------------------------------------------------ what is to be measured
 
-    def _candidates(self, job: _Job, programs: Sequence[Program]) -> list[_Candidate]:
-        """The different codes of the programs, without those that are known or have none: these are told."""
-        found: dict[str, _Candidate] = {}
-        for program in dict.fromkeys(programs):
+    def _candidates(self, job: Job) -> list[_Candidate]:
+        """The different codes of its programs, without those that are known or have none: these are told."""
+        by_key: dict[str, _Candidate] = {}
+        for program in dict.fromkeys(job.programs):
             if job.cancelled():
                 break
             code = self._code(program, job.workload.policy)
@@ -164,9 +141,9 @@ class Measurer:
                 job.tell(Measurement(program.hash, "", "refused", code))
                 continue
             key = code_hash(code, self._preamble)
-            found.setdefault(key, _Candidate(code, key, [])).programs.append(program)
+            by_key.setdefault(key, _Candidate(code, key, [])).programs.append(program)
         waiting = []
-        for candidate in found.values():
+        for candidate in by_key.values():
             known = None if job.fresh else self._look_up(job, candidate)
             if known is None:
                 waiting.append(candidate)
@@ -187,7 +164,7 @@ class Measurer:
             log.exception("no code for\n%s", program.text)
             return f"The code generator failed, which is a fault of the Dojo (see its log): {fault}"
 
-    def _look_up(self, job: _Job, candidate: _Candidate) -> Measurement | None:
+    def _look_up(self, job: Job, candidate: _Candidate) -> Measurement | None:
         """What is known of generated code on this workload, if that is enough."""
         key = (candidate.key, job.workload.start.hash, job.workload.policy)
         known = self._known.get(key)
@@ -198,18 +175,18 @@ class Measurer:
                 self._remember(key, known)
         if known is None:
             return None
-        found = known.outcome
-        if found.status in SETTLED:
-            return found
+        outcome = known.outcome
+        if outcome.status in SETTLED:
+            return outcome
         enough = known.rank >= job.effort.rank and known.stands(self._origin.gauged)
-        if found.status == "ok" and enough and job.against is None:
-            return found
+        if outcome.status == "ok" and enough and job.against is None:
+            return outcome
         failures = self._failures.get(candidate.key, 0)
-        if found.status in ("crash", "timeout") and self.records is not None:
+        if outcome.status in ("crash", "timeout") and self.records is not None:
             failures = max(failures, self.records.failures(candidate.key, self.machine.fingerprint))
         if failures >= CRASHES:
-            message = f"Not run again: it failed {failures} times here. {found.message}"
-            return replace(found, status="refused", message=message)
+            message = f"Not run again: it failed {failures} times here. {outcome.message}"
+            return replace(outcome, status="refused", message=message)
         return None
 
     def code_text(self, program: Program, policy: str) -> str:
@@ -226,7 +203,7 @@ class Measurer:
 
     # ------------------------------------------------------------------ compile, verify, time
 
-    def _batch(self, job: _Job, batch: list[_Candidate]) -> None:
+    def _batch(self, job: Job, batch: list[_Candidate]) -> None:
         start = self._code(hastened(job.workload.start), job.workload.policy)
         if isinstance(start, str):
             self._refuse(job, batch, f"The start program cannot be measured. {start}")
@@ -280,7 +257,7 @@ class Measurer:
                     as_candidate = job.results.get(turns.other.programs[0].hash, turns.known)
                     self._settle(job, turns.other, replace(turns.known, ratios=as_candidate.ratios))
 
-    def _other(self, job: _Job) -> _Candidate | None:
+    def _other(self, job: Job) -> _Candidate | None:
         """What the candidates are held against, if it has code."""
         if job.against is None:
             return None
@@ -290,7 +267,7 @@ class Measurer:
         return _Candidate(code, code_hash(code, self._preamble), [job.against])
 
     def _rounds(
-        self, job: _Job, other: _Candidate, made: Built | CompileError, judge: Compiled
+        self, job: Job, other: _Candidate, made: Built | CompileError, judge: Compiled
     ) -> _Rounds | None:
         """What the candidates of a batch take turns with; None where it has no time."""
         if isinstance(made, CompileError):
@@ -304,7 +281,7 @@ class Measurer:
             return None
         return _Rounds(other, compiled, judge, replace(known, raw=()))
 
-    def _take_turns(self, job: _Job, turns: _Rounds) -> None:
+    def _take_turns(self, job: Job, turns: _Rounds) -> None:
         """Rounds of the candidates that wait, with what they are held against; then they are told."""
         waiting, turns.waiting = turns.waiting, []
         usual = turns.known.seconds or 0.0
@@ -319,12 +296,14 @@ class Measurer:
 
         with measuring(job.cancelled) as claim:
             rounds = ROUNDS if job.fresh else FIRST_ROUNDS
-            own, *taken = take_turns(run, len(taking) if claim else 0, rounds, job.cancelled)
-            meanwhile = self._trials.conditions() if own.samples else UNKNOWN
-            if own.samples and not claim.alone():
+            of_other, *taken = take_turns(run, len(taking) if claim else 0, rounds, job.cancelled)
+            meanwhile = self._trials.conditions() if of_other.samples else UNKNOWN
+            if of_other.samples and not claim.alone():
                 meanwhile = replace(meanwhile, exclusive=False)
         taken += [Turns() for _ in taking[len(taken) :]]
-        turns.known = turns.known.with_turns(own.samples, (), meanwhile) if own.samples else turns.known
+        turns.known = (
+            turns.known.with_turns(of_other.samples, (), meanwhile) if of_other.samples else turns.known
+        )
         for (candidate, _, outcome), each in zip(taking, taken, strict=True):
             self._settle(job, candidate, outcome.with_turns(each.samples, each.ratios, meanwhile))
         for candidate, _, outcome in same:  # one code: they are as fast, whatever a clock says
@@ -332,13 +311,13 @@ class Measurer:
         for candidate, _, outcome in slow:
             self._settle(job, candidate, outcome)
 
-    def _built(self, job: _Job, codes: list[Code]) -> list[Built | CompileError]:
+    def _built(self, job: Job, codes: list[Code]) -> list[Built | CompileError]:
         return build(
             codes, self._jobs, preamble=self._preamble, timeout=self._compile_seconds, cancelled=job.cancelled
         )
 
     def _taken(
-        self, job: _Job, candidate: _Candidate, compiled: Compiled, judge: Compiled, once: bool
+        self, job: Job, candidate: _Candidate, compiled: Compiled, judge: Compiled, once: bool
     ) -> Measurement | None:
         """A candidate verified and timed, with one sample if rounds will follow; None where the job was
         cancelled."""
@@ -355,7 +334,7 @@ class Measurer:
                     break
         return Measurement(compiled.program.hash, compiled.built.code_hash, "refused", DAMAGED)
 
-    def _draw_inputs(self, job: _Job, start: Code) -> None:
+    def _draw_inputs(self, job: Job, start: Code) -> None:
         """The worker draws inputs while the compiler runs, and beside no measurement."""
         with compiling(job.cancelled) as held:
             if held:
@@ -378,15 +357,15 @@ class Measurer:
 
     # ------------------------------------------------------------------ what came out
 
-    def _settle(self, job: _Job, candidate: _Candidate, outcome: Measurement) -> None:
+    def _settle(self, job: Job, candidate: _Candidate, outcome: Measurement) -> None:
         """A fresh outcome: keep it in the records, remember it, tell it."""
         start, now = job.workload.start.hash, time.time()
         if self.records is not None:
             if outcome.status in evidence.FAULTS:
                 outcome = self._as_evidence(job, candidate, outcome)
-            kept = replace(outcome, code_hash=candidate.key)
+            keyed = replace(outcome, code_hash=candidate.key)
             self.records.add_all(
-                self._origin.record(kept, p, job.workload, job.effort, job.lines.get(p.hash, ""), job.player)
+                self._origin.record(keyed, p, job.workload, job.effort, job.lines.get(p.hash, ""), job.player)
                 for p in candidate.programs
             )
         key = (candidate.key, start, job.workload.policy)
@@ -397,10 +376,10 @@ class Measurer:
             self._best[start] = min(outcome.seconds, self._best.get(start, outcome.seconds))
         self._tell(job, candidate, outcome)
 
-    def _as_evidence(self, job: _Job, candidate: _Candidate, outcome: Measurement) -> Measurement:
+    def _as_evidence(self, job: Job, candidate: _Candidate, outcome: Measurement) -> Measurement:
         """Keep what reproduces a fault; the outcome says where."""
         program = candidate.programs[0]
-        found = evidence.Evidence(
+        reproduction = evidence.Evidence(
             status=outcome.status,
             message=outcome.message,
             kernel=job.workload.kernel or "",
@@ -415,19 +394,19 @@ class Measurer:
             time=time.time(),
         )
         try:
-            file = evidence.keep(found)
+            file = evidence.keep(reproduction)
         except OSError:
-            log.exception("what reproduces this is not kept: %s", found)
+            log.exception("what reproduces this is not kept: %s", reproduction)
             return outcome
         log.error("%s of %s: %s", outcome.status, file, outcome.message)
-        told = f"This is a fault of the Dojo: what reproduces it is kept in wrong/{file.name}."
-        return replace(outcome, message=f"{outcome.message} {told}")
+        sentence = f"This is a fault of the Dojo: what reproduces it is kept in wrong/{file.name}."
+        return replace(outcome, message=f"{outcome.message} {sentence}")
 
-    def _refuse(self, job: _Job, batch: list[_Candidate], message: str) -> None:
+    def _refuse(self, job: Job, batch: list[_Candidate], message: str) -> None:
         for candidate in batch:
             self._tell(job, candidate, candidate.outcome("refused", message))
 
-    def _tell(self, job: _Job, candidate: _Candidate, outcome: Measurement, known: bool = False) -> None:
+    def _tell(self, job: Job, candidate: _Candidate, outcome: Measurement, known: bool = False) -> None:
         for number, program in enumerate(candidate.programs):
             job.tell(replace(outcome, program_hash=program.hash, known=known or number > 0))
 
@@ -486,29 +465,3 @@ class _Rounds:
 def _hopeless(outcome: Measurement, usual: float) -> bool:
     """Is it so slow that its one run says it all, and more runs would keep the others waiting?"""
     return (outcome.seconds or 0.0) > max(LONG_SECONDS, DRIFT_BUSY * usual)
-
-
-@dataclass
-class _Job:
-    """One call of ``measure`` and its results so far."""
-
-    workload: Workload
-    effort: Effort
-    on_result: Callable[[Measurement], None] | None
-    asked: Callable[[], bool] | None
-    player: str
-    lines: Mapping[str, str]
-    fresh: bool
-    against: Program | None = None
-    stopped: bool = False
-    results: dict[str, Measurement] = field(default_factory=dict)
-
-    def cancelled(self) -> bool:
-        """Once cancelled, always cancelled: what a compiler left undone must not pass for its fault."""
-        self.stopped = self.stopped or (self.asked is not None and self.asked())
-        return self.stopped
-
-    def tell(self, measurement: Measurement) -> None:
-        self.results[measurement.program_hash] = measurement
-        if self.on_result is not None:
-            self.on_result(measurement)

@@ -128,8 +128,10 @@ def missing(processor: Processor) -> str:
     if processor.toolchain is None or not processor.toolchain.emulator:
         return f"There is no emulator for {processor.name} here."
     absent = [name for name in ("llvm-mca", "llvm-objdump") if not _tool(name)]
-    told = f"{' and '.join(absent)} {'are' if len(absent) > 1 else 'is'} not here. This brings it: {_INSTALL}"
-    return processor.toolchain.missing or (told if absent else "")
+    sentence = (
+        f"{' and '.join(absent)} {'are' if len(absent) > 1 else 'is'} not here. This brings it: {_INSTALL}"
+    )
+    return processor.toolchain.missing or (sentence if absent else "")
 
 
 def estimate(
@@ -139,17 +141,17 @@ def estimate(
     like it. Raises NotRun."""
     from dojo_core.targets.cpu.cross import Call, build_program, execute
 
-    if told := missing(processor):
-        raise NotRun(told)
+    if absent := missing(processor):
+        raise NotRun(absent)
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="model-") as name, compiling():
         folder = Path(name)
         build_program([code], processor, folder, COMPILE_SECONDS)
         listing = _listing(folder, processor)
         write_text(folder / "plugin.c", _PLUGIN)
         command = [the_compiler().path, "-O2", "-fPIC", "-shared", "-w", "plugin.c", "-o", "plugin.so"]
-        status, said = run_watched(command, folder, COMPILE_SECONDS)
+        status, output = run_watched(command, folder, COMPILE_SECONDS)
         if status:
-            raise NotRun(f"The plugin that counts instructions does not compile: {said}")
+            raise NotRun(f"The plugin that counts instructions does not compile: {output}")
         plugin = f"{folder / 'plugin.so'},first={min(listing):x},last={max(listing) + 1:x}"
         # One thread: the counts of several would be lost among them.
         options = ["-E", "OMP_NUM_THREADS=1", "-plugin", plugin]
@@ -194,11 +196,11 @@ def _tool(name: str) -> str:
 
 @cache
 def _version() -> str:
-    said = subprocess.run(
+    output = subprocess.run(
         [_tool("llvm-mca"), "--version"], capture_output=True, text=True, check=False
     ).stdout
-    found = re.search(r"LLVM version (\S+)", said)
-    return found[1] if found else "?"
+    match = re.search(r"LLVM version (\S+)", output)
+    return match[1] if match else "?"
 
 
 _COMMENT = re.compile(r"\s+(?:#|//) ")
@@ -211,16 +213,16 @@ def _listing(folder: Path, processor: Processor) -> dict[int, str]:
     command = [_tool("llvm-objdump"), "-d", "--no-show-raw-insn", *features, "program"]
     with (folder / "listing").open("w") as file:
         subprocess.run(command, cwd=folder, stdout=file, stderr=subprocess.DEVNULL, check=False)
-    found: dict[int, str] = {}
+    instructions: dict[int, str] = {}
     inside = False
     for line in (folder / "listing").read_text(errors="replace").splitlines():
         if head := re.match(r"^[0-9a-f]+ <(.*)>:$", line):
             inside = re.fullmatch(r"kernel_0(\..*)?", head[1]) is not None
         elif inside and (row := _ROW.match(line)) and row["text"].strip():
-            found[int(row[1], 16)] = _COMMENT.split(row["text"].strip().replace("\t", " "))[0]
-    if not found:
+            instructions[int(row[1], 16)] = _COMMENT.split(row["text"].strip().replace("\t", " "))[0]
+    if not instructions:
         raise NotRun("The kernel is not found in its own program.")
-    return found
+    return instructions
 
 
 _TARGET = re.compile(r"0x([0-9a-f]+) <[^>]*>")
@@ -232,7 +234,7 @@ def blocks_of(listing: Mapping[int, str], counts: Mapping[int, int]) -> list[Blo
     """Pieces of straight code that were executed: cut where the count changes, before what a branch leads to,
     and behind a branch."""
     leading = {address: text for address, text in listing.items() if _leads(text)}
-    aims = {int(found[1], 16) for text in leading.values() if (found := _TARGET.search(text))}
+    aims = {int(match[1], 16) for text in leading.values() if (match := _TARGET.search(text))}
     pieces: list[list[int]] = []
     for address in listing:
         last = pieces[-1][-1] if pieces else None
@@ -265,8 +267,8 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
         if processor.instruction_set == RISCV:  # as set by whoever came before, in the order of addresses
             lines += [f"# LLVM-MCA-RISCV-LMUL M{lengths[1].upper()}", f"# LLVM-MCA-RISCV-SEW E{lengths[0]}"]
         for text in block.instructions:
-            if told := _LENGTHS.search(text):
-                lengths = told[1], told[2]
+            if match := _LENGTHS.search(text):
+                lengths = match[1], match[2]
             lines.append(_TARGET.sub("elsewhere", text))
         lines.append(f"# LLVM-MCA-END b{number}")
     write_text(folder / "blocks.s", "\n".join([*lines, ""]))
@@ -276,16 +278,16 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
         f"-iterations={ITERATIONS}", "-skip-unsupported-instructions=lack-sched", "-call-latency=1",
         "-json", "-o", "cycles.json", "blocks.s",
     ]  # fmt: skip
-    status, said = run_watched(command, folder, COMPILE_SECONDS)
+    status, output = run_watched(command, folder, COMPILE_SECONDS)
     if status:
-        raise NotRun(f"llvm-mca ended with status {status}: {said}")
+        raise NotRun(f"llvm-mca ended with status {status}: {output}")
     regions = {r["Name"]: r for r in json.loads((folder / "cycles.json").read_text())["CodeRegions"]}
     timed = []
     for number, block in enumerate(blocks):
         region = regions.get(f"b{number}")  # none where the model knows no instruction of it
         cycles = float(len(block.instructions))
         if region is not None:
-            told = region["SummaryView"]
-            cycles = told["TotalCycles"] / ITERATIONS if block.loop else told["BlockRThroughput"]
+            summary = region["SummaryView"]
+            cycles = summary["TotalCycles"] / ITERATIONS if block.loop else summary["BlockRThroughput"]
         timed.append(replace(block, cycles=cycles))
     return timed

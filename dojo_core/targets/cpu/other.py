@@ -38,36 +38,36 @@ class OtherProcessor(Backend):
     processor: str
 
     @cached_property
-    def _there(self) -> Processor:
+    def _its_processor(self) -> Processor:
         return known(self.processor)
 
     @cached_property
     def limits(self) -> Target:
-        return replace(limits_of(self._there), name=self.name, title=self.words.title)
+        return replace(limits_of(self._its_processor), name=self.name, title=self.words.title)
 
     def generate(self, program: Program, policy: str) -> Code:
         from dojo_core.targets.cpu.codegen import generate
 
-        return generate(program, policy, self._there)
+        return generate(program, policy, self._its_processor)
 
     def assembly(self, program: Program, policy: str) -> Assembly:
         from dojo_core.targets.cpu.build import assembly
 
-        return assembly(self.generate(program, policy), processor=self._there)
+        return assembly(self.generate(program, policy), processor=self._its_processor)
 
     def clock(self) -> Clock:
-        chain = self._there.toolchain
+        chain = self._its_processor.toolchain
         if chain is None or chain.missing:
             return Clock("missing", missing=chain.missing if chain else NO_TIME)
-        absent = model.missing(self._there)
+        absent = model.missing(self._its_processor)
         if absent:
             return Clock("emulated", missing=f"{NO_TIME} {absent}")
-        named = model.named(self._there)
+        named = model.named(self._its_processor)
         details = {"name": f"{self.words.title}: {named}", "unit": "estimated cycles, one a nanosecond"}
-        told = json.dumps(details, sort_keys=True)
-        fingerprint = hashlib.sha256(f"{self.processor} {told}".encode()).hexdigest()[:16]
+        description = json.dumps(details, sort_keys=True)
+        fingerprint = hashlib.sha256(f"{self.processor} {description}".encode()).hexdigest()[:16]
         label = f"cycles estimated by {named}, of one core"
-        origin = Origin(self.name, fingerprint, told)
+        origin = Origin(self.name, fingerprint, description)
         return Clock("modelled", origin, unit="cycles", label=label, steady=1.0)
 
     def measurer(self, records: Records | None = None) -> TargetMeasurer:
@@ -80,13 +80,13 @@ class OtherProcessor(Backend):
         from dojo_core.targets.cpu.verdict import judge
 
         try:
-            status, message = judge(program, workload.start, workload.policy, self._there)
+            status, message = judge(program, workload.start, workload.policy, self._its_processor)
         except NotGeneratable as reason:
             status, message = "refused", str(reason)
         if status != "ok":
             return Measurement(program.hash, "", status, message)
-        told = f"Verified under {self._emulator}. {NO_TIME}"
-        return Measurement(program.hash, "", "verified", told, verified=True)
+        sentence = f"Verified under {self._emulator}. {NO_TIME}"
+        return Measurement(program.hash, "", "verified", sentence, verified=True)
 
     def _estimated(self, workload: Workload, program: Program, effort: Effort) -> Measurement:
         from dojo_core.targets.cpu.cross import NotRun
@@ -96,16 +96,16 @@ class OtherProcessor(Backend):
         if verified.status != "verified":
             return verified
         try:
-            found = estimated(program, workload.start, workload.policy, self._there)
+            estimate = estimated(program, workload.start, workload.policy, self._its_processor)
         except NotRun as fault:
             return Measurement(program.hash, "", "refused", str(fault))
         code = self.generate(program, workload.policy)
         key = hashlib.sha256(f"{self.processor}\n{code.text}".encode()).hexdigest()
         return Measurement.timed(
-            (Sample(found.cycles, 0, 0),),
+            (Sample(estimate.cycles, 0, 0),),
             program_hash=program.hash,
             code_hash=key,
-            message=f"estimated by {found.model}; {found.instructions:,} instructions",
+            message=f"estimated by {estimate.model}; {estimate.instructions:,} instructions",
             conditions=Conditions(0.0),  # whatever else this machine does, a model says the same
         )
 
@@ -122,7 +122,7 @@ class OtherProcessor(Backend):
             raise ValueError(f"Nothing here runs programs for {game.target}. {clock.missing}")
         if all_moves:
             raise ValueError(f"There are no times to compare moves by on {game.target}: leave --moves out.")
-        found = self._verified(
+        measurement = self._verified(
             Workload(game.start, game.kernel, game.policy, game.target), game.current.program
         )
         return Report(
@@ -131,17 +131,19 @@ class OtherProcessor(Backend):
             data={
                 "target": game.target,
                 "processor": self.processor,
-                "status": found.status,
-                "verified": found.verified,
-                "message": found.message,
+                "status": measurement.status,
+                "verified": measurement.verified,
+                "message": measurement.message,
                 "seconds": None,
             },
-            fault="" if found.verified else f"{found.status.replace('_', ' ')}: {found.message}",
+            fault=""
+            if measurement.verified
+            else f"{measurement.status.replace('_', ' ')}: {measurement.message}",
             verified=f"Verified under {self._emulator}: every output element agrees.",
             remarks=(clock.missing,),
         )
 
     @property
     def _emulator(self) -> str:
-        chain = self._there.toolchain
+        chain = self._its_processor.toolchain
         return chain.emulator[0] if chain is not None and chain.emulator else "an emulator"

@@ -143,34 +143,34 @@ def from_json(text: str) -> Processor:
     if len(text) > _JSON_CHARACTERS:
         raise NotAProcessor(f"A processor is told in at most {_JSON_CHARACTERS} characters.")
     try:
-        told = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         raise NotAProcessor("A processor is told as JSON; this is none.") from None
-    if not isinstance(told, dict):
+    if not isinstance(content, dict):
         raise NotAProcessor("A processor is a JSON object.")
-    name = told.get("name")
+    name = content.get("name")
     if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _NAME_CHARACTERS:
         raise NotAProcessor(f"A processor has a name of at most {_NAME_CHARACTERS} characters.")
-    words = told.get("features")
+    words = content.get("features")
     if not isinstance(words, list) or len(words) > _FEATURES or not all(map(_is_word, words)):
         raise NotAProcessor(f"The features are a list of at most {_FEATURES} words.")
-    instruction_set, model = told.get("instruction_set"), told.get("model")
+    instruction_set, model = content.get("instruction_set"), content.get("model")
     if not _is_word(instruction_set) or not (model is None or _is_word(model)):
         raise NotAProcessor("The instruction set is one word, the model too, or null.")
-    caches = told.get("caches")
+    caches = content.get("caches")
     if not isinstance(caches, list) or len(caches) != 3:
         raise NotAProcessor("There are three caches, of 0 bytes where a level is missing.")
-    found = Processor(
+    processor = Processor(
         name,
         str(instruction_set),
         frozenset(words),
-        _vectors(told.get("vectors")),
-        _whole(told.get("register_bytes"), "A vector register's bytes", 1, 1 << 13),
+        _vectors(content.get("vectors")),
+        _whole(content.get("register_bytes"), "A vector register's bytes", 1, 1 << 13),
         tuple(_whole(size, "A cache's bytes", 0, _CACHE_BYTES) for size in caches),  # type: ignore[arg-type]
-        _whole(told.get("threads"), "The threads", 1, _THREADS),
+        _whole(content.get("threads"), "The threads", 1, _THREADS),
         model=model,
     )
-    return replace(found, toolchain=toolchain_for(found))
+    return replace(processor, toolchain=toolchain_for(processor))
 
 
 def _is_word(value: Any) -> bool:
@@ -183,13 +183,15 @@ def _whole(value: Any, what: str, least: int, most: int) -> int:
     return value
 
 
-def _vectors(told: Any) -> tuple[tuple[int, int], ...]:
-    if not isinstance(told, list) or not all(isinstance(each, list) and len(each) == 2 for each in told):
+def _vectors(content: Any) -> tuple[tuple[int, int], ...]:
+    if not isinstance(content, list) or not all(
+        isinstance(each, list) and len(each) == 2 for each in content
+    ):
         raise NotAProcessor("Vectors are a list of pairs: bytes, registers.")
-    sizes = [each[0] for each in told]
+    sizes = [each[0] for each in content]
     if not sizes or sizes != [size for size in VECTOR_BYTES if size in sizes]:
         raise NotAProcessor(f"Vectors have {', '.join(map(str, VECTOR_BYTES))} bytes, widest first.")
-    return tuple((size, _whole(held, "The registers", 1, 1 << 10)) for size, held in told)
+    return tuple((size, _whole(held, "The registers", 1, 1 << 10)) for size, held in content)
 
 
 # ---------------------------------------------------------------------------- the machine at hand
@@ -243,8 +245,8 @@ def riscv_register_bytes(features: frozenset[str]) -> int:
     """Of a vector register, as far as it is told: V has 16 or more. 0 without V."""
     if "v" not in features:
         return 0
-    told = [int(f[3:-1]) for f in features if re.fullmatch(r"zvl\d{2,5}b", f)]
-    return max([128, *told]) // 8
+    bits = [int(f[3:-1]) for f in features if re.fullmatch(r"zvl\d{2,5}b", f)]
+    return max([128, *bits]) // 8
 
 
 # ---------------------------------------------------------------------------- those known by name

@@ -33,11 +33,11 @@ def judge(program: Program, start: Program, policy: str, processor: Processor) -
         outputs = prepared.run(code, processor)
     except (Unjudgeable, NotRun) as fault:
         return "refused", str(fault)
-    for judgement, found in zip(prepared.judgements, outputs, strict=True):
-        for parameter, array in found:
+    for judgement, arrays in zip(prepared.judgements, outputs, strict=True):
+        for parameter, array in arrays:
             wrong, _ = judgement.compared(parameter, array, code.error_bound)
             if wrong is not None:
-                wrong = judgement.told(wrong)
+                wrong = judgement.with_inputs(wrong)
                 return wrong["status"], wrong["message"]
     return "ok", ""
 
@@ -62,8 +62,8 @@ class _Prepared:
         calls = [Call(0, self.inputs(judgement, code)) for judgement in self.judgements]
         outputs = [p for p in self.parameters if p.role == "out"]
         return [
-            [(p, array.reshape(p.shape)) for p, array in zip(outputs, found.values(), strict=True)]
-            for found in run([code], calls, processor, run_seconds=RUN_SECONDS)
+            [(p, array.reshape(p.shape)) for p, array in zip(outputs, arrays.values(), strict=True)]
+            for arrays in run([code], calls, processor, run_seconds=RUN_SECONDS)
         ]
 
     def inputs(self, judgement: Judgement, code: Code) -> Mapping[str, Array]:
@@ -81,12 +81,12 @@ def _prepared(start: Program, policy: str, processor: Processor) -> _Prepared:
         prepared = _Prepared(code.parameters, judgements(start.text, code.parameters, USUAL_SEED, sets, None))
     except Undefined as reason:
         raise Unjudgeable(str(reason)) from None
-    for judgement, found in zip(prepared.judgements, prepared.run(code, processor), strict=True):
-        for p, array in found:
+    for judgement, arrays in zip(prepared.judgements, prepared.run(code, processor), strict=True):
+        for p, array in arrays:
             got = numbers(array, p.dtype)
-            own, scale = row_errors(got, judgement.pool.references[p.name], columns(p.shape))
+            own_error, scale = row_errors(got, judgement.pool.references[p.name], columns(p.shape))
             try:
-                judgement.allow(p, own, scale, policy)
+                judgement.allow(p, own_error, scale, policy)
             except ValueError as error:
                 raise Unjudgeable(f"The start program is wrong itself: {error}.") from None
     return prepared

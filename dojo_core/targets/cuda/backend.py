@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING
 from dojo_core.bounded_json import read_object
 from dojo_core.codegen.assembly import Assembly
 from dojo_core.measure.clock import Clock, TargetMeasurer
-from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.job import Job
+from dojo_core.measure.measurement import Effort, Measurement
 from dojo_core.program.tree import Program
 from dojo_core.targets.backend import Words
 from dojo_core.targets.gpu.backend import PLAY, GpuBackend
@@ -70,8 +70,11 @@ class Cuda(GpuBackend):
         return DeviceMeasurer(self, records) if self.clock().timed else self.emulated()
 
 
-class DeviceMeasurer:
-    """The process' measurer on the GPU, with records to keep what it finds."""
+class DeviceMeasurer(TargetMeasurer):
+    """The process' measurer on the GPU, with records to keep what it finds; its worker ends with the process.
+
+    More than a quick look tells what the compiler says as well.
+    """
 
     def __init__(self, target: Cuda, records: Records | None, gpu: GpuMeasurer | None = None) -> None:
         """``gpu``: another device than this process' own."""
@@ -79,45 +82,16 @@ class DeviceMeasurer:
 
         self._target, self._records, self._gpu = target, records, gpu or gpu_measurer()
 
-    def warm(self) -> None:
-        """It runs already."""
+    def carry_out(self, job: Job) -> None:
+        by_hash = {program.hash: program for program in job.programs}
 
-    def measure(
-        self,
-        workload: Workload,
-        programs: Sequence[Program],
-        effort: Effort = Effort.NORMAL,
-        on_result: Callable[[Measurement], None] | None = None,
-        cancelled: Callable[[], bool] | None = None,
-        *,
-        player: str = "",
-        lines: Mapping[str, str] | None = None,
-        fresh: bool = False,
-        against: Program | None = None,
-    ) -> list[Measurement]:
-        """As ``TargetMeasurer`` has it; more than a quick look tells what the compiler says as well."""
-        by_hash = {program.hash: program for program in programs}
+        def with_feedback(measurement: Measurement) -> Measurement:
+            if job.effort is Effort.QUICK or measurement.status != "ok":
+                return measurement
+            code = self._target.generate(by_hash[measurement.program_hash], job.workload.policy)
+            return replace(measurement, message=summary(self._target.feedback(code)))
 
-        def with_feedback(found: Measurement) -> Measurement:
-            if effort is Effort.QUICK or found.status != "ok":
-                return found
-            code = self._target.generate(by_hash[found.program_hash], workload.policy)
-            return replace(found, message=summary(self._target.feedback(code)))
-
-        def told(found: Measurement) -> None:
-            if on_result is not None:
-                on_result(with_feedback(found))
-
-        return self._gpu.measure(
-            workload, programs, effort, told, cancelled, fresh,
-            records=self._records, lines=lines, player=player,
+        self._gpu.measure(
+            job.workload, job.programs, job.effort, lambda m: job.tell(with_feedback(m)), job.cancelled,
+            job.fresh, records=self._records, lines=job.lines, player=job.player,
         )  # fmt: skip
-
-    def close(self) -> None:
-        """The worker ends with the process."""
-
-    def __enter__(self) -> DeviceMeasurer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

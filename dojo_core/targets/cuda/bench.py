@@ -17,10 +17,10 @@ from typing import Any
 
 from dojo_core import kernels
 from dojo_core.bench.baselines import Process, Silent, interpreter, write_job
-from dojo_core.bench.contest import Contest
+from dojo_core.bench.contest import BenchFailed, Contest
 from dojo_core.bench.ours import Entry
 from dojo_core.bench.roofline import MEASURED, Roofline, limits_of
-from dojo_core.bench.rounds import SAMPLES, BenchFailed, Row, flops_of, kept_in, told_beside
+from dojo_core.bench.rounds import SAMPLES, Row, flops_of, records_or_own, remark_on_disturbed
 from dojo_core.game import Game
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.measurement import Effort, Workload
@@ -160,11 +160,11 @@ def run_gpu_bench(
     device = gpu.device
     defaults = DEFAULTS if game.kernel in PRODUCTS["torch-tf32"] else ""
     # What beats the limit becomes it; but those apart compute in fewer bits than the peak is of.
-    with kept_in(records) as known:
+    with records_or_own(records) as known:
         name = f"copy: {size} bytes, {'cold' if cold else 'warm'}"
         copied = known.lower_limit(device.fingerprint, Limit(name, min(map(min, copies)) / 1e9, MEASURED))
-        own = known.limit(device.fingerprint, f"kernel: {game.start.hash}")
-    found = Roofline(
+        lowered = known.limit(device.fingerprint, f"kernel: {game.start.hash}")
+    roofline = Roofline(
         memory_seconds=copied.seconds,
         arithmetic_seconds=flops / device.flops,
         bytes=size,
@@ -172,15 +172,15 @@ def run_gpu_bench(
         pattern="a copy of as many bytes within the device",
         peak=device.flops,
     )
-    if own is not None:
-        found = found.beaten(own.seconds, own.source)
+    if lowered is not None:
+        roofline = roofline.beaten(lowered.seconds, lowered.source)
     for row in rows + others:
         if not row.apart:
-            found = found.beaten(row.least, f"{row.name} ({game.title})")
-    if found.reached:
-        with kept_in(records) as known:
-            kept = Limit(f"kernel: {game.start.hash}", found.seconds, found.reached)
-            known.lower_limit(device.fingerprint, kept)
+            roofline = roofline.beaten(row.least, f"{row.name} ({game.title})")
+    if roofline.reached:
+        with records_or_own(records) as known:
+            limit = Limit(f"kernel: {game.start.hash}", roofline.seconds, roofline.reached)
+            known.lower_limit(device.fingerprint, limit)
     return {
         "kernel": game.kernel,
         "shape": game.shape,
@@ -197,14 +197,14 @@ def run_gpu_bench(
         "machine_summary": device.summary,
         "reference": reference.entry if reference else None,
         "limits": {
-            **limits_of(found),
+            **limits_of(roofline),
             "way": "cuMemcpyDtoDAsync",
             "threads": device.multiprocessors,
             "gflops_one_thread": device.flops / device.multiprocessors / 1e9,
             "samples_ns": copies,
         },
-        "remarks": [*filter(None, (defaults, told_beside(disturbed, len(copies))))],
-        "entries": [row.told(reference, found.seconds) for row in rows + others],
+        "remarks": [*filter(None, (defaults, remark_on_disturbed(disturbed, len(copies))))],
+        "entries": [row.as_json(reference, roofline.seconds) for row in rows + others],
     }
 
 

@@ -59,8 +59,8 @@ def compiler() -> Compiler | None:
             builtins = sorted(folder.glob("libnvrtc-builtins.so.*"))
             if _loads(library):
                 return Compiler("NVRTC", str(library), str(builtins[0]) if builtins else "")
-    found = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
-    return Compiler("nvcc", nvcc=found) if found else None
+    nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    return Compiler("nvcc", nvcc=nvcc) if nvcc else None
 
 
 def _loads(library: Path) -> bool:
@@ -84,9 +84,9 @@ def _library_folders() -> list[Path]:
 
 def disassembler() -> str | None:
     """The path of nvdisasm, from the toolkit or its PyPI package."""
-    found = shutil.which("nvdisasm")
-    if found:
-        return found
+    program = shutil.which("nvdisasm")
+    if program:
+        return program
     folders = [
         Path("/usr/local/cuda/bin"),
         *_packages().glob("cu*/bin"),
@@ -111,12 +111,12 @@ def feedback(
             (REPORTS, code.text, architecture, str(chosen), str(disassemble), str(code.strict))
         ).encode()
     ).hexdigest()[:24]
-    kept = sealed.folder(cache_directory() / "objects") / f"{key}.json"
-    contents = sealed.read(kept)
+    file = sealed.folder(cache_directory() / "objects") / f"{key}.json"
+    contents = sealed.read(file)
     if contents is not None:
         held = read_object(bytes(contents))
         return Feedback(held["architecture"], held["tool"], tuple(KernelReport(**k) for k in held["kernels"]))
-    with tempfile.TemporaryDirectory(dir=kept.parent, prefix="build-") as name:
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix="build-") as name:
         folder = Path(name)
         status, log = _compile(code, chosen, architecture, folder, timeout)
         if status:
@@ -124,7 +124,7 @@ def feedback(
         wide = _wide(disassemble, folder, code) if disassemble else {}
         reports = tuple(_report(code, symbol, log, wide.get(symbol)) for symbol in code.kernels)
         result = Feedback(architecture, chosen.name, reports)
-    sealed.keep(kept, json.dumps(asdict(result)).encode())
+    sealed.keep(file, json.dumps(asdict(result)).encode())
     return result
 
 
@@ -143,17 +143,17 @@ def compiled(code: GpuCode, architecture: str, timeout: float = COMPILE_SECONDS)
     if chosen is None:
         raise ValueError(HOW_TO_GET)
     objects = sealed.folder(cache_directory() / "objects")
-    kept = objects / f"{content_key(code, architecture)}.cubin"
-    if sealed.is_intact(kept):
-        os.utime(kept)
-        return kept
+    file = objects / f"{content_key(code, architecture)}.cubin"
+    if sealed.is_intact(file):
+        os.utime(file)
+        return file
     with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as name:
         status, log = _compile(code, chosen, architecture, Path(name), timeout)
         if status or not (Path(name) / "kernels.cubin").exists():
             raise ValueError(f"{chosen.name}: {log[:MESSAGE_CHARACTERS]}")
         sealed.seal(Path(name) / "kernels.cubin")
-        sealed.place(Path(name) / "kernels.cubin", kept)
-    return kept
+        sealed.place(Path(name) / "kernels.cubin", file)
+    return file
 
 
 def assembly(code: GpuCode, architecture: str = ARCHITECTURE, timeout: float = COMPILE_SECONDS) -> Assembly:
@@ -213,8 +213,8 @@ def _report(code: GpuCode, symbol: str, log: str, wide: int | None) -> KernelRep
     assert part is not None, log
 
     def number(pattern: str) -> int:
-        found = re.search(pattern, part[1])
-        return int(found[1]) if found else 0
+        match = re.search(pattern, part[1])
+        return int(match[1]) if match else 0
 
     launch = next(launch for launch, _ in code.launches() if launch.symbol == symbol)
     registers, shared = number(r"Used (\d+) registers"), number(r"(\d+) bytes smem")

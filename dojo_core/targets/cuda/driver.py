@@ -146,9 +146,9 @@ class Device:
             word, meaning = ctypes.c_char_p(), ctypes.c_char_p()
             self._cuda.cuGetErrorName(status, ctypes.byref(word))
             self._cuda.cuGetErrorString(status, ctypes.byref(meaning))
-            told = word.value.decode() if word.value else f"status {status}"
+            cause = word.value.decode() if word.value else f"status {status}"
             more = f" ({meaning.value.decode()})" if meaning.value else ""
-            raise CudaError(f"The CUDA driver says {told} to {name}{more}.", status)
+            raise CudaError(f"The CUDA driver says {cause} to {name}{more}.", status)
 
     def _attribute(self, number: int) -> int:
         value = ctypes.c_int()

@@ -156,10 +156,10 @@ class GpuMeasurer:
         kept_in = records if cold and self.device.timed else None
         seed = secrets.randbits(48) | 1 if effort is Effort.FINAL else None
         job = _Job(workload, effort, cold, kept_in, lines or {}, player, cancelled or (lambda: False), seed)
-        found: dict[str, Measurement] = {}
+        results: dict[str, Measurement] = {}
 
         def tell(m: Measurement) -> None:
-            found[m.program_hash] = m
+            results[m.program_hash] = m
             if on_result is not None:
                 on_result(m)
 
@@ -182,8 +182,8 @@ class GpuMeasurer:
                 if isinstance(image, Measurement):
                     outcome = image
                 elif unfit:
-                    told = f"The start program cannot be measured. {unfit}"
-                    outcome = candidate.outcome("refused", told)
+                    message = f"The start program cannot be measured. {unfit}"
+                    outcome = candidate.outcome("refused", message)
                 else:
                     taken = self._alone(partial(self._one, job, candidate, image), job.cancelled)
                     if taken is None:
@@ -192,7 +192,7 @@ class GpuMeasurer:
                 self._keep(job, candidate, outcome)
                 tell(outcome)
         stopped = "Not measured: the request was cancelled."
-        return [found.get(p.hash) or Measurement(p.hash, "", "cancelled", stopped) for p in programs]
+        return [results.get(p.hash) or Measurement(p.hash, "", "cancelled", stopped) for p in programs]
 
     def _alone(self, take: Callable[[], Measurement], stop: Callable[[], bool]) -> Measurement | None:
         """Taken with the device held alone, not the CPU; where nothing is timed, at once."""
@@ -218,8 +218,8 @@ class GpuMeasurer:
                 key, workload.start.hash, self.origin.fingerprint, workload.policy
             )
             if record is not None and (record.status in KEPT or self._believes(record)):
-                found = replace(Measurement.recorded(record), program_hash=program.hash)
-                self._known[job.key(program)] = Effort.rank_of(record.effort), found
+                recorded = replace(Measurement.recorded(record), program_hash=program.hash)
+                self._known[job.key(program)] = Effort.rank_of(record.effort), recorded
                 enough = self._remembered(job, program)
                 if enough is not None:
                     return enough
@@ -434,14 +434,14 @@ _opening = threading.Lock()
 def gpu_fault() -> str:
     """Why nothing can be timed on a GPU here, or "". The first call may start the worker."""
     with _opening:
-        found = _shared()
-    return found if isinstance(found, str) else ""
+        shared = _shared()
+    return shared if isinstance(shared, str) else ""
 
 
 def gpu_measurer() -> GpuMeasurer:
     """This process' measurer on the GPU, started at need; its worker ends with the process. Raises NoGpu."""
     with _opening:
-        found = _shared()
-    if isinstance(found, str):
-        raise NoGpu(found)
-    return found
+        shared = _shared()
+    if isinstance(shared, str):
+        raise NoGpu(shared)
+    return shared

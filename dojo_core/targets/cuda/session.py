@@ -66,12 +66,12 @@ class Session:
     def hello(self, request: Answer) -> Answer:
         """What device it is."""
         d = self._device
-        told = {
+        device = {
             "name": d.name, "architecture": d.architecture, "l2_bytes": d.l2_bytes, "memory": d.memory,
             "clock": d.clock, "multiprocessors": d.multiprocessors, "driver": d.driver, "timed": d.timed,
             "bus": d.bus,
         }  # fmt: skip
-        return {"status": "ok", "device": told}
+        return {"status": "ok", "device": device}
 
     # ------------------------------------------------------------------ the workload
 
@@ -94,9 +94,9 @@ class Session:
             _run_on_host(request["library"], request["symbol"], parameters, host, request["workspace"])
             for p in (p for p in parameters if p.role == "out"):
                 reference = judgement.pool.references[p.name]
-                own, scale = row_errors(numbers(host[p.name], p.dtype), reference, columns(p.shape))
+                own_error, scale = row_errors(numbers(host[p.name], p.dtype), reference, columns(p.shape))
                 try:
-                    judgement.allow(p, own, scale, request["policy"])
+                    judgement.allow(p, own_error, scale, request["policy"])
                 except ValueError as error:
                     return {"status": "wrong_result", "message": f"It is wrong itself: {error}."}
         for p in parameters:
@@ -184,7 +184,7 @@ class Session:
             fault, error = self._run_judged(loaded, bound, judgement)
             largest = max(largest, error)
             if fault is not None:
-                return judgement.told(fault), largest
+                return judgement.with_inputs(fault), largest
         return None, largest
 
     def _run_judged(self, loaded: Any, bound: float, judgement: Judgement) -> tuple[Answer | None, float]:
@@ -204,30 +204,30 @@ class Session:
         for p in outputs:
             stored = np.empty(p.shape, STORED[p.dtype])
             self._device.download(stored.ctypes.data, self._pointers[p.name], stored.nbytes)
-            found, error = judgement.compared(p, stored, bound)
+            answer, error = judgement.compared(p, stored, bound)
             largest = max(largest, error)
-            if found is not None:
-                return found, largest
+            if answer is not None:
+                return answer, largest
         return None, largest
 
     def _stray(self) -> Answer | None:
         """A write beside an array, if there was one: what lies there may be spoilt too."""
         rooms = [(p.name, self._pointers[p.name], _bytes(p)) for p in self._parameters]
         rooms += [("the workspace", self._workspace, self._held)] if self._workspace else []
-        found = np.empty(GUARD, np.uint8)
+        stored = np.empty(GUARD, np.uint8)
         for name, start, size in rooms:
             for guard, side in ((start - GUARD, "before the start"), (start + size, "behind the end")):
-                self._device.download(found.ctypes.data, guard, GUARD)
-                if (found != GUARDED).any():
+                self._device.download(stored.ctypes.data, guard, GUARD)
+                if (stored != GUARDED).any():
                     return _out_of_bounds(f"It writes {side} of {name}.")
         return None
 
     def _spoilt_input(self) -> Answer | None:
         """A write into an input, if there was one: all that came after it is wrong."""
         for name, given in self._given(self._loaded) if self._loaded is not None else ():
-            found = np.empty_like(given)
-            self._device.download(found.ctypes.data, self._pointers[name], given.nbytes)
-            if found.tobytes() != given.tobytes():
+            stored = np.empty_like(given)
+            self._device.download(stored.ctypes.data, self._pointers[name], given.nbytes)
+            if stored.tobytes() != given.tobytes():
                 return _out_of_bounds(f"It writes into the input {name}.")
         return None
 

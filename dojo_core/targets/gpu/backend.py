@@ -61,8 +61,8 @@ class GpuBackend(Backend):
             verdict = checked.verdict
             if not verdict.verified:
                 return verdict
-            told = f"Verified in the emulator. {summary(checked.feedback)} {NO_TIME}"
-            return Measurement(program.hash, verdict.code_hash, "verified", told, verified=True)
+            sentence = f"Verified in the emulator. {summary(checked.feedback)} {NO_TIME}"
+            return Measurement(program.hash, verdict.code_hash, "verified", sentence, verified=True)
 
         return EmulatedMeasurer(verified, NO_TIME, checker.close)
 
@@ -80,11 +80,11 @@ class GpuBackend(Backend):
             raise ValueError("Without a GPU there are no times to compare moves by: leave --moves out.")
         with Checker(self) as checker:
             checked = checker.check(Workload(game.start, game.kernel, game.policy), game.current.program)
-        verdict, found = checked.verdict, checked.feedback
+        verdict, feedback = checked.verdict, checked.feedback
         table: tuple[tuple[str, ...], ...] = ()
-        remark = found.message if isinstance(found, NoFeedback) else note(found)
-        if isinstance(found, Feedback):
-            table = tuple(row(kernel) for kernel in found.kernels)
+        remark = feedback.message if isinstance(feedback, NoFeedback) else note(feedback)
+        if isinstance(feedback, Feedback):
+            table = tuple(row(kernel) for kernel in feedback.kernels)
         return Report(
             columns=columns() if table else (),
             rows=table,
@@ -94,7 +94,7 @@ class GpuBackend(Backend):
                 "verified": verdict.verified,
                 "message": verdict.message,
                 "seconds": None,
-                "feedback": asdict(found),
+                "feedback": asdict(feedback),
             },
             fault="" if verdict.verified else f"{verdict.status.replace('_', ' ')}: {verdict.message}",
             verified="Verified in the emulator: every output element agrees.",

@@ -68,56 +68,56 @@ class _Walk:
     ) -> list[_Pending]:
         """Walk a body; returns what is pending after it. ``in_phase``: over lanes, not over threads."""
         for number, node in enumerate(body):
-            here = (*path, number)
+            item_path = (*path, number)
             if isinstance(node, Scope) and node.mark in LOOPS:
-                pending = self.loop(node, here, (*scopes, node), pending, in_phase)
+                pending = self.loop(node, item_path, (*scopes, node), pending, in_phase)
                 continue
             if isinstance(node, Scope) and node.mark == "b" and lanes(node) > 1:
-                inner_path, phase, inside = here, node, (*scopes, node)
+                inner_path, phase, inside = item_path, node, (*scopes, node)
                 while isinstance(phase.body[0], Scope) and phase.body[0].mark == "b":
                     inner_path, phase = (*inner_path, 0), phase.body[0]
                     inside = (*inside, phase)
                 self.items(phase.body, inner_path, inside, [], True)
-            found = self.accesses(node, here, scopes)
-            if any(self.conflict(p, t, in_phase) for p in pending for t in found):
-                (self.warp if in_phase else self.block).add(here)
+            accessed = self.accesses(node, item_path, scopes)
+            if any(self.conflict(p, t, in_phase) for p in pending for t in accessed):
+                (self.warp if in_phase else self.block).add(item_path)
                 pending = []
-            elif here in (self.warp if in_phase else self.block):
+            elif item_path in (self.warp if in_phase else self.block):
                 pending = []
-            pending = [*pending, *(_Pending(t) for t in found)]
+            pending = [*pending, *(_Pending(t) for t in accessed)]
         return pending
 
     def loop(
-        self, node: Scope, here: Path, inner: tuple[Scope, ...], pending: list[_Pending], in_phase: bool
+        self, node: Scope, path: Path, inner: tuple[Scope, ...], pending: list[_Pending], in_phase: bool
     ) -> list[_Pending]:
         """Walk a loop; what came before it is waited for in front of it, where that is less often."""
         placed = self.warp if in_phase else self.block
-        if here in placed:
+        if path in placed:
             pending = []
         before = set(placed)
-        after = self.iterations(node, here, inner, pending, in_phase)
+        after = self.iterations(node, path, inner, pending, in_phase)
         within = placed - before
         if not (pending and within):
             return after
         placed &= before
-        alone = self.iterations(node, here, inner, [], in_phase)
-        if 1 + self.executed(placed - before, here) < self.executed(within, here):
-            placed.add(here)
+        alone = self.iterations(node, path, inner, [], in_phase)
+        if 1 + self.executed(placed - before, path) < self.executed(within, path):
+            placed.add(path)
             return alone
         placed &= before
         placed |= within
         return after
 
     def iterations(
-        self, node: Scope, here: Path, inner: tuple[Scope, ...], pending: list[_Pending], in_phase: bool
+        self, node: Scope, path: Path, inner: tuple[Scope, ...], pending: list[_Pending], in_phase: bool
     ) -> list[_Pending]:
-        pending = self.items(node.body, here, inner, pending, in_phase)
+        pending = self.items(node.body, path, inner, pending, in_phase)
         if node.size == 1:
             return pending
         depth = len(inner) - 1
-        mine = [p.carried is None and p.access.leaf.path[: len(here)] == here for p in pending]
+        mine = [p.carried is None and p.access.leaf.path[: len(path)] == path for p in pending]
         carried = [replace(p, carried=depth) if m else p for p, m in zip(pending, mine, strict=True)]
-        pending = self.items(node.body, here, inner, carried, in_phase)
+        pending = self.items(node.body, path, inner, carried, in_phase)
         # To what follows, every iteration of the loop is before it: the fresh entries say so.
         return [p for p in pending if p.carried != depth]
 
@@ -135,15 +135,15 @@ class _Walk:
     def accesses(self, node: Node, path: Path, scopes: tuple[Scope, ...]) -> list[MemoryAccess]:
         """What an item accesses of memory that threads share."""
         inside = [Leaf(node, path, scopes)] if isinstance(node, Op) else leaves((node,), path[:-1], scopes)
-        found = []
+        accessed = []
         for leaf in inside:
             real = Leaf(
                 leaf.op, path if isinstance(node, Op) else (*path, *leaf.path[len(path) :]), leaf.scopes
             )
             for access in accesses(real):
                 if self.program.buffer_of[access.element.array].location not in PRIVATE:
-                    found.append(access)
-        return found
+                    accessed.append(access)
+        return accessed
 
     def conflict(self, before: _Pending, after: MemoryAccess, in_phase: bool) -> bool:
         """May two accesses meet on one cell from different threads (of a warp, where ``in_phase``)?"""

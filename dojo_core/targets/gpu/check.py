@@ -56,8 +56,8 @@ class Checker:
         try:
             code = self._target.generate(program, workload.policy)
         except NotGeneratable as reason:
-            told = str(reason)
-            return Checked(Measurement(program.hash, "", "refused", told), NoFeedback(told, False))
+            message = str(reason)
+            return Checked(Measurement(program.hash, "", "refused", message), NoFeedback(message, False))
         return Checked(self._verdict(workload, program, code), self._target.feedback(code))
 
     def _verdict(self, workload: Workload, program: Program, code: GpuCode) -> Measurement:

@@ -159,11 +159,13 @@ class _Generator:
         touched = {a.array for leaf in inside for a in (leaf.op.target, *leaf.op.reads, *leaf.op.prefetches)}
         written = {program.buffer_of[leaf.op.target.array].name for leaf in inside}
         arguments = [b for b in program.buffers if b.name in pointers and touched & set(b.arrays)]
-        told = []
+        parameters = []
         for buffer in arguments:
             kind, name = c_type(buffer.dtype), self.names[buffer.name]
-            told.append(f"{kind} *{name}" if buffer.name in written else f"const {kind} *__restrict__ {name}")
-        told += [f"int i{depth}" for depth in range(len(kernel.host))]
+            parameters.append(
+                f"{kind} *{name}" if buffer.name in written else f"const {kind} *__restrict__ {name}"
+            )
+        parameters += [f"int i{depth}" for depth in range(len(kernel.host))]
         if kernel.mapped:
             about = f"// {' x '.join(map(str, kernel.grid))} blocks of {kernel.threads} threads"
         else:
@@ -171,7 +173,7 @@ class _Generator:
         self._line("", None, 0)
         self._line(about, kernel.path, 0)
         self._line(f'extern "C" __global__ void __launch_bounds__({kernel.threads})', kernel.path, 0)
-        self._line(f"{symbol}({', '.join(told)}) {{", kernel.path, 0)
+        self._line(f"{symbol}({', '.join(parameters)}) {{", kernel.path, 0)
         first = len(kernel.host)
         if kernel.mapped:
             self._decode([first + n for n in range(len(kernel.grid))], kernel.grid, "block", kernel.path, 1)
@@ -239,9 +241,9 @@ class _Generator:
                     break
             if not used:
                 dropped.add(number)
-        kept = [n for n in range(len(self.lines)) if n not in dropped]
-        at = {old: new for new, old in enumerate(kept)}
-        self.lines = [self.lines[n] for n in kept]
+        remaining = [n for n in range(len(self.lines)) if n not in dropped]
+        at = {old: new for new, old in enumerate(remaining)}
+        self.lines = [self.lines[n] for n in remaining]
         self.barrier_lines = [at[n] for n in self.barrier_lines]
 
     # ------------------------------------------------------------------ scopes
@@ -516,8 +518,8 @@ class _Generator:
 
         kinds = {p: c_type(self.program.buffer_of[self._array(n)].dtype) for n, p in pointers.items()}
 
-        def below(found: tuple[Step, ...], depth: int) -> None:
-            for step in found:
+        def below(steps: tuple[Step, ...], depth: int) -> None:
+            for step in steps:
                 if isinstance(step, HostLoop):
                     self._line(
                         f"for (int i{depth} = 0; i{depth} < {step.size}; ++i{depth}) {{", None, 1 + depth
@@ -555,14 +557,14 @@ def _steps(launches: list[Launch], program: Program) -> tuple[Step, ...]:
     left = {launch.path: launch for launch in launches}
 
     def below(body: tuple[Node, ...], path: Path) -> tuple[Step, ...]:
-        found: list[Step] = []
+        steps: list[Step] = []
         for number, node in enumerate(body):
-            here = (*path, number)
-            if here in left:
-                found.append(left[here])
+            node_path = (*path, number)
+            if node_path in left:
+                steps.append(left[node_path])
             else:
                 assert isinstance(node, Scope)
-                found.append(HostLoop(node.size, below(node.body, here)))
-        return tuple(found)
+                steps.append(HostLoop(node.size, below(node.body, node_path)))
+        return tuple(steps)
 
     return below(program.body, ())

@@ -241,34 +241,34 @@ def _under_grid(program: Program, buffer: Buffer) -> Iterator[Fault]:
 
 def without_thread_dims(buffer: Buffer, dims: tuple[int, ...]) -> Buffer:
     """What one thread stores of a private buffer: the thread dimensions take no storage."""
-    kept = (replace(d, materialised=d.materialised and k not in dims) for k, d in enumerate(buffer.dims))
-    return replace(buffer, dims=tuple(kept))
+    dims_left = (replace(d, materialised=d.materialised and k not in dims) for k, d in enumerate(buffer.dims))
+    return replace(buffer, dims=tuple(dims_left))
 
 
 def _thread_rule(program: Program, buffer: Buffer) -> Iterator[Fault]:
     """A thread finds in its own copy what the program says is there."""
     owner = len(owner_path(program, buffer))
-    found = _mine(program, buffer)
-    dims = [thread_dims(buffer, t.leaf, direct(t.element)) for t in found]
+    accessed = _mine(program, buffer)
+    dims = [thread_dims(buffer, t.leaf, direct(t.element)) for t in accessed]
     chosen = dims[0]
-    odd = next((t for t, own in zip(found, dims, strict=True) if own != chosen), None)
+    odd = next((t for t, its_dims in zip(accessed, dims, strict=True) if its_dims != chosen), None)
     if odd is not None:  # 1
         yield _fault(
             Code.THREAD_DIMS,
-            f"{odd.element} and {found[0].element} choose the thread by different dimensions: "
+            f"{odd.element} and {accessed[0].element} choose the thread by different dimensions: "
             f"{buffer.name} lies in registers of one thread each.",
-            (odd.leaf.path, found[0].leaf.path),
+            (odd.leaf.path, accessed[0].leaf.path),
             buffer.name,
         )
         return
     if chosen:  # 2
-        whole = all(_is_whole(buffer, t, chosen, owner) for t in found)
-        widths = {standing(t.leaf).lanes for t in found}
+        whole = all(_is_whole(buffer, t, chosen, owner) for t in accessed)
+        widths = {standing(t.leaf).lanes for t in accessed}
         by_warp = len(widths) == 1 and all(
-            _number(buffer, t, chosen, owner) == _inner(block_number(t.leaf), owner) for t in found
+            _number(buffer, t, chosen, owner) == _inner(block_number(t.leaf), owner) for t in accessed
         )
         if not whole and not by_warp:
-            bad = next((t for t in found if not _is_whole(buffer, t, chosen, owner)), found[0])
+            bad = next((t for t in accessed if not _is_whole(buffer, t, chosen, owner)), accessed[0])
             yield _fault(
                 Code.THREAD_NUMBER,
                 f"{bad.element} would be another thread's: its thread dimensions are not numbered as the "
@@ -276,7 +276,7 @@ def _thread_rule(program: Program, buffer: Buffer) -> Iterator[Fault]:
                 (bad.leaf.path,),
                 buffer.name,
             )
-    for access in found:  # 3
+    for access in accessed:  # 3
         if access.kind == "r":
             continue
         place = standing(access.leaf)

@@ -56,26 +56,26 @@ def row(k: KernelReport) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def note(found: Feedback) -> str:
+def note(feedback: Feedback) -> str:
     """What the table's figures are."""
-    told = f"Compiled for {found.architecture} by {found.tool}, not executed."
-    told += " Registers, spills and stack are of a thread."
-    if all(k.wide is None for k in found.kernels) and found.architecture.startswith("sm_"):
-        told += f" The count of 128-bit accesses needs nvdisasm: {install_line('gpu')}"
-    return told
+    sentences = f"Compiled for {feedback.architecture} by {feedback.tool}, not executed."
+    sentences += " Registers, spills and stack are of a thread."
+    if all(k.wide is None for k in feedback.kernels) and feedback.architecture.startswith("sm_"):
+        sentences += f" The count of 128-bit accesses needs nvdisasm: {install_line('gpu')}"
+    return sentences
 
 
-def summary(found: Feedback | NoFeedback) -> str:
+def summary(feedback: Feedback | NoFeedback) -> str:
     """What was found in a sentence or two."""
-    if isinstance(found, NoFeedback):
-        return found.message
-    told = [
+    if isinstance(feedback, NoFeedback):
+        return feedback.message
+    sentences = [
         f"{k.symbol}: {k.blocks:,} x {k.threads} threads, {k.registers} registers, "
         f"{k.spill_bytes} bytes spilled, {k.shared_bytes:,} bytes shared, occupancy {k.occupancy:.0%}"
         f"{'' if k.wide is None else f', {k.wide} loads and stores of 128 bits'}."
-        for k in found.kernels
+        for k in feedback.kernels
     ]
-    return f"Compiled for {found.architecture} by {found.tool}. {' '.join(told)}"
+    return f"Compiled for {feedback.architecture} by {feedback.tool}. {' '.join(sentences)}"
 
 
 def occupancy(threads: int, registers: int, shared_bytes: int, warp: int = 32) -> float:

@@ -82,8 +82,8 @@ def _report(code: GpuCode, symbol: str, text: str) -> KernelReport:
     entry = next(e for e in text.split("  - .agpr_count:")[1:] if re.search(rf"\.name:\s+{symbol}\b", e))
 
     def number(key: str) -> int:
-        found = re.search(rf"\.{key}:\s+(\d+)", entry)
-        return int(found[1]) if found else 0
+        match = re.search(rf"\.{key}:\s+(\d+)", entry)
+        return int(match[1]) if match else 0
 
     launch = next(launch for launch, _ in code.launches() if launch.symbol == symbol)
     registers = number("vgpr_count")

@@ -184,9 +184,9 @@ def _words(one: Instruction, at: int, labels: Mapping[str, int]) -> list[int]:
     return [_register(0x53, f3, f5 << 2 | kind, f(0), f(1), f(2))]
 
 
-def _fitting(value: int, bits: int, told: str) -> int:
+def _fitting(value: int, bits: int, message: str) -> int:
     if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-        raise NotGeneratable(told)
+        raise NotGeneratable(message)
     return value
 
 

@@ -33,16 +33,16 @@ def _relu(body: str) -> str:
 
 def _dot(body: str, partials: int = 1) -> str:
     buffers = "x f64 [256] heap\nw f64 [256] heap\ny f64 [] heap\n"
-    kept = f"c f64 [{partials}] register\ns f64 [] register\n"
+    registers = f"c f64 [{partials}] register\ns f64 [] register\n"
     whole = "s[] = 0\n" + f"{partials}:u s[] += c[{{0}}]\ny[] = s[]\n" if partials > 1 else "y[] = c[0]\n"
-    kept = kept if partials > 1 else "c f64 [1] register\n"
-    return f"kernel dot\nin x, w\nout y\n{buffers}{kept}{partials}:u c[{{0}}] = 0\n{body}\n{whole}"
+    registers = registers if partials > 1 else "c f64 [1] register\n"
+    return f"kernel dot\nin x, w\nout y\n{buffers}{registers}{partials}:u c[{{0}}] = 0\n{body}\n{whole}"
 
 
-def _gemm(body: str, kept: str) -> str:
+def _gemm(body: str, shape: str) -> str:
     square = "f64 [16, 16] heap"
     return (
-        f"kernel gemm\nin a, b\nout c\na {square}\nb {square}\nc {square}\nt f64 [{kept}] register\n{body}\n"
+        f"kernel gemm\nin a, b\nout c\na {square}\nb {square}\nc {square}\nt f64 [{shape}] register\n{body}\n"
     )
 
 

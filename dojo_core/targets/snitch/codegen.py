@@ -116,8 +116,8 @@ class _Generator:
             raise NotGeneratable("The Snitch target has no constant tables: play this program on the CPU.")
         for buffer in program.buffers:
             if buffer.dtype not in BYTES:
-                told = f"{buffer.name} is {buffer.dtype}: the Snitch generator has f64 and f32."
-                raise NotGeneratable(told)
+                message = f"{buffer.name} is {buffer.dtype}: the Snitch generator has f64 and f32."
+                raise NotGeneratable(message)
             if buffer.location not in self.limits.locations:
                 known = ", ".join(self.limits.locations)
                 raise NotGeneratable(f"{buffer.name} lies in {buffer.location}: Snitch has {known}.")
@@ -178,8 +178,8 @@ class _Generator:
         self.pointers, self.iterators = [], {}
         with self.out.nest():
             for leaf in leaves((node,), path[:-1]):
-                here = Leaf(leaf.op, (path[-1], *leaf.path[1:]), leaf.scopes)
-                self._addresses(here)
+                item = Leaf(leaf.op, (path[-1], *leaf.path[1:]), leaf.scopes)
+                self._addresses(item)
             self._body((node,), path[:-1], (), path[-1])
         self.bases = before
 
@@ -196,10 +196,10 @@ class _Generator:
         rewinds: dict[int, int] = {}
         inner = 0  # how far the loops inside have moved it
         for outer, depth in reversed(list(zip((-1, *chain), chain, strict=False))):
-            own = form.coefficient(depth) * size
-            if own != inner:
-                moves[depth] = own - inner
-            inner = own * self._scope_at(path, depth).size
+            stride = form.coefficient(depth) * size
+            if stride != inner:
+                moves[depth] = stride - inner
+            inner = stride * self._scope_at(path, depth).size
             between = (self._scope_at(path, d) for d in range(outer + 1, depth))
             if inner and any(s.mark == "u" and s.size > 1 for s in between):
                 rewinds[depth], inner = -inner, 0
@@ -225,13 +225,13 @@ class _Generator:
 
     def _body(self, nodes: Sequence[Node], path: Path, above: tuple[Scope, ...], first: int = 0) -> None:
         for number, node in enumerate(nodes, first):
-            here = (*path, number)
+            node_path = (*path, number)
             if isinstance(node, Op):
-                self._operation(node, here, above)
+                self._operation(node, node_path, above)
             elif node.mark == "s":
-                self._region(node, here, above)
+                self._region(node, node_path, above)
             else:
-                self._scope(node, here, above)
+                self._scope(node, node_path, above)
 
     def _scope(self, scope: Scope, path: Path, above: tuple[Scope, ...]) -> None:
         depth = len(above)
@@ -271,12 +271,12 @@ class _Generator:
 
     def _region(self, scope: Scope, path: Path, above: tuple[Scope, ...]) -> None:
         """Configure the streams, switch them on, do the loops, wait for the FPU, switch them off."""
-        found = streams_of(self.program, path, self.limits.repeat)
-        self.out.comment(f"{len(found)} stream{'s' * (len(found) > 1)}", path)
-        if self._may_be_stored(found):
+        streams = streams_of(self.program, path, self.limits.repeat)
+        self.out.comment(f"{len(streams)} stream{'s' * (len(streams) > 1)}", path)
+        if self._may_be_stored(streams):
             self._fence(path)
-        self._configure(found, path)
-        for number, one in enumerate(found):
+        self._configure(streams, path)
+        for number, one in enumerate(streams):
             self.streamed[one.leaf.path, one.slot] = f"ft{number}"
             pointer = self._pointer(one.access, one.leaf.path, _loops(above))
             distance = self._constant(one.start) * BYTES[pointer.buffer.dtype]
@@ -290,18 +290,18 @@ class _Generator:
         self._scope(_without_mark(scope), path, above)
         self._fence(path)
         self.out.emit("csrrci", "zero", 0x7C0, 1, path=path)
-        for one in found:
+        for one in streams:
             del self.streamed[one.leaf.path, one.slot]
 
-    def _may_be_stored(self, found: Sequence[Stream]) -> bool:
+    def _may_be_stored(self, streams: Sequence[Stream]) -> bool:
         """Does the core itself store to what a stream reads? The store must have happened then."""
-        read = {self.program.buffer_of[one.access.array].name for one in found}
+        read = {self.program.buffer_of[one.access.array].name for one in streams}
         return any(
             self.program.buffer_of[leaf.op.target.array].name in read and region_depth(leaf) is None
             for leaf in self.program.leaves
         )
 
-    def _configure(self, found: Sequence[Stream], path: Path) -> None:
+    def _configure(self, streams: Sequence[Stream], path: Path) -> None:
         """Bounds, strides and repeats: a value that all streams share is written to all at once."""
         repeats = any(
             s.repeat > 1
@@ -309,7 +309,7 @@ class _Generator:
             for s in streams_of(self.program, p, self.limits.repeat)
         )
         wanted: dict[tuple[int, int], int] = {}
-        for number, one in enumerate(found):
+        for number, one in enumerate(streams):
             size, travelled = BYTES[self.dtypes[one.access.array]], 0
             if repeats:
                 wanted[1, number] = one.repeat - 1
@@ -321,10 +321,10 @@ class _Generator:
         by_value: dict[int, list[tuple[int, int]]] = {}
         for register in sorted({r for r, _ in wanted}):
             values = {wanted[r, n] for r, n in wanted if r == register}
-            if len(values) == 1 and len(found) > 1:
+            if len(values) == 1 and len(streams) > 1:
                 by_value.setdefault(values.pop(), []).append((register, 31))
             else:
-                for number in range(len(found)):
+                for number in range(len(streams)):
                     if (register, number) in wanted:
                         by_value.setdefault(wanted[register, number], []).append((register, number))
         for value, registers in by_value.items():
@@ -396,8 +396,8 @@ class _Generator:
             raise NotGeneratable(f"'{op_text(op)}' mixes f32 and f64: convert one operand first.")
         function = "" if op.function in BYTES else op.function
         if function and function not in (*_BINARY, "neg", "abs", "fma"):
-            told = _MISSING.get(function, f"The FPU of Snitch has no {function}")
-            raise NotGeneratable(f"{told}: this program cannot run on it.")
+            message = _MISSING.get(function, f"The FPU of Snitch has no {function}")
+            raise NotGeneratable(f"{message}: this program cannot run on it.")
         stored = self.program.buffer_of[op.target.array].location != "register"
         if not op.accumulate and not function and not converts and self._moved(op, dtype, path, above):
             return
@@ -408,8 +408,8 @@ class _Generator:
             old = ""
             if op.accumulate:
                 old = self._loaded(op.target, OLD, free, path, above)
-            here = self.streamed.get((path, TARGET))
-            result = here or (free() if stored else self._register(op.target))
+            register = self.streamed.get((path, TARGET))
+            result = register or (free() if stored else self._register(op.target))
             suffix = SUFFIX[dtype]
             if op.accumulate == "+" and function == "*":
                 self.out.emit(f"fmadd{suffix}", result, *sources, old, path=path)
@@ -422,7 +422,7 @@ class _Generator:
                     self._function(function, value, sources, converts, dtype, free, path)
                 if op.accumulate:
                     self.out.emit(f"{_BINARY[op.accumulate]}{suffix}", result, old, value, path=path)
-            if stored and not here:
+            if stored and not register:
                 self._access("fsd" if dtype == "f64" else "fsw", result, op.target, path, above)
 
     def _moved(self, op: Op, dtype: str, path: Path, above: tuple[Scope, ...]) -> bool:

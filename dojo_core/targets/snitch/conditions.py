@@ -50,31 +50,31 @@ def _region(
     if not accesses:  # 3
         return _fault(Code.STREAM_COUNT, "No access in it touches memory.", path)
     if len(accesses) > target.streams:  # 3
-        told = f"There are {len(accesses)} accesses to memory in it; a core has {target.streams} streams."
-        return _fault(Code.STREAM_COUNT, told, path)
+        message = f"There are {len(accesses)} accesses to memory in it; a core has {target.streams} streams."
+        return _fault(Code.STREAM_COUNT, message, path)
     for leaf, access in accesses:
         dtype = program.buffer_of[access.array].dtype
         if dtype != "f64":  # 4
-            told = f"{access} is {dtype}: a stream has elements of 8 bytes, f64."
-            return _fault(Code.STREAM_DTYPE, told, leaf.path)
+            message = f"{access} is {dtype}: a stream has elements of 8 bytes, f64."
+            return _fault(Code.STREAM_DTYPE, message, leaf.path)
         if access.indirect:  # 5
-            told = f"{access} goes through a table: a stream walks affine loops."
-            return _fault(Code.STREAM_INDEX, told, leaf.path)
+            message = f"{access} goes through a table: a stream walks affine loops."
+            return _fault(Code.STREAM_INDEX, message, leaf.path)
         if leaf.op.guard:  # 6
-            told = f"{access} is used under a guard: a stream gives its elements in each iteration."
-            return _fault(Code.STREAM_GUARD, told, leaf.path)
-    found = streams_of(program, path, target.repeat)
-    for one in found:
+            message = f"{access} is used under a guard: a stream gives its elements in each iteration."
+            return _fault(Code.STREAM_GUARD, message, leaf.path)
+    streams = streams_of(program, path, target.repeat)
+    for one in streams:
         if len(one.dims) > target.dims:  # 5
-            told = f"{one.access} needs {len(one.dims)} loops; a stream walks {target.dims}."
-            return _fault(Code.STREAM_DIMS, told, path)
-    return _order(program, found, len(path) - 1)
+            message = f"{one.access} needs {len(one.dims)} loops; a stream walks {target.dims}."
+            return _fault(Code.STREAM_DIMS, message, path)
+    return _order(program, streams, len(path) - 1)
 
 
-def _order(program: Program, found: list[Stream], depth: int) -> Fault | None:
+def _order(program: Program, streams: list[Stream], depth: int) -> Fault | None:
     """7: streams run ahead of the core and behind it, each by itself."""
-    for write in (s for s in found if s.write):
-        for other in (s for s in found if s is not write):
+    for write in (s for s in streams if s.write):
+        for other in (s for s in streams if s is not write):
             home = program.buffer_of[other.access.array]
             if program.buffer_of[write.access.array] is not home:
                 continue
@@ -82,10 +82,10 @@ def _order(program: Program, found: list[Stream], depth: int) -> Fault | None:
             witness = _before(memory_access(write), memory_access(other), depth, dims)
             if witness is not None:
                 does = "written by another stream" if other.write else "read ahead"
-                told = (
+                message = (
                     f"{other.access} is {does}, and {write.access} may be written later than the text says."
                 )
-                return _fault(Code.STREAM_ORDER, told, write.leaf.path, other.leaf.path, witness=witness)
+                return _fault(Code.STREAM_ORDER, message, write.leaf.path, other.leaf.path, witness=witness)
     return None
 
 
@@ -113,8 +113,8 @@ def _loop(
             return fault
     count = repeated_instructions(program, scope, streamed)
     if count > target.body:  # 5
-        told = f"Its body takes {count} instructions; the sequencer holds {target.body}."
-        return _fault(Code.REPEAT_SIZE, told, path)
+        message = f"Its body takes {count} instructions; the sequencer holds {target.body}."
+        return _fault(Code.REPEAT_SIZE, message, path)
     if scope.size > target.repeats:  # 6
         return _fault(Code.REPEAT_COUNT, f"A hardware loop runs {target.repeats} times at most.", path)
     return None
@@ -132,12 +132,12 @@ def _unrepeatable(program: Program, leaf: Leaf, streamed: bool) -> Fault | None:
     if op.guard:  # 3
         return _fault(Code.REPEAT_INTEGER, "A guard needs the integer core in each iteration.", leaf.path)
     if any(isinstance(o, Affine) for o in op.operands):  # 3
-        told = "An iterator as a value needs the integer core in each iteration."
-        return _fault(Code.REPEAT_INTEGER, told, leaf.path)
+        message = "An iterator as a value needs the integer core in each iteration."
+        return _fault(Code.REPEAT_INTEGER, message, leaf.path)
     access = next((a for _, a in memory_slots(program, op)), None)
     if access is not None and not streamed:  # 4
-        told = f"{access} is in memory: in a hardware loop only a stream reaches it."
-        return _fault(Code.REPEAT_MEMORY, told, leaf.path)
+        message = f"{access} is in memory: in a hardware loop only a stream reaches it."
+        return _fault(Code.REPEAT_MEMORY, message, leaf.path)
     return None
 
 

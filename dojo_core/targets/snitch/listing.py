@@ -62,9 +62,9 @@ class Listing:
 
     def cut(self, begun: int) -> list[tuple[Line, Path | None]]:
         """Takes back the lines from a number on."""
-        found = self.lines[begun:]
+        lines = self.lines[begun:]
         del self.lines[begun:]
-        return found
+        return lines
 
     def finished(self, symbol: str, parameters: tuple[Parameter, ...], workspace_bytes: int) -> SnitchCode:
         lines = [*self.constants, *self.lines]
@@ -123,9 +123,9 @@ class Listing:
     @contextmanager
     def nest(self) -> Iterator[None]:
         """Integer registers that are taken within are free again behind it."""
-        kept = self.integers.copy()
+        integers = self.integers.copy()
         yield
-        self.integers = kept
+        self.integers = integers
 
     # ------------------------------------------------------------------ constants
 
@@ -160,21 +160,21 @@ def _shown(one: Line) -> str:
         return f"{one.name}:"
     if isinstance(one, str):
         return f"    # {one}"
-    told = ""
+    comment = ""
     if one.name == "scfgwi":
         at = int(one.operands[1])
-        told = (
+        comment = (
             f"  # scfgwi: {_configuration(at >> 5)} of {'all streams' if at & 31 == 31 else f'ft{at & 31}'}"
         )
     elif one.name == "frep.o":
-        told = f"  # frep.o: the next {one.operands[1]}, {one.operands[0]}+1 times"
+        comment = f"  # frep.o: the next {one.operands[1]}, {one.operands[0]}+1 times"
         if one.operands[3]:
-            told += f", registers staggered by {int(one.operands[2]) + 1}"
+            comment += f", registers staggered by {int(one.operands[2]) + 1}"
     elif one.name in ("csrrsi", "csrrci"):
-        told = f"  # streams {'on' if one.name == 'csrrsi' else 'off'}"
+        comment = f"  # streams {'on' if one.name == 'csrrsi' else 'off'}"
     elif one.name == "fmv.x.w":
-        told = "  # wait for the FPU"
-    return f"    {one}{told}"
+        comment = "  # wait for the FPU"
+    return f"    {one}{comment}"
 
 
 def _configuration(register: int) -> str:
@@ -188,5 +188,5 @@ def _configuration(register: int) -> str:
 
 
 def _double(bits: int) -> float:
-    found: float = struct.unpack("<d", struct.pack("<Q", bits))[0]
-    return found
+    value: float = struct.unpack("<d", struct.pack("<Q", bits))[0]
+    return value

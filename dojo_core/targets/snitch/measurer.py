@@ -50,10 +50,10 @@ def _measured(workload: Workload, program: Program, effort: Effort) -> Measureme
 
 def _content_key(code: SnitchCode) -> str:
     """Of what the model runs."""
-    told = json.dumps(
+    content = json.dumps(
         [code.words, code.workspace_bytes, [[p.name, p.role, p.shape] for p in code.parameters]]
     )
-    return hashlib.sha256(told.encode()).hexdigest()
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 @cache

@@ -18,32 +18,32 @@ _COLUMNS = ("move", "cycles", "speed-up", "of FPU peak", "no work", "latency", "
 def report(game: Game, all_moves: bool) -> Report:
     """The position first in the data, the fastest first in the table."""
     program = game.current.program
-    found: list[tuple[str, Verdict]] = [("this position", judge(program, game.start, game.policy))]
+    verdicts: list[tuple[str, Verdict]] = [("this position", judge(program, game.start, game.policy))]
     if all_moves:
         for move in legal_moves(program, game.target, game.policy):
             after = apply(program, move, game.target, game.policy)
-            found.append((str(move), judge(after, game.start, game.policy)))
-    own = found[0][1]
-    ordered = sorted(found, key=lambda r: r[1].run.cycles if r[1].run and r[1].status == "ok" else 1 << 60)
-    told = f"These are {LABEL}: {document('snitch.md')} compares it with the hardware's. The peak is one "
-    told += "arithmetic instruction a cycle; the shares are the FPU's cycles without work, waiting for a "
-    told += "result, or for a stream."
+            verdicts.append((str(move), judge(after, game.start, game.policy)))
+    position = verdicts[0][1]
+    ordered = sorted(verdicts, key=lambda r: r[1].run.cycles if r[1].run and r[1].status == "ok" else 1 << 60)
+    remark = f"These are {LABEL}: {document('snitch.md')} compares it with the hardware's. The peak is one "
+    remark += "arithmetic instruction a cycle; the shares are the FPU's cycles without work, waiting for a "
+    remark += "result, or for a stream."
     return Report(
         columns=_COLUMNS,
-        rows=tuple(_row(name, verdict, own) for name, verdict in ordered),
-        data=[_data(name, verdict) for name, verdict in found],
-        fault="" if own.status == "ok" else f"{own.status.replace('_', ' ')}: {own.message}",
+        rows=tuple(_row(name, verdict, position) for name, verdict in ordered),
+        data=[_data(name, verdict) for name, verdict in verdicts],
+        fault="" if position.status == "ok" else f"{position.status.replace('_', ' ')}: {position.message}",
         failed=frozenset(n for n, (_, verdict) in enumerate(ordered) if verdict.status != "ok"),
-        remarks=(told,),
+        remarks=(remark,),
     )
 
 
-def _row(name: str, verdict: Verdict, own: Verdict) -> tuple[str, ...]:
+def _row(name: str, verdict: Verdict, position: Verdict) -> tuple[str, ...]:
     run = verdict.run
     if verdict.status != "ok" or run is None:
-        told = f"{verdict.status.replace('_', ' ')}: {verdict.message}"
-        return (name, *["–"] * (len(_COLUMNS) - 2), told[:160])
-    ratio = f"{own.run.cycles / run.cycles:.2f}×" if own.run else ""
+        message = f"{verdict.status.replace('_', ' ')}: {verdict.message}"
+        return (name, *["–"] * (len(_COLUMNS) - 2), message[:160])
+    ratio = f"{position.run.cycles / run.cycles:.2f}×" if position.run else ""
     shares = (f"{n / run.cycles:.0%}" for n in (run.idle, run.latency, run.starved))
     return (name, f"{run.cycles:,}", ratio, f"{run.utilisation:.1%}", *shares, "verified")
 

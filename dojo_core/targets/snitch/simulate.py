@@ -80,8 +80,8 @@ def execute(
         arguments.append(at)
         memory.append((name, at, array.data, writable.get(name, True)))
         at += -(-array.nbytes // 64) * 64 + GUARD
-    found = dojo_snitch.run(words.tolist(), CODE, memory, (arguments + [0] * 8)[:8], limit or LIMIT)
-    run = Run(**{k: found[k] for k in Run.__slots__})  # type: ignore[literal-required]
+    counts = dojo_snitch.run(words.tolist(), CODE, memory, (arguments + [0] * 8)[:8], limit or LIMIT)
+    run = Run(**{k: counts[k] for k in Run.__slots__})  # type: ignore[literal-required]
     outputs = {
         p.name: held[p.name].view(_STORED[p.dtype]).reshape(p.shape)
         for p in code.parameters
@@ -105,8 +105,8 @@ def judge(
     except NotGeneratable as reason:
         return Verdict("refused", str(reason))
     if isinstance(prepared, Verdict):
-        told = f"The start program cannot be judged. {prepared.message}"
-        return prepared if program.hash == start.hash else Verdict("refused", told)
+        message = f"The start program cannot be judged. {prepared.message}"
+        return prepared if program.hash == start.hash else Verdict("refused", message)
     run = None
     for judgement in reversed(prepared.judgements):
         outputs, run = execute(code, prepared.inputs(judgement, code))
@@ -115,7 +115,7 @@ def judge(
         for p, array in prepared.outputs(outputs):
             fault, _ = judgement.compared(p, array, 0.0)
             if fault is not None:
-                fault = judgement.told(fault)
+                fault = judgement.with_inputs(fault)
                 return Verdict(fault["status"], fault["message"], run)
     return Verdict("ok", "", run)
 
@@ -132,11 +132,11 @@ class _Prepared:
         pairs = zip(self.parameters, code.parameters, strict=True)
         return {ours.name: judgement.pool.inputs[p.name] for p, ours in pairs if p.role == "in"}
 
-    def outputs(self, found: Mapping[str, np.ndarray]) -> list[tuple[Parameter, np.ndarray]]:
+    def outputs(self, arrays: Mapping[str, np.ndarray]) -> list[tuple[Parameter, np.ndarray]]:
         """What a program computed, in the shapes of the start: moves may have split or merged dimensions; no
         byte moves."""
         outputs = [p for p in self.parameters if p.role == "out"]
-        return [(p, array.reshape(p.shape)) for p, array in zip(outputs, found.values(), strict=True)]
+        return [(p, array.reshape(p.shape)) for p, array in zip(outputs, arrays.values(), strict=True)]
 
 
 @lru_cache(maxsize=16)
@@ -155,16 +155,16 @@ def _prepared(start: Program, policy: str, seed: int) -> _Prepared | Verdict:
             return Verdict(_kind(run.fault), run.fault, run)
         for p, array in prepared.outputs(outputs):
             wanted = judgement.pool.references[p.name]
-            own, scale = row_errors(array.astype(np.float64), wanted, columns(p.shape))
+            own_error, scale = row_errors(array.astype(np.float64), wanted, columns(p.shape))
             try:
-                judgement.allow(p, own, scale, policy)
+                judgement.allow(p, own_error, scale, policy)
             except ValueError as error:
                 return Verdict("wrong_result", f"It is wrong itself: {error}.", run)
-            if not judgement.worst and own.max(initial=0.0) > TOLERANCE[p.dtype] * max(
+            if not judgement.worst and own_error.max(initial=0.0) > TOLERANCE[p.dtype] * max(
                 1.0, float(scale.max(initial=0.0))
             ):
                 return Verdict(
-                    "wrong_result", f"It is wrong itself: its {p.name} is off by {own.max():.3g}.", run
+                    "wrong_result", f"It is wrong itself: its {p.name} is off by {own_error.max():.3g}.", run
                 )
             fault, _ = judgement.compared(p, array, 0.0)
             if fault is not None:

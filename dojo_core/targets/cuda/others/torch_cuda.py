@@ -98,11 +98,11 @@ class Rows:
     def _fault(self, result: Any) -> str:
         results = result if isinstance(result, tuple) else (result,)
         names = self._job.outputs
-        told = [
+        faults = [
             fault(torch_operators.numbers(r.cpu()), self._job.expected[name], self._job.dtypes[name])
             for r, name in zip(results, names, strict=True)
         ]
-        return next((each for each in told if each), "")
+        return next((each for each in faults if each), "")
 
     def _timed(self, run: Run, count: int, cold: bool) -> list[float]:
         for _ in range(WARM_RUNS):
