@@ -22,7 +22,6 @@ from dojo_core.service.wiring import open_service
 from dojo_core.sharing import BadLink, is_link, open_link
 from pages.access import is_private, secret_in
 
-
 MEASURE = "DOJO_MEASURE"  # 0 by ``dojo app --no-measure``
 
 

@@ -229,7 +229,7 @@ def open_service(
     lines: Path, advise: Advise | None = None, local: bool = False, measure: bool = True
 ) -> Service:
     """The service on this user's data directory; ``lines`` is the folder of recorded lines, ``advise`` the
-    pass that hints come from, ``local``: only this machine's own people can reach it, ``measure``: new games are
+    pass that hints come from, ``local``: only this machine can reach it, ``measure``: new games are
     timed before anybody asks."""
     home = data_directory()
     start_log(home)

@@ -57,8 +57,8 @@ def record_crashes(home: Path) -> None:
         for when in (1.0, 2.0):
             records.add(
                 Record(
-                    program.hash, program.text, start.hash, "reducemean", "8x64", "f32", "reassoc", MOVE, "cpu",
-                    this_machine().fingerprint, "", code_hash(generate(program)), "crash", False, None,
+                    program.hash, program.text, start.hash, "reducemean", "8x64", "f32", "reassoc", MOVE,
+                    "cpu", this_machine().fingerprint, "", code_hash(generate(program)), "crash", False, None,
                     message="It crashed with SIGSEGV.", time=when,
                 )
             )  # fmt: skip
@@ -66,7 +66,7 @@ def record_crashes(home: Path) -> None:
 
 @pytest.fixture(scope="module")
 def left(chromium: Any, server: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
-    """A game with a move in one tab, a step of a lesson that is done in the other; killed, started again with
+    """A game with a move in one tab, a step of a lesson that is done in another; killed, started again with
     a package more, and one that is no good."""
     board, learn = chromium.new_page(), chromium.new_page()
     faults: list[str] = []
@@ -152,6 +152,7 @@ def test_packages_that_came_meanwhile_play_or_are_told(tab: Any, server: Any) ->
     tab.fill("[data-kernel=midpoint] input", "4x8")
     tab.click("[data-kernel=midpoint] button")
     tab.wait_for_selector(".code >> text=abacus midpoint")
+    tab.keyboard.press("m")
     tab.wait_for_function(
         f"() => {BOARD}.querySelector('.metric-time .metric-value')?.textContent === '496 cycles'"
     )

@@ -10,7 +10,7 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.sharing import link
 from tests.browser.conftest import Server
-from tests.browser.playing import MOVE, apply, entries, open_means, play, wait_for_entries
+from tests.browser.playing import MOVE, entries, open_means, play, wait_for_entries
 from tests.browser.wire import Wire
 
 PLAYED = ["Start", f"1. {MOVE}"]
