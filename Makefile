@@ -6,6 +6,7 @@
 # make prove SECONDS=600   random legal walks, each position judged by the exact oracle, for as long as asked
 # make mutate  switches off each legality condition by itself: the tests or the oracle must notice; docs/mutation.md
 # make perft   counts of lines of legal moves beside their goldens; GOLDENS=--update-goldens writes these anew
+# make arm64   the tests that need no browser as 64-bit Arm runs them, in qemu (Debian; hours): TESTS=tests/test_text.py
 # make fuzz SECONDS=600    damaged texts at every door that reads one
 # make bench   the 16 kernels against other libraries and the machine's limits: build/bench.html (forty minutes; idle machine)
 # make recordings  what the tour and Watch replay, measured anew; needs PyTorch
@@ -32,7 +33,7 @@ AGAINST ?= --against all
 READY ?= 240
 TVM_SECONDS ?= 60
 
-.PHONY: setup play run test soak recordings prove perft fuzz bench benchmark mutate benchmark-app screens
+.PHONY: setup play run test soak recordings prove perft arm64 fuzz bench benchmark mutate benchmark-app screens
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.requirements $(VENV)/.project
@@ -117,6 +118,9 @@ prove: setup
 
 perft: setup
 	$(BIN)/python -m pytest tests/perft.py $(GOLDENS)
+
+arm64: setup
+	$(BIN)/python -m tests.arm64 $(TESTS)
 
 fuzz: setup
 	$(BIN)/python -m tests.fuzz $(SECONDS) $(SEED)

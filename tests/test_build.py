@@ -110,8 +110,9 @@ def test_assembly_is_linked_to_the_lines_of_the_program() -> None:
     assert any("ret" in line for line in listing.lines)
     assert not any(".cfi" in line or ".loc" in line for line in listing.lines)
     assert len(listing.lines) == len(listing.nodes) == len(listing.c_lines)
-    arithmetic = [n for line, n in zip(listing.lines, listing.c_lines, strict=True) if "ss" in line]
-    assert 3 in arithmetic
+    # addss or vfmadd213ss on x86, fadd or fmadd on Arm
+    additions = [n for line, n in zip(listing.lines, listing.c_lines, strict=True) if "add" in line]
+    assert 3 in additions
 
 
 def compilers_in(folder: Path) -> list[int]:

@@ -91,5 +91,6 @@ def test_what_no_clock_times_runs_at_a_lower_priority_in_its_own_thread_alone(mo
     thread = threading.Thread(target=emulate)
     thread.start()
     thread.join()
-    assert seen == [BESIDE_PRIORITY, BESIDE_PRIORITY], "what it starts, too"
+    lower = max(BESIDE_PRIORITY, before)  # where all of it runs at a low priority already
+    assert seen == [lower, lower], "what it starts, too"
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before

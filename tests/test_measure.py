@@ -29,6 +29,7 @@ from dojo_core.measure.records import Records, Sample
 from dojo_core.measure.speed import FIRST_ROUNDS, ROUNDS
 from dojo_core.measure.trial import Trials
 from dojo_core.program.tree import Program
+from dojo_core.system import is_x86
 from dojo_core.targets.cpu.measurer import Effort, Measurement, Measurer, Workload
 from tests.waiting import wait_until
 
@@ -50,8 +51,10 @@ y f32 [{ROWS}, {WIDTH}] heap
 
 (
     START, SAME, ENDLESS, CRASH, AFTER, BEFORE, CANARY, UNWRITTEN, WRONG, INPUT, TRAP, NONSENSE, BABBLE, VAST,
-    SLOW,
-) = range(2, 17)  # fmt: skip
+    SLOW, EXIT,
+) = range(2, 18)  # fmt: skip
+# Of a trap: brk on Arm and ebreak on RISC-V stop as for a debugger.
+TRAPPED = "SIGILL" if is_x86() else "SIGTRAP"
 LOOP = f"for (int i = 0; i < {ROWS * WIDTH}; i++)"
 BODIES = {
     START: f"{LOOP} y[i] = x[i] * 2;",
@@ -65,6 +68,7 @@ BODIES = {
     WRONG: f"{LOOP} y[i] = x[i] * (i == 777 ? 2.001f : 2);",
     INPUT: f"{LOOP} y[i] = x[i] * 2; ((float *)x)[5] = 0;",
     TRAP: "__builtin_trap();",
+    EXIT: "void _exit(int); _exit(3);",
     NONSENSE: "nonsense;",
     VAST: f"{LOOP} y[i] = x[i] * 2;",
     SLOW: f"for (volatile int n = 0; n < 20000000; n++); {LOOP} y[i] = x[i] * 2;",
@@ -120,7 +124,8 @@ def test_a_correct_program_is_verified_and_timed(shared: Measurer) -> None:
     ("factor", "status", "message"),
     [
         (CRASH, "crash", "It crashed with SIGSEGV."),
-        (TRAP, "crash", "It crashed with SIGILL."),
+        (TRAP, "crash", f"It crashed with {TRAPPED}."),
+        (EXIT, "crash", "The measuring process ended with status 3."),
         (AFTER, "out_of_bounds", "It reads or writes 1200 bytes after the end of y."),
         (BEFORE, "out_of_bounds", "It reads or writes 20000 bytes before the start of y."),
         (CANARY, "out_of_bounds", "It writes 5 bytes after the end of y."),

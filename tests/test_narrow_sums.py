@@ -87,7 +87,7 @@ def judged(start, program, policy: str):
 
 def test_a_sum_of_halves_in_another_order_is_right_where_the_policy_lets_it_be():
     start = program = parse(SUM)
-    for move in ("split_scope y#1@1 16", "split_reduction y#1@2 p", "vectorize p#1@2"):
+    for move in ("split_scope y#1@1 4", "split_reduction y#1@2 p", "vectorize p#1@2"):
         program = apply(program, move)
     off, allowed = judged(start, start, "strict")
     assert (off == 0).all() and np.isfinite(allowed).all()

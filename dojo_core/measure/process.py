@@ -112,7 +112,7 @@ class WorkerProcess:
         return answer
 
     def _ended(self, received: bytes) -> WorkerDied:
-        status = self._wait()
+        status, last_words = self._wait()
         if status == -signal.SIGXCPU:
             return WorkerDied("timeout", "It used more processor time than allowed and was stopped.")
         if status == -signal.SIGKILL:
@@ -120,8 +120,6 @@ class WorkerProcess:
                 "crash", "The measuring process was killed: by hand, or out of memory.", outside=True
             )
         name = signal.Signals(-status).name if status < 0 else f"status {status}"
-        self._log.seek(0)
-        last_words = self._log.read()[-500:].decode(errors="replace").strip()
         return WorkerDied("crash", f"The measuring process ended with {name}. {last_words}".strip())
 
     def _faulted(self, answer: dict[str, Any]) -> WorkerDied:
@@ -136,12 +134,15 @@ class WorkerProcess:
         side = "after the end" if place == "after" else "before the start"
         return WorkerDied("out_of_bounds", f"It reads or writes {offset} bytes {side} of {name}.")
 
-    def _wait(self) -> int:
+    def _wait(self) -> tuple[int, str]:
+        """How it ended, and the last that it said."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
         status = self._process.returncode
+        self._log.seek(0)
+        last_words = self._log.read()[-500:].decode(errors="replace").strip()
         self.kill()
-        return status if status is not None else -signal.SIGKILL
+        return status if status is not None else -signal.SIGKILL, last_words
 
     def kill(self) -> None:
         """End the process and everything in its group."""

@@ -46,6 +46,7 @@ const char* name_of(int signal) {
     case SIGSEGV: return "SIGSEGV";
     case SIGBUS: return "SIGBUS";
     case SIGFPE: return "SIGFPE";
+    case SIGTRAP: return "SIGTRAP";
     default: return "SIGILL";
   }
 }
@@ -111,7 +112,7 @@ void report_faults(int descriptor) {
   action.sa_sigaction = handle;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
-  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigaction(signal, &action, nullptr);
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigaction(signal, &action, nullptr);
 }
 
 }  // namespace dojo

@@ -8,7 +8,7 @@ void watch(const void* owner, const char* name, const void* low, const void* hig
            const void* last);
 void unwatch(const void* owner);
 
-// On SIGSEGV, SIGBUS, SIGFPE and SIGILL write one JSON line to `descriptor` and end the process with
+// On SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP write one JSON line to `descriptor` and end the process with
 // status 128 + signal: {"fault": "SIGSEGV", "buffer": "x", "place": "after", "offset": 64}.
 // place: "before" or "after" the array, "inside" (a write to a read-only array) or "elsewhere".
 void report_faults(int descriptor);
