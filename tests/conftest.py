@@ -1,5 +1,6 @@
 """What the tests share: a target that does not depend on the machine, a service without a measurer."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,14 +15,27 @@ from dojo_core.moves.examples import WIDE
 from dojo_core.program.target import Target
 from dojo_core.service import Service, wiring
 from dojo_core.service.wiring import RecordStore
+from tests.bytecode import pytest_sessionstart
 from tests.distribution import installed
 from tests.goldens import golden, pytest_addoption, pytest_configure, pytest_terminal_summary
 from tests.stand_ins import Bench, Kernels
 
 # Hooks and fixtures, which pytest looks for in this file.
-__all__ = ["golden", "installed", "pytest_addoption", "pytest_configure", "pytest_terminal_summary"]
+__all__ = [
+    "golden",
+    "installed",
+    "pytest_addoption",
+    "pytest_configure",
+    "pytest_sessionstart",
+    "pytest_terminal_summary",
+]
 
 ROOT = Path(__file__).parent.parent
+
+# Trees of scopes are made all the time, and hold no circles: to look for some as often as Python does without
+# being told takes a tenth of the time.
+gc.set_threshold(100_000, 20, 20)
+
 # An environment shared by two checkouts has one of them installed: its code is not what is tested here.
 for package in (dojo_core, agents):
     imported = Path(str(package.__file__)).resolve()
