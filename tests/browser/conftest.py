@@ -71,7 +71,7 @@ class Server:
         return self.home / "lock"
 
     def start(self, *options: str) -> None:
-        """``options`` are those of ``dojo app``. Nothing is timed, nor compiled, before a test asks for it."""
+        """``options`` are those of ``dojo app``. Nothing is timed or compiled before a test asks for it."""
         beside = {} if self.packages is None else {"PYTHONPATH": f"{ROOT}{os.pathsep}{self.packages}"}
         command = [sys.executable, "-m", "dojo_core.cli", "app", "--no-browser", "--no-measure"]
         command += ["--port", str(self.port)]
