@@ -1,6 +1,5 @@
 """What the tests share: a target that does not depend on the machine, a service without a measurer."""
 
-import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 
 import agents
 import dojo_core
+from dojo_core.garbage import look_seldom
 from dojo_core.measure.records import Records
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.target import Target
@@ -31,11 +31,6 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parent.parent
-
-# Trees of scopes are made all the time, and hold no circles: to look for some as often as Python does without
-# being told takes a tenth of the time.
-gc.set_threshold(100_000, 20, 20)
-
 # An environment shared by two checkouts has one of them installed: its code is not what is tested here.
 for package in (dojo_core, agents):
     imported = Path(str(package.__file__)).resolve()
@@ -44,6 +39,8 @@ for package in (dojo_core, agents):
             f"These tests would try {imported}, not the code beside them in {ROOT}: "
             "run make test here, which has an environment of its own."
         )
+
+look_seldom()
 
 
 @pytest.fixture(scope="session", autouse=True)
