@@ -58,6 +58,7 @@ class Sketch:
         self.context = begin
         self.recipes = RECIPES if recipes is None else recipes
         self.moves: list[Move] = []
+        self._outcomes: list[tuple[Context, Program]] = []  # of each move: where it was asked, what it makes
         self.most = most
         self._within = 0  # how deep recipes use recipes
 
@@ -83,6 +84,7 @@ class Sketch:
         if isinstance(result, Refusal):
             return result
         self.moves.append(move)
+        self._outcomes.append((self.context, result))
         self.context = replace(self.context, program=result, born=self.context.born + 1)
         return None
 
@@ -94,7 +96,7 @@ class Sketch:
             yield
         except (IllegalMove, NoSuchPlace):
             self.context = context
-            del self.moves[count:]
+            del self.moves[count:], self._outcomes[count:]
 
     def do(self, text: str) -> None:
         """A move or a recipe by its text."""
@@ -109,6 +111,13 @@ class Sketch:
         self._within += 1
         recipe.run(self, *read_arguments(recipe, words[1:]))
         self._within -= 1
+
+    def play_on(self, game: Game) -> tuple[Move, ...]:
+        """Play its moves at the game's cursor. What is known of them here is not found out again where the
+        game stands at the same programs and numbers its moves alike."""
+        for move, known in zip(self.moves, self._outcomes, strict=True):
+            game.play(move, known=known)
+        return tuple(self.moves)
 
     def provenance(self, path: Path) -> Provenance:
         return self.program.node(path).provenance
@@ -161,26 +170,33 @@ def expand(
     Raises MoveSyntax for a bad text, IllegalMove where a move is refused or a name means nothing; nothing
     has been played then.
     """
-    # What the recipe's moves make must differ by provenance from all that is there.
+    return tuple(_expanded(context(program, target, policy, _unused(program)), text, recipes).moves)
+
+
+def play(game: Game, text: str, recipes: Mapping[str, Recipe] | None = None) -> tuple[Move, ...]:
+    """Play a move or a recipe at the game's cursor, all of it or nothing; raises as ``expand`` does."""
+    number = max(max(game.positions) + 1, _unused(game.current.program))
+    sketch = _expanded(game.context(game.cursor, number), text, recipes)
+    if len(game.positions) + len(sketch.moves) > MAX_MOVES:
+        raise GameFull(f"A game has at most {MAX_MOVES} moves: start a new one from this position.")
+    return sketch.play_on(game)
+
+
+def _unused(program: Program) -> int:
+    """A number for a move: what it and those after it make differs by provenance from all that is there."""
     last = max((node.provenance.move for node, _, _ in walk(program.body)), default=0)
-    sketch = Sketch(context(program, target, policy, max(last, program.age) + 1), recipes)
+    return max(last, program.age) + 1
+
+
+def _expanded(begin: Context, text: str, recipes: Mapping[str, Recipe] | None) -> Sketch:
+    sketch = Sketch(begin, recipes)
     try:
         sketch.do(text)
     except NoSuchPlace as missing:
         raise IllegalMove(text, structural("no-such-place", str(missing))) from missing
     if not sketch.moves:
         raise IllegalMove(text, structural("no-moves", "There is nothing to do: it would make no move here."))
-    return tuple(sketch.moves)
-
-
-def play(game: Game, text: str, recipes: Mapping[str, Recipe] | None = None) -> tuple[Move, ...]:
-    """Play a move or a recipe at the game's cursor, all of it or nothing; raises as ``expand`` does."""
-    moves = expand(game.current.program, text, game.limits or game.target, game.policy, recipes)
-    if len(game.positions) + len(moves) > MAX_MOVES:
-        raise GameFull(f"A game has at most {MAX_MOVES} moves: start a new one from this position.")
-    for move in moves:
-        game.play(move)
-    return moves
+    return sketch
 
 
 # ---------------------------------------------------------------------------- scopes

@@ -51,11 +51,11 @@ LEARN_NOTHING = [name for name in AGENTS if not name.startswith("perfllm")]  # t
 
 @pytest.mark.parametrize("name", LEARN_NOTHING)
 def test_the_same_seed_and_times_give_the_same_run(name):
-    first, again = played(name, 12), played(name, 12)
+    first, again = played(name, 8), played(name, 8)
     assert [told(e) for e in first] == [told(e) for e in again]
     assert first[-1].best is not None
     if "-" in name:
-        assert [told(e) for e in played(name, 12, seed=1)] != [told(e) for e in first]
+        assert [told(e) for e in played(name, 8, seed=1)] != [told(e) for e in first]
 
 
 @pytest.mark.parametrize("name", [name for name in LEARN_NOTHING if "-" in name])

@@ -129,7 +129,10 @@ def test_a_run_teaches_the_model():
     assert ranking.seen == {p.hash for p in programs[::2]}
 
 
-@pytest.mark.parametrize("name", ["sampling-lines", "annealing-edges"])
+# Edits of lines take longer to find than edges, and are guided alike.
+@pytest.mark.parametrize(
+    "name", ["sampling-edges", "annealing-edges", pytest.param("sampling-lines", marks=pytest.mark.soak)]
+)
 def test_a_guided_search_is_decided_by_its_seed_its_times_and_its_model(name, samples):
     task = Task(Game.new(kernels.get("softmax").program((8, 32)), "softmax"))
 

@@ -53,7 +53,7 @@ def ends(kernel: str, shape: str, processor: Processor) -> dict[str, tuple[Progr
 
 INT8 = ("qmatmul",)
 SOME = {
-    *((name, FLOATING) for name in ("armv8-a", "rv64gcv-128", "rv64gcv-256")),
+    *((name, FLOATING) for name in ("armv8-a", "rv64gcv-128")),
     *((name, INT8) for name in ("armv8.6-a", "rv64gcv-128", "rv64gcv-256")),
 }
 ALL = ("armv8-a", "armv8.4-a", "armv8.6-a", "rv64gc", "rv64gcv-128", "rv64gcv-256", "rv64gcv-256-m2")

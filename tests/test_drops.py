@@ -19,6 +19,12 @@ LINES = {
     for name, line in recorded_lines(on).items()
     if on != "cuda" or name in ("mul", "softmax")  # the longer ones take seconds each, of the same moves
 }
+# Together their lines, with what recipes in them come to, have all moves that any of the lines has.
+EVERY_MOVE = (
+    "cpu conv2d_pointwise_small", "cuda softmax", "snitch dot", "cpu batchnorm_channels", "cpu conv2d_dense",
+    "cpu softmax", "cpu qmatmul", "cpu gqa", "cpu layernorm_pipelined", "cpu swiglu_avx2", "snitch matmul",
+    "cuda mul",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -46,10 +52,15 @@ def without(game: Game, number: int):
     return other.drop(number, skip_invalid=True), other
 
 
-# Each drop replays what follows: here two drops of the longest lines (220 moves, many of them of one recipe),
-# ten of a line of 20; make soak drops each move, of the longest lines each third.
-@pytest.mark.parametrize("moves", [200, pytest.param(20_000, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("name", LINES)
+# Each drop replays what follows: here two drops of the longest of a few lines (220 moves, many of them of one
+# recipe), ten of a line of 20; make soak drops each move of each line, of the longest each third.
+@pytest.mark.parametrize(
+    ("name", "moves"),
+    [
+        *((name, 200) for name in EVERY_MOVE),
+        *(pytest.param(name, 20_000, marks=pytest.mark.soak) for name in LINES),
+    ],
+)
 def test_no_later_move_silently_moves_to_another_node(name, moves):
     game = played(name)
     original = game.main_line(0)

@@ -49,7 +49,13 @@ def check(program: Program, name: str, sizes: str = "") -> None:
         np.testing.assert_allclose(have, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("name", SHAPES)
+# Mapped in the same ways as others: make soak tries them too.
+LIKE_OTHERS = ("mul", "relu", "log_softmax", "rmsnorm", "bmm", "gemv", "dot")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.soak if n in LIKE_OTHERS else ()) for n in SHAPES]
+)
 def test_what_the_pass_makes_is_mapped_and_right(name, few):
     program = played(name, SHAPES[name]).current.program
     assert all(launch.mapped for launch in launches(program)), program.text

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from _pytest.mark import ParameterSet
 
 from dojo_core import TextError, kernels, parse
 from dojo_core.export.narrow import widest_vector
@@ -49,6 +50,7 @@ SMALLER = {  # full, they take gigabytes or a second; of what rows share, a few 
     "matmul_layers": "64x768x288",
     "maxpool": "1x8x114x114x3x2",
     "qmatmul": "96x1024x256",
+    "qmatmul_usdot": "96x1024x256",
     "qmatmul_widened": "96x1024x256",
     "reducemean": "32x4096",
     "reducemean_avx2": "32x4096",
@@ -99,16 +101,21 @@ def test_each_line_replays_to_its_golden_end(wide_cpu, golden, name):
         assert widest_vector(game.current.program) == 64
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes"),
-    [
-        (name, sizes)
-        for name, line in recorded_lines().items()
-        for sizes in ((32, 16), (16,))  # the golden ends are of the widest
-        if sizes != (16,) or name != "qmatmul"  # there is no vpdpbusd of 16 bytes
-        if line.vectors in (None, sizes[0])
-    ],
-)
+def narrower_sizes() -> list[ParameterSet]:
+    """Each line with the sizes of vectors that it is for, but the widest, of which the golden ends are. With
+    each second line the suite tries the one, with the others the other; make soak the rest."""
+    found = []
+    for number, (name, line) in enumerate(recorded_lines().items()):
+        sizes = [s for s in ((32, 16), (16,)) if line.vectors in (None, s[0])]
+        if name == "qmatmul":
+            sizes.remove((16,))  # there is no vpdpbusd of 16 bytes
+        for n, each in enumerate(sizes):
+            marks = () if n == number % len(sizes) else pytest.mark.soak
+            found.append(pytest.param(name, each, marks=marks))
+    return found
+
+
+@pytest.mark.parametrize(("name", "sizes"), narrower_sizes())
 def test_each_line_applies_where_vectors_are_narrower(monkeypatch, name, sizes):
     every = frozenset((i.name, lanes) for i in INSTRUCTIONS.values() for lanes in i.needs)
     machine = replace(cpu(), vector_widths=vector_widths(sizes), instructions=every)
@@ -305,20 +312,20 @@ FAMILIES = {
 
 
 # One of each of these families, and one of each kernel.
-FEW = {*FAMILIES, *{layer.kernel: name for name, layer in kernels.named_layers().items()}.values()}
+FEW = sorted({*FAMILIES, *{layer.kernel: name for name, layer in kernels.named_layers().items()}.values()})
 
 
-# With narrower vectors the suite tries a few layers, make soak all of them.
+# The suite tries one layer of each family, with narrower vectors some with the one width and the others with
+# the other; make soak all layers with all widths.
 @pytest.mark.parametrize(
     ("lanes", "names"),
     [
-        (16, kernels.named_layers()),
-        (8, FEW),
-        (4, FEW),
-        pytest.param(8, kernels.named_layers(), marks=pytest.mark.soak),
-        pytest.param(4, kernels.named_layers(), marks=pytest.mark.soak),
+        (16, FEW),
+        (8, FEW[::2]),
+        (4, FEW[1::2]),
+        *(pytest.param(lanes, kernels.named_layers(), marks=pytest.mark.soak) for lanes in (16, 8, 4)),
     ],
-    ids=["16", "8", "4", "8, every layer", "4, every layer"],
+    ids=["16", "8", "4", *(f"{lanes}, every layer" for lanes in (16, 8, 4))],
 )
 def test_lines_carry_over_to_every_layer_of_networks(monkeypatch, lanes, names):
     """ResNet-50, BERT-base and Llama 3 8B, at each width of vectors."""

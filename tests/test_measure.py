@@ -71,7 +71,7 @@ BODIES = {
     EXIT: "void _exit(int); _exit(3);",
     NONSENSE: "nonsense;",
     VAST: f"{LOOP} y[i] = x[i] * 2;",
-    SLOW: f"for (volatile int n = 0; n < 20000000; n++); {LOOP} y[i] = x[i] * 2;",
+    SLOW: f"for (volatile int n = 0; n < 1000000; n++); {LOOP} y[i] = x[i] * 2;",
     BABBLE: 'long write(int, const void *, unsigned long); for (int f = 3; f < 40; f++) write(f, "y\\n", 2);',
 }
 

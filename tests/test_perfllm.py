@@ -38,10 +38,11 @@ SMALL = Settings(
 def modules_of_torch():
     """Their import takes seconds: only where these tests run, not wherever they are collected."""
     global torch, encoders, STOP, Choice, Learner, Player, QNetwork, Transition, look, Encoder, encoder
-    global Plan, Training, ignoring_clock
+    global Plan, Training, ignoring_clock, Adam
     import torch
 
     from agents.perfllm import encoders
+    from agents.perfllm.adam import Adam
     from agents.perfllm.agent import STOP, Choice, Learner, Player, QNetwork, Transition, look
     from agents.perfllm.encoders import Encoder, encoder
     from agents.perfllm.training import Plan, Training, ignoring_clock
@@ -120,18 +121,47 @@ def test_plain_q_learning_takes_the_stop_action_with_the_higher_sum():
     assert poor == pytest.approx(0.1 + 0.9 * 4.0, abs=0.3)
 
 
-@pytest.mark.parametrize(
+WITHOUT = pytest.mark.parametrize(
     "off",
     [{"double": False}, {"dueling": False}, {"target_network": False}, {"symlog": False},
      {"replay": False, "environments": 7}, {"tightened": False}, {"tried": False},
      {"tightened": False, "tried": False}],
     ids=lambda off: " ".join(name for name in off if name != "environments"),
 )  # fmt: skip
+
+
+@WITHOUT
 def test_each_technique_can_be_switched_off(off):
-    quick = replace(KNOWN, rate=1e-2, **off)
-    assert way(learned(quick, steps=80)) == ["start", "poor", "best"]
-    plain = learned(replace(quick, max_bellman=False), steps=130)
+    assert way(learned(replace(KNOWN, rate=1e-2, **off), steps=80)) == ["start", "poor", "best"]
+
+
+@pytest.mark.soak  # what plain targets are, with and without each, is tried by itself below
+@WITHOUT
+def test_each_technique_can_be_switched_off_of_plain_q_learning_too(off):
+    plain = learned(replace(KNOWN, rate=1e-2, max_bellman=False, **off), steps=130)
     assert way(plain) == ["start", "near", "stop"]
+
+
+@pytest.mark.soak  # what learns with it is all over these tests; PyTorch's own takes seconds to import
+@pytest.mark.parametrize("decay", [0.0, 0.05])
+def test_adam_is_pytorchs_number_for_number(decay):
+    start = QNetwork(4, 8, dueling=True).state_dict()
+    ends = []
+    for ours in (True, False):
+        network = QNetwork(4, 8, dueling=True)
+        network.load_state_dict(start)
+        made = (
+            Adam(network.parameters(), 1e-2, decay=decay)
+            if ours
+            else torch.optim.AdamW(network.parameters(), lr=1e-2, weight_decay=decay)
+        )
+        for step in range(30):
+            rows = torch.randn(6, 3, 4, generator=torch.Generator().manual_seed(step))
+            made.zero_grad()
+            network(rows[:, 0], rows).square().sum().backward()
+            made.step()
+        ends.append(network.state_dict())
+    assert all(torch.equal(ends[0][name], ends[1][name]) for name in start)
 
 
 @pytest.mark.parametrize("dueling", [True, False])
@@ -203,7 +233,7 @@ def test_guesses_do_not_grow_without_an_end():
             for action in (STOP, 1, 2):
                 learner.remember(Transition(name, action, 1.0, None if action == STOP else other))
         rng = random.Random(0)
-        for _ in range(300):
+        for _ in range(200):
             learner.learn(rng)
         worst[tried] = max(float(learner.values(choice)[:3].max()) for choice in learner.choices.values())
     assert worst[True] == pytest.approx(1.0, rel=0.15), worst

@@ -15,7 +15,8 @@ from dojo_core.targets.registry import names as target_names
 from tests.perft import DEFAULT, golden_file, row, rows
 
 ANEW = "make perft GOLDENS=--update-goldens"  # writes all anew
-FEW = ("reducemean", "matmul", "transpose")  # the suite's share of the lines of two moves
+# The suite's share of the lines of two moves; make perft and make soak count more.
+FEW = ("reducemean", "transpose", pytest.param("matmul", marks=pytest.mark.soak))
 SMALL = """\
 kernel small
 in x

@@ -17,7 +17,7 @@ from tests.compiled import load, random_inputs, run
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 17)
 ODD = {"sparse24": (13, 20, 33, 11), "blocksparse": (13, 15, 35, 5, 2)}
 QUIET = settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.filter_too_much], derandomize=True
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.filter_too_much], derandomize=True
 )
 
 

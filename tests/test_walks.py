@@ -6,6 +6,7 @@ and the move that went wrong.
 
 import random
 from collections.abc import Collection, Sequence
+from functools import cache
 from itertools import islice
 
 import numpy as np
@@ -50,7 +51,7 @@ def sample(seeds: Sequence[int], few: int, but: Collection[int] = ()) -> list[Pa
 
 
 FIXED = settings(
-    max_examples=40, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=25, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 
@@ -325,14 +326,14 @@ def walked(seed: int, length: int, others: int, compared: int = 8) -> tuple[Prog
 
 
 # Some of the walks lead to programs that take the oracle as long as all the others together.
-@pytest.mark.parametrize("seed", sample(range(18), few=10, but=(1, 6, 7)))
+@pytest.mark.parametrize("seed", sample(range(18), few=10, but=(1, 3, 6, 7)))
 def test_a_random_walk_keeps_the_meaning(seed):
     """Each move's outputs by the oracle, text, inverse; a sample of the other legal moves; the lists."""
     walked(seed, 10 + seed % 4 * 10, 3)
 
 
 # The longer a walk, the longer the programs that the oracle runs: make soak goes on where make test ends.
-@pytest.mark.parametrize("length", [8, pytest.param(15, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("length", [5, pytest.param(15, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_walk_from_a_kernel_keeps_the_meaning(name, length):
     program = kernels.get(name).program(KERNELS[name])
@@ -340,7 +341,7 @@ def test_a_walk_from_a_kernel_keeps_the_meaning(name, length):
     assert finding is None, finding
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sample(range(8), few=4, but=(0,)))
 def test_a_walk_from_an_example_of_a_move_keeps_the_meaning(seed):
     rng = random.Random(f"example {seed}")
     program, rules = start_at_an_example(rng)
@@ -391,16 +392,21 @@ def test_a_one_pass_rewrite_is_judged_by_its_numbers(name):
         assert told in numbers_differ(shown.program, broken)
 
 
+@cache
+def end_of(seed: int) -> End:
+    return End(*walked(seed, 14, 0, compared=14))
+
+
 @pytest.mark.parametrize("seeds", [range(100, 104), pytest.param(range(104, 130), marks=pytest.mark.soak)])
 def test_generated_code_agrees_after_walks(seeds):
     """One C file of first and last positions: run on normal inputs against the interpreter, on unkind ones
     against the first."""
-    assert differences([End(*walked(seed, 14, 0, compared=14)) for seed in seeds], seed=1) == []
+    assert differences([end_of(seed) for seed in seeds], seed=1) == []
 
 
 @pytest.mark.skipif(bool(sanitized.missing()), reason=f"needs {sanitized.missing()}")
 def test_generated_code_runs_under_sanitizers():
-    ends = [End(*walked(seed, 14, 0, compared=14)) for seed in range(120, 124)]
+    ends = [end_of(seed) for seed in range(100, 104)]
     assert sanitizers_complaint(ends, seed=1) == ""
 
 

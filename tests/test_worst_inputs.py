@@ -152,7 +152,9 @@ def test_an_overflow_that_another_order_has_accuses_nobody():
         assert [judge(p, start, "algebraic", seed).status for p in (start, parts)] == ["ok", "ok"], seed
 
 
-@pytest.mark.parametrize("target", ["cuda", "hip"])
+@pytest.mark.parametrize(
+    "target", ["cuda", pytest.param("hip", marks=pytest.mark.soak)]
+)  # judged by the same
 def test_the_emulator_judges_on_the_worst_inputs_too(target):
     start, wrong = deviation(4, 64), about_the_first(4, 64)
     with Checker(backend(target)) as checker:

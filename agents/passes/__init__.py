@@ -87,10 +87,14 @@ PASSES: plugins.Extended[Pass] = plugins.Extended({each.name: each for each in _
 
 def pass_moves(game: Game, name: str) -> tuple[Move, ...]:
     """The moves of a pass from the game's cursor on; none is played. Raises KeyError for no such pass."""
+    return tuple(_sketch(game, name).moves)
+
+
+def _sketch(game: Game, name: str) -> Sketch:
     born = max(game.positions) + 1
     sketch = Sketch(game.context(game.cursor, born), most=MAX_MOVES - len(game.positions))
     PASSES[name].run(sketch)
-    return tuple(sketch.moves)
+    return sketch
 
 
 def play_heuristic(game: Game) -> int:
@@ -100,7 +104,4 @@ def play_heuristic(game: Game) -> int:
 
 def play_pass(game: Game, name: str) -> int:
     """Play a pass from the game's cursor on; gives how many moves it made."""
-    moves = pass_moves(game, name)
-    for move in moves:
-        game.play(move)
-    return len(moves)
+    return len(_sketch(game, name).play_on(game))

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from agents.agent import Budget, Proposals, Task, Thought
 from agents.perfllm import checkpoint
+from agents.perfllm.adam import Adam
 from agents.perfllm.encoders import Encoder, encoder
 from agents.perfllm.settings import Settings
 from agents.trail import Trail
@@ -117,7 +118,7 @@ class Learner:
             self.online = QNetwork(size, settings.hidden, settings.dueling, settings.kinds)
         self.target = QNetwork(size, settings.hidden, settings.dueling, settings.kinds)
         self.target.load_state_dict(self.online.state_dict())
-        self.optimizer = torch.optim.Adam(self.online.parameters(), lr=settings.rate)
+        self.optimizer = Adam(self.online.parameters(), settings.rate)
         self.centre, self.spread = torch.zeros(size), torch.ones(size)
         self.choices: dict[str, Choice] = {}
         self.memory: list[Transition] = []
@@ -182,7 +183,7 @@ class Learner:
         guessed = self.online(states, actions[chosen][:, None], kinds[chosen][:, None])[:, 0]
         wanted = self._inside(self._targets(batch))
         loss = nn.functional.smooth_l1_loss(guessed, wanted)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.online.parameters(), settings.clip)
         self.optimizer.step()

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from agents.perfllm.adam import Adam
 from dojo_core.bounded_json import read_object
 from dojo_core.files import naming, write_text
 
@@ -68,21 +69,19 @@ def restore_module(prefix: str, module: torch.nn.Module, tensors: Mapping[str, T
     module.load_state_dict({k[len(start) :]: v for k, v in tensors.items() if k.startswith(start)})
 
 
-def optimizer_tensors(prefix: str, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The moments of an Adam optimizer under a prefix."""
-    tensors = {}
-    for number, state in optimizer.state_dict()["state"].items():
-        for name, value in state.items():
-            tensors[f"{prefix}.{number}.{name}"] = torch.as_tensor(value)
-    return tensors
+def optimizer_tensors(prefix: str, optimizer: Adam) -> dict[str, Tensor]:
+    """Its moments under a prefix."""
+    return {
+        f"{prefix}.{number}.{name}": tensor
+        for number, moments in optimizer.moments.items()
+        for name, tensor in moments.items()
+    }
 
 
-def restore_optimizer(prefix: str, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+def restore_optimizer(prefix: str, optimizer: Adam, tensors: Mapping[str, Tensor]) -> None:
     """Put them back; the settings stay those of the optimizer."""
-    state: dict[int, dict[str, Tensor]] = {}
+    optimizer.moments = {}
     for key, value in tensors.items():
         if key.startswith(prefix + "."):
             number, name = key[len(prefix) + 1 :].split(".")
-            state.setdefault(int(number), {})[name] = value
-    current = optimizer.state_dict()
-    optimizer.load_state_dict({**current, "state": state})
+            optimizer.moments.setdefault(int(number), {})[name] = value.clone()

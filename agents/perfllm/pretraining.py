@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.perfllm import checkpoint
+from agents.perfllm.adam import Adam
 from agents.perfllm.corpus import KINDS, STRUCTURE, Walk
 from agents.perfllm.ir_encoder import IRConfig, IRModel
 from agents.perfllm.lines import MASK, PAD, array_tokens, lines_of, vocabulary
@@ -110,9 +111,7 @@ def pretrain(
         torch.stack([legal_target(e.legal or ()) for e in counted]),
     )  # fmt: skip
     parameters = [*model.parameters(), *heads.parameters()]
-    optimizer = torch.optim.AdamW(
-        parameters, lr=settings.rate, weight_decay=settings.decay, betas=(0.9, 0.98)
-    )
+    optimizer = Adam(parameters, settings.rate, betas=(0.9, 0.98), decay=settings.decay)
     begun = 0
     saved = checkpoint.read(folder / "checkpoint")
     if saved is not None:
@@ -130,12 +129,11 @@ def pretrain(
     since = time.monotonic()
     for step in range(begun, settings.steps):
         rng = random.Random(f"{settings.seed} {step}")  # a run that goes on draws what it would have drawn
-        for group in optimizer.param_groups:
-            group["lr"] = settings.rate * _schedule(step, settings)
+        optimizer.rate = settings.rate * _schedule(step, settings)
         losses = _losses(model, heads, _batch(examples, counted, settings, rng), settings, rng)
         asked = [SHARES[name] * each for name, each in losses.items() if name in settings.objective]
         if asked:  # a batch may have no label of what alone is asked for
-            optimizer.zero_grad(set_to_none=True)
+            optimizer.zero_grad()
             torch.stack(asked).sum().backward()
             nn.utils.clip_grad_norm_(parameters, 1.0)
             optimizer.step()
