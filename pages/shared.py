@@ -1,5 +1,6 @@
 """What all pages share: the one service of the process."""
 
+import os
 import secrets
 
 import streamlit as st
@@ -21,6 +22,8 @@ from dojo_core.service.wiring import open_service
 from dojo_core.sharing import BadLink, is_link, open_link
 from pages.access import is_private, secret_in
 
+MEASURE = "DOJO_MEASURE"  # 0 by ``dojo app --no-measure``
+
 
 def advise(game: Game) -> tuple[Move, ...]:
     """What hints say where no measured move is faster."""
@@ -30,7 +33,7 @@ def advise(game: Game) -> tuple[Move, ...]:
 @st.cache_resource(show_spinner=False)
 def the_service() -> Service:
     """Made at the first visit."""
-    service = open_service(LINES_FOLDER, advise, is_private())
+    service = open_service(LINES_FOLDER, advise, is_private(), os.environ.get(MEASURE) != "0")
     settle()
     return service
 

@@ -9,17 +9,26 @@ import pytest
 
 import agents
 import dojo_core
+from dojo_core.garbage import look_seldom
 from dojo_core.measure.records import Records
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.target import Target
 from dojo_core.service import Service, wiring
 from dojo_core.service.wiring import RecordStore
+from tests.bytecode import pytest_sessionstart
 from tests.distribution import installed
 from tests.goldens import golden, pytest_addoption, pytest_configure, pytest_terminal_summary
 from tests.stand_ins import Bench, Kernels
 
 # Hooks and fixtures, which pytest looks for in this file.
-__all__ = ["golden", "installed", "pytest_addoption", "pytest_configure", "pytest_terminal_summary"]
+__all__ = [
+    "golden",
+    "installed",
+    "pytest_addoption",
+    "pytest_configure",
+    "pytest_sessionstart",
+    "pytest_terminal_summary",
+]
 
 ROOT = Path(__file__).parent.parent
 # An environment shared by two checkouts has one of them installed: its code is not what is tested here.
@@ -30,6 +39,8 @@ for package in (dojo_core, agents):
             f"These tests would try {imported}, not the code beside them in {ROOT}: "
             "run make test here, which has an environment of its own."
         )
+
+look_seldom()
 
 
 @pytest.fixture(scope="session", autouse=True)

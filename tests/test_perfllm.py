@@ -38,10 +38,10 @@ SMALL = Settings(
 def modules_of_torch():
     """Their import takes seconds: only where these tests run, not wherever they are collected."""
     global torch, encoders, STOP, Choice, Learner, Player, QNetwork, Transition, look, Encoder, encoder
-    global Plan, Training, ignoring_clock, Adam
+    global Plan, Training, ignoring_clock, Adam, agent
     import torch
 
-    from agents.perfllm import encoders
+    from agents.perfllm import agent, encoders
     from agents.perfllm.adam import Adam
     from agents.perfllm.agent import STOP, Choice, Learner, Player, QNetwork, Transition, look
     from agents.perfllm.encoders import Encoder, encoder
@@ -181,6 +181,29 @@ def test_the_kind_of_a_move_can_be_told_where_embeddings_hide_it(dueling):
         told[kinds] = learner.values(learner.choices["here"])[1:].tolist()
     assert told[True] == pytest.approx([0.5, 4.0, 0.5], abs=0.3)
     assert max(told[False]) - min(told[False]) < 1e-4
+
+
+def test_what_was_learned_of_kinds_of_moves_stays_where_a_package_brings_another(monkeypatch):
+    def learned(learner: Learner) -> list[float]:
+        rng = random.Random(0)
+        for _ in range(3):
+            learner.learn(rng)
+        return learner.values(learner.choices["here"]).tolist()
+
+    moves = ("unroll y@0", "vectorize y@1", "reorder y")
+    learner = Learner(4, replace(KNOWN, kinds=True), seed=0)
+    learner.choices["here"] = Choice(torch.ones(4, 4).half(), moves)
+    for action, reward in ((1, 0.5), (2, 4.0), (3, 0.5)):
+        learner.remember(Transition("here", action, reward, None))
+    learned(learner)
+    tensors, data = learner.state()
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+    then = learned(learner)
+    monkeypatch.setattr(agent, "NUMBER_OF", {k: n for n, k in enumerate(["a_package_s", *data["kinds"]], 1)})
+    other = Learner(4, replace(KNOWN, kinds=True), seed=1)
+    other.choices["here"] = Choice(torch.ones(4, 4).half(), moves)
+    other.restore(tensors, data)
+    assert learned(other) == pytest.approx(then)
 
 
 def one_step(settings: Settings, reward: float, after: str | None) -> tuple[Learner, float]:

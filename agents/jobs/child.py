@@ -23,6 +23,7 @@ from agents.timing import CountTiming
 from agents.tuning import Tuning
 from dojo_core.extras import import_fault
 from dojo_core.game import Game
+from dojo_core.garbage import look_seldom
 from dojo_core.measure.limits import GIBI
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Records
@@ -134,6 +135,7 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
+    look_seldom()
     status = main(Path(sys.argv[1]))
     sys.stdout.flush()
     os._exit(status)  # the thread that listens would hold the process

@@ -20,6 +20,7 @@ from agents.perfllm.settings import EncoderSettings, Settings
 from agents.timing import CountTiming, MachineTiming, Timing
 from dojo_core import kernels
 from dojo_core.game import Game
+from dojo_core.garbage import look_seldom
 from dojo_core.measure.records import Records
 from dojo_core.targets.cpu.measurer import Measurer
 
@@ -105,6 +106,7 @@ def main(folder: Path, attempt: tuple[str, str] | None) -> int:
 
 
 if __name__ == "__main__":
+    look_seldom()
     words = sys.argv[2:]
     status = main(Path(sys.argv[1]), (words[1], words[2]) if words[:1] == ["--try"] else None)
     sys.stdout.flush()

@@ -46,7 +46,7 @@ class QNetwork(nn.Module):
     def __init__(self, size: int, hidden: int, dueling: bool, kinds: bool = False) -> None:
         super().__init__()
         self.dueling = dueling
-        self.kind = nn.Embedding(1 + len(REGISTRY), hidden) if kinds else None
+        self.kind = nn.Embedding(1 + len(NUMBER_OF), hidden) if kinds else None
         self.before, self.after = nn.Linear(size, hidden), nn.Linear(size, hidden, bias=False)
         self.norm, self.deep, self.advantage = (
             nn.LayerNorm(hidden),
@@ -256,16 +256,33 @@ class Learner:
             **checkpoint.optimizer_tensors("optimizer", self.optimizer),
         }
         memory = [[t.position, t.action, t.reward, t.after] for t in self.memory]
-        return tensors, {"updates": self.updates, "memory": memory}
+        return tensors, {"updates": self.updates, "memory": memory, "kinds": list(NUMBER_OF)}
 
     def restore(self, tensors: Mapping[str, Tensor], data: Mapping[str, Any]) -> None:
-        """Put ``state`` back."""
+        """Put ``state`` back, of those kinds of moves that there are today: packages bring others."""
+        tensors = self._of_known_kinds(tensors, data.get("kinds", list(NUMBER_OF)))
         checkpoint.restore_module("online", self.online, tensors)
         checkpoint.restore_module("target", self.target, tensors)
         checkpoint.restore_optimizer("optimizer", self.optimizer, tensors)
         self.centre, self.spread = tensors["centre"], tensors["spread"]
         self.updates = data["updates"]
         self.memory, self._reached = [Transition(*entry) for entry in data["memory"]], None
+
+    def _of_known_kinds(self, tensors: Mapping[str, Tensor], saved: Sequence[str]) -> Mapping[str, Tensor]:
+        """What was learned of kinds of moves, a row each, in today's order; new ones begin with nothing."""
+        if self.online.kind is None or saved == list(NUMBER_OF):
+            return tensors
+        number = [name for name, _ in self.online.named_parameters()].index("kind.weight")
+        of_kinds = {"online.kind.weight", "target.kind.weight"}
+        of_kinds |= {f"optimizer.{number}.{moment}" for moment in ("exp_avg", "exp_avg_sq")}
+        renumbered = dict(tensors)
+        for name in of_kinds & tensors.keys():
+            rows = renumbered[name] = tensors[name].new_zeros((1 + len(NUMBER_OF), *tensors[name].shape[1:]))
+            rows[0] = tensors[name][0]
+            for kind, learned in zip(saved, tensors[name][1:], strict=True):
+                if kind in NUMBER_OF:
+                    rows[NUMBER_OF[kind]] = learned
+        return renumbered
 
 
 # ---------------------------------------------------------------------------- actions

@@ -10,6 +10,7 @@ import typer
 
 from dojo_core.cli.terminal import plain_errors, write_what_can_be_written
 from dojo_core.cli.waiting import measures, tell_of_waiting
+from dojo_core.garbage import look_seldom
 
 if TYPE_CHECKING:
     from dojo_core.cli.commands import Command
@@ -29,5 +30,6 @@ def loaded(command: Command) -> Any:
 
 def begin() -> None:
     """Before any command runs."""
+    look_seldom()
     write_what_can_be_written()
     tell_of_waiting()

@@ -40,6 +40,12 @@ def run_app(
         bool, typer.Option("--insecure", help="Let everybody in who reaches the address, without a login.")
     ] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure/--no-measure", help="Time the moves of a new game at once, or once M is pressed."
+        ),
+    ] = True,
 ) -> None:
     """Open the app in a browser.
 
@@ -59,6 +65,7 @@ def run_app(
         **os.environ,
         **{name: os.path.abspath(os.path.expanduser(place)) for name, place in places.items()},
         "DOJO_INSECURE": "1" if insecure else "0",
+        "DOJO_MEASURE": "1" if measure else "0",
         # Each tab has threads of its own: with a pool of memory each, none gives back what it had.
         "MALLOC_ARENA_MAX": "2",
     }

@@ -63,9 +63,12 @@ def targets() -> list[tuple[str, str, str]]:
 class Games:
     """The games of one process. A table stays open as long as somebody sits at it."""
 
-    def __init__(self, store: Store, kernels: Kernels, lines: Path | None, local: bool = False) -> None:
+    def __init__(
+        self, store: Store, kernels: Kernels, lines: Path | None, local: bool = False, measure: bool = True
+    ) -> None:
         self._store = store
         self._local = local
+        self._measure = measure
         self._kernels = kernels
         self._lines = lines
         self._tables: WeakValueDictionary[str, Table] = WeakValueDictionary()
@@ -164,7 +167,8 @@ class Games:
         workload = self._kernels.workload(game.start, game.kernel, game.policy, game.target)
         key = f"{game.start.hash}/{game.kernel or ''}/{game.policy}/{game.target}"
         with self._opening:
-            table = self._tables[game.id] = Table(game, workload, key, work, owner)
+            table = Table(game, workload, key, work, owner, measuring=self._measure)
+            self._tables[game.id] = table
             return table
 
     def save(self, table: Table, notes: str = "") -> bool:

@@ -7,6 +7,8 @@ import gc
 import sys
 from contextlib import suppress
 
+from dojo_core.garbage import look_seldom
+
 # Of glibc's malloc (malloc.h; the manual's "Malloc Tunable Parameters").
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 LARGE = 256 << 10  # bytes: a board with its moves as JSON, and each copy on its way to the page
@@ -25,6 +27,7 @@ def settle() -> None:
     measured, in other processes, keeps theirs.
     """
     sys.setswitchinterval(TURN)
+    look_seldom()
     gc.collect()
     gc.freeze()
     with suppress(*ANOTHER_LIBC):

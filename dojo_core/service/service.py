@@ -67,17 +67,19 @@ class Service:
         advise: Advise | None = None,
         machine: Callable[[], Conditions] = lambda: UNKNOWN,
         local: bool = False,
+        measure: bool = True,
     ) -> None:
         """``machine``: what else the machine does now. ``local``: only this machine's own people can reach
-        it; games that are nobody's may be claimed."""
+        it; games that are nobody's may be claimed. ``measure``: new games are timed before anybody asks."""
         self._machine = machine
 
         def idle() -> bool:
             return not machine().busy
 
         self.queue = Lanes(make_bench, idle=idle)
-        self.queue.begin()
-        self._games = Games(store, kernels, lines, local)
+        if measure:
+            self.queue.begin()
+        self._games = Games(store, kernels, lines, local, measure)
         self._attention = Attention(self.queue, store, assemble, limits, advise, idle)
         self._players: OrderedDict[str, Player] = OrderedDict()
         self._lock = threading.Lock()  # of the players' list
@@ -341,10 +343,10 @@ class Service:
                 with player.table.lock:
                     self._apply_at(player, player.table, client, kind, event)
 
-    def _begin(self, player: Player, game: Game, measuring: bool = True) -> None:
+    def _begin(self, player: Player, game: Game, measuring: bool | None = None) -> None:
         self._games.check_quota(player.owner, of_own_text=game.kernel is None)
         table = self._games.table(game, player.owner)
-        player.measuring = table.measuring = measuring
+        player.measuring = table.measuring = table.measuring if measuring is None else measuring
         self._sit(player, table)
         self._save(player, table)
 

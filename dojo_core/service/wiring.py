@@ -225,9 +225,12 @@ def _question(table: Table) -> roofline.Question:
     return roofline.Question(game.start, game.kernel, game.shape, table.work[0])
 
 
-def open_service(lines: Path, advise: Advise | None = None, local: bool = False) -> Service:
+def open_service(
+    lines: Path, advise: Advise | None = None, local: bool = False, measure: bool = True
+) -> Service:
     """The service on this user's data directory; ``lines`` is the folder of recorded lines, ``advise`` the
-    pass that hints come from, ``local``: only this machine's own people can reach it."""
+    pass that hints come from, ``local``: only this machine can reach it, ``measure``: new games are
+    timed before anybody asks."""
     home = data_directory()
     start_log(home)
     records = Records(home / "records.sqlite")
@@ -246,4 +249,5 @@ def open_service(lines: Path, advise: Advise | None = None, local: bool = False)
         advise,
         machine_now,
         local,
+        measure,
     )

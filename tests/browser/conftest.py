@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.playing import open_softmax
+from tests.browser.playing import open_means, open_softmax
 
 ROOT = Path(__file__).resolve().parents[2]
 # What Debian builds without windows draws the same pages with two thirds of the processor's time.
@@ -71,9 +71,10 @@ class Server:
         return self.home / "lock"
 
     def start(self, *options: str) -> None:
-        """``options`` are those of ``dojo app``."""
+        """``options`` are those of ``dojo app``. Nothing is timed or compiled before a test asks for it."""
         beside = {} if self.packages is None else {"PYTHONPATH": f"{ROOT}{os.pathsep}{self.packages}"}
-        command = [sys.executable, "-m", "dojo_core.cli", "app", "--no-browser", "--port", str(self.port)]
+        command = [sys.executable, "-m", "dojo_core.cli", "app", "--no-browser", "--no-measure"]
+        command += ["--port", str(self.port)]
         self.process = subprocess.Popen(
             [*command, *options],
             cwd=ROOT,
@@ -211,9 +212,9 @@ def tab(chromium: Any, standing: Standing, server: Server) -> Iterator[Any]:
 
 
 @pytest.fixture
-def board(chromium: Any, standing: Standing, common_server: Server) -> Iterator[Any]:
-    """A new softmax, unmeasured, on the board of a tab that stays: no page is loaded for it. Its visitor is
-    one whom the app knows, by its other name, under which it has other cookies than ``tab``."""
+def start_screen(chromium: Any, standing: Standing, common_server: Server) -> Iterator[Any]:
+    """Where games begin, in a tab that stays: no page is loaded for it. Its visitor is one whom the app
+    knows, by its other name, under which it has other cookies than ``tab``."""
     if standing.page is None or standing.page.is_closed():
         standing.page = chromium.new_page()
         standing.page.on("pageerror", lambda fault: standing.faults.append(str(fault)))
@@ -222,11 +223,24 @@ def board(chromium: Any, standing: Standing, common_server: Server) -> Iterator[
     elif not standing.page.locator(".card.kernel").first.is_visible():
         standing.page.click("text=New game")
         standing.page.wait_for_selector(".card.kernel")
-    open_softmax(standing.page)
     yield standing.page
     standing.close_others(chromium)
     faults, standing.faults = standing.faults, []
     assert not faults, faults
+
+
+@pytest.fixture
+def board(start_screen: Any) -> Any:
+    """A new softmax, unmeasured."""
+    open_softmax(start_screen)
+    return start_screen
+
+
+@pytest.fixture
+def small_board(start_screen: Any) -> Any:
+    """New means of rows, unmeasured."""
+    open_means(start_screen)
+    return start_screen
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the browser tests do again and again, on a softmax small enough to be quick."""
+"""What the browser tests do again and again, on kernels small enough to be quick."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-SHAPE = "96x32"
+MOVE = "join_scopes s@0"  # one of the 39 of the means of rows, where a softmax has 151
 TELEPHONE = {"width": 390, "height": 844}
 WIDER = """() => [...document.querySelectorAll('[data-testid=stMain], [data-testid=stMainBlockContainer]')]
   .filter((e) => e.scrollWidth > window.innerWidth).length"""
@@ -15,14 +15,30 @@ NAME = "<img src=x onerror='window.pwned=1'>**b**[a](javascript:window.pwned=1)"
 BOARD = "document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
 
 
-def open_softmax(page: Any, shape: str = SHAPE, measured: bool = False) -> None:
+def open_kernel(page: Any, kernel: str, shape: str, measured: bool = False) -> None:
     """``measured``: where a test is about times, or about what is pressed while they come."""
-    page.fill("[data-kernel=softmax] input", shape)
-    page.click("[data-kernel=softmax] button")
+    page.fill(f"[data-kernel={kernel}] input", shape)
+    page.click(f"[data-kernel={kernel}] button")
     page.wait_for_selector(".row[data-move]")
-    if not measured:
+    if measured:
         page.keyboard.press("m")
-        page.wait_for_selector(".queue-text >> text=Off")
+        page.wait_for_function(f"() => !{BOARD}.querySelector('.queue-text').textContent.startsWith('Off')")
+
+
+def open_softmax(page: Any, shape: str = "96x32", measured: bool = False) -> None:
+    open_kernel(page, "softmax", shape, measured)
+
+
+def open_means(page: Any, shape: str = "8x16", measured: bool = False) -> None:
+    """The smallest board with loops to join: quicker to draw than a softmax."""
+    open_kernel(page, "reducemean", shape, measured)
+
+
+def play(page: Any, move: str = MOVE) -> None:
+    """A move of the position on the board, until it is drawn."""
+    before = len(entries(page))
+    apply(page, move)
+    wait_for_entries(page, before + 1)
 
 
 def entries(page: Any) -> list[str]:

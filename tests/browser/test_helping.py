@@ -11,18 +11,21 @@ from tests.browser.playing import BOARD, apply, wait_for_entries
 BY_COLUMNS = """kernel columns
 in x
 out y
-x f32 [1024, 2048] heap
-y f32 [1024, 2048] heap
-2048 1024 y[{1},{0}] = x[{1},{0}]*2
+x f32 [512, 1024] heap
+y f32 [512, 1024] heap
+1024 512 y[{1},{0}] = x[{1},{0}]*2
 """
 
 
-def test_a_newcomer_plays_a_first_improving_move_by_pressing_what_is_offered(page: Any) -> None:
+def test_a_newcomer_plays_a_first_improving_move_by_pressing_what_is_offered(start_screen: Any) -> None:
+    page = start_screen
     page.fill("[aria-label='Find a kernel']", "log_softmax")
     assert page.locator(".card.kernel:visible strong").all_inner_texts() == ["log_softmax"]
     page.fill("[aria-label='Find a kernel']", "")
     page.fill("textarea", BY_COLUMNS)
     page.click("text=Play this")
+    page.wait_for_selector(".row[data-move]")
+    page.keyboard.press("m")
     page.wait_for_selector(".drawer >> text=Your first move.")
     # it is offered as soon as something is surely faster, which takes more rounds on a busy machine
     page.click(".drawer .found button", timeout=400_000)
@@ -59,7 +62,8 @@ def test_the_tree_selects_what_the_texts_select(board: Any) -> None:
     assert board.locator(".line .slot.selected").count() >= 1
 
 
-def test_lists_by_keyboard_tell_a_screen_reader_which_row_is_chosen(board: Any) -> None:
+def test_lists_by_keyboard_tell_a_screen_reader_which_row_is_chosen(small_board: Any) -> None:
+    board = small_board
     board.keyboard.press("ArrowDown")
     board.keyboard.press("ArrowDown")
     row = board.locator(".moves").get_attribute("aria-activedescendant")
@@ -76,9 +80,10 @@ def test_lists_by_keyboard_tell_a_screen_reader_which_row_is_chosen(board: Any) 
 
 def test_a_game_for_a_gpu_shows_its_code_and_what_the_emulator_found(page: Any) -> None:
     page.select_option("select[aria-label=Target]", "cuda")
-    page.fill("[data-kernel=relu] input", "8x64")
+    page.fill("[data-kernel=relu] input", "4x32")
     page.click("[data-kernel=relu] button")
     page.wait_for_selector(".code >> text=__global__")
+    page.keyboard.press("m")
     assert page.inner_text("[data-tab=c]") == "CUDA"
     page.wait_for_function(
         f"() => {BOARD}.querySelector('.code .note').textContent.startsWith('Verified in the emulator.')"

@@ -22,12 +22,11 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records
 from dojo_core.targets.cpu.build import code_hash
 from dojo_core.targets.cpu.codegen import generate
-from tests.browser.playing import BOARD, apply, entries, open_softmax, wait_for_entries
+from tests.browser.playing import BOARD, MOVE, entries, open_means, play
 from tests.browser.wire import Wire
 from tests.test_packages import laid_out, package
 
 OWN_SERVER = True  # it is killed
-MOVE = "join_scopes m@0"
 
 
 @dataclass
@@ -51,15 +50,15 @@ def processes_at(home: Path) -> list[str]:
 
 
 def record_crashes(home: Path) -> None:
-    """Two of what a move of a softmax of 8x16 leads to."""
-    start = kernels.get("softmax").program((8, 16))
+    """Two of what a move of the means of 8x64 leads to."""
+    start = kernels.get("reducemean").program((8, 64))
     program = applied(start, MOVE)
     with Records(home / "records.sqlite") as records:
         for when in (1.0, 2.0):
             records.add(
                 Record(
-                    program.hash, program.text, start.hash, "softmax", "8x16", "f32", "reassoc", MOVE, "cpu",
-                    this_machine().fingerprint, "", code_hash(generate(program)), "crash", False, None,
+                    program.hash, program.text, start.hash, "reducemean", "8x64", "f32", "reassoc", MOVE,
+                    "cpu", this_machine().fingerprint, "", code_hash(generate(program)), "crash", False, None,
                     message="It crashed with SIGSEGV.", time=when,
                 )
             )  # fmt: skip
@@ -67,17 +66,16 @@ def record_crashes(home: Path) -> None:
 
 @pytest.fixture(scope="module")
 def left(chromium: Any, server: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
-    """A game with a move in one tab, a step of a lesson that is done in the other; killed, started again with
+    """A game with a move in one tab, a step of a lesson that is done in another; killed, started again with
     a package more, and one that is no good."""
-    play, learn = chromium.new_page(), chromium.new_page()
+    board, learn = chromium.new_page(), chromium.new_page()
     faults: list[str] = []
-    for each in (play, learn):
+    for each in (board, learn):
         each.on("pageerror", lambda fault: faults.append(str(fault)))
-    play.goto(server.url)
-    play.wait_for_selector(".card")
-    open_softmax(play, measured=True)
-    apply(play, MOVE)
-    wait_for_entries(play, 2)
+    board.goto(server.url)
+    board.wait_for_selector(".card")
+    open_means(board, measured=True)
+    play(board)
 
     learn.goto(f"{server.url}/learn")
     learn.locator("[data-step='one-line-one-loop']").click()
@@ -91,14 +89,14 @@ def left(chromium: Any, server: Any, tmp_path_factory: pytest.TempPathFactory) -
     while (processes := processes_at(server.home)) and time.monotonic() < end:
         time.sleep(0.2)
     record_crashes(server.home)
-    play.wait_for_selector(".silent >> text=does not answer")
-    assert not play.locator("[data-testid=stDialog]").is_visible()
+    board.wait_for_selector(".silent >> text=does not answer")
+    assert not board.locator("[data-testid=stDialog]").is_visible()
     server.packages = tmp_path_factory.mktemp("packages")
     laid_out(server.packages)
     package(server.packages, "raises", "1/0", {"dojo.moves": "knot = raises:x"})
     server.start()
-    yield Left(play, learn, play.url, processes)
-    play.close()
+    yield Left(board, learn, board.url, processes)
+    board.close()
     learn.close()
     assert not faults, faults
 
@@ -114,8 +112,7 @@ def test_kill_9_loses_no_saved_game(left: Left) -> None:
 def test_a_tab_left_open_goes_on(left: Left) -> None:
     page = left.play
     page.wait_for_selector(".silent", state="hidden")  # the tab connects again by itself
-    apply(page, MOVE)
-    wait_for_entries(page, 3)
+    play(page, "split_scope s@0 2")
     assert page.locator("[data-testid=stSidebar]").count() == 0
     page.reload()
     page.wait_for_selector(".entry.here[data-id='2']")
@@ -136,7 +133,8 @@ def test_a_server_that_is_killed_leaves_no_process_behind(left: Left) -> None:
 @pytest.mark.usefixtures("left")
 def test_a_program_that_crashed_twice_is_not_run_again_after_a_restart(server: Any) -> None:
     with Wire(server.port) as wire:
-        wire.event("start", kernel="softmax", shape="8x16", policy="reassoc")
+        wire.event("start", kernel="reducemean", shape="8x64", policy="reassoc")
+        wire.event("measure", on=True)
         row = [shown["text"] for shown in wire.board["moves"]].index(MOVE)
         end = time.monotonic() + 300
         while not isinstance(result := wire.feed["results"][row], list) and time.monotonic() < end:
@@ -154,8 +152,9 @@ def test_packages_that_came_meanwhile_play_or_are_told(tab: Any, server: Any) ->
     tab.fill("[data-kernel=midpoint] input", "4x8")
     tab.click("[data-kernel=midpoint] button")
     tab.wait_for_selector(".code >> text=abacus midpoint")
+    tab.keyboard.press("m")
     tab.wait_for_function(
         f"() => {BOARD}.querySelector('.metric-time .metric-value')?.textContent === '496 cycles'"
     )
-    apply(tab, "reverse_scope z@1")
+    play(tab, "reverse_scope z@1")
     tab.wait_for_selector(".code >> text=down 8")

@@ -93,6 +93,7 @@ def test_what_is_imported_is_a_claim_and_a_broken_file_a_sentence(library: Any, 
     page.get_by_placeholder("Title, kernel or player").wait_for()
 
 
+@pytest.mark.soak  # test_comparing.py looks at what is measured and kept, test_pages.py at the page
 def test_programs_are_compared_and_taken_along(tab: Any, server: Any) -> None:
     tab.goto(f"{server.url}/compare")
     tab.get_by_label("Shape (").fill("96x32")

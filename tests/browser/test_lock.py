@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.browser.conftest import Server
-from tests.browser.playing import open_softmax
+from tests.browser.playing import open_kernel
 
 HOLDING = """
 import sys
@@ -35,8 +35,10 @@ def holder(server: Server) -> Iterator[subprocess.Popen[str]]:
     process.wait()
 
 
-def test_a_running_holder_is_named_and_measured_beside(holder: Any, page: Any) -> None:
-    open_softmax(page, "32x48", measured=True)
+def test_a_running_holder_is_named_and_measured_beside(holder: Any, start_screen: Any) -> None:
+    page = start_screen
+    open_kernel(page, "relu", "32x48")
+    page.keyboard.press("m")
     page.wait_for_selector(".banner.calm")
     told = page.inner_text(".banner span")
     assert told.startswith("Waiting for the measuring lock: held by `python")
@@ -47,7 +49,7 @@ def test_a_running_holder_is_named_and_measured_beside(holder: Any, page: Any) -
     page.wait_for_selector(".banner", state="hidden")
 
 
-def test_a_stopped_holder_is_passed_over(holder: Any, page: Any) -> None:
+def test_a_stopped_holder_is_passed_over(holder: Any, start_screen: Any) -> None:
     os.kill(holder.pid, signal.SIGSTOP)
-    open_softmax(page, "32x56", measured=True)
-    page.wait_for_selector(".row[data-state=known]")
+    open_kernel(start_screen, "relu", "32x56", measured=True)
+    start_screen.wait_for_selector(".row[data-state=known]")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pages.shell import existing
-from tests.browser.playing import NAME, TELEPHONE, WIDER, apply, markup, open_softmax, wait_for_entries
+from tests.browser.playing import NAME, TELEPHONE, WIDER, markup, open_means, play
 
 # What the script has told is drawn, and laid out: nothing has changed in the page for a while.
 AT_REST = """() => new Promise((rest) => {
@@ -35,9 +35,8 @@ def pages(chromium: Any, server: Any) -> Iterator[dict[str, tuple[int, list[str]
     page.goto(server.url)
     page.wait_for_selector(".card")
     look("the start screen")
-    open_softmax(page, "8x16")
-    apply(page, "join_scopes m@0")
-    wait_for_entries(page, 2)
+    open_means(page)
+    play(page)
     page.click("text=New game")
     page.click("text=More…")
     page.locator(".game-row").first.get_by_text("Rename").click()

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any
 
-from tests.browser.playing import BOARD, apply, entries, here, open_softmax, rows, wait_for_entries
+from tests.browser.playing import (
+    BOARD,
+    MOVE,
+    apply,
+    entries,
+    here,
+    open_kernel,
+    play,
+    rows,
+    wait_for_entries,
+)
+from tests.browser.wire import Wire
 
 
-def test_select_filter_play_take_back_branch_and_reload(page: Any) -> None:
-    open_softmax(page, measured=True)
+def test_select_filter_play_take_back_branch_and_reload(board: Any) -> None:
+    page = board
     # one selection in all texts
     page.click(".line.op .instruction >> nth=1")
     assert page.locator(".program .line.selected").count() == 1
@@ -53,18 +65,19 @@ def test_select_filter_play_take_back_branch_and_reload(page: Any) -> None:
     assert len(entries(page)) == 3
 
 
-def test_measured_times_fill_the_table_and_rows_stay_in_place(page: Any) -> None:
-    open_softmax(page, "96x64", measured=True)
+def test_measured_times_fill_the_table_and_rows_stay_in_place(start_screen: Any) -> None:
+    page = start_screen
+    open_kernel(page, "relu", "8x16", measured=True)
     page.select_option("select[aria-label='Order of the moves']", "gain")
     page.wait_for_selector(".row[data-state=known]", timeout=400_000)
     before = rows(page)
-    page.locator(".moves").evaluate("list => { list.scrollTop = 120; }")
+    page.locator(".moves").evaluate("list => { list.scrollTop = 60; }")
     page.wait_for_function(
         f"() => {BOARD}.querySelectorAll('.row[data-state=known]').length > 12",
         timeout=400_000,
     )
     assert rows(page) == before
-    assert page.locator(".moves").evaluate("list => list.scrollTop") == 120
+    assert page.locator(".moves").evaluate("list => list.scrollTop") == 60
     page.click("button.lit >> text=Update order")
     assert rows(page) != before
     assert page.locator(".moves").evaluate("list => list.scrollTop") == 0
@@ -79,14 +92,12 @@ def test_measured_times_fill_the_table_and_rows_stay_in_place(page: Any) -> None
     page.wait_for_selector(".entry.here[data-id='0']")
     page.wait_for_selector(f'.moves > :first-child[data-move="{best}"]')
     assert page.locator("button.lit").count() == 0
-    assert "ms" in page.inner_text(".metric-value >> nth=0") or "µs" in page.inner_text(
-        ".metric-value >> nth=0"
-    )
+    assert re.search("[nµm]s", page.inner_text(".metric-value >> nth=0"))
 
 
-def test_a_double_click_plays_one_move(page: Any) -> None:
-    open_softmax(page, measured=True)
-    page.locator('.row[data-move="join_scopes m@0"] .apply').dblclick()
+def test_a_double_click_plays_one_move(small_board: Any) -> None:
+    page = small_board
+    page.locator(f'.row[data-move="{MOVE}"] .apply').dblclick()
     wait_for_entries(page, 2)
     time.sleep(1.5)
     assert len(entries(page)) == 2
@@ -99,16 +110,15 @@ def test_a_double_click_plays_one_move(page: Any) -> None:
     assert len(entries(page)) == 3
 
 
-def test_two_tabs_are_two_players(board: Any, common_server: Any) -> None:
-    other = board.context.new_page()
-    other.goto(common_server.other_url)
-    other.wait_for_selector(".card")
-    open_softmax(other, measured=True)
-    apply(board, "join_scopes m@0")
-    wait_for_entries(board, 2)
-    time.sleep(1)
-    assert len(entries(other)) == 1
-    assert board.url != other.url
+def test_two_tabs_are_two_players(common_server: Any) -> None:
+    cookie = "dojo_browser=" + "2" * 32  # of one browser
+    with Wire(common_server.port, Cookie=cookie) as one, Wire(common_server.port, Cookie=cookie) as other:
+        for tab in (one, other):
+            tab.event("start", kernel="reducemean", shape="8x16", policy="reassoc")
+        one.event("play", move=MOVE)
+        other.look()
+        assert [len(tab.board["history"]["nodes"]) for tab in (one, other)] == [2, 1]
+        assert one.board["game"]["id"] != other.board["game"]["id"]
 
 
 def test_a_typed_move_or_recipe_is_played_and_a_wrong_one_is_kept(board: Any) -> None:
@@ -127,11 +137,11 @@ def test_a_typed_move_or_recipe_is_played_and_a_wrong_one_is_kept(board: Any) ->
     assert len(entries(board)) == 3
 
 
-def test_typing_c_and_r_reaches_the_filter_and_not_streamlit(board: Any) -> None:
-    board.keyboard.press("/")
-    board.keyboard.type("crc")
-    assert board.input_value("input[type=search]") == "crc"
-    assert board.locator("[role=dialog]").count() == 0
+def test_typing_c_and_r_reaches_the_filter_and_not_streamlit(small_board: Any) -> None:
+    small_board.keyboard.press("/")
+    small_board.keyboard.type("crc")
+    assert small_board.input_value("input[type=search]") == "crc"
+    assert small_board.locator("[role=dialog]").count() == 0
 
 
 def test_a_blocked_move_explains_itself_and_offers_its_enabler(board: Any) -> None:
@@ -167,8 +177,9 @@ UNWRITTEN = "4 y[{0}] = x[{0}]"  # half of its output
 
 
 def test_a_wrong_text_is_shown_with_its_place_and_kept_and_so_is_one_that_leaves_output_unwritten(
-    page: Any,
+    start_screen: Any,
 ) -> None:
+    page = start_screen
     text = "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = z[{0}]*2\n"
     page.fill("textarea", text)
     page.click("text=Play this")
@@ -183,11 +194,11 @@ def test_a_wrong_text_is_shown_with_its_place_and_kept_and_so_is_one_that_leaves
     page.wait_for_selector(".row[data-move]")
 
 
-def test_a_title_is_never_markup(board: Any) -> None:
+def test_a_title_is_never_markup(start_screen: Any) -> None:
+    board = start_screen
     facts = "title: <img src=x onerror=alert(1)>\nkernel: -\nshape: -\ntarget: cpu\npolicy: reassoc\n"
     program = "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = x[{0}]*2\n"
     text = f"dojo game 1\n{facts}start:\n{program}moves:\n"
-    board.click("text=New game")
     board.fill("textarea", text)
     board.click("text=Play this")
     board.wait_for_selector(".row[data-move]")
@@ -195,13 +206,13 @@ def test_a_title_is_never_markup(board: Any) -> None:
     assert board.locator("img[src=x]").count() == 0
 
 
-def test_a_saved_line_can_be_downloaded_and_played_again(board: Any) -> None:
-    apply(board, "join_scopes m@0")
-    wait_for_entries(board, 2)
+def test_a_saved_line_can_be_downloaded_and_played_again(small_board: Any) -> None:
+    board = small_board
+    play(board)
     with board.expect_download() as download:
         board.click("text=Save line")
     text = Path(download.value.path()).read_text()
-    assert text.startswith("dojo game 1") and "join_scopes m@0" in text
+    assert text.startswith("dojo game 1") and MOVE in text
     board.click("text=New game")
     board.wait_for_selector("textarea")
     board.fill("textarea", text)
@@ -210,9 +221,9 @@ def test_a_saved_line_can_be_downloaded_and_played_again(board: Any) -> None:
     assert len(entries(board)) == 2
 
 
-def test_removing_a_move_asks_first(board: Any) -> None:
-    apply(board, "join_scopes m@0")
-    wait_for_entries(board, 2)
+def test_removing_a_move_asks_first(small_board: Any) -> None:
+    board = small_board
+    play(board)
     board.click("text=Remove this move")
     board.wait_for_selector("dialog[open]")
     board.click("dialog >> text=Cancel")
@@ -220,8 +231,8 @@ def test_removing_a_move_asks_first(board: Any) -> None:
     assert len(entries(board)) == 2
 
 
-def test_a_recorded_line_is_stepped_through_without_measuring(board: Any) -> None:
-    board.click("text=New game")
+def test_a_recorded_line_is_stepped_through_without_measuring(start_screen: Any) -> None:
+    board = start_screen
     board.locator("button.as-button", has_text="softmax 1x32000").first.click()
     board.wait_for_selector(".entry.here[data-id='0']")
     board.wait_for_selector(".queue-text >> text=off")

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.browser.playing import open_softmax
+from tests.browser.playing import open_means
 
 
-def test_the_bar_marks_the_page_and_is_reached_by_keyboard(page: Any) -> None:
+def test_the_bar_marks_the_page_and_is_reached_by_keyboard(page: Any, server: Any) -> None:
     assert page.locator(".dojo-bar a[aria-current=page]").inner_text() == "Play"
     focused = []
     for _ in range(4):
         page.keyboard.press("Tab")
         focused.append(page.evaluate("document.activeElement.textContent"))
     assert "Play" in focused
-    open_softmax(page)
+    open_means(page)
     assert page.locator(".dojo-bar").bounding_box()["height"] <= 37
     # links name the player and the game, for another tab
     page.wait_for_function(
         "document.querySelector('.dojo-bar a').getAttribute('href') === location.pathname + location.search"
     )
-
-
-def test_play_is_found_by_its_name_too(tab: Any, server: Any) -> None:
-    tab.goto(f"{server.url}/play")
-    tab.get_by_text("Pick a kernel to begin").wait_for()
-    assert tab.locator(".dojo-bar a[aria-current=page]").inner_text() == "Play"
-    assert tab.get_by_text("Page not found").count() == 0
+    # and it is found by its name too
+    page.goto(f"{server.url}/play")
+    page.get_by_text("Pick a kernel to begin").wait_for()
+    assert page.locator(".dojo-bar a[aria-current=page]").inner_text() == "Play"
+    assert page.get_by_text("Page not found").count() == 0

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.browser.playing import apply, open_softmax, wait_for_entries
-from tests.browser.test_failures import feed, quiet
+from tests.browser.playing import open_means, play
+from tests.browser.test_failures import choose, feed, quiet
 
 __all__ = ["quiet"]  # a fixture, which pytest looks for here
 
@@ -26,19 +26,13 @@ BUSY = (
 
 
 def test_a_row_has_a_colour_only_where_its_interval_leaves_out_one(quiet: Any) -> None:
-    quiet.select_option("select[aria-label='Order of the moves']", "listed")
-    for number, (verdict, (speed, row, told)) in enumerate(ROWS.items()):
-        feed(quiet, f"feed.results[{number}] = [0.001, 0.0011, '{verdict}', ...{speed}]")
-        value = quiet.locator(f"#move-{number} .value")
+    choose(quiet)
+    for verdict, (speed, row, told) in ROWS.items():
+        feed(quiet, f"feed.results[0] = [0.001, 0.0011, '{verdict}', ...{speed}]")
+        value = quiet.locator("#move-0 .value")
         assert value.inner_text() == row and told in str(value.get_attribute("title"))
         coloured = {"faster", "slower"} & set(str(value.get_attribute("class")).split())
         assert coloured == {"faster", "slower"} & {verdict}
-        quiet.click(f"#move-{number} .name")
-        quiet.wait_for_function(
-            "text => window.dojoFeed.look.move === text",
-            arg=quiet.get_attribute(f"#move-{number}", "data-move"),
-        )
-        feed(quiet, f"feed.results[{number}] = [0.001, 0.0011, '{verdict}', ...{speed}]")
         assert told in quiet.inner_text(".drawer")
 
 
@@ -58,13 +52,13 @@ def test_the_machine_s_state_stands_beside_the_time_and_busy_times_are_marked(qu
     assert quiet.locator(".entry small.taken-busy").count() == 1
 
 
-def test_a_start_timed_again_is_offered_and_taken_only_when_pressed(page: Any) -> None:
-    open_softmax(page, measured=True)
+def test_a_start_timed_again_is_offered_and_taken_only_when_pressed(start_screen: Any) -> None:
+    page = start_screen
+    open_means(page, measured=True)
     page.wait_for_function("() => window.dojoFeed && window.dojoFeed.start > 0")
     page.keyboard.press("m")
     page.wait_for_selector(".queue-text >> text=Off")
-    apply(page, "join_scopes m@0")
-    wait_for_entries(page, 2)
+    play(page)
     page.wait_for_timeout(1500)
     again = f"{{seconds: 0.052, ...{QUIET}}}"
     feed(page, f"feed.start = 0.177; feed.yardstick = {{...{BUSY}, again: {again}}}")

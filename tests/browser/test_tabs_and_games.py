@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.browser.playing import apply, open_softmax, wait_for_entries
+from tests.browser.conftest import Server
+from tests.browser.playing import MOVE, open_means, play, wait_for_entries
+from tests.browser.wire import Wire
 
 
-def test_what_is_deleted_comes_back_with_undo(board: Any) -> None:
-    apply(board, "join_scopes m@0")
-    wait_for_entries(board, 2)
+def test_what_is_deleted_comes_back_with_undo(small_board: Any) -> None:
+    board = small_board
+    play(board)
     board.click("text=Delete from here")
     wait_for_entries(board, 1)
-    board.wait_for_selector(".notice >> text=Deleted join_scopes m@0.")
+    board.wait_for_selector(".notice >> text=Deleted join_scopes s@0.")
     board.click(".notice >> text=Undo")
     wait_for_entries(board, 2)
     board.wait_for_selector(".entry.here[data-id='1']")
 
 
-def test_back_and_forward_lead_to_the_start_screen_and_to_the_game(page: Any) -> None:
+def test_back_and_forward_lead_to_the_start_screen_and_to_the_game(start_screen: Any) -> None:
+    page = start_screen
     start = page.url
-    open_softmax(page)
+    open_means(page)
     game = page.url
-    apply(page, "join_scopes m@0")
-    wait_for_entries(page, 2)
+    play(page)
     assert page.url == game != start
     page.go_back()
     page.wait_for_selector(".card.kernel")
@@ -39,8 +41,9 @@ def test_back_and_forward_lead_to_the_start_screen_and_to_the_game(page: Any) ->
     assert page.url == game
 
 
-def test_an_error_is_told_once_and_to_the_tab_that_caused_it(board: Any) -> None:
-    board.fill("input[type=search]", "tile m#1@1 3")
+def test_an_error_is_told_once_and_to_the_tab_that_caused_it(small_board: Any) -> None:
+    board = small_board
+    board.fill("input[type=search]", "tile s#1@1 3")
     board.locator("input[type=search]").press("Enter")
     board.wait_for_selector(".notice.error >> text=does not cut")
     board.reload()
@@ -49,13 +52,12 @@ def test_an_error_is_told_once_and_to_the_tab_that_caused_it(board: Any) -> None
     assert not board.locator(".notice").is_visible()
 
 
-def test_another_tab_on_the_same_game_says_that_it_went_on(page: Any) -> None:
-    open_softmax(page, measured=True)
+def test_another_tab_on_the_same_game_says_that_it_went_on(small_board: Any) -> None:
+    page = small_board
     other = page.context.new_page()
     other.goto(page.url)
     other.wait_for_selector(".row[data-move]")
-    apply(page, "join_scopes m@0")
-    wait_for_entries(page, 2)
+    play(page)
     other.wait_for_timeout(3000)
     other.evaluate("window.dispatchEvent(new Event('focus'))")
     other.wait_for_selector(".notice >> text=went on in another tab")
@@ -67,21 +69,24 @@ def test_another_tab_on_the_same_game_says_that_it_went_on(page: Any) -> None:
     page.wait_for_selector(".entry.here[data-id='0']")
 
 
-def test_all_games_with_moves_are_listed_renamed_and_deleted(page: Any) -> None:
-    for shape in ("8x16", "8x32"):
-        open_softmax(page, shape)
-        apply(page, "join_scopes m@0")
-        wait_for_entries(page, 2)
-        page.click("text=New game")
-        page.wait_for_selector(".card.kernel")
-    open_softmax(page, "9x72")  # no move: not listed, and no other test's shape
+def test_all_games_with_moves_are_listed_renamed_and_deleted(
+    start_screen: Any, common_server: Server
+) -> None:
+    page = start_screen
+    (browser,) = [each["value"] for each in page.context.cookies(page.url) if each["name"] == "dojo_browser"]
+    for shape, moves in ((8, 1), (32, 1), (72, 0)):  # one without a move is not listed
+        with Wire(common_server.port, Cookie=f"dojo_browser={browser}") as wire:
+            wire.event("start", kernel="reducemean", shape=f"9x{shape}", policy="reassoc")
+            for _ in range(moves):
+                wire.event("play", move=MOVE)
+    open_means(page)
     page.go_back()
     page.wait_for_selector(".card.kernel")
     page.click("text=More…")
     listed = page.locator(".game-row")
     before = listed.count()
     assert not any("9x72" in words for words in listed.all_inner_texts())
-    assert "1 move" in listed.first.inner_text() and "join_scopes m@0" in listed.first.inner_text()
+    assert "1 move" in listed.first.inner_text() and MOVE in listed.first.inner_text()
     listed.first.get_by_text("Rename").click()
     page.keyboard.type("My softmax")
     page.keyboard.press("Enter")
@@ -96,8 +101,9 @@ def test_all_games_with_moves_are_listed_renamed_and_deleted(page: Any) -> None:
     assert page.inner_text("h1 >> nth=-1") == "My softmax"
 
 
-def test_escape_and_the_slash_in_the_filter(board: Any) -> None:
-    board.click('.row[data-move="join_scopes m@0"]')
+def test_escape_and_the_slash_in_the_filter(small_board: Any) -> None:
+    board = small_board
+    board.click(f'.row[data-move="{MOVE}"]')
     board.wait_for_selector(".drawer.open")
     board.keyboard.press("/")
     board.keyboard.type("/split_scope")
@@ -108,8 +114,9 @@ def test_escape_and_the_slash_in_the_filter(board: Any) -> None:
     assert board.input_value("input[type=search]") == ""
 
 
-def test_a_selected_line_is_in_view_in_the_assembly(board: Any) -> None:
-    board.click(".line.op .instruction >> nth=6")
+def test_a_selected_line_is_in_view_in_the_assembly(small_board: Any) -> None:
+    board = small_board
+    board.click(".line.op .instruction >> nth=2")
     board.click("[data-tab=asm]")
     board.wait_for_selector(".code .line.selected", timeout=400_000)
     board.wait_for_timeout(300)
@@ -121,7 +128,8 @@ def test_a_selected_line_is_in_view_in_the_assembly(board: Any) -> None:
     assert seen
 
 
-def test_help_explains_the_notation_and_the_moves(board: Any) -> None:
+def test_help_explains_the_notation_and_the_moves(small_board: Any) -> None:
+    board = small_board
     board.keyboard.press("?")
     board.click("dialog [data-tab=notation]")
     assert "!prefetch" in board.inner_text("dialog")
@@ -131,7 +139,8 @@ def test_help_explains_the_notation_and_the_moves(board: Any) -> None:
     assert board.locator(".row .name >> nth=0").get_attribute("title")
 
 
-def test_a_shape_that_is_none_is_told_at_its_card(page: Any) -> None:
+def test_a_shape_that_is_none_is_told_at_its_card(start_screen: Any) -> None:
+    page = start_screen
     page.fill("[data-kernel=softmax] input", "12")
     page.click("[data-kernel=softmax] button")
     page.wait_for_selector("[data-kernel=softmax] .text-error >> text=softmax takes 2 sizes")

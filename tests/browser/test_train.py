@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 
+
+@pytest.mark.soak  # test_train_page.py looks at the page, test_trainings.py at runs that are left and found
 def test_a_training_is_left_found_gone_on_with_in_another_tab_and_played(tab: Any, server: Any) -> None:
     tab.goto(f"{server.url}/train")
     tab.get_by_label("Shape").first.fill("8x32")

@@ -5,67 +5,63 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
+
 from tests.browser.playing import Way, entries
 
 
-def start(page: Any, url: str, programs: int, two: bool) -> None:
-    """One search on a small softmax, or two, without a clock: each has a core until it is stopped."""
+def start(page: Any, url: str, agents: int) -> None:
+    """Searches on a small kernel without a clock: each has a core until it is paused."""
     page.goto(f"{url}/watch")
     page.get_by_label("Shape").fill("8x32")
     page.get_by_label("Shape").press("Enter")
     page.get_by_text("operations counted").click()
     count = page.get_by_role("spinbutton", name="Programs")
-    count.fill(str(programs))
+    count.fill("20000")
     count.press("Enter")
-    if two:
+    if agents > 1:
         page.get_by_role("combobox", name="Beside it").click()
         page.get_by_role("option", name="sampling-edges").click()
     page.wait_for_timeout(700)  # the last choice has reached the server
     page.get_by_role("button", name="Start", exact=True).click()
-    page.wait_for_selector(f".lane >> nth={int(two)} >> .log [data-entry]")
+    page.wait_for_selector(f".lane >> nth={agents - 1} >> .log [data-entry]")
 
 
-def test_agents_side_by_side_are_paused_stopped_found_and_taken_over(tab: Any, server: Any) -> None:
-    start(tab, server.url, 20_000, two=True)
-    tab.locator(".lane").nth(1).locator("[data-do=pause]").click()
-    tab.wait_for_selector(".lane >> nth=1 >> text=paused")
+@pytest.mark.parametrize("agents", [1, pytest.param(2, marks=pytest.mark.soak)])
+def test_agents_are_paused_stopped_found_and_taken_over(tab: Any, server: Any, agents: int) -> None:
+    way, last = Way(tab), agents - 1
+    start(tab, server.url, agents)
+    if agents > 1:
+        tab.locator(".lane").nth(last).locator("[data-do=pause]").click()
+        tab.wait_for_selector(f".lane >> nth={last} >> text=paused")
     tab.locator("h1").first.click()
     tab.keyboard.press(" ")  # all that run; the other stays as it is
-    for lane in (0, 1):
-        tab.wait_for_selector(f".lane >> nth={lane} >> text=paused")
+    for each in range(agents):
+        tab.wait_for_selector(f".lane >> nth={each} >> text=paused")
     watched = tab.url
     tab.goto(f"{server.url}/watch")  # the page is left, the runs are not
-    tab.wait_for_selector("text=sampling-edges, seed 0")
+    tab.wait_for_selector("text=annealing-lines, seed 0")
     tab.goto(watched)
-    lane = tab.locator(".lane").nth(1)
+    lane = tab.locator(".lane").nth(last)
     before = int(lane.locator(".metric .value").first.inner_text())
     lane.locator("[data-do=step]").click()
     end = time.monotonic() + 300
     while int(lane.locator(".metric .value").first.inner_text()) == before:
         assert time.monotonic() < end, "the step did nothing"
         tab.wait_for_timeout(200)
-    for each in (0, 1):
+    for each in range(agents):
         tab.locator(".lane").nth(each).locator("[data-do=stop]").click()
         tab.wait_for_selector(f".lane >> nth={each} >> text=stopped")
     lane.locator(".line [data-ply='1']").click()
-    tab.wait_for_selector(".lane >> nth=1 >> text=after 1 of")
-    lane.locator("[data-do=take_over]").click()
-    tab.wait_for_selector(".entry.here")
-    assert len(entries(tab)) >= 2 and "g=" in tab.url
-
-
-def test_a_timer_that_fires_while_play_is_on_its_way_takes_nothing_from_it(tab: Any, server: Any) -> None:
-    way = Way(tab)
-    start(tab, server.url, 20_000, two=False)
-    tab.locator(".lane [data-do=stop]").click()
-    tab.wait_for_selector(".lane >> text=stopped")
-    with way.slow():
-        tab.locator(".lane [data-do=take_over]").click()
+    tab.wait_for_selector(f".lane >> nth={last} >> text=after 1 of")
+    with way.slow():  # a timer that fires while Play is on its way takes nothing from it
+        lane.locator("[data-do=take_over]").click()
         tab.wait_for_timeout(2500)  # Watch looks again each second: its page does not know yet
         assert way.held
     tab.wait_for_selector(".entry.here")
     tab.wait_for_timeout(2000)
     assert tab.locator(".entry.here").count() == 1 and tab.locator(".lane").count() == 0
+    assert len(entries(tab)) >= 2 and "g=" in tab.url
 
 
 def test_a_recording_is_stepped_by_keys_and_the_tour_leads_through(tab: Any, server: Any) -> None:
