@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +22,10 @@ from dojo_core.measure.clock import Clock
 from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.measurement import Measurement, Workload
 from dojo_core.moves.examples import WIDE
+from dojo_core.program.marks import mark_fault
+from dojo_core.program.target import Target
 from dojo_core.program.text import parse
+from dojo_core.program.tree import Program
 from dojo_core.targets import registry
 from dojo_core.targets.backend import Backend, Words
 from dojo_core.targets.guarded import Guarded, TargetFailed
@@ -45,7 +48,7 @@ class Odd(Backend):
     @property
     def limits(self):
         self.asked += 1
-        if self.asked > 2:  # looked at twice as the target is taken
+        if self.asked > 1:  # looked at as the target is taken
             raise self.fault
         return replace(WIDE, name="odd")
 
@@ -238,3 +241,74 @@ def test_a_target_has_words_and_what_has_its_name() -> None:
     odd.name = "other"
     with pytest.raises(TypeError, match="its limits are no Target named other"):
         Guarded(odd)
+
+
+@dataclass(frozen=True)
+class Unhashable(Target):
+    """The dataclass takes the hash away that a Target has."""
+
+
+class Faulty(Target):
+    """Its own condition is no good. ``found``: what it gives, or raises."""
+
+    def __init__(self, found: object) -> None:
+        super().__init__(**vars(replace(WIDE, name="odd")))
+        object.__setattr__(self, "found", found)
+
+    def fault(self, program: Program, policy: str) -> Any:
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+
+class Limited(Odd):
+    """A target of these limits."""
+
+    def __init__(self, limits: Target) -> None:
+        super().__init__(KeyError("odd"))
+        self.given = limits
+
+    @property
+    def limits(self) -> Target:
+        return self.given
+
+    measurer = Backend.measurer
+
+    def clock(self) -> Clock:
+        return Clock("modelled")
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        (Unhashable(**vars(replace(WIDE, name="odd"))), "its class needs a method __hash__"),
+        (
+            replace(WIDE, name="odd", locations=("heap", "scratch")),
+            "the location 'scratch': there are heap, stack,",
+        ),
+        (replace(WIDE, name="odd", marks=frozenset("uz")), "the mark 'z': there are u, p, v,"),
+    ],
+)
+def test_limits_that_would_fail_in_a_game_are_told_as_it_is_taken(limits: Target, told: str) -> None:
+    with pytest.raises(TypeError) as failed:
+        Guarded(Limited(limits))
+    assert told in str(failed.value)
+
+
+def test_a_clock_without_a_measurer_is_a_sentence() -> None:
+    with pytest.raises(TargetFailed) as failed:
+        Guarded(Limited(replace(WIDE, name="odd"))).measurer()
+    assert "it has a clock, and no measurer" in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("found", "told"), [(KeyError("odd"), "KeyError: 'odd'"), ("no good", "is of the type str, not Fault")]
+)
+def test_a_condition_of_its_own_that_is_no_good_is_a_fault(
+    found: object, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises((KeyError, TypeError)):  # of the Dojo's own: to be mended
+        mark_fault(PROGRAM, Faulty(found), "reassoc")
+    monkeypatch.setattr(plugins, "package", lambda *_: "odd")
+    fault = mark_fault(PROGRAM, Faulty(found), "reassoc")
+    assert fault is not None and told in fault.sentence

@@ -117,6 +117,7 @@ class Code(StrEnum):
     STREAM_INDEX = "stream-index"
     STREAM_NESTED = "stream-nested"
     STREAM_ORDER = "stream-order"
+    TARGET_FAILED = "target-failed"
     TARGET_MOVE = "target-move"
     TARGET_USES = "target-uses"
     THREAD_DIMS = "thread-dims"

@@ -148,7 +148,11 @@ class _Reader(LineReader):
             self.fail("expected an input and two numbers", "A domain line reads: domain x 0.1 10")
         array, low, high = match.group(1), float(match.group(2)), float(match.group(3))
         if array not in self.inputs:
-            self.fail(f"{array} is no input", "A domain bounds the values of an input.", match.start(1) + 1)
+            self.fail(
+                f"{array} is no input",
+                "A domain bounds the values of an input, and stands below the line in.",
+                match.start(1) + 1,
+            )
         if array in self.domains:
             self.fail(f"a second domain of {array}", "Keep one.", match.start(1) + 1)
         if not low <= high or math.isinf(high - low):

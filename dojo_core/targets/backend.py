@@ -72,19 +72,23 @@ class Backend(ABC):
     @property
     @abstractmethod
     def limits(self) -> Target:
-        """What legality, moves and passes read: data alone."""
+        """What legality, moves and passes read: data that can be hashed, and a ``fault``. Its name is the
+        target's; its marks and locations are among those of the text form (docs/text.md)."""
 
     @abstractmethod
     def generate(self, program: Program, policy: str) -> Generated:
-        """The code of a program. Raises NotGeneratable with a sentence."""
+        """The code of a program, for each line of its text a node or None. Raises NotGeneratable with a
+        sentence."""
 
     @abstractmethod
     def clock(self) -> Clock:
         """What gives its programs a number here. The first answer may take as long as its start."""
 
     def measurer(self, records: Records | None = None) -> TargetMeasurer:
-        """Made anew, to be closed. Raises ValueError with a sentence where the clock is missing."""
-        raise ValueError(self.clock().missing)
+        """Made anew, to be closed: of its own wherever its clock is measured, modelled or emulated. Raises
+        ValueError with a sentence where nothing runs programs here."""
+        missing = self.clock().missing
+        raise ValueError(missing) if missing else NotImplementedError("it has a clock, and no measurer")
 
     def assembly(self, program: Program, policy: str) -> Assembly:
         """What a compiler makes of a program. Raises NotGeneratable, and ValueError with a sentence: what the

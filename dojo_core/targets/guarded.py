@@ -17,6 +17,7 @@ from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.job import Job
 from dojo_core.plugins import failed
 from dojo_core.program.target import Target
+from dojo_core.program.text import LOCATIONS, MARKS
 from dojo_core.program.tree import Program
 from dojo_core.targets.backend import Backend, Report, Words
 from dojo_core.targets.cpu.instruction_set import InstructionSet
@@ -45,6 +46,22 @@ def guarded(target: str, *expected: type[Exception]) -> Iterator[None]:
         raise TargetFailed(failed(GROUP, target, fault)) from fault
 
 
+def _known(limits: Target) -> None:
+    """Raises TypeError for limits that would fail, or come to nothing, only in the middle of a game."""
+    try:
+        hash(limits)
+    except TypeError as fault:
+        wanted = "its class needs a method __hash__, as a dataclass takes away what Target has"
+        raise TypeError(f"its limits have no hash, {fault}: {wanted}") from fault
+    for kind, named, there_are in (
+        ("location", limits.locations, LOCATIONS),
+        ("mark", limits.marks, tuple(filter(None, MARKS))),
+    ):
+        strange = sorted(set(named).difference(there_are))
+        if strange:
+            raise TypeError(f"its limits name the {kind} {strange[0]!r}: there are {', '.join(there_are)}")
+
+
 class Guarded(Backend):
     """A target by another, whose name, words and limits are looked at now. Raises whatever they do."""
 
@@ -58,8 +75,10 @@ class Guarded(Backend):
         )
         if not isinstance(target.words, Words):
             raise TypeError("its words are no Words")
-        if not isinstance(target.limits, Target) or target.limits.name != target.name:
+        limits = target.limits
+        if not isinstance(limits, Target) or limits.name != target.name:
             raise TypeError(f"its limits are no Target named {target.name}")
+        _known(limits)
         self.exported = target.exported
         if self.exported is not None and (
             not isinstance(self.exported, InstructionSet) or self.exported.word != target.name
