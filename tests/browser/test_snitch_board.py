@@ -17,8 +17,8 @@ def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(page: Any)
     page.select_option("select[aria-label=Target]", "snitch")
     page.fill("[data-kernel=relu] input", "4x64")
     page.click("[data-kernel=relu] button")
-    page.keyboard.press("m")
     page.wait_for_selector(".code >> text=kernel_relu:")
+    page.keyboard.press("m")
     page.wait_for_function(
         f"() => /^[0-9,]+ cycles$/.test({BOARD}.querySelector('.metric-time .metric-value')?.textContent)"
     )
