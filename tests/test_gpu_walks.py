@@ -25,7 +25,7 @@ def test_a_random_walk_on_a_gpu_keeps_the_meaning(seed, length):
     rng = random.Random(f"gpu {seed}")
     program, rules = walks.start_on_a_gpu(rng)
     _, finding = walks.walk_from(program, rules, rng, walks.Tally(), length, 3, compared=4)
-    assert finding is None, finding
+    assert finding is None, str(finding)
 
 
 @pytest.mark.parametrize("drawn", [20, pytest.param(40, marks=pytest.mark.soak)])

@@ -185,7 +185,7 @@ def test_a_random_walk_on_a_snitch_keeps_the_meaning(seed):
     program, rules = walks.start_on_a_snitch(rng)
     assert rules.target is TINY
     _, finding = walks.walk_from(program, rules, rng, walks.Tally(), 12, 3, compared=4)
-    assert finding is None, finding
+    assert finding is None, str(finding)
 
 
 # ---------------------------------------------------------------------------- faults and refusals

@@ -321,7 +321,7 @@ def walked(seed: int, length: int, others: int, compared: int = 8) -> tuple[Prog
     rng = random.Random(f"walk {seed}")
     first, rules = start(rng)
     last, finding = walk_from(first, rules, rng, Tally(), length, others, compared=compared)
-    assert finding is None, finding
+    assert finding is None, str(finding)
     return first, rules.policy, last
 
 
@@ -338,7 +338,7 @@ def test_a_random_walk_keeps_the_meaning(seed):
 def test_a_walk_from_a_kernel_keeps_the_meaning(name, length):
     program = kernels.get(name).program(KERNELS[name])
     _, finding = walk_from(program, Rules("algebraic"), random.Random(name), Tally(), length, 3, compared=4)
-    assert finding is None, finding
+    assert finding is None, str(finding)
 
 
 @pytest.mark.parametrize("seed", sample(range(8), few=4, but=(0,)))
@@ -346,7 +346,7 @@ def test_a_walk_from_an_example_of_a_move_keeps_the_meaning(seed):
     rng = random.Random(f"example {seed}")
     program, rules = start_at_an_example(rng)
     _, finding = walk_from(program, rules, rng, Tally(), 6, 2, compared=3)
-    assert finding is None, finding
+    assert finding is None, str(finding)
 
 
 def test_a_one_pass_rewrite_of_chains_that_write_over_their_arrays_keeps_the_meaning():
@@ -357,7 +357,7 @@ def test_a_one_pass_rewrite_of_chains_that_write_over_their_arrays_keeps_the_mea
         for move in all_candidates(here, ONE_PASS):
             if is_legal(here, move):
                 finding = judge(program, move, rules, tally)
-                assert finding is None, finding
+                assert finding is None, str(finding)
     assert all(tally.judged[name] > 9 for name in ("expand_moment", "online_rescale")), tally.judged
 
 
@@ -372,7 +372,7 @@ def test_what_takes_a_temporary_away_keeps_the_meaning():
         for move in [*all_candidates(here, TAKING), *islice(wild, 3)]:
             assert is_legal(here, move) == isinstance(made(here, move), Program)
             finding = judge(program, move, rules, tally)
-            assert finding is None, finding
+            assert finding is None, str(finding)
     assert all(tally.judged[name] for name in TAKING if not name.startswith("sum_")), tally.judged
 
 

@@ -36,6 +36,10 @@ from tests.temporaries import TAKING, random_temporaries
 
 # Other terms, the same numbers.
 ONE_PASS = ("expand_moment", "sum_squares_again", "online_rescale", "sum_exp_again")
+OTHER_TERMS = (
+    "Not the same terms. Does the move stand on an equation that the oracle does not know? "
+    'CONTRIBUTING.md, "Add a move", says where it learns one. The program after, then before:'
+)
 ASKED = 6  # of a position's refusals of one transformation for one reason: would they have been right?
 FEW = 2_000, 50_000  # instances and cells of an example: the oracle runs each, and looks at each
 POLICIES = ("reassoc", "algebraic", "algebraic", "strict")
@@ -140,7 +144,7 @@ def judge(
             if told:
                 return found("meaning", f"{told}\n{result.text}")
         elif list(before.outputs.values()) != list(after.outputs.values()):
-            return found("meaning", result.text)
+            return found("meaning", f"{OTHER_TERMS}\n{result.text}")
         fault = storage_fault(result) or mark_fault(result, rules.target, rules.policy)
         if fault is not None:
             return found("marks", fault.sentence)
