@@ -1,6 +1,7 @@
 """What the tests share: a target that does not depend on the machine, a service without a measurer."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
@@ -56,6 +57,15 @@ def as_important_as_others() -> Iterator[None]:
     pytest's, which all later tests run in, and which would wait for all other workers from then on."""
     with patch.object(wiring, "yield_to_others"):
         yield
+
+
+@pytest.fixture(autouse=True)
+def the_main_module() -> Iterator[None]:
+    """Streamlit's AppTest leaves its script as ``__main__``: a process that multiprocessing starts later would
+    run it."""
+    main = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = main
 
 
 @pytest.fixture

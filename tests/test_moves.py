@@ -2,7 +2,7 @@
 """Each move: before, the move, after, and its inverse. Refusals stand in test_refusals.py."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from operator import or_
 from typing import TypeVar, get_args
@@ -14,7 +14,12 @@ from dojo_core import IllegalMove, MoveSyntax, apply, kernels, legal_moves, pars
 from dojo_core.moves import REGISTRY, inverse, parse_move
 from dojo_core.moves.core import KINDS
 from dojo_core.moves.examples import WIDE
+from dojo_core.moves.legality import all_candidates, context, is_legal, outcome
 from dojo_core.program.interpret import interpret
+from dojo_core.program.target import Target
+from dojo_core.program.tree import Program
+from dojo_core.program.validity import Fault
+from dojo_core.targets.registry import target as target_named
 from tests import oracle
 from tests.compiled import random_inputs
 
@@ -351,3 +356,30 @@ def test_a_move_answers_to_what_others_call_it():
         parse_move("fuse t@0", ["fuse"])  # where a recipe has that name
     names = [name for move in REGISTRY.values() for name in move.also]
     assert len(names) == len(set(names)) and not set(names) & set(REGISTRY)
+
+
+@dataclass(frozen=True)
+class Shallow(Target):
+    """Counts no more than four loops inside each other, whatever marks they have."""
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def fault(self, program: Program, policy: str) -> Fault | None:
+        if program.summary.height <= 5:  # an operation is one of them
+            return None
+        return Fault("shallow", "", "", "Four loops at most.", ())
+
+
+def test_what_a_target_s_own_condition_refuses_is_not_listed() -> None:
+    here = context(
+        parse(
+            "kernel k\nin x\nout y\nx f32 [4, 4, 4, 4] heap\ny f32 [4, 4, 4, 4] heap\n"
+            "4 4 4 4 y[{0},{1},{2},{3}] = x[{0},{1},{2},{3}]\n"
+        ),
+        Shallow(**{field.name: getattr(target_named("cpu"), field.name) for field in fields(Target)}),
+    )
+    candidates = list(all_candidates(here))
+    listed = [move for move in candidates if is_legal(here, move)]
+    assert listed == [move for move in candidates if isinstance(outcome(here, move), Program)]
+    assert len(listed) > 0 and not any(move.name == "split_scope" for move in listed)

@@ -33,7 +33,7 @@ def outcome(context: Context, move: Move) -> Program | Refusal:
     planned = _planned(context, move)
     if isinstance(planned, Refusal):
         return planned
-    settled = isinstance(planned, Edit) and planned.roots is None and not _long(context.program)
+    settled = isinstance(planned, Edit) and planned.roots is None and _spared(context)
     if isinstance(planned, Edit):
         planned = planned.make()
     change = Difference(planned, context.program)
@@ -53,9 +53,9 @@ def is_legal(context: Context, move: Move) -> bool:
         return False
     if isinstance(planned, Edit):
         if planned.roots is None:
-            if not _long(context.program):
+            if _spared(context):
                 return True
-        elif plain(context.program, planned.roots) and _has_room(context, planned):
+        elif _spared(context) and plain(context.program, planned.roots) and _has_room(context, planned):
             return True
         planned = planned.make()
     change = Difference(planned, context.program)
@@ -81,8 +81,13 @@ def _has_room(context: Context, edit: Edit) -> bool:
         and whole.unrolled + 2 * more.unrolled <= context.target.unrolled_ops
         and 2 * program.buffer_bytes <= KERNEL_LIMITS["buffer bytes"]
         and whole.largest**2 <= KERNEL_LIMITS["size"]  # two scopes may become one
-        and not _long(program)
     )
+
+
+def _spared(context: Context) -> bool:
+    """May what has neither marks nor locations go unjudged? Not by conditions of a target that look at more,
+    nor where a line of the text may become too long."""
+    return not context.target.judges_plain and not _long(context.program)
 
 
 def _planned(context: Context, move: Move) -> Program | Edit | Refusal:

@@ -47,6 +47,12 @@ class Target:
         """Does the stack of each thread hold only its share of a buffer? Then ``fault`` limits it."""
         return False
 
+    @property
+    def judges_plain(self) -> bool:
+        """May ``fault`` find one in scopes without marks whose buffers lie plain on the heap? Then no program
+        is spared it."""
+        return type(self).fault is not Target.fault
+
     def start(self, program: Program) -> Program:
         """A kernel's start program as this target has it: f32 arrays become ``kernel_float``."""
         if self.kernel_float == "f32":

@@ -36,6 +36,7 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--js-flags=--single-threaded",  # scripts run a few times each: nothing beside them pays
     "--renderer-process-limit=1",  # one that stays and has the scripts compiled
 ]
 PARTS = ".learn, .board, .stage"  # our components: their text is not in the body's, but in shadow roots

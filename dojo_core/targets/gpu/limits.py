@@ -32,6 +32,8 @@ class GpuTarget(Target):
     def own_threads(self) -> bool:
         return True
 
+    judges_plain = False  # its conditions are of marks and of locations beside the heap
+
     def fault(self, program: Program, policy: str) -> Fault | None:
         from dojo_core.targets.gpu.conditions import gpu_fault
 

@@ -27,6 +27,8 @@ class SnitchTarget(Target):
     def __hash__(self) -> int:
         return hash(self.name)
 
+    judges_plain = False  # its conditions are of marks and of locations beside the heap
+
     def fault(self, program: Program, policy: str) -> Fault | None:
         from dojo_core.targets.snitch.conditions import snitch_fault
 
