@@ -61,7 +61,7 @@ def as_important_as_others() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def the_main_module() -> Iterator[None]:
-    """Streamlit's AppTest leaves its script as ``__main__``, which processes of multiprocessing's would run."""
+    """Streamlit's AppTest leaves its script as ``__main__``, which multiprocessing's processes would run."""
     main = sys.modules["__main__"]
     yield
     sys.modules["__main__"] = main
